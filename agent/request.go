@@ -6,7 +6,6 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
@@ -22,14 +21,14 @@ const maxRequests = 16
 // beginRequest begins the execution of the oldest request, and reports whether there was
 // one. The turn is held.
 func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
-	if l.running.Lanes.Len(lanes.Request) >= maxRequests || now.Before(l.running.Lanes.Next()) {
+	if l.running.Lanes.Len(runner.Request) >= maxRequests || now.Before(l.running.Lanes.Next()) {
 		return false
 	}
 	execute := l.requests.Next()
 	if execute == nil {
 		return false
 	}
-	l.running.Begin(lanes.Request, "", nil, func(lane *lanes.Lane) {
+	l.running.Begin(runner.Request, "", nil, func(lane *runner.Lane) {
 		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
 			return l.runRequest(ctx, hard, lane, q)
 		})
@@ -55,7 +54,7 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 }
 
 // runRequest makes the run of a request.
-func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q requests.Run) (*model.Run, error) {
+func (l *loop) runRequest(ctx, hard context.Context, lane *runner.Lane, q requests.Run) (*model.Run, error) {
 	o := l.runner.Options(hard, ksuid.New().String(), q.Noop)
 	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
 	o.Secrets, o.Check = q.Secrets, q.Check

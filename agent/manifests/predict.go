@@ -6,7 +6,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/lanes"
+
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -40,7 +40,7 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 		return
 	}
 	o := p.options()
-	m.o.Running.Begin(lanes.Request, "", nil, func(lane *lanes.Lane) {
+	m.o.Running.Begin(runner.Request, "", nil, func(lane *runner.Lane) {
 		summary, err := p.run(ctx, lane, o)
 		if summary == nil && ctx.Err() != nil {
 			return
@@ -75,7 +75,7 @@ func (p *prediction) activeNow() (v *desired.Version) {
 }
 
 // run makes the run, and reports it. The summary is nil where it did not come to its end.
-func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o engine.ReconcileOptions) (*model.Run, error) {
+func (p *prediction) run(ctx context.Context, lane *runner.Lane, o engine.ReconcileOptions) (*model.Run, error) {
 	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
 		prepare := func() (*graph.Graph, runner.Holds, error) {
 			v := p.activeNow()

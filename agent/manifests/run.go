@@ -9,7 +9,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/lanes"
+
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/runner"
 
@@ -39,17 +39,17 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	if key == "" {
 		return false
 	}
-	kind := lanes.Part
+	kind := runner.Part
 	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}, taken: map[model.Ref]time.Time{}}
 	if w.Part == nil {
-		kind, m.keptOf(key).whole = lanes.Manifest, r
+		kind, m.keptOf(key).whole = runner.Manifest, r
 		if !r.observes {
 			m.checks.Cancel(key) // the run makes the checks itself
 			r.asked = m.asked.take(key)
 		}
 	}
 	o := r.options(m.view.Active(key))
-	m.o.Running.Begin(kind, key, w.Part, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
+	m.o.Running.Begin(kind, key, w.Part, func(lane *runner.Lane) { r.reconcile(ctx, lane, o) })
 
 	return true
 }
@@ -63,7 +63,7 @@ type run struct {
 	id   string
 	// observes is that the node is paused: the run changes nothing.
 	observes bool
-	lane     *lanes.Lane
+	lane     *runner.Lane
 	// version is what runs, nil before the run has begun; release ends that it is kept.
 	version *desired.Version
 	release func()
@@ -94,7 +94,7 @@ var errInactive = errors.New("the manifest is not active any more")
 
 // reconcile reconciles a manifest, or a part of it, and reports. A wake for a part becomes one
 // for the whole manifest where there is no such part.
-func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o engine.ReconcileOptions) {
+func (r *run) reconcile(ctx context.Context, lane *runner.Lane, o engine.ReconcileOptions) {
 	r.lane = lane
 	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
 		waited := o.Waited

@@ -10,7 +10,6 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -72,7 +71,7 @@ func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 
 // Run makes a run in its lane. ctx ends when no further change may begin.
 // The run is nil when it did not come to its end. The turn is not held.
-func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o engine.ReconcileOptions) (run *model.Run, err error) {
+func (r *Runner) Run(ctx context.Context, lane *Lane, g *graph.Graph, o engine.ReconcileOptions) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
 	o.Command, o.Seq = "muster agent", lane.Turn
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
@@ -102,8 +101,8 @@ type Holds func() bool
 // it may take long and does not hold the turn. It is called again after the run waited for others,
 // which may have changed its inputs, and when its graph holds no longer. begun is called when the
 // run begins, with the turn held. The error is the error of prepare, or the cause of the end of ctx.
-func (r *Runner) Await(ctx context.Context, id string, lane *lanes.Lane, prepare func() (*graph.Graph, Holds, error), begun func(*graph.Graph)) (*graph.Graph, error) {
-	waits := func(blocker *lanes.Lane) { r.o.Shown.Wait(id, blocker.String()) }
+func (r *Runner) Await(ctx context.Context, id string, lane *Lane, prepare func() (*graph.Graph, Holds, error), begun func(*graph.Graph)) (*graph.Graph, error) {
+	waits := func(blocker *Lane) { r.o.Shown.Wait(id, blocker.String()) }
 
 	return r.running.await(ctx, lane, prepare, waits, func(g *graph.Graph) {
 		r.o.Shown.Wait(id, "")

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -16,7 +15,7 @@ import (
 // it with NewRunning.
 type Running struct {
 	// Lanes decides which of them may go on. Whoever touches it holds the turn.
-	Lanes *lanes.Lanes
+	Lanes *Lanes
 	// turn is a channel and no mutex, so that tests with a clock of their own see who waits.
 	turn chan struct{}
 	all  sync.WaitGroup
@@ -26,7 +25,7 @@ type Running struct {
 
 // NewRunning returns Running without runs. ended is notified after each.
 func NewRunning(ended tasks.Signal) *Running {
-	return &Running{Lanes: lanes.New(), turn: make(chan struct{}, 1), ended: ended}
+	return &Running{Lanes: NewLanes(), turn: make(chan struct{}, 1), ended: ended}
 }
 
 // Lock takes the turn, and waits until nobody else has it.
@@ -37,7 +36,7 @@ func (r *Running) Unlock() { <-r.turn }
 
 // Begin starts a run in a goroutine, behind the runs that began before. part lists its resources,
 // nil for a whole manifest. The turn is held.
-func (r *Running) Begin(kind lanes.Kind, key string, part []model.Ref, run func(*lanes.Lane)) {
+func (r *Running) Begin(kind Kind, key string, part []model.Ref, run func(*Lane)) {
 	lane := r.Lanes.Enter(kind, key, time.Now())
 	lane.Part = part
 	r.all.Go(func() {
@@ -53,7 +52,7 @@ func (r *Running) Begin(kind lanes.Kind, key string, part []model.Ref, run func(
 
 // IsEmpty reports whether no run goes on. The turn is held.
 func (r *Running) IsEmpty() bool {
-	return r.Lanes.Len(lanes.Manifest)+r.Lanes.Len(lanes.Part)+r.Lanes.Len(lanes.Request) == 0
+	return r.Lanes.Len(Manifest)+r.Lanes.Len(Part)+r.Lanes.Len(Request) == 0
 }
 
 // Wait waits for the end of all runs. None begins meanwhile.
@@ -61,7 +60,7 @@ func (r *Running) Wait() { r.all.Wait() }
 
 // await is Runner.Await. waits is called with the run that blocks this one, begun when it begins;
 // both hold the turn.
-func (r *Running) await(ctx context.Context, lane *lanes.Lane, prepare func() (*graph.Graph, Holds, error), waits func(*lanes.Lane), begun func(*graph.Graph)) (*graph.Graph, error) {
+func (r *Running) await(ctx context.Context, lane *Lane, prepare func() (*graph.Graph, Holds, error), waits func(*Lane), begun func(*graph.Graph)) (*graph.Graph, error) {
 	for {
 		g, holds, err := prepare()
 		if err != nil {
@@ -86,7 +85,7 @@ func (r *Running) await(ctx context.Context, lane *lanes.Lane, prepare func() (*
 
 // tryBegin begins a run unless its graph holds no longer or another run blocks it; changed is
 // closed when that one may be over.
-func (r *Running) tryBegin(lane *lanes.Lane, g *graph.Graph, holds Holds, waits func(*lanes.Lane), begun func(*graph.Graph)) (began bool, changed <-chan struct{}) {
+func (r *Running) tryBegin(lane *Lane, g *graph.Graph, holds Holds, waits func(*Lane), begun func(*graph.Graph)) (began bool, changed <-chan struct{}) {
 	r.Lock()
 	defer r.Unlock()
 	if !holds() {

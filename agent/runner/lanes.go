@@ -1,6 +1,6 @@
 // Package lanes decides which runs of a node may go on at the same time, and which of
 // them waits for which.
-package lanes
+package runner
 
 import (
 	"slices"
@@ -45,7 +45,7 @@ type Lanes struct {
 }
 
 // New returns lanes without runs.
-func New() *Lanes { return &Lanes{changed: make(chan struct{})} }
+func NewLanes() *Lanes { return &Lanes{changed: make(chan struct{})} }
 
 // Lane is one run. It blocks no other run before the first Begin: until then it is being prepared,
 // which may wait for NATS.

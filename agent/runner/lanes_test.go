@@ -1,4 +1,4 @@
-package lanes_test
+package runner_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -112,8 +112,8 @@ func TestWhatTwoManifestsMustNotShare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, order := range [][2]string{{c.one, c.two}, {c.two, c.one}} {
-				l := lanes.New()
-				first, second := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Manifest, "two", start)
+				l := runner.NewLanes()
+				first, second := l.Enter(runner.Manifest, "one", start), l.Enter(runner.Manifest, "two", start)
 				if first.Begin(build(t, order[0])) != nil {
 					t.Fatal("the first waits")
 				}
@@ -136,8 +136,8 @@ func TestLinksThatChangedWhileItWaited(t *testing.T) {
 	if err := os.Symlink("before", link); err != nil {
 		t.Fatal(err)
 	}
-	l := lanes.New()
-	long, waiting, other := l.Enter(lanes.Manifest, "long", start), l.Enter(lanes.Manifest, "waiting", start), l.Enter(lanes.Manifest, "other", start)
+	l := runner.NewLanes()
+	long, waiting, other := l.Enter(runner.Manifest, "long", start), l.Enter(runner.Manifest, "waiting", start), l.Enter(runner.Manifest, "other", start)
 	g := build(t, file("/etc/a")+","+file(link+"/f"))
 	if long.Begin(build(t, file("/etc/a"))) != nil || waiting.Begin(g) != long {
 		t.Fatal("it does not wait for the long one")
@@ -156,8 +156,8 @@ func TestLinksThatChangedWhileItWaited(t *testing.T) {
 
 // TestWhatHadItsTurnHoldsNobodyUp: a run claims what is still to come.
 func TestWhatHadItsTurnHoldsNobodyUp(t *testing.T) {
-	l := lanes.New()
-	one, two := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Manifest, "two", start)
+	l := runner.NewLanes()
+	one, two := l.Enter(runner.Manifest, "one", start), l.Enter(runner.Manifest, "two", start)
 	one.Begin(build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{long: {command: sleep 600}}]}"))
 	if two.Begin(build(t, file("/etc/b"))) != one {
 		t.Fatal("it does not wait")
@@ -191,8 +191,8 @@ func TestAPartBesideItsManifest(t *testing.T) {
 		{ref("file", "/etc/b"), []model.Ref{ref("file", "/etc/b"), ref("exec", "reload")}, false},
 		{ref("file", "/etc/needed"), []model.Ref{ref("file", "/etc/needed")}, true},
 	} {
-		l := lanes.New()
-		whole, part := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Part, "one", start)
+		l := runner.NewLanes()
+		whole, part := l.Enter(runner.Manifest, "one", start), l.Enter(runner.Part, "one", start)
 		whole.Begin(g)
 		for _, done := range c.done {
 			whole.Done(done)
@@ -205,8 +205,8 @@ func TestAPartBesideItsManifest(t *testing.T) {
 			t.Errorf("%s after %v: it waits for %v, want that it waits: %v", c.of, c.done, blocker, c.waits)
 		}
 	}
-	l := lanes.New()
-	whole, part := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Part, "one", start)
+	l := runner.NewLanes()
+	whole, part := l.Enter(runner.Manifest, "one", start), l.Enter(runner.Part, "one", start)
 	whole.Begin(g)
 	whole.Done(ref("file", "/etc/a"))
 	p, _ := build(t, file("/etc/a")+","+file("/etc/c")).Part([]model.Ref{ref("file", "/etc/a")})
@@ -225,8 +225,8 @@ func TestAPartBesideItsManifest(t *testing.T) {
 // TestPartsOfAManifest go on beside each other unless they are tied.
 func TestPartsOfAManifest(t *testing.T) {
 	g := build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{reload: {command: 'true', refresh_only: true, subscribe: ['file#/etc/a', 'file#/etc/b']}}]},"+file("/etc/c"))
-	l := lanes.New()
-	var all []*lanes.Lane
+	l := runner.NewLanes()
+	var all []*runner.Lane
 	for _, path := range []string{"/etc/a", "/etc/b", "/etc/c", "/etc/a"} {
 		p, ok := g.Part([]model.Ref{ref("file", path)})
 		if !ok {
@@ -235,7 +235,7 @@ func TestPartsOfAManifest(t *testing.T) {
 		if refs := []model.Ref{ref("file", path)}; !slices.Equal(l.Admitted("one", g, refs), refs) {
 			t.Errorf("%s may not enter", path)
 		}
-		lane := l.Enter(lanes.Part, "one", start)
+		lane := l.Enter(runner.Part, "one", start)
 		all = append(all, lane)
 		if blocker, waits := lane.Begin(p), path != "/etc/c" && len(all) > 1; (blocker != nil) != waits {
 			t.Errorf("%s waits for %v, want that it waits: %v", path, blocker, waits)
@@ -259,7 +259,7 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 	t.Parallel()
 	commands, files := []model.Ref{}, []model.Ref{}
 	text := ""
-	for i := range lanes.Most + 1 {
+	for i := range runner.Most + 1 {
 		command, path := fmt.Sprintf("touch /run/%d", i), fmt.Sprintf("/etc/%d", i)
 		text += fmt.Sprintf("{exec: [{%s: {creates: /run/%d}}]},%s,", command, i, file(path))
 		commands, files = append(commands, ref("exec", command)), append(files, ref("file", path))
@@ -268,29 +268,29 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 		"{file: [{/etc/healthy: {content: x, owner: root, group: root, mode: '0644', health_checks: [{command: 'true'}]}}]}")
 	checked, healthy := ref("file", "/etc/checked"), ref("file", "/etc/healthy")
 	for name, c := range map[string]struct{ first, second, last []model.Ref }{
-		"commands first": {slices.Concat(commands[:lanes.Most], []model.Ref{checked}), files, []model.Ref{commands[lanes.Most], healthy}},
-		"files first":    {files, commands, files[lanes.Most:]},
+		"commands first": {slices.Concat(commands[:runner.Most], []model.Ref{checked}), files, []model.Ref{commands[runner.Most], healthy}},
+		"files first":    {files, commands, files[runner.Most:]},
 	} {
-		l := lanes.New()
+		l := runner.NewLanes()
 		begin := func(refs []model.Ref) (waits int) {
 			for _, r := range refs {
 				part, ok := g.Part([]model.Ref{r})
 				if !ok {
 					t.Fatalf("no part with %s", r)
 				}
-				if l.Enter(lanes.Part, "one", start).Begin(part) != nil {
+				if l.Enter(runner.Part, "one", start).Begin(part) != nil {
 					waits++
 				}
 			}
 			return waits
 		}
-		if waits := begin(c.first[:lanes.Most]); waits > 0 {
+		if waits := begin(c.first[:runner.Most]); waits > 0 {
 			t.Errorf("%s: %d of them wait", name, waits)
 		}
 		if got := l.Admitted("one", g, slices.Concat(c.last, c.second)); !slices.Equal(got, c.second) {
 			t.Errorf("%s: %v may enter, want %v", name, got, c.second)
 		}
-		if waits := begin(c.first[lanes.Most:]); waits != 1 {
+		if waits := begin(c.first[runner.Most:]); waits != 1 {
 			t.Errorf("%s: %d of one more wait", name, waits)
 		}
 		if waits := begin(c.second); waits != 1 {
@@ -304,8 +304,8 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 
 // TestNobodyOvertakes whom it would hold up, and who waits holds up nobody else.
 func TestNobodyOvertakes(t *testing.T) {
-	l := lanes.New()
-	enter := func(key string) *lanes.Lane { return l.Enter(lanes.Manifest, key, start) }
+	l := runner.NewLanes()
+	enter := func(key string) *runner.Lane { return l.Enter(runner.Manifest, key, start) }
 	long, waits, behind, free := enter("long"), enter("waits"), enter("behind"), enter("free")
 	if long.Begin(build(t, file("/etc/a"))) != nil {
 		t.Fatal("the first waits")
@@ -327,8 +327,8 @@ func TestNobodyOvertakes(t *testing.T) {
 
 // TestPreparedRunsOvertakeUnpreparedOnes: the preparation of a run may wait for NATS.
 func TestPreparedRunsOvertakeUnpreparedOnes(t *testing.T) {
-	l := lanes.New()
-	unprepared, prepared := l.Enter(lanes.Manifest, "unprepared", start), l.Enter(lanes.Manifest, "prepared", start)
+	l := runner.NewLanes()
+	unprepared, prepared := l.Enter(runner.Manifest, "unprepared", start), l.Enter(runner.Manifest, "prepared", start)
 	if prepared.Begin(build(t, file("/etc/a"))) != nil {
 		t.Error("it waits for a run that is not prepared")
 	}
@@ -336,8 +336,8 @@ func TestPreparedRunsOvertakeUnpreparedOnes(t *testing.T) {
 		t.Error("it does not wait for the run in progress")
 	}
 	ref := model.Ref{Type: "file", Name: "/etc/a"}
-	l = lanes.New()
-	whole := l.Enter(lanes.Manifest, "one", start)
+	l = runner.NewLanes()
+	whole := l.Enter(runner.Manifest, "one", start)
 	if l.IsToCome("one", ref) {
 		t.Error("a run that is not prepared may repair what drifts now")
 	}
@@ -349,24 +349,24 @@ func TestPreparedRunsOvertakeUnpreparedOnes(t *testing.T) {
 
 // TestMostRunsOfAKind: a few go on, and long ones do not keep short ones from going on.
 func TestMostRunsOfAKind(t *testing.T) {
-	l := lanes.New()
+	l := runner.NewLanes()
 	paths := []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d", "/etc/e"}
-	var all []*lanes.Lane
+	var all []*runner.Lane
 	for i, path := range paths {
-		lane := l.Enter(lanes.Manifest, path, start)
+		lane := l.Enter(runner.Manifest, path, start)
 		all = append(all, lane)
-		if blocker := lane.Begin(build(t, file(path))); (blocker != nil) != (i == lanes.Most) {
+		if blocker := lane.Begin(build(t, file(path))); (blocker != nil) != (i == runner.Most) {
 			t.Errorf("%d waits for %v", i, blocker)
 		}
 	}
-	if l.Enter(lanes.Request, "", start).Begin(build(t, file("/etc/f"))) != nil {
+	if l.Enter(runner.Request, "", start).Begin(build(t, file("/etc/f"))) != nil {
 		t.Error("a request waits")
 	}
 	all[1].Leave()
 	if all[4].Blocker() != nil {
 		t.Error("it still waits")
 	}
-	if l.Len(lanes.Manifest) != 4 || l.Len(lanes.Request) != 1 || !l.Has("/etc/a") || l.Has("/etc/b") {
+	if l.Len(runner.Manifest) != 4 || l.Len(runner.Request) != 1 || !l.Has("/etc/a") || l.Has("/etc/b") {
 		t.Error("they are counted otherwise")
 	}
 }
@@ -374,40 +374,40 @@ func TestMostRunsOfAKind(t *testing.T) {
 // TestRepairsOfOneManifest, however long, do not hold up those of another.
 func TestRepairsOfOneManifest(t *testing.T) {
 	t.Parallel()
-	l, paths := lanes.New(), []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d", "/etc/e"}
+	l, paths := runner.NewLanes(), []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d", "/etc/e"}
 	one := build(t, strings.Join([]string{file("/etc/a"), file("/etc/b"), file("/etc/c"), file("/etc/d"), file("/etc/e")}, ","))
 	for i, path := range paths {
 		part, ok := one.Part([]model.Ref{ref("file", path)})
 		if !ok {
 			t.Fatal("there is no such part")
 		}
-		if blocker := l.Enter(lanes.Part, "one", start).Begin(part); (blocker != nil) != (i == lanes.Most) {
+		if blocker := l.Enter(runner.Part, "one", start).Begin(part); (blocker != nil) != (i == runner.Most) {
 			t.Errorf("the repair of %s waits for %v", path, blocker)
 		}
 	}
 	two, ok := build(t, file("/etc/f")).Part([]model.Ref{ref("file", "/etc/f")})
-	if blocker := l.Enter(lanes.Part, "two", start).Begin(two); blocker != nil || !ok {
+	if blocker := l.Enter(runner.Part, "two", start).Begin(two); blocker != nil || !ok {
 		t.Errorf("that of another manifest waits for %v", blocker)
 	}
 }
 
 // TestOneAfterTheOther: the next one waits a while for those that run.
 func TestManifestsAreShortAtFirst(t *testing.T) {
-	l := lanes.New()
+	l := runner.NewLanes()
 	if at := l.Next(); !at.IsZero() {
 		t.Errorf("the first waits until %s", at)
 	}
-	one := l.Enter(lanes.Manifest, "one", start)
-	l.Enter(lanes.Part, "one", start.Add(time.Hour))
-	if at := l.Next(); !at.Equal(start.Add(lanes.Patience)) {
+	one := l.Enter(runner.Manifest, "one", start)
+	l.Enter(runner.Part, "one", start.Add(time.Hour))
+	if at := l.Next(); !at.Equal(start.Add(runner.Patience)) {
 		t.Errorf("the second waits until %s", at)
 	}
 	one.Leave()
 	if at := l.Next(); !at.IsZero() {
 		t.Errorf("after the end of the first the second waits until %s", at)
 	}
-	l.Enter(lanes.Request, "", start)
-	if at := l.Next(); !at.Equal(start.Add(lanes.Patience)) {
+	l.Enter(runner.Request, "", start)
+	if at := l.Next(); !at.Equal(start.Add(runner.Patience)) {
 		t.Errorf("after a request it waits until %s", at)
 	}
 }

@@ -1,4 +1,4 @@
-package lanes
+package runner
 
 import (
 	"path/filepath"
