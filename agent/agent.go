@@ -104,7 +104,7 @@ type Agent struct {
 	delivery  *reporting.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
-	previews  *requests.PreviewsService
+	previews  *requests.Previews
 	// packages publishes the inventory; nil without Options.Packages.
 	packages *status.Publisher
 	// metrics is nil where they are not served.
@@ -306,7 +306,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 func (a *Agent) Requests() *requests.Service { return a.loop.requests }
 
 // Previews accepts previews, and answers them while the agent runs.
-func (a *Agent) Previews() *requests.PreviewsService { return a.previews }
+func (a *Agent) Previews() *requests.Previews { return a.previews }
 
 // Config returns the configuration in force.
 func (a *Agent) Config() Config { return a.config.get() }

@@ -13,11 +13,11 @@ func (a *Agent) listenForScrapes(ctx context.Context, o Options) error {
 	if network == "" {
 		return err
 	}
-	m := status.MetricsNew(status.Sources{
+	m := status.NewMetrics(status.Sources{
 		State: a.status.Unbounded, Connection: o.Connection, Outbox: a.outbox.Stats, Requests: a.loop.requests.Ended, Log: a.log,
 	})
 	a.loop.manifests.Ran = m.Ran
-	a.metrics, err = status.MetricsListen(ctx, o.Host, network, address, m)
+	a.metrics, err = status.ListenMetrics(ctx, o.Host, network, address, m)
 
 	return err
 }

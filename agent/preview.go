@@ -29,13 +29,13 @@ type previewer struct {
 }
 
 // newPreviews returns what answers previews.
-func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *manifests.Manifests, running *runner.Running, runner *runner.Runner) *requests.PreviewsService {
+func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *manifests.Manifests, running *runner.Running, runner *runner.Runner) *requests.Previews {
 	p := &previewer{
 		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
 		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,
 	}
 
-	return requests.New(requests.PreviewsOptions{
+	return requests.New(requests.PreviewOptions{
 		Node: o.Config.Node, Log: a.log, Plan: p.plan, Untrusted: (&untrusted{report: a.report, log: a.log}).note,
 		Until:   func(at time.Time) time.Duration { return o.Clock.Until(at, trust.Demands()) },
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },

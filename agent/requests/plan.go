@@ -15,7 +15,7 @@ import (
 const maxPlan = 64 << 10
 
 // parse decodes a preview request.
-func previewsParse(data []byte) (req model.PreviewRequest, err error) {
+func parsePreview(data []byte) (req model.PreviewRequest, err error) {
 	if _, problems := document.DecodeInto("preview", data, document.MaxBytes, &req); problems != nil {
 		return model.PreviewRequest{}, problems
 	}

@@ -19,9 +19,9 @@ import (
 // The bounds of what a node takes.
 const (
 	// maxWaiting is how many previews may wait for the one that goes on.
-	previewsMaxWaiting = 16
+	maxWaitingPreviews = 16
 	// maxKnown is how many of those that have not expired are remembered with their answers.
-	previewsMaxKnown = 100
+	maxKnownPreviews = 100
 	// maxAsking is how many wait for the responses to one: it may come any number of times.
 	maxAsking = 100
 )
@@ -31,7 +31,7 @@ var (
 	errID              = errors.New("a preview needs an id, and a time of at most " + model.MaxPreview.String() + " until it expires")
 	errOther           = errors.New("its id was used for another preview, give it one of its own")
 	errTooMany         = errors.New("the node has too many previews, try again later")
-	previewsErrExpired = errors.New("the preview expired")
+	errPreviewExpired = errors.New("the preview expired")
 	errProtocol        = errors.New("the protocol is not " + model.ProtocolPreviewRequest)
 )
 
@@ -41,7 +41,7 @@ type BundleSource interface {
 }
 
 // Options are what a Service is made from.
-type PreviewsOptions struct {
+type PreviewOptions struct {
 	Node string
 	// Open opens a message, which may be signed. The error is why it is not accepted.
 	Open func(ctx context.Context, data []byte) (content []byte, err error)
@@ -58,8 +58,8 @@ type PreviewsOptions struct {
 
 // Service answers previews. Its methods may be called from several goroutines. Make it with
 // New; it answers while Run runs.
-type PreviewsService struct {
-	o PreviewsOptions
+type Previews struct {
+	o PreviewOptions
 	// rejected logs what is rejected, which whoever publishes causes.
 	rejected telemetry.RateLimitedLog
 	waiting  chan *preview
@@ -89,15 +89,15 @@ func (p *preview) addResponder(respond func(model.EnsureResponse)) {
 }
 
 // New returns a Service that knows no preview.
-func New(o PreviewsOptions) *PreviewsService {
-	return &PreviewsService{o: o, waiting: make(chan *preview, previewsMaxWaiting), known: map[string]*preview{}}
+func New(o PreviewOptions) *Previews {
+	return &Previews{o: o, waiting: make(chan *preview, maxWaitingPreviews), known: map[string]*preview{}}
 }
 
 // Preview accepts a preview request, and calls respond at once that it is acknowledged, or why
 // it is rejected, and later with the phases until the final one. respond must not block. A
 // request that comes again is not executed again: respond gets its last response, and those
 // still to come.
-func (s *PreviewsService) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
+func (s *Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	var req model.PreviewRequest
 	err := tasks.Guard(s.o.Log, "accepting a preview", func() (err error) {
 		req, err = s.accept(ctx, data, respond)
@@ -113,13 +113,13 @@ func (s *PreviewsService) Preview(ctx context.Context, _ *model.Sender, data []b
 }
 
 // accept queues the preview of a message.
-func (s *PreviewsService) accept(ctx context.Context, data []byte, respond func(model.EnsureResponse)) (model.PreviewRequest, error) {
+func (s *Previews) accept(ctx context.Context, data []byte, respond func(model.EnsureResponse)) (model.PreviewRequest, error) {
 	content, err := s.o.Open(ctx, data)
 	if err != nil {
 		s.o.Untrusted(err.Error())
 		return model.PreviewRequest{}, err
 	}
-	req, err := previewsParse(content)
+	req, err := parsePreview(content)
 	if err != nil {
 		return req, err
 	}
@@ -128,7 +128,7 @@ func (s *PreviewsService) accept(ctx context.Context, data []byte, respond func(
 	case req.Expires.IsZero() || left > model.MaxPreview+time.Minute: // clocks differ
 		return req, errID
 	case left <= 0:
-		return req, fmt.Errorf("%w: %w", previewsErrExpired, s.o.Expired(req.Expires))
+		return req, fmt.Errorf("%w: %w", errPreviewExpired, s.o.Expired(req.Expires))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *PreviewsService) accept(ctx context.Context, data []byte, respond func(
 	}
 	s.forget()
 	p := &preview{req: req, sum: sum, last: s.response(req.ID, model.EnsureAcknowledged), respond: []func(model.EnsureResponse){respond}}
-	if len(s.known) >= previewsMaxKnown {
+	if len(s.known) >= maxKnownPreviews {
 		return req, errTooMany
 	}
 	respond(p.last)
@@ -160,7 +160,7 @@ func (s *PreviewsService) accept(ctx context.Context, data []byte, respond func(
 }
 
 // forget forgets the previews that have ended and expired, which nobody can send again.
-func (s *PreviewsService) forget() {
+func (s *Previews) forget() {
 	for id, p := range s.known {
 		if p.last.Phase.Final() && s.o.Until(p.req.Expires) <= 0 {
 			delete(s.known, id)
@@ -169,7 +169,7 @@ func (s *PreviewsService) forget() {
 }
 
 // Run makes the previews, one after the other, until ctx ends.
-func (s *PreviewsService) Run(ctx context.Context) error {
+func (s *Previews) Run(ctx context.Context) error {
 	for {
 		select {
 		case p := <-s.waiting:
@@ -181,10 +181,10 @@ func (s *PreviewsService) Run(ctx context.Context) error {
 }
 
 // answer makes the plan of a preview, and responds.
-func (s *PreviewsService) answer(ctx context.Context, p *preview) {
+func (s *Previews) answer(ctx context.Context, p *preview) {
 	s.respond(p, s.response(p.req.ID, model.EnsureRunning))
 	response := s.response(p.req.ID, model.EnsureDone)
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Until(p.req.Expires), previewsErrExpired)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Until(p.req.Expires), errPreviewExpired)
 	defer cancel()
 	err := tasks.Guard(s.o.Log, "previewing "+p.req.Name, func() (err error) {
 		response.Plan, err = s.o.Plan(ctx, p.req)
@@ -194,7 +194,7 @@ func (s *PreviewsService) answer(ctx context.Context, p *preview) {
 	case ctx.Err() != nil:
 		response.Phase, response.Plan = model.EnsureFailed, nil
 		response.Error = context.Cause(ctx).Error()
-		if errors.Is(context.Cause(ctx), previewsErrExpired) {
+		if errors.Is(context.Cause(ctx), errPreviewExpired) {
 			response.Phase, response.Error = model.EnsureExpired, ""
 		}
 	case err != nil:
@@ -207,7 +207,7 @@ func (s *PreviewsService) answer(ctx context.Context, p *preview) {
 }
 
 // respond hands a response to all who wait for it.
-func (s *PreviewsService) respond(p *preview, response model.EnsureResponse) {
+func (s *Previews) respond(p *preview, response model.EnsureResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.last = response
@@ -219,7 +219,7 @@ func (s *PreviewsService) respond(p *preview, response model.EnsureResponse) {
 	}
 }
 
-func (s *PreviewsService) response(id string, phase model.EnsurePhase) model.EnsureResponse {
+func (s *Previews) response(id string, phase model.EnsurePhase) model.EnsureResponse {
 	return model.EnsureResponse{Protocol: model.ProtocolPreviewResponse, Node: s.o.Node, ID: id, Phase: phase}
 }
 

@@ -15,7 +15,7 @@ import (
 // who did last, get one.
 func TestTheSamePreviewIsBounded(t *testing.T) {
 	t.Parallel()
-	s := requests.New(requests.PreviewsOptions{
+	s := requests.New(requests.PreviewOptions{
 		Node: "web01", Log: slog.New(slog.DiscardHandler), Untrusted: func(string) {}, Until: time.Until,
 		Open: func(_ context.Context, data []byte) ([]byte, error) { return data, nil },
 		Plan: func(context.Context, model.PreviewRequest) (*model.Plan, error) { return &model.Plan{}, nil },

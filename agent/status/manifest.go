@@ -26,7 +26,7 @@ func manifestsOf(states map[string]model.ManifestState, name func(key string) st
 			m.last = s.At
 		}
 		m.failed = m.failed || s.Outcome.IsFailure()
-		m.counts = metricsSum(m.counts, s.Counts)
+		m.counts = sumMetrics(m.counts, s.Counts)
 		out[name(key)] = m
 	}
 
@@ -34,7 +34,7 @@ func manifestsOf(states map[string]model.ManifestState, name func(key string) st
 }
 
 // sum adds the counts that readResources needs.
-func metricsSum(a, b model.Counts) model.Counts {
+func sumMetrics(a, b model.Counts) model.Counts {
 	return model.Counts{
 		Changed: a.Changed + b.Changed, Noop: a.Noop + b.Noop, Failed: a.Failed + b.Failed, Skipped: a.Skipped + b.Skipped,
 		Unmet: a.Unmet + b.Unmet, Stable: a.Stable + b.Stable, NotRun: a.NotRun + b.NotRun,

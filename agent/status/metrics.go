@@ -41,7 +41,7 @@ type Metrics struct {
 }
 
 // New returns the metrics of an agent that has begun.
-func MetricsNew(s Sources) *Metrics {
+func NewMetrics(s Sources) *Metrics {
 	return &Metrics{
 		sources: s, families: families(), names: telemetry.LabelValues{},
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -36,7 +36,7 @@ type Server struct {
 // Listen opens an address for metrics, as net.Listen takes it. It makes the directory
 // of a socket where that is missing, replaces the socket of a process that was killed,
 // and gives it the mode 0660.
-func MetricsListen(ctx context.Context, disk Disk, network, address string, m *Metrics) (*Server, error) {
+func ListenMetrics(ctx context.Context, disk Disk, network, address string, m *Metrics) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(m); err != nil {
 		return nil, err

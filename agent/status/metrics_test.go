@@ -40,7 +40,7 @@ func newAgent() *agent {
 }
 
 func (a *agent) metrics() *status.Metrics {
-	return status.MetricsNew(status.Sources{
+	return status.NewMetrics(status.Sources{
 		State: func() model.NodeState {
 			s := a.state
 			s.Manifests = maps.Clone(s.Manifests)
@@ -217,7 +217,7 @@ func TestManyManifestsShareSeries(t *testing.T) {
 // TestAPanicEndsOneScrape, not the agent.
 func TestAPanicEndsOneScrape(t *testing.T) {
 	a, broken := newAgent(), true
-	m := status.MetricsNew(status.Sources{
+	m := status.NewMetrics(status.Sources{
 		State: func() model.NodeState {
 			if broken {
 				panic("unforeseen")

@@ -19,7 +19,7 @@ func TestScrapesLoseNoRun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	assigned := map[string]model.ManifestState{}
-	m := status.MetricsNew(status.Sources{
+	m := status.NewMetrics(status.Sources{
 		State: func() model.NodeState {
 			mu.Lock()
 			defer mu.Unlock()

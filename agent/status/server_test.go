@@ -25,7 +25,7 @@ const deadline = time.Minute
 // serve serves the metrics of an agent until the test ends or stop is called.
 func serve(t *testing.T, a *agent, network, address string) (stop func()) {
 	t.Helper()
-	s, err := status.MetricsListen(t.Context(), hosttest.New(t), network, address, a.metrics())
+	s, err := status.ListenMetrics(t.Context(), hosttest.New(t), network, address, a.metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = status.MetricsListen(t.Context(), hosttest.New(t), "tcp", l.Addr().String(), newAgent().metrics())
+	_, err = status.ListenMetrics(t.Context(), hosttest.New(t), "tcp", l.Addr().String(), newAgent().metrics())
 	if err == nil || err.Error() != "metrics.listen: another process listens on "+l.Addr().String()+": end it, or choose another address" {
 		t.Errorf("the error is %v", err)
 	}
@@ -131,7 +131,7 @@ func TestSocket(t *testing.T) {
 	if info, err := os.Lstat(dir); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("its directory: %v (%v)", info, err)
 	}
-	if _, err := status.MetricsListen(t.Context(), hosttest.New(t), "unix", path, newAgent().metrics()); err == nil || !strings.Contains(err.Error(), "another process listens on "+path+": end it") {
+	if _, err := status.ListenMetrics(t.Context(), hosttest.New(t), "unix", path, newAgent().metrics()); err == nil || !strings.Contains(err.Error(), "another process listens on "+path+": end it") {
 		t.Errorf("a second agent: %v", err)
 	}
 	if status, _, err := get(t, "GET", "unix", path, "/metrics"); err != nil || status != 200 {
@@ -209,7 +209,7 @@ func TestSocketThatCannotBe(t *testing.T) {
 		filepath.Join(other, "link"):         "is there and no socket: remove it",
 		filepath.Join(other, "file", "sock"): "directory",
 	} {
-		if _, err := status.MetricsListen(t.Context(), hosttest.New(t), "unix", path, newAgent().metrics()); err == nil || !strings.HasPrefix(err.Error(), "metrics.listen: ") || !strings.Contains(err.Error(), want) {
+		if _, err := status.ListenMetrics(t.Context(), hosttest.New(t), "unix", path, newAgent().metrics()); err == nil || !strings.HasPrefix(err.Error(), "metrics.listen: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s gives %v, want %q", path, err, want)
 		}
 	}
