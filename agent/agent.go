@@ -265,13 +265,13 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	}
 	a.status.SetAssignments(set.View().States())
 	running := runner.NewRunning(wakes.signal)
-	runner := runner.New(runner.Options{
+	single := runner.New(runner.Options{
 		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
 		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
 	}, running)
 	m := manifests.New(manifests.Options{
 		Host: o.Host, Config: a.config.get, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
-		Set: set, Running: running, Runner: runner, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
+		Set: set, Running: running, Runner: single, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
 		Drift: drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
 		Wake:  wakes.signal.Notify, Log: a.log,
 	})
@@ -282,13 +282,13 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
-		Env:     func(facts model.Facts) resource.Env { return runner.Env(facts, true) },
+		Env:     func(facts model.Facts) resource.Env { return single.Env(facts, true) },
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Paused:  a.operators.pauseText,
 	})
-	a.previews = a.newPreviews(o, trust, m, running, runner)
+	a.previews = a.newPreviews(o, trust, m, running, single)
 	a.loop = &loop{
-		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
+		set: set, manifests: m, running: running, runner: single, requests: service, facts: a.facts.wait,
 		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
 		started: make(chan struct{}), goal: o.Goal, log: a.log,
 		unconverged: func(keys []string, known model.Sync) []string {
