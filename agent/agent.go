@@ -19,8 +19,6 @@ import (
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
 
-	"github.com/musterfleet/muster/agent/manifests"
-
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
@@ -269,7 +267,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
 		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
 	}, running)
-	m := manifests.New(manifests.Options{
+	m := runner.NewManifests(runner.ManifestsOptions{
 		Host: o.Host, Config: a.config.get, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
 		Set: set, Running: running, Runner: single, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
 		Drift: drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},

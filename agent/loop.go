@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/manifests"
+
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/status"
@@ -27,7 +27,7 @@ const longestSleep = time.Hour
 // reads the assignments, and may wait for NATS.
 type loop struct {
 	set       *desired.Set
-	manifests *manifests.Manifests
+	manifests *runner.Manifests
 	running   *runner.Running
 	runner    *runner.Runner
 	// facts returns the facts, and waits for the first ones.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/desired"
 
-	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
@@ -23,13 +22,13 @@ type previewer struct {
 	try       desired.SetOptions
 	config    *settings
 	facts     *factCache
-	manifests *manifests.Manifests
+	manifests *runner.Manifests
 	running   *runner.Running
 	runner    *runner.Runner
 }
 
 // newPreviews returns what answers previews.
-func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *manifests.Manifests, running *runner.Running, runner *runner.Runner) *requests.Previews {
+func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests, running *runner.Running, runner *runner.Runner) *requests.Previews {
 	p := &previewer{
 		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
 		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,

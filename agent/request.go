@@ -6,7 +6,6 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
@@ -44,7 +43,7 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 	if r == nil {
 		return false
 	}
-	l.manifests.Ask(ctx, hard, manifests.Request{
+	l.manifests.Ask(ctx, hard, runner.ManifestsRequest{
 		ID: r.ID, Names: r.Manifests, Noop: r.Noop, MayBegin: r.MayBegin,
 		Begin: func() { r.Begin(hard) },
 		End:   func(runs []model.RequestedRun, err error) { r.End(hard, runs, err) },

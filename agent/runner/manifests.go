@@ -1,7 +1,7 @@
 // Package manifests ties what is assigned to a node to what is made of it: it follows the
 // assignments, begins the runs and health check passes of manifests when they are due, and
 // takes over what comes of them.
-package manifests
+package runner
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/agent/registrar"
 
 	"github.com/musterfleet/muster/agent/reporting"
-	"github.com/musterfleet/muster/agent/runner"
 
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
@@ -27,7 +26,7 @@ import (
 )
 
 // Options are what Manifests tie together.
-type Options struct {
+type ManifestsOptions struct {
 	Host *host.Host
 	// Config returns the configuration in force.
 	Config func() config.Config
@@ -36,8 +35,8 @@ type Options struct {
 	Facts      func() desired.Facts
 	RenewFacts func(ctx context.Context)
 	Set        *desired.Set
-	Running    *runner.Running
-	Runner     *runner.Runner
+	Running    *Running
+	Runner     *Runner
 	Registrar  *registrar.Registrar
 	Report     *reporting.Reporter
 	Status     *status.Node
@@ -56,10 +55,10 @@ type Manifests struct {
 	// Ran counts a run, nil where nobody counts. It is set before the first run.
 	Ran func(key string, run *model.Run)
 
-	o Options
+	o ManifestsOptions
 	// view is the result of the last Sync or Handle.
 	view     *desired.View
-	schedule *runner.Schedule
+	schedule *Schedule
 	checks   *checks
 	repairs  *drift.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
@@ -81,7 +80,7 @@ type Manifests struct {
 // kept is what the runs of a manifest leave for the next ones.
 type kept struct {
 	journal *engine.FileJournal
-	pace    runner.Pace
+	pace    Pace
 	// whole is the run of the whole manifest that runs or waits, nil for none.
 	whole *run
 	// runsDamaged makes the next run use the bundle although it is damaged.
@@ -91,8 +90,8 @@ type kept struct {
 }
 
 // New returns Manifests that have made nothing of the set.
-func New(o Options) *Manifests {
-	m := &Manifests{o: o, view: o.Set.View(), schedule: runner.NewSchedule(), kept: map[string]*kept{}, asked: queues{}}
+func NewManifests(o ManifestsOptions) *Manifests {
+	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.repairs = drift.NewRepairs(drift.RepairOptions{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
 	monitor := health.New(health.Options{
@@ -205,7 +204,7 @@ func (m *Manifests) follow(key string, late []*resource.Resource) {
 // NoteDrift asks for the repair of what may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
 	for _, d := range m.repairs.Take(now) {
-		m.schedule.AskFor(d.Key, runner.Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
+		m.schedule.AskFor(d.Key, Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
 	}
 }
 

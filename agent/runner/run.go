@@ -1,4 +1,4 @@
-package manifests
+package runner
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/runner"
 
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -39,17 +38,17 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	if key == "" {
 		return false
 	}
-	kind := runner.Part
+	kind := Part
 	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}, taken: map[model.Ref]time.Time{}}
 	if w.Part == nil {
-		kind, m.keptOf(key).whole = runner.Manifest, r
+		kind, m.keptOf(key).whole = Manifest, r
 		if !r.observes {
 			m.checks.Cancel(key) // the run makes the checks itself
 			r.asked = m.asked.take(key)
 		}
 	}
 	o := r.options(m.view.Active(key))
-	m.o.Running.Begin(kind, key, w.Part, func(lane *runner.Lane) { r.reconcile(ctx, lane, o) })
+	m.o.Running.Begin(kind, key, w.Part, func(lane *Lane) { r.reconcile(ctx, lane, o) })
 
 	return true
 }
@@ -59,11 +58,11 @@ type run struct {
 	*Manifests
 	hard context.Context
 	key  string
-	wake runner.Wake
+	wake Wake
 	id   string
 	// observes is that the node is paused: the run changes nothing.
 	observes bool
-	lane     *runner.Lane
+	lane     *Lane
 	// version is what runs, nil before the run has begun; release ends that it is kept.
 	version *desired.Version
 	release func()
@@ -94,11 +93,11 @@ var errInactive = errors.New("the manifest is not active any more")
 
 // reconcile reconciles a manifest, or a part of it, and reports. A wake for a part becomes one
 // for the whole manifest where there is no such part.
-func (r *run) reconcile(ctx context.Context, lane *runner.Lane, o engine.ReconcileOptions) {
+func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptions) {
 	r.lane = lane
 	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
 		waited := o.Waited
-		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, runner.Holds, error) {
+		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, Holds, error) {
 			defer func() { waited = false }()
 			return r.prepare(ctx, waited)
 		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
@@ -130,7 +129,7 @@ func (r *run) reconcile(ctx context.Context, lane *runner.Lane, o engine.Reconci
 
 // prepare returns the graph of the run, resolved again where its inputs may have changed. waited
 // reports that another process delayed the run. The turn is not held.
-func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, runner.Holds, error) {
+func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, Holds, error) {
 	v, err := r.next()
 	if err != nil {
 		return nil, nil, err
@@ -298,7 +297,7 @@ func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 
 // options are those that runs and health check passes of a manifest have in
 // common.
-func options(hard context.Context, by *runner.Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
+func options(hard context.Context, by *Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
@@ -309,7 +308,7 @@ func options(hard context.Context, by *runner.Runner, key string, v *desired.Ver
 
 // note takes over what came of a resource.
 func (r *run) note(ctx context.Context, t *model.Transaction) {
-	runner.LogTransaction(ctx, r.o.Log, t)
+	LogTransaction(ctx, r.o.Log, t)
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	r.lane.Done(t.Ref())

@@ -1,11 +1,11 @@
-package manifests
+package runner
 
 import (
 	"context"
 	"time"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/runner"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -92,7 +92,7 @@ func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	}
 	for _, key := range m.view.Keys() {
 		if v := m.view.Active(key); v != nil && !v.Resolution.Static {
-			m.schedule.AskFor(key, runner.Wake{Cause: model.CauseDrift, At: now})
+			m.schedule.AskFor(key, Wake{Cause: model.CauseDrift, At: now})
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package manifests
+package runner
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -88,7 +87,7 @@ func (r *run) conclude(ctx context.Context, s *model.Run) {
 		return
 	}
 	r.o.Report.Run(s)
-	runner.LogRun(ctx, r.o.Log, s)
+	LogRun(ctx, r.o.Log, s)
 	// Together, so that who asks for the status is told the same by both.
 	r.o.Status.SetRun(r.key, s)
 	r.o.Shown.Conclude(r.key, s, r.deviations)
@@ -103,7 +102,7 @@ func (r *run) conclude(ctx context.Context, s *model.Run) {
 func (r *run) concludePart(ctx context.Context, s *model.Run) {
 	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || r.o.Report.News(s.RunID) {
 		r.o.Report.Run(s)
-		runner.LogRun(ctx, r.o.Log, s)
+		LogRun(ctx, r.o.Log, s)
 		r.count(r.key, s)
 	}
 	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
@@ -120,7 +119,7 @@ func (r *run) concludePart(ctx context.Context, s *model.Run) {
 func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	r.o.Shown.Conclude(r.key, s, r.deviations)
 	r.o.Report.Run(s)
-	runner.LogRun(ctx, r.o.Log, s)
+	LogRun(ctx, r.o.Log, s)
 	r.count(r.key, s)
 	if !r.view.Has(r.key) {
 		r.forget(ctx, r.key)

@@ -1,4 +1,4 @@
-package manifests
+package runner
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/desired"
 
-	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -40,7 +39,7 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 		return
 	}
 	o := p.options()
-	m.o.Running.Begin(runner.Request, "", nil, func(lane *runner.Lane) {
+	m.o.Running.Begin(Request, "", nil, func(lane *Lane) {
 		summary, err := p.run(ctx, lane, o)
 		if summary == nil && ctx.Err() != nil {
 			return
@@ -75,9 +74,9 @@ func (p *prediction) activeNow() (v *desired.Version) {
 }
 
 // run makes the run, and reports it. The summary is nil where it did not come to its end.
-func (p *prediction) run(ctx context.Context, lane *runner.Lane, o engine.ReconcileOptions) (*model.Run, error) {
+func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOptions) (*model.Run, error) {
 	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, runner.Holds, error) {
+		prepare := func() (*graph.Graph, Holds, error) {
 			v := p.activeNow()
 			if v == nil {
 				return nil, nil, errInactive
@@ -90,7 +89,7 @@ func (p *prediction) run(ctx context.Context, lane *runner.Lane, o engine.Reconc
 			p.release = p.o.Set.Hold(p.version.Bundle)
 			engine := p.options()
 			engine.OnTransaction = func(t *model.Transaction) {
-				runner.LogTransaction(ctx, p.o.Log, t)
+				LogTransaction(ctx, p.o.Log, t)
 				p.o.Running.Lock()
 				defer p.o.Running.Unlock()
 				p.o.Report.Transaction(t)
@@ -114,7 +113,7 @@ func (p *prediction) run(ctx context.Context, lane *runner.Lane, o engine.Reconc
 			summary.Errors = append(summary.Errors, err.Error())
 		}
 		p.o.Report.Run(summary)
-		runner.LogRun(ctx, p.o.Log, summary)
+		LogRun(ctx, p.o.Log, summary)
 		p.count(p.key, summary)
 	}
 

@@ -1,4 +1,4 @@
-package manifests
+package runner
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/runner"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
@@ -22,9 +22,9 @@ import (
 // what follows from the results of these and of runs.
 type checks struct {
 	*health.Monitor
-	o        Options
+	o        ManifestsOptions
 	view     func() *desired.View
-	schedule *runner.Schedule
+	schedule *Schedule
 }
 
 // passAt returns when a health check pass of a manifest begins; zero is never, as while
