@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/health"
+
 	"github.com/musterfleet/muster/agent/registrar"
 
 	"github.com/musterfleet/muster/model"
@@ -21,7 +21,7 @@ import (
 // checks are the health checks of the manifests: the passes that make them between runs, and
 // what follows from the results of these and of runs.
 type checks struct {
-	*health.Monitor
+	*Monitor
 	o        ManifestsOptions
 	view     func() *desired.View
 	schedule *Schedule
@@ -58,7 +58,7 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	o := options(hard, c.o.Runner, key, v, v.Noop, model.CauseHealth, ksuid.New().String())
 	o.Env.Scope.HealthCheckOnly = true
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
-	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found health.Found, err error) {
+	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found Found, err error) {
 		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
 		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
 		_, err = engine.Reconcile(ctx, built, o)

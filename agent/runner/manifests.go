@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
-	"github.com/musterfleet/muster/agent/health"
 
 	"github.com/musterfleet/muster/agent/registrar"
 
@@ -94,7 +93,7 @@ func NewManifests(o ManifestsOptions) *Manifests {
 	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.repairs = drift.NewRepairs(drift.RepairOptions{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
-	monitor := health.New(health.Options{
+	monitor := NewMonitor(MonitorOptions{
 		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
 		Wake:     o.Wake, Log: o.Log,
 	})

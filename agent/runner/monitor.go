@@ -1,4 +1,4 @@
-package health
+package runner
 
 import (
 	"log/slog"
@@ -24,7 +24,7 @@ type Change struct {
 }
 
 // Options are what a Monitor is made from.
-type Options struct {
+type MonitorOptions struct {
 	// Interval returns the wait between passes; zero makes none.
 	Interval func() time.Duration
 	// Wake is called when a pass has ended. It must not block.
@@ -35,8 +35,8 @@ type Options struct {
 // Monitor keeps the health checks of the manifests of a node, by their keys. Its
 // methods are for one goroutine. Make it with New.
 type Monitor struct {
-	o      Options
-	checks map[string]*checks
+	o      MonitorOptions
+	checks map[string]*healthChecks
 	passes sync.WaitGroup
 
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ type Monitor struct {
 }
 
 // checks are the health checks of one manifest.
-type checks struct {
+type healthChecks struct {
 	statuses map[check]model.HealthStatus
 	// critical are those that the run in hand found so.
 	critical []check
@@ -64,12 +64,12 @@ type checks struct {
 }
 
 // New returns a monitor without manifests.
-func New(o Options) *Monitor { return &Monitor{o: o, checks: map[string]*checks{}} }
+func NewMonitor(o MonitorOptions) *Monitor { return &Monitor{o: o, checks: map[string]*healthChecks{}} }
 
-func (m *Monitor) of(key string) *checks {
+func (m *Monitor) of(key string) *healthChecks {
 	c, ok := m.checks[key]
 	if !ok {
-		c = &checks{statuses: map[check]model.HealthStatus{}}
+		c = &healthChecks{statuses: map[check]model.HealthStatus{}}
 		m.checks[key] = c
 	}
 
@@ -202,7 +202,7 @@ func refreshedBy(resources []*resource.Resource, critical []check) []model.Ref {
 // Counts returns the checks of a manifest by status.
 func (m *Monitor) Counts(key string) model.HealthCounts { return m.of(key).counts() }
 
-func (c *checks) counts() model.HealthCounts {
+func (c *healthChecks) counts() model.HealthCounts {
 	var out model.HealthCounts
 	for _, status := range c.statuses {
 		out.Add(status)

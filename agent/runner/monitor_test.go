@@ -1,4 +1,4 @@
-package health
+package runner
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // The run of a part leaves the refreshes of others to their own.
 func TestTakeRefresh(t *testing.T) {
-	m, a, b := New(Options{}), model.Ref{Type: "exec", Name: "a"}, model.Ref{Type: "exec", Name: "b"}
+	m, a, b := NewMonitor(MonitorOptions{}), model.Ref{Type: "exec", Name: "a"}, model.Ref{Type: "exec", Name: "b"}
 	m.of("m").refresh = []model.Ref{a, b}
 	for _, c := range []struct{ part, want []model.Ref }{{[]model.Ref{b}, []model.Ref{b}}, {[]model.Ref{b}, nil}, {nil, []model.Ref{a}}, {nil, nil}} {
 		if got := m.TakeRefresh("m", c.part); !slices.Equal(got, c.want) {

@@ -1,4 +1,4 @@
-package health
+package runner
 
 // origin is what made health checks.
 type origin int
