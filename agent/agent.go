@@ -19,7 +19,6 @@ import (
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
 
-	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
@@ -57,7 +56,7 @@ type Options struct {
 	Publisher Publisher
 	States    status.Store
 	// Registry announces services to others.
-	Registry registrar.Registry
+	Registry runner.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
 	// found at intervals.
 	Watch func(p watch.Point, wake func()) (watch.Watch, error)
@@ -98,7 +97,7 @@ type Agent struct {
 	status    *status.Node
 	runs      *status.Runs
 	facts     *factCache
-	registrar *registrar.Registrar
+	registrar *runner.Registrar
 	delivery  *reporting.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
@@ -136,7 +135,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	a := &Agent{
 		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
-		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
+		registrar: runner.NewRegistrar(o.Config.Node, o.Registry, o.Log),
 	}
 	if o.Packages != nil {
 		a.packages = &status.Publisher{

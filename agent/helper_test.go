@@ -23,7 +23,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -262,7 +262,7 @@ func (s *stream) stored() ([]model.NodeState, []model.Facts, time.Duration) {
 // node is an agent under test with all that is around it.
 type node struct {
 	checker  engine.Checker
-	registry registrar.Registry
+	registry runner.Registry
 	t        *testing.T
 	dir      string // where the manifests write
 	state    string

@@ -11,8 +11,6 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/desired"
 
-	"github.com/musterfleet/muster/agent/registrar"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
@@ -72,12 +70,12 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 func (c *checks) concludePasses(ctx context.Context, paused bool) {
 	for _, p := range c.Ended(c.o.Runner.Changes(), c.o.Running.Lanes.MakesChecks) {
 		for _, ref := range p.Found.Deregistered {
-			c.o.Registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
+			c.o.Registrar.Deregister(Source{Manifest: p.Key, Resource: ref})
 		}
 		for _, t := range p.Found.Transactions {
 			c.note(ctx, p.Key, t)
 			if t.OK() && !t.NotRun && !t.Skipped {
-				c.o.Registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})
+				c.o.Registrar.Reregister(Source{Manifest: p.Key, Resource: t.Ref()})
 			}
 		}
 		if due, part := c.ConcludePass(p.Key, c.view().Active(p.Key).Resolution.Resources); due && !paused {

@@ -12,8 +12,6 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
 
-	"github.com/musterfleet/muster/agent/registrar"
-
 	"github.com/musterfleet/muster/agent/reporting"
 
 	"github.com/musterfleet/muster/agent/status"
@@ -36,7 +34,7 @@ type ManifestsOptions struct {
 	Set        *desired.Set
 	Running    *Running
 	Runner     *Runner
-	Registrar  *registrar.Registrar
+	Registrar  *Registrar
 	Report     *reporting.Reporter
 	Status     *status.Node
 	// Shown is what administrators are shown of runs.

@@ -2,16 +2,16 @@ package runner
 
 import (
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/registrar"
+
 	"github.com/musterfleet/muster/model"
 )
 
 // recallRegistrations registers what an earlier process did and no run comes to
 // unless one is asked for, nor any while the node is paused. What has health checks waits for
 // them where they are made between runs.
-func recallRegistrations(to *registrar.Registrar, key string, v *desired.Version, paused, checked bool) {
+func recallRegistrations(to *Registrar, key string, v *desired.Version, paused, checked bool) {
 	for _, res := range v.Resolution.Resources {
-		meta, from := res.Meta(), registrar.Source{Manifest: key, Resource: res.Ref()}
+		meta, from := res.Meta(), Source{Manifest: key, Resource: res.Ref()}
 		unchanged := v.Noop || meta.Noop || res.Scope.Noop || res.Scope.HealthCheckOnly || res.Excluded != ""
 		if unchanged || !paused && meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
 			continue
@@ -24,14 +24,14 @@ func recallRegistrations(to *registrar.Registrar, key string, v *desired.Version
 }
 
 // retainRegistrations ends the registrations of what is not active any more.
-func retainRegistrations(in *registrar.Registrar, view *desired.View) {
-	active, open := map[registrar.Source]bool{}, map[string]bool{}
+func retainRegistrations(in *Registrar, view *desired.View) {
+	active, open := map[Source]bool{}, map[string]bool{}
 	for _, key := range view.Keys() {
 		refs, more := view.Active(key).Registers()
 		open[key] = more
 		for _, ref := range refs {
-			active[registrar.Source{Manifest: key, Resource: ref}] = true
+			active[Source{Manifest: key, Resource: ref}] = true
 		}
 	}
-	in.Retain(func(s registrar.Source) bool { return active[s] || open[s.Manifest] })
+	in.Retain(func(s Source) bool { return active[s] || open[s.Manifest] })
 }

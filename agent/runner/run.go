@@ -10,8 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/desired"
 
-	"github.com/musterfleet/muster/agent/registrar"
-
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -258,7 +256,7 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
 		if r.isCurrent() {
-			r.o.Registrar.Set(registrar.Source{Manifest: r.key, Resource: ref}, entries)
+			r.o.Registrar.Set(Source{Manifest: r.key, Resource: ref}, entries)
 		}
 	}
 	o.OnTransaction = func(t *model.Transaction) { r.note(ctx, t) }

@@ -1,6 +1,6 @@
 // Package registrar announces the services that the resources of a node
 // register, and renews each announcement before its TTL ends.
-package registrar
+package runner
 
 import (
 	"context"
@@ -61,7 +61,7 @@ type Registrar struct {
 }
 
 // New returns the registrar of a node without registrations.
-func New(node string, registry Registry, log *slog.Logger) *Registrar {
+func NewRegistrar(node string, registry Registry, log *slog.Logger) *Registrar {
 	return &Registrar{
 		node: node, registry: registry, log: log, changed: tasks.NewSignal(),
 		active: map[Source][]*activeRegistration{}, deregistered: map[Source]bool{},
