@@ -1,4 +1,3 @@
-// Package check reads what an agent would start with, and changes nothing.
 package agent
 
 import (

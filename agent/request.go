@@ -43,7 +43,7 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 	if r == nil {
 		return false
 	}
-	l.manifests.Ask(ctx, hard, runner.ManifestsRequest{
+	l.manifests.Ask(ctx, hard, runner.RunRequest{
 		ID: r.ID, Names: r.Manifests, Noop: r.Noop, MayBegin: r.MayBegin,
 		Begin: func() { r.Begin(hard) },
 		End:   func(runs []model.RequestedRun, err error) { r.End(hard, runs, err) },

@@ -1,4 +1,3 @@
-// Package bundles keeps the bundles that a node is assigned, fetched and unpacked.
 package desired
 
 import (

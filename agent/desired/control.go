@@ -1,5 +1,3 @@
-// Package control keeps what operators write about a node, over restarts and without NATS: the
-// pause that holds, its labels, and its groups.
 package desired
 
 import (

@@ -1,5 +1,3 @@
-// Package gate judges what operators signed, as the configuration of a node demands:
-// it is the one owner of what was accepted last, which survives a restart.
 package desired
 
 import (

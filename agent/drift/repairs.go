@@ -1,5 +1,3 @@
-// Package repairs keeps what a node knows of drift between its runs: it tells status and
-// reports what agent/drift finds, and knows what failed last.
 package drift
 
 import (

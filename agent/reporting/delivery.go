@@ -1,5 +1,3 @@
-// Package delivery publishes the reports of the outbox, oldest first: alone, or as a
-// batch.
 package reporting
 
 import (

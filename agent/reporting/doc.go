@@ -1,8 +1,7 @@
-// Package outbox keeps the reports of a node on disk until the stream has them:
-// in append-only segments, bounded in bytes, published oldest first and at least
-// once. What is dropped is itself reported.
+// Package reporting reports the results of a node. Reporter turns results into reports and leaves
+// out unchanged ones. Outbox stores reports in segments on disk, with a bound in bytes. Delivery
+// publishes them, oldest first and at least once.
 //
-// The summaries of stable runs have segments of their own, so that dropping them
-// first is removing files. Reports are dropped once the notice about them is in
-// place, one rename, whether their segment is still there or not.
+// The outbox stores summaries of stable runs in segments of their own, and removes these first when
+// it is full. It reports what it removed.
 package reporting

@@ -1,5 +1,3 @@
-// Package reporter puts what happens on a node into the outbox as reports, and leaves
-// out results that were reported before.
 package reporting
 
 import (

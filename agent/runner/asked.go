@@ -15,7 +15,7 @@ import (
 )
 
 // Request asks for runs now.
-type ManifestsRequest struct {
+type RunRequest struct {
 	// ID is the correlation id of the runs.
 	ID string
 	// Names are those of the manifests, none for all.
@@ -33,7 +33,7 @@ type ManifestsRequest struct {
 
 // asked is a request until its end. Its methods may be called from several goroutines.
 type asked struct {
-	ManifestsRequest
+	RunRequest
 
 	mu      sync.Mutex
 	began   bool
@@ -152,13 +152,13 @@ func askedFor(all []candidate, names []string) (about []candidate, err error) {
 
 // Ask runs manifests soon: one that is running is run once more after that. Runs that several
 // ask for are one. hard ends when a run is broken off.
-func (m *Manifests) Ask(ctx, hard context.Context, r ManifestsRequest) {
+func (m *Manifests) Ask(ctx, hard context.Context, r RunRequest) {
 	about, err := askedFor(m.candidates(), r.Names)
 	if err != nil || len(about) == 0 {
 		r.End(nil, err)
 		return
 	}
-	a := &asked{ManifestsRequest: r, waiting: map[string]bool{}}
+	a := &asked{RunRequest: r, waiting: map[string]bool{}}
 	for _, c := range about {
 		a.waiting[c.key] = true
 	}

@@ -1,3 +1,5 @@
-// Package health keeps the results of the health checks of the manifests of a
-// node, makes them between runs, and decides when a repairing run is due.
+// Package runner runs the active manifests of a node. Manifests follows the assignments, starts the
+// runs and health check passes that are due, and records their results. Runner makes one run, Lanes
+// decides which runs work at the same time, Schedule decides which manifest runs next, and Registrar
+// registers services.
 package runner

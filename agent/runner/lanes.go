@@ -1,5 +1,3 @@
-// Package lanes decides which runs of a node may go on at the same time, and which of
-// them waits for which.
 package runner
 
 import (

@@ -1,6 +1,3 @@
-// Package manifests ties what is assigned to a node to what is made of it: it follows the
-// assignments, begins the runs and health check passes of manifests when they are due, and
-// takes over what comes of them.
 package runner
 
 import (

@@ -1,5 +1,3 @@
-// Package pace counts the changes that are made to a manifest, and says when the next one
-// may be made where a limit is set.
 package runner
 
 import (

@@ -1,5 +1,3 @@
-// Package registrar announces the services that the resources of a node
-// register, and renews each announcement before its TTL ends.
 package runner
 
 import (

@@ -1,6 +1,3 @@
-// Package runs makes single runs on a node, several at the same time: each in a goroutine
-// of its own, which takes the turn for what it shares with others. What runs, why, and what
-// follows from it is left to whoever asks for a run.
 package runner
 
 import (

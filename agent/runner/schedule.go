@@ -1,4 +1,3 @@
-// Package schedule decides which manifest of a node runs next.
 package runner
 
 import (

@@ -1,7 +1,3 @@
-// Package clock is the time of a node: its own, and that of its NATS server as far as
-// that was measured. Documents end by the server's clock, which all nodes share. What
-// operators signed ends as soon as either clock says so: a server that lies about the
-// time can end it early, and never bring back what has expired here.
 package status
 
 import (

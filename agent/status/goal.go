@@ -1,4 +1,3 @@
-// Package goal is when an agent ends by itself, and what comes of that.
 package status
 
 import (

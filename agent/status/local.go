@@ -1,5 +1,3 @@
-// Package local is the socket of an agent on its own machine: HTTP on a unix socket in
-// the state directory, for root and the user of the agent.
 package status
 
 import (

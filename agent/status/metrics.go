@@ -1,6 +1,3 @@
-// Package metrics serves figures of a running agent to Prometheus. Nearly all are read
-// from the state of the agent when they are asked for: nothing is done between scrapes,
-// but that the end of a run is counted.
 package status
 
 import (

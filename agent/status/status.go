@@ -1,4 +1,3 @@
-// Package status is the state that a node publishes, and its heartbeat.
 package status
 
 import (
