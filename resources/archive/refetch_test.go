@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
-// TestWhatIsNoArchiveIsFetchedAgain has a server that first gives a page in
-// place of the archive, which nobody gave the checksum of.
+// TestWhatIsNoArchiveIsFetchedAgain has a server that first sends a page instead of the archive. The
+// manifest has no checksum.
 func TestWhatIsNoArchiveIsFetchedAgain(t *testing.T) {
 	const page = "<!DOCTYPE html><title>Sign in</title>"
 	for name, more := range map[string]typetest.Properties{
@@ -74,8 +74,8 @@ func TestWhatIsRefusedSaysTheWayOut(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoArchiveStays has what another download would not mend: content of
-// the checksum asked for, and content that somebody has replaced since.
+// TestWhatIsNoArchiveStays covers invalid archives that a new download would not repair: the content has the
+// wanted checksum, or another user has replaced it.
 func TestWhatIsNoArchiveStays(t *testing.T) {
 	const page = "<!DOCTYPE html><title>Sign in</title>"
 	s, dir := newStand(t), t.TempDir()

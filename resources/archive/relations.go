@@ -32,8 +32,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the archive, and the path that unpacking creates. Nothing remembers what
-// else was unpacked.
+// Watches returns the archive and the creates path. muster does not record other unpacked files.
 func (Type) Watches(_ ArchiveProvider, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Creates)
 }

@@ -59,7 +59,7 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 	return files.Attrs{UID: uid, GID: gid, Mode: mode}, err
 }
 
-// targetObstacle returns why nothing can be unpacked into a directory.
+// targetObstacle returns why muster cannot unpack into a directory.
 func targetObstacle(env resource.Env, path string) error {
 	entry, err := env.Host.Follow(path)
 	switch {

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// maxTries is how often in a row a transfer may break without progress.
+	// maxTries is the maximum number of consecutive failures without progress.
 	maxTries = 5
-	// maxPause is the longest pause between tries, whatever the server requests.
+	// maxPause is the longest pause between tries, even if the server requests a longer one.
 	maxPause = 30 * time.Second
 )
 
@@ -32,18 +32,17 @@ var errRestart = errors.New("the transfer restarts")
 // errStalled means that the connection stalled and a new one is needed.
 var errStalled = errors.New("the connection stalled")
 
-// transferError is an error of the transfer, rather than of the written file.
+// transferError is an error of the transfer, not of the written file.
 type transferError struct{ error }
 
 // Unwrap returns the error itself.
 func (e transferError) Unwrap() error { return e.error }
 
-// transfer reads the content of a URL over as many connections as needed, in
-// one goroutine.
+// transfer reads the content of a URL over as many connections as needed, in one goroutine.
 type transfer struct {
 	client  *http.Client
 	request *http.Request
-	// max bounds the content.
+	// max limits the content.
 	max model.Size
 	// backoff is the pause before the second try.
 	backoff time.Duration
@@ -68,8 +67,8 @@ func (t *transfer) start(ctx context.Context) error {
 	return t.persist(ctx, func() error { return t.connect(ctx) })
 }
 
-// connect requests the missing part. When the server cannot send only that it
-// returns errRestart, with the connection of a complete response, if any.
+// connect requests the missing part. If the server can only send everything, it returns errRestart, with the
+// connection of a complete response, if any.
 func (t *transfer) connect(ctx context.Context) error {
 	if t.at > 0 && t.content.validator == "" {
 		return errRestart

@@ -22,7 +22,7 @@ type Field struct {
 // Is reports whether a key of a document names the field.
 func (f Field) Is(key string) bool { return f.Key == key || slices.Contains(f.Aliases, key) }
 
-// Fields returns the fields of a struct type, including those of embedded structs.
+// Fields returns the fields of a struct type, including fields of embedded structs.
 func Fields(t reflect.Type) []Field {
 	var out []Field
 	for i := range t.NumField() {

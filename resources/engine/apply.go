@@ -17,46 +17,46 @@ type applier struct{ *access }
 
 // dueChange is a pending change of a node.
 type dueChange struct {
-	Node    *graph.Node
-	Plan    resource.Plan
-	Refresh bool
+	node    *graph.Node
+	plan    resource.Plan
+	refresh bool
 }
 
 // changeResult is the result of a change.
 type changeResult struct {
-	Outcome resource.Outcome
-	// Err is set if the node is not in its desired state. Touched reports that the node changed or
+	outcome resource.Outcome
+	// err is set if the node is not in its desired state. touched reports that the node changed or
 	// may have changed, also after an error.
-	Err     error
-	Touched bool
-	// Made is the time of the change, before its verification. It is zero if no change was made.
-	Made time.Time
+	err     error
+	touched bool
+	// made is the time of the change, before its verification. It is zero if no change was made.
+	made time.Time
 }
 
 // afterFailure limits the observation after a failed change. The timeout of the resource may be
 // used up then.
 const afterFailure = 30 * time.Second
 
-// One applies a change and retries it as often as the resource allows. A retry still makes the
+// one applies a change and retries it as often as the resource allows. A retry still makes the
 // refresh. One starts no attempt after stop has ended; ctx limits the current attempt.
-func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
-	meta := c.Node.Resource.Meta()
+func (a *applier) one(stop, ctx context.Context, c dueChange) changeResult {
+	meta := c.node.Resource.Meta()
 	touched := false
 	for attempt := 0; ; attempt++ {
 		outcome, made, err := a.once(ctx, c)
 		touched = touched || err == nil || !outcome.Untouched
 		if err == nil {
-			return changeResult{Outcome: outcome, Touched: touched, Made: made}
+			return changeResult{outcome: outcome, touched: touched, made: made}
 		}
 		if attempt >= meta.Retry || !waitForRetry(stop, meta.Delay.Std()) {
 			return a.result(ctx, c, outcome, err, touched)
 		}
-		a.env.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.ErrorText(c.Node, err))
+		a.env.Log.InfoContext(ctx, "retrying", "resource", c.node.Ref.String(), "attempt", attempt+2, "error", a.errorText(c.node, err))
 		again, err := a.again(ctx, c)
-		if err != nil || again.Plan.Empty() {
+		if err != nil || again.plan.Empty() {
 			return a.result(ctx, c, outcome, err, touched)
 		}
-		c.Plan = again.Plan
+		c.plan = again.plan
 	}
 }
 
@@ -65,19 +65,19 @@ func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outc
 	if err != nil {
 		ctx, cancel := context.WithTimeout(ctx, afterFailure)
 		defer cancel()
-		a.observer.Refresh(ctx, c.Node)
+		a.observer.refresh(ctx, c.node)
 	}
 
-	return changeResult{Outcome: outcome, Err: err, Touched: touched}
+	return changeResult{outcome: outcome, err: err, touched: touched}
 }
 
 // again observes a node and plans again. It does not run the guards again, because they run once
 // per run.
 func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
-	a.observer.Refresh(ctx, c.Node)
-	state, err := a.observer.Planned(c.Node)
+	a.observer.refresh(ctx, c.node)
+	state, err := a.observer.planned(c.node)
 	if err == nil {
-		c.Plan, err = a.Plan(c.Node, a.observer.Spec(c.Node), state, c.Refresh)
+		c.plan, err = a.Plan(c.node, a.observer.spec(c.node), state, c.refresh)
 	}
 
 	return c, err
@@ -85,25 +85,25 @@ func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
 
 // once applies a change, observes the node and verifies it. made is the time of the change.
 func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outcome, made time.Time, err error) {
-	ctx, cancel := withTimeout(ctx, c.Node)
+	ctx, cancel := withTimeout(ctx, c.node)
 	defer cancel()
 	outcome, err = a.apply(ctx, c)
 	made = time.Now()
-	a.touched(c.Node)
+	a.touched(c.node)
 	if err != nil {
 		return outcome, made, err
 	}
-	a.observer.Invalidate(c.Node)
-	a.observer.Refresh(ctx, c.Node)
+	a.observer.invalidate(c.node)
+	a.observer.refresh(ctx, c.node)
 	outcome.Untouched = false
 
-	return outcome, made, a.verify(c.Node, outcome)
+	return outcome, made, a.verify(c.node, outcome)
 }
 
 func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outcome, err error) {
-	typ := c.Node.Resource.Type
+	typ := c.node.Resource.Type
 	err = plan.Protect(func() (err error) {
-		outcome, err = typ.Apply(ctx, a.Env(c.Node), a.observer.Provider(c.Node), a.observer.Spec(c.Node), c.Plan)
+		outcome, err = typ.Apply(ctx, a.Env(c.node), a.observer.provider(c.node), a.observer.spec(c.node), c.plan)
 		return err
 	})
 
@@ -113,7 +113,7 @@ func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outc
 // touched invalidates the observations that a change of n may have changed.
 func (a *applier) touched(n *graph.Node) {
 	writes := n.Resource.Type.Writes
-	a.observer.Changed(writes)
+	a.observer.changed(writes)
 	if h := a.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
 		h.ForgetAccounts()
 	}
@@ -121,7 +121,7 @@ func (a *applier) touched(n *graph.Node) {
 
 // verify checks the state after a change.
 func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
-	seen := a.observer.Of(n)
+	seen := a.observer.of(n)
 	err := seen.Err
 	if err == nil {
 		err = plan.Protect(func() error { return n.Resource.Type.Verify(seen.Spec, outcome, seen.State) })
@@ -172,17 +172,17 @@ func batchSize(typ *resource.Type, count int) int {
 	}
 }
 
-// Together makes changes of one type and provider in one batch. A nil result means that the change
+// together makes changes of one type and provider in one batch. A nil result means that the change
 // must be made again alone. The error applies to the whole batch.
-func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeResult, error) {
-	typ := changes[0].Node.Resource.Type
+func (a *applier) together(ctx context.Context, changes []dueChange) ([]*changeResult, error) {
+	typ := changes[0].node.Resource.Type
 	apply := a.inTransaction
 	if typ.ApplyAll == nil {
 		apply = a.inParallel
 	}
 	outcomes, errs, err := apply(ctx, changes)
 	made := time.Now()
-	a.touched(changes[0].Node)
+	a.touched(changes[0].node)
 	a.observer.Read(ctx, nodesOf(changes))
 	results := make([]*changeResult, len(changes))
 	if err != nil {
@@ -191,9 +191,9 @@ func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeR
 	for i, c := range changes {
 		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
 		switch {
-		case errs[i] == nil && a.verify(c.Node, outcomes[i]) == nil:
-			results[i] = &changeResult{Outcome: outcomes[i], Touched: true, Made: made}
-		case isFinal && c.Node.Resource.Meta().Retry == 0:
+		case errs[i] == nil && a.verify(c.node, outcomes[i]) == nil:
+			results[i] = &changeResult{outcome: outcomes[i], touched: true, made: made}
+		case isFinal && c.node.Resource.Meta().Retry == 0:
 			r := a.result(ctx, c, outcomes[i], errs[i], !outcomes[i].Untouched)
 			results[i] = &r
 		}
@@ -202,32 +202,32 @@ func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeR
 	return results, nil
 }
 
-// Alone makes a change that failed in a batch. It observes first, because the batch may have made
+// alone makes a change that failed in a batch. It observes first, because the batch may have made
 // part of the change.
-func (a *applier) Alone(stop, ctx context.Context, c dueChange) changeResult {
+func (a *applier) alone(stop, ctx context.Context, c dueChange) changeResult {
 	again, err := a.again(ctx, c)
 	switch {
 	case err != nil:
 		return a.result(ctx, c, resource.Outcome{}, err, true)
-	case again.Plan.Empty():
-		return changeResult{Touched: true}
+	case again.plan.Empty():
+		return changeResult{touched: true}
 	default:
-		return a.One(stop, ctx, again)
+		return a.one(stop, ctx, again)
 	}
 }
 
 // inTransaction makes the changes in one transaction of the type.
 func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outcomes []resource.Outcome, errs []error, err error) {
-	first := changes[0].Node
+	first := changes[0].node
 	plans := make([]resource.Plan, len(changes))
 	for i, c := range changes {
-		plans[i] = c.Plan
+		plans[i] = c.plan
 	}
 	ctx, cancel := withTimeout(ctx, first)
 	defer cancel()
 	typ := first.Resource.Type
 	err = plan.Protect(func() (err error) {
-		outcomes, err = typ.ApplyAll(ctx, a.Env(nil), a.observer.Provider(first), a.observer.Specs(nodesOf(changes)), plans)
+		outcomes, err = typ.ApplyAll(ctx, a.Env(nil), a.observer.provider(first), a.observer.specs(nodesOf(changes)), plans)
 		if err == nil && len(outcomes) != len(changes) {
 			err = fmt.Errorf("%s returned %d outcomes for %d changes", typ.Name, len(outcomes), len(changes))
 		}
@@ -244,8 +244,8 @@ func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outco
 // inParallel makes the changes concurrently, up to the limit of the type.
 func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resource.Outcome, []error, error) {
 	outcomes, errs := make([]resource.Outcome, len(changes)), make([]error, len(changes))
-	parallel(len(changes), changes[0].Node.Resource.Type.Parallel, func(i int) {
-		ctx, cancel := withTimeout(ctx, changes[i].Node)
+	parallel(len(changes), changes[0].node.Resource.Type.Parallel, func(i int) {
+		ctx, cancel := withTimeout(ctx, changes[i].node)
 		defer cancel()
 		outcomes[i], errs[i] = a.apply(ctx, changes[i])
 	})
@@ -256,7 +256,7 @@ func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resour
 func nodesOf(changes []dueChange) []*graph.Node {
 	nodes := make([]*graph.Node, len(changes))
 	for i, c := range changes {
-		nodes[i] = c.Node
+		nodes[i] = c.node
 	}
 
 	return nodes

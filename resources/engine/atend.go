@@ -30,7 +30,7 @@ type deferredChange struct {
 // deferredOf returns the deferred change of a resource, or nil.
 func (r *recorder) deferredOf(ref model.Ref) *deferredChange {
 	for i := range r.deferred {
-		if r.deferred[i].Node.Ref == ref {
+		if r.deferred[i].node.Ref == ref {
 			return &r.deferred[i]
 		}
 	}
@@ -43,7 +43,7 @@ func (r *recorder) deferredOf(ref model.Ref) *deferredChange {
 // itself, for example a restart of the agent.
 func (r *recorder) finish(ctx context.Context) {
 	for _, l := range r.deferred {
-		n := r.Graph.Node(l.Node.Ref)
+		n := r.Graph.Node(l.node.Ref)
 		var err error
 		if ctx.Err() == nil {
 			err = plan.Protect(func() error {
@@ -54,17 +54,17 @@ func (r *recorder) finish(ctx context.Context) {
 			})
 		}
 		if err == nil {
-			r.repaired(n, l.t, l.Plan, time.Time{})
+			r.repaired(n, l.t, l.plan, time.Time{})
 		} else {
 			l.t.Changed, l.t.Refreshed, l.t.Changes = false, false, l.planned
 			if l.refreshed {
-				r.refreshes.Restore(ctx, n)
+				r.refreshes.restore(ctx, n)
 			}
-			r.report.NoteDrift(n, l.Plan, false)
+			r.report.noteDrift(n, l.plan, false)
 			r.fail(ctx, n, l.t, err)
 		}
 		r.register(n, l.t, l.interrupted)
-		r.report.Release(n, l.t)
+		r.report.release(n, l.t)
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *run) reloadUnits(ctx context.Context) {
 	defer cancel()
 	done, err := h.ReloadUnits(ctx, r.opts.RunID, r.opts.Parents)
 	if err != nil {
-		r.report.AddError(err.Error())
+		r.report.addError(err.Error())
 	}
 	if done {
 		r.opts.Env.Log.InfoContext(ctx, "systemd reloaded its unit files")
@@ -102,7 +102,7 @@ func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
 	if n.Resource.Type.Relations == nil {
 		return false
 	}
-	relations := n.Resource.Type.Relations(r.observer.Spec(n))
+	relations := n.Resource.Type.Relations(r.observer.spec(n))
 	words := relations.Removes
 	for _, p := range relations.Provides {
 		if !p.Implicit {

@@ -19,7 +19,7 @@ var errCritical = errors.New("is critical")
 // conclude runs the health checks of a resource after its change, and ends its transaction.
 func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction) {
 	interrupted := false
-	if state := r.observer.State(n); state != nil && !t.Skipped {
+	if state := r.observer.state(n); state != nil && !t.Skipped {
 		t.FinalEnsure = state.State().Ensure
 	}
 	if r.checks.isMade(n) && !t.Failed && !t.Skipped {
@@ -56,7 +56,7 @@ func (r *run) interruptChecks(ctx context.Context, n *graph.Node, t *model.Trans
 	switch {
 	case t.Failed:
 	case t.Changed || t.Refreshed:
-		r.report.AddError(n.Ref.String() + ": " + t.SkipReason)
+		r.report.addError(n.Ref.String() + ": " + t.SkipReason)
 	default:
 		t.NotRun = true
 	}

@@ -13,7 +13,7 @@ import (
 // expand reads the manifest that n includes and inserts its resources before n. If the manifest is
 // invalid, none of its resources runs.
 func (r *run) expand(ctx context.Context, n *graph.Node) error {
-	found, err := n.Resource.Expand(ctx, r.observer.Spec(n))
+	found, err := n.Resource.Expand(ctx, r.observer.spec(n))
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 		return fmt.Errorf("more than %d child manifests were included during the run; a manifest may include itself", resource.MaxInclusions)
 	}
 	// From here on, all reports may contain values of the child manifest.
-	r.secrets.Add(found.Secrets...)
+	r.secrets.add(found.Secrets...)
 	if r.opts.Admit != nil {
 		err = r.opts.Admit(found.Resources)
 	}
@@ -48,20 +48,20 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 	old := r.Graph
 	r.Move(g)
-	r.observer.Move(old, g)
-	r.report.Move(g)
+	r.observer.move(old, g)
+	r.report.move(g)
 	r.cursor = 0
 	fresh := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n *graph.Node) bool { return old.Node(n.Ref) != nil })
-	r.secrets.AddOf(fresh)
+	r.secrets.addOf(fresh)
 	r.observeAll(ctx, fresh)
 
-	return r.refreshes.Joined(ctx, fresh)
+	return r.refreshes.joined(ctx, fresh)
 }
 
 // announcer logs the messages of child manifests, each once.
 type announcer struct {
 	access *access
-	// started are the nodes whose child manifest has started.
+	// started are the nodes with a started child manifest.
 	started map[model.Ref]bool
 }
 

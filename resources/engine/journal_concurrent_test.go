@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestConcurrentRunsLoseNoRefresh: two runs of a manifest add and clear at the same time.
+// TestConcurrentRunsLoseNoRefresh adds and clears refreshes in two concurrent runs.
 func TestConcurrentRunsLoseNoRefresh(t *testing.T) {
 	h := hosttest.New(t)
 	s := engine.NewFileJournal(h, filepath.Join(t.TempDir(), "state"), "m")

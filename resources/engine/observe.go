@@ -37,8 +37,8 @@ func newObserver(run *access, count int) *observer {
 	return &observer{run: run, seen: make([]observation, count)}
 }
 
-// Move transfers the observations to a larger graph.
-func (o *observer) Move(from, to *graph.Graph) {
+// move transfers the observations to a larger graph.
+func (o *observer) move(from, to *graph.Graph) {
 	before := o.seen
 	o.seen = make([]observation, to.Len())
 	for i, n := range from.Nodes() {
@@ -46,8 +46,8 @@ func (o *observer) Move(from, to *graph.Graph) {
 	}
 }
 
-// Of returns the current observation of a node.
-func (o *observer) Of(n *graph.Node) plan.Observation {
+// of returns the current observation of a node.
+func (o *observer) of(n *graph.Node) plan.Observation {
 	s := &o.seen[n.At]
 	out := s.Observation
 	if out.Valid = o.isValid(s, n.Resource.Type.Reads); s.taken && !out.Valid {
@@ -57,14 +57,14 @@ func (o *observer) Of(n *graph.Node) plan.Observation {
 	return out
 }
 
-// State returns the last observed state of a node, or nil.
-func (o *observer) State(n *graph.Node) resource.State { return o.seen[n.At].State }
+// state returns the last observed state of a node, or nil.
+func (o *observer) state(n *graph.Node) resource.State { return o.seen[n.At].State }
 
-// Provider returns the provider of a node, or nil before it is selected.
-func (o *observer) Provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
+// provider returns the provider of a node, or nil before it is selected.
+func (o *observer) provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
 
-// Spec returns the properties of a node, without unresolved deferred properties.
-func (o *observer) Spec(n *graph.Node) resource.Spec {
+// spec returns the properties of a node, without unresolved deferred properties.
+func (o *observer) spec(n *graph.Node) resource.Spec {
 	if spec := o.seen[n.At].Spec; spec != nil {
 		return spec
 	}
@@ -72,16 +72,16 @@ func (o *observer) Spec(n *graph.Node) resource.Spec {
 	return n.Resource.Spec
 }
 
-// SetSpec sets the resolved properties of a deferred node, or the error.
-func (o *observer) SetSpec(n *graph.Node, spec resource.Spec, err error) {
+// setSpec sets the resolved properties of a deferred node, or the error.
+func (o *observer) setSpec(n *graph.Node, spec resource.Spec, err error) {
 	o.seen[n.At].Spec, o.seen[n.At].Err = spec, err
 }
 
-// Fail records the error of a step that a decision waits for.
-func (o *observer) Fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
+// fail records the error of a step that a decision waits for.
+func (o *observer) fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
 
-// Retry drops the errors and the deferred properties of a node, so that both are read again.
-func (o *observer) Retry(n *graph.Node) {
+// retry drops the errors and the deferred properties of a node, so that both are read again.
+func (o *observer) retry(n *graph.Node) {
 	s := &o.seen[n.At]
 	if !s.taken {
 		s.Err = nil
@@ -92,8 +92,8 @@ func (o *observer) Retry(n *graph.Node) {
 	}
 }
 
-// EvalGuards runs the guards of a node.
-func (o *observer) EvalGuards(ctx context.Context, n *graph.Node) {
+// evalGuards runs the guards of a node.
+func (o *observer) evalGuards(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	s.GuardErr = plan.Protect(func() error {
 		state, err := n.Resource.Type.EvalGuards(ctx, o.run.Env(n), s.provider, s.Spec, s.State)
@@ -104,9 +104,9 @@ func (o *observer) EvalGuards(ctx context.Context, n *graph.Node) {
 	})
 }
 
-// Planned returns the state for planning a change again. It contains the results of the guards,
+// planned returns the state for planning a change again. It contains the results of the guards,
 // which run once per run.
-func (o *observer) Planned(n *graph.Node) (resource.State, error) {
+func (o *observer) planned(n *graph.Node) (resource.State, error) {
 	s := &o.seen[n.At]
 	if s.Err != nil || s.guarded == nil {
 		return s.State, s.Err
@@ -115,20 +115,20 @@ func (o *observer) Planned(n *graph.Node) (resource.State, error) {
 	return s.guarded, nil
 }
 
-// Invalidate makes the next Refresh read the state of a node again.
-func (o *observer) Invalidate(n *graph.Node) { o.seen[n.At].taken = false }
+// invalidate makes the next refresh read the state of a node again.
+func (o *observer) invalidate(n *graph.Node) { o.seen[n.At].taken = false }
 
-// All observes all nodes that can be observed before the first change.
-func (o *observer) All(ctx context.Context, nodes []*graph.Node) {
+// all observes all nodes that can be observed before the first change.
+func (o *observer) all(ctx context.Context, nodes []*graph.Node) {
 	for _, n := range nodes {
 		o.seen[n.At].Spec = n.Resource.Spec
 	}
 	o.Read(ctx, nodes)
 }
 
-// Refresh observes a node again if its observation is invalid. It includes the remaining nodes of
+// refresh observes a node again if its observation is invalid. It includes the remaining nodes of
 // the type if the type reads many states in one call.
-func (o *observer) Refresh(ctx context.Context, n *graph.Node) {
+func (o *observer) refresh(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	if o.isValid(s, n.Resource.Type.Reads) {
 		return
@@ -138,7 +138,7 @@ func (o *observer) Refresh(ctx context.Context, n *graph.Node) {
 	}
 	nodes := []*graph.Node{n}
 	if n.Resource.Type.StatusAll != nil {
-		for _, other := range o.run.Rest(n) {
+		for _, other := range o.run.rest(n) {
 			if other.Resource.Type == n.Resource.Type && o.seen[other.At].taken {
 				nodes = append(nodes, other)
 			}
@@ -237,7 +237,7 @@ func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
 	if g.typ.Prepare == nil || len(changing) == 0 {
 		return true
 	}
-	err := plan.Protect(func() error { return g.typ.Prepare(ctx, o.run.Env(nil), g.provider, o.Specs(changing)) })
+	err := plan.Protect(func() error { return g.typ.Prepare(ctx, o.run.Env(nil), g.provider, o.specs(changing)) })
 	if err != nil {
 		for _, n := range g.nodes {
 			o.note(n, nil, err)
@@ -247,8 +247,8 @@ func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
 	return err == nil
 }
 
-// Specs returns the properties of nodes.
-func (o *observer) Specs(nodes []*graph.Node) []resource.Spec {
+// specs returns the properties of nodes.
+func (o *observer) specs(nodes []*graph.Node) []resource.Spec {
 	specs := make([]resource.Spec, len(nodes))
 	for i, n := range nodes {
 		specs[i] = o.seen[n.At].Spec
@@ -265,7 +265,7 @@ func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 		if g.typ.StatusAll == nil {
 			states, errs = o.readEach(ctx, g)
 		} else {
-			states, errs = g.typ.StatusAll(ctx, o.run.Env(nil), g.provider, o.Specs(g.nodes))
+			states, errs = g.typ.StatusAll(ctx, o.run.Env(nil), g.provider, o.specs(g.nodes))
 		}
 		return nil
 	})
@@ -321,8 +321,8 @@ type generations struct {
 	last [8]int
 }
 
-// Changed invalidates the observations of domains.
-func (g *generations) Changed(domains resource.Domain) {
+// changed invalidates the observations of domains.
+func (g *generations) changed(domains resource.Domain) {
 	g.now++
 	for bit := range g.last {
 		if domains.Overlaps(1 << bit) {

@@ -61,7 +61,7 @@ func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *mo
 		}
 	}
 
-	return Run(ctx, g, o.Options), nil
+	return newRun(g, o.Options).do(ctx), nil
 }
 
 // lock takes the run lock of the node, or the nested lock within the run that started this run.

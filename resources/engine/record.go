@@ -24,24 +24,24 @@ type recorder struct {
 
 // end ends the transaction of a node. interrupted reports that its health checks were interrupted.
 func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
-	if p := r.observer.Provider(n); p != nil {
+	if p := r.observer.provider(n); p != nil {
 		t.Provider = p.Name()
 	}
 	if !r.isSensitive(n) {
-		r.report.Describe(t, r.observer.Spec(n), r.observer.State(n))
-		t.Properties, t.Status = r.secrets.Document(t.Properties), r.secrets.Document(t.Status)
+		r.report.describe(t, r.observer.spec(n), r.observer.state(n))
+		t.Properties, t.Status = r.secrets.document(t.Properties), r.secrets.document(t.Status)
 	}
-	if state := r.observer.State(n); r.opts.RecordOwnState != nil && state != nil {
+	if state := r.observer.state(n); r.opts.RecordOwnState != nil && state != nil {
 		r.opts.RecordOwnState(n.Ref, state)
 	}
 	r.End(n)
 	if l := r.deferredOf(n.Ref); l != nil {
 		l.interrupted = interrupted
-		r.report.Hold(n, t)
+		r.report.hold(n, t)
 		return
 	}
 	r.register(n, t, interrupted)
-	r.report.End(n, t)
+	r.report.end(n, t)
 }
 
 // register passes on the registrations of a resource after it ran. A run that only checks health
@@ -65,12 +65,12 @@ func (r *recorder) repaired(n *graph.Node, t *model.Transaction, p resource.Plan
 	if !t.Changed {
 		return
 	}
-	r.report.NoteDrift(n, p, true)
+	r.report.noteDrift(n, p, true)
 	seen := r.seen(n)
 	if seen.IsZero() {
 		seen = r.opts.Woken
 	}
-	r.report.Repaired(t, p, seen, made)
+	r.report.repaired(t, p, seen, made)
 }
 
 // seen returns the time when drift of a resource was detected, or zero.
@@ -85,8 +85,8 @@ func (r *recorder) seen(n *graph.Node) time.Time {
 // fail records an error of a resource.
 func (r *recorder) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
 	t.Failed, t.Noop = true, r.IsNoop(n)
-	t.Errors = append(t.Errors, r.ErrorText(n, err))
-	r.report.Unrepaired(t, r.seen(n))
+	t.Errors = append(t.Errors, r.errorText(n, err))
+	r.report.unrepaired(t, r.seen(n))
 	var p *plan.PanicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))

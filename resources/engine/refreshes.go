@@ -34,8 +34,8 @@ func newPendingRefreshes(j Journal, up *plan.Upstream, log *slog.Logger) *pendin
 // be reported.
 func (r *pendingRefreshes) Errors() []string { return r.errors }
 
-// Recall reads the refreshes that earlier runs left pending.
-func (r *pendingRefreshes) Recall(ctx context.Context) {
+// recall reads the refreshes that earlier runs left pending.
+func (r *pendingRefreshes) recall(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
@@ -62,9 +62,9 @@ func (r *pendingRefreshes) mark(refs []model.Ref) {
 	}
 }
 
-// Joined marks the refreshes of nodes that joined during the run, if the pending refreshes of
+// joined marks the refreshes of nodes that joined during the run, if the pending refreshes of
 // earlier runs are lost.
-func (r *pendingRefreshes) Joined(ctx context.Context, nodes []*graph.Node) error {
+func (r *pendingRefreshes) joined(ctx context.Context, nodes []*graph.Node) error {
 	refs := plan.Refreshable(nodes)
 	if !r.lost || len(refs) == 0 {
 		return nil
@@ -77,9 +77,9 @@ func (r *pendingRefreshes) Joined(ctx context.Context, nodes []*graph.Node) erro
 	return r.journal.Add(ctx, refs...)
 }
 
-// Notify records, before nodes change, the refreshes of their subscribers and of the subscribers of
+// notify records, before nodes change, the refreshes of their subscribers and of the subscribers of
 // the manifests that contain them. It writes once for all nodes.
-func (r *pendingRefreshes) Notify(ctx context.Context, nodes ...*graph.Node) error {
+func (r *pendingRefreshes) notify(ctx context.Context, nodes ...*graph.Node) error {
 	if r.journal == nil {
 		return nil
 	}
@@ -103,9 +103,9 @@ func (r *pendingRefreshes) Notify(ctx context.Context, nodes ...*graph.Node) err
 	return nil
 }
 
-// CancelPending clears the refreshes of the current changes if these changed nothing. Otherwise a
+// cancelPending clears the refreshes of the current changes if these changed nothing. Otherwise a
 // file that cannot be written would restart a service in every run.
-func (r *pendingRefreshes) CancelPending(ctx context.Context) {
+func (r *pendingRefreshes) cancelPending(ctx context.Context) {
 	for _, ref := range r.added {
 		if !slices.ContainsFunc(r.up.Graph.Node(ref).Subscribes, r.up.Results.WasTouched) {
 			r.clear(ctx, ref)
@@ -114,9 +114,9 @@ func (r *pendingRefreshes) CancelPending(ctx context.Context) {
 	r.added = nil
 }
 
-// Made clears the refresh of a node after it was made, and reports whether it did. It keeps a
+// made clears the refresh of a node after it was made, and reports whether it did. It keeps a
 // refresh that will be due again.
-func (r *pendingRefreshes) Made(ctx context.Context, n *graph.Node) (cleared bool) {
+func (r *pendingRefreshes) made(ctx context.Context, n *graph.Node) (cleared bool) {
 	if cleared = r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n); cleared {
 		r.clear(ctx, n.Ref)
 	}
@@ -124,8 +124,8 @@ func (r *pendingRefreshes) Made(ctx context.Context, n *graph.Node) (cleared boo
 	return cleared
 }
 
-// Restore makes a refresh pending again that failed after Made cleared it.
-func (r *pendingRefreshes) Restore(ctx context.Context, n *graph.Node) {
+// restore makes a refresh pending again that failed after made cleared it.
+func (r *pendingRefreshes) restore(ctx context.Context, n *graph.Node) {
 	if err := r.journal.Add(context.WithoutCancel(ctx), n.Ref); err != nil {
 		r.errors = append(r.errors, "recording the pending refresh of "+n.Ref.String()+": "+err.Error())
 	}
@@ -135,10 +135,10 @@ func (r *pendingRefreshes) Restore(ctx context.Context, n *graph.Node) {
 // isPart reports whether the run covers only a part of its manifest.
 func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
 
-// ClearUndeclared clears the refreshes of resources that the manifest no longer declares, or that
+// clearUndeclared clears the refreshes of resources that the manifest no longer declares, or that
 // no longer subscribe to anything. It does nothing if a child manifest was not read, or if the run
 // covers only a part.
-func (r *pendingRefreshes) ClearUndeclared(ctx context.Context) {
+func (r *pendingRefreshes) clearUndeclared(ctx context.Context) {
 	g := r.up.Graph
 	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
 		return

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRemedy: what to do about the errors of the machine, also for whoever is not
-// root, and nothing where the error has its own remedy or none is known.
+// TestRemedy checks the remedies for errors of the machine, for root and for other users. Errors
+// with their own remedy, and unknown errors, have none.
 func TestRemedy(t *testing.T) {
 	t.Parallel()
 	prerequisite := func(err error) error { return resource.PrerequisiteError{Needs: []string{"path:/x"}, Err: err} }

@@ -31,13 +31,13 @@ type Identity struct {
 // runReport builds the summary and the transactions of a run.
 type runReport struct {
 	Identity
-	Summary model.Run
-	// Counts are the counts of included resources, by the resource that includes them.
-	Counts map[model.Ref]model.Counts
-	// Full adds properties and status to the transactions of stable resources.
-	Full bool
-	// OnTransaction receives each transaction in the order of the graph. It may be nil.
-	OnTransaction func(*graph.Node, *model.Transaction)
+	summary model.Run
+	// counts are the counts of included resources, by the resource that includes them.
+	counts map[model.Ref]model.Counts
+	// full adds properties and status to the transactions of stable resources.
+	full bool
+	// onTransaction receives each transaction in the order of the graph. It may be nil.
+	onTransaction func(*graph.Node, *model.Transaction)
 
 	graph *graph.Graph
 	// ended are the transactions by the position of their node. Those before next were emitted.
@@ -55,16 +55,16 @@ type reportEntry struct {
 // newReport returns the report of a run that starts now.
 func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
 	return &runReport{
-		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), Counts: map[model.Ref]model.Counts{},
-		Summary: model.Run{
+		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), counts: map[model.Ref]model.Counts{},
+		summary: model.Run{
 			Protocol: model.ProtocolRun, RunID: id.RunID, Node: id.Node, Manifest: id.Manifest, Revision: id.Revision, Digest: id.Digest,
 			Cause: id.Cause, Started: now(), Noop: noop, Version: id.Version, CorrelationID: id.CorrelationID,
 		},
 	}
 }
 
-// Move transfers the report to a larger graph.
-func (r *runReport) Move(to *graph.Graph) {
+// move transfers the report to a larger graph.
+func (r *runReport) move(to *graph.Graph) {
 	before := r.ended
 	r.ended, r.next = make([]reportEntry, to.Len()), 0
 	for i, n := range r.graph.Nodes() {
@@ -73,8 +73,8 @@ func (r *runReport) Move(to *graph.Graph) {
 	r.graph = to
 }
 
-// Begin starts the transaction of a node.
-func (r *runReport) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
+// begin starts the transaction of a node.
+func (r *runReport) begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{
 		Protocol: model.ProtocolTransaction, Timestamp: now(),
@@ -89,39 +89,39 @@ func (r *runReport) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Tran
 	return t
 }
 
-// End completes a transaction, and emits it after all transactions before it.
-func (r *runReport) End(n *graph.Node, t *model.Transaction) {
+// end completes a transaction, and emits it after all transactions before it.
+func (r *runReport) end(n *graph.Node, t *model.Transaction) {
 	r.complete(n, t)
 	r.conclude(n, t)
 }
 
-// Hold completes the transaction of a deferred change, which Release emits. The transactions after
+// hold completes the transaction of a deferred change, which release emits. The transactions after
 // it do not wait for it.
-func (r *runReport) Hold(n *graph.Node, t *model.Transaction) {
+func (r *runReport) hold(n *graph.Node, t *model.Transaction) {
 	r.complete(n, t)
 	r.conclude(n, nil)
 }
 
-// Release emits a transaction after Hold, after all others.
-func (r *runReport) Release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
+// release emits a transaction after hold, after all others.
+func (r *runReport) release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
 
 // complete completes a transaction. A stable transaction has no id, because making 5,000 ids takes
 // a tenth of a stable run.
 func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
 	t.Duration = now().Sub(t.Timestamp)
-	if r.Full || t.Refreshed || t.Outcome() != model.OutcomeStable {
+	if r.full || t.Refreshed || t.Outcome() != model.OutcomeStable {
 		t.EventID = ksuid.New().String()
 	}
 	for _, p := range n.Parents {
-		counts := r.Counts[p.Ref]
+		counts := r.counts[p.Ref]
 		counts.Unique++
 		counts.Add(t)
-		r.Counts[p.Ref] = counts
+		r.counts[p.Ref] = counts
 	}
 }
 
-// LeaveOut removes a node from the report.
-func (r *runReport) LeaveOut(n *graph.Node) {
+// leaveOut removes a node from the report.
+func (r *runReport) leaveOut(n *graph.Node) {
 	r.leftOut++
 	r.conclude(n, nil)
 }
@@ -139,33 +139,33 @@ func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
 
 // hand counts a transaction and emits it.
 func (r *runReport) hand(n *graph.Node, t *model.Transaction) {
-	r.Summary.Counts.Add(t)
-	if at := t.RetryAt; !at.IsZero() && (r.Summary.RetryAt.IsZero() || at.Before(r.Summary.RetryAt)) {
-		r.Summary.RetryAt = at
+	r.summary.Counts.Add(t)
+	if at := t.RetryAt; !at.IsZero() && (r.summary.RetryAt.IsZero() || at.Before(r.summary.RetryAt)) {
+		r.summary.RetryAt = at
 	}
 	for _, err := range t.Errors {
-		r.AddError(t.Label() + ": " + err)
+		r.addError(t.Label() + ": " + err)
 	}
-	if r.OnTransaction != nil {
-		r.OnTransaction(n, t)
-	}
-}
-
-// AddError adds an error to the summary.
-func (r *runReport) AddError(text string) { r.Summary.Errors = append(r.Summary.Errors, text) }
-
-// Finish completes the summary. woken is the time of the event that caused the run, or zero.
-func (r *runReport) Finish(woken time.Time) {
-	r.Summary.Counts.Unique = r.graph.Len() - r.leftOut
-	r.Summary.Duration = time.Since(r.Summary.Started)
-	if r.Summary.Drift.Repaired > 0 && !woken.IsZero() {
-		r.Summary.Drift.Latency = time.Since(woken)
+	if r.onTransaction != nil {
+		r.onTransaction(n, t)
 	}
 }
 
-// Repaired describes the repair of drift by plan p. seen is the time of the detection; zero means
+// addError adds an error to the summary.
+func (r *runReport) addError(text string) { r.summary.Errors = append(r.summary.Errors, text) }
+
+// finish completes the summary. woken is the time of the event that caused the run, or zero.
+func (r *runReport) finish(woken time.Time) {
+	r.summary.Counts.Unique = r.graph.Len() - r.leftOut
+	r.summary.Duration = time.Since(r.summary.Started)
+	if r.summary.Drift.Repaired > 0 && !woken.IsZero() {
+		r.summary.Drift.Latency = time.Since(woken)
+	}
+}
+
+// repaired describes the repair of drift by plan p. seen is the time of the detection; zero means
 // the start of the run. made is the time of the change; zero means now.
-func (r *runReport) Repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
+func (r *runReport) repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
 	if !r.Cause.IsUnasked() || p.Always {
 		return
 	}
@@ -173,14 +173,14 @@ func (r *runReport) Repaired(t *model.Transaction, p resource.Plan, seen, made t
 		made = time.Now()
 	}
 	if seen.IsZero() {
-		seen = r.Summary.Started
+		seen = r.summary.Started
 	}
 	made = made.UTC()
 	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC(), RepairedAt: made, Latency: made.Sub(seen)}
 }
 
-// Unrepaired describes drift of a failed resource, detected at seen. Zero means not detected.
-func (r *runReport) Unrepaired(t *model.Transaction, seen time.Time) {
+// unrepaired describes drift of a failed resource, detected at seen. Zero means not detected.
+func (r *runReport) unrepaired(t *model.Transaction, seen time.Time) {
 	if r.Cause.IsUnasked() && !seen.IsZero() {
 		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
 	}
@@ -202,21 +202,21 @@ func differed(changes []model.Change) string {
 	return strings.Join(out, ", ")
 }
 
-// NoteDrift counts drift and its repair. It ignores resources that include a manifest, because
+// noteDrift counts drift and its repair. It ignores resources that include a manifest, because
 // their children are counted.
-func (r *runReport) NoteDrift(n *graph.Node, p resource.Plan, repaired bool) {
+func (r *runReport) noteDrift(n *graph.Node, p resource.Plan, repaired bool) {
 	if !r.Cause.IsUnasked() || p.Always || n.Resource.Type.Include != nil {
 		return
 	}
-	r.Summary.Drift.Detected++
+	r.summary.Drift.Detected++
 	if repaired {
-		r.Summary.Drift.Repaired++
+		r.summary.Drift.Repaired++
 	}
 }
 
-// Describe adds properties and status to a transaction.
-func (r *runReport) Describe(t *model.Transaction, spec resource.Spec, state resource.State) {
-	if !r.Full && t.Outcome() == model.OutcomeStable {
+// describe adds properties and status to a transaction.
+func (r *runReport) describe(t *model.Transaction, spec resource.Spec, state resource.State) {
+	if !r.full && t.Outcome() == model.OutcomeStable {
 		return
 	}
 	t.Properties = encodeJSON(spec)

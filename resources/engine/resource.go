@@ -16,7 +16,7 @@ import (
 // the context of the run, work the context of the current change.
 func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 	r.Results[n.At].Started = true
-	t := r.report.Begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
+	t := r.report.begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
 	r.checkStop(ctx)
 	d := r.decide(ctx, n)
 	if d.Kind == plan.Fail && errors.Is(d.Err, resource.ErrUnsettled) {
@@ -25,14 +25,14 @@ func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
 		if d.For == plan.Creator {
 			r.reconcileResource(ctx, work, d.Creator)
-			r.observer.Retry(n)
+			r.observer.retry(n)
 			continue
 		}
 		err := r.expand(ctx, n)
 		if err == nil {
 			return // it runs after the resources that it includes
 		}
-		r.observer.Fail(n, err)
+		r.observer.fail(n, err)
 	}
 	if ctx.Err() != nil && d.Kind != plan.Stable && d.Kind != plan.Skip && d.Kind != plan.CheckOnly {
 		r.checkStop(ctx)
@@ -74,7 +74,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 	defer cancel()
 	announced := n.Resource.Expand != nil
 	for {
-		d := plan.Decide(n, r.observer.Of(n), r.Upstream)
+		d := plan.Decide(n, r.observer.of(n), r.Upstream)
 		if d.Kind != plan.Skip && !announced {
 			r.announcer.begin(ctx, n)
 			announced = true
@@ -85,9 +85,9 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 		case d.For == plan.Properties:
 			r.resolveDeferred(ctx, n)
 		case d.For == plan.State:
-			r.observer.Refresh(ctx, n)
+			r.observer.refresh(ctx, n)
 		case d.For == plan.Guards:
-			r.observer.EvalGuards(ctx, n)
+			r.observer.evalGuards(ctx, n)
 		}
 	}
 }
@@ -96,9 +96,9 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
 	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.outputs.values)
 	if err == nil {
-		r.secrets.Add(secrets...)
+		r.secrets.add(secrets...)
 	}
-	r.observer.SetSpec(n, spec, err)
+	r.observer.setSpec(n, spec, err)
 }
 
 // act carries out a decision and ends the transaction of the node.
@@ -132,11 +132,11 @@ func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, r
 		return
 	}
 	if refresh {
-		r.refreshes.Made(ctx, n)
+		r.refreshes.made(ctx, n)
 	}
 	if adopt := n.Resource.Type.Adopt; adopt != nil && !r.opts.Check {
-		if err := adopt(ctx, r.Env(n), r.observer.Spec(n), r.observer.State(n)); err != nil {
-			r.opts.Env.Log.WarnContext(ctx, "resource not recorded", "resource", n.Ref.String(), "error", r.ErrorText(n, err))
+		if err := adopt(ctx, r.Env(n), r.observer.spec(n), r.observer.state(n)); err != nil {
+			r.opts.Env.Log.WarnContext(ctx, "resource not recorded", "resource", n.Ref.String(), "error", r.errorText(n, err))
 		}
 	}
 }
@@ -157,23 +157,23 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	t.Changes = r.changes(n, d.Plan)
 	t.WouldRefresh = wouldRefresh(n)
 	r.Expect(n, plan.Planned, n)
-	r.report.NoteDrift(n, d.Plan, false)
+	r.report.noteDrift(n, d.Plan, false)
 }
 
 // change changes a node, in a batch with the following nodes if the type supports it.
 func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
-	batch := r.batch(ctx, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+	batch := r.batch(ctx, dueChange{node: n, plan: d.Plan, refresh: d.Refresh})
 	transactions := []*model.Transaction{t}
 	for _, c := range batch[1:] {
-		r.Results[c.Node.At].Started = true
-		transactions = append(transactions, r.report.Begin(c.Node, false, false))
+		r.Results[c.node.At].Started = true
+		transactions = append(transactions, r.report.begin(c.node, false, false))
 	}
 	if len(batch) > 1 {
 		r.changeTogether(ctx, work, batch, transactions)
 	} else {
-		r.changeAlone(ctx, work, batch[0], t, r.applier.One)
+		r.changeAlone(ctx, work, batch[0], t, r.applier.one)
 	}
-	r.refreshes.CancelPending(work)
+	r.refreshes.cancelPending(work)
 	if len(batch) == 1 {
 		r.conclude(ctx, n, t)
 	}
@@ -184,24 +184,24 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 // batch.
 func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
 	batch := []dueChange{first}
-	most := batchSize(first.Node.Resource.Type, r.Graph.Len())
+	most := batchSize(first.node.Resource.Type, r.Graph.Len())
 	// With fail_on_error, no change may be made beside one that fails.
-	if most == 1 || r.FailsFast(first.Node) || first.Plan.Fails != nil {
+	if most == 1 || r.FailsFast(first.node) || first.plan.Fails != nil {
 		return batch
 	}
-	for _, n := range r.Graph.Nodes()[first.Node.At+1:] {
-		if len(batch) == most || !r.Joins(n, first.Node) || r.announcer.isDue(n) {
+	for _, n := range r.Graph.Nodes()[first.node.At+1:] {
+		if len(batch) == most || !r.Joins(n, first.node) || r.announcer.isDue(n) {
 			break
 		}
 		if r.Results[n.At].Started {
 			continue
 		}
 		d := r.decide(ctx, n)
-		if d.Kind == plan.Change && d.Plan.Fails == nil && r.observer.Provider(n) == r.observer.Provider(first.Node) {
+		if d.Kind == plan.Change && d.Plan.Fails == nil && r.observer.provider(n) == r.observer.provider(first.node) {
 			if !r.limit(n).IsZero() {
 				break
 			}
-			batch = append(batch, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+			batch = append(batch, dueChange{node: n, plan: d.Plan, refresh: d.Refresh})
 		} else if d.Kind != plan.Stable && d.Kind != plan.Change {
 			break
 		}
@@ -215,18 +215,18 @@ func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []
 	results := make([]*changeResult, len(batch))
 	err := r.record(work, batch, ts)
 	if err == nil {
-		results, err = r.applier.Together(work, batch)
+		results, err = r.applier.together(work, batch)
 	}
 	if err != nil {
-		n := batch[0].Node
-		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.ErrorText(n, err))
+		n := batch[0].node
+		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.errorText(n, err))
 	}
 	made := now()
 	end := func(i int, finish func()) {
 		// The time in which the batch processed other resources does not count.
 		ts[i].Timestamp = ts[i].Timestamp.Add(now().Sub(made))
 		finish()
-		r.conclude(ctx, batch[i].Node, ts[i])
+		r.conclude(ctx, batch[i].node, ts[i])
 	}
 	for i, res := range results {
 		if res != nil {
@@ -235,7 +235,7 @@ func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []
 	}
 	for i, res := range results {
 		if res == nil {
-			end(i, func() { r.changeAlone(ctx, work, batch[i], ts[i], r.applier.Alone) })
+			end(i, func() { r.changeAlone(ctx, work, batch[i], ts[i], r.applier.alone) })
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []
 // changeAlone makes one change.
 func (r *run) changeAlone(ctx, work context.Context, c dueChange, t *model.Transaction, make func(stop, ctx context.Context, c dueChange) changeResult) {
 	if err := r.record(work, []dueChange{c}, []*model.Transaction{t}); err != nil {
-		r.recorder.fail(ctx, c.Node, t, err)
+		r.recorder.fail(ctx, c.node, t, err)
 		return
 	}
 	r.conclusion(work, c, t, make(ctx, work, c))
@@ -253,43 +253,43 @@ func (r *run) changeAlone(ctx, work context.Context, c dueChange, t *model.Trans
 func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
-		nodes[i], ts[i].Changes = c.Node, r.changes(c.Node, c.Plan)
+		nodes[i], ts[i].Changes = c.node, r.changes(c.node, c.plan)
 	}
-	if slices.ContainsFunc(batch, func(c dueChange) bool { return r.wouldReloadUnits(c.Node, c.Plan) }) {
+	if slices.ContainsFunc(batch, func(c dueChange) bool { return r.wouldReloadUnits(c.node, c.plan) }) {
 		if err := r.opts.Env.Host.ExpectUnitChange(ctx, r.opts.RunID); err != nil {
 			return err
 		}
 	}
 
-	return r.refreshes.Notify(ctx, nodes...)
+	return r.refreshes.notify(ctx, nodes...)
 }
 
 // conclusion records the result of a change.
 func (r *run) conclusion(ctx context.Context, c dueChange, t *model.Transaction, res changeResult) {
-	result := &r.Results[c.Node.At]
-	if r.opts.Outputs && !r.isSensitive(c.Node) {
-		t.Outputs = r.secrets.Shown(r.outputs.of(c.Node, res.Outcome))
+	result := &r.Results[c.node.At]
+	if r.opts.Outputs && !r.isSensitive(c.node) {
+		t.Outputs = r.secrets.shown(r.outputs.of(c.node, res.outcome))
 	}
-	if res.Err != nil {
-		result.Touched = res.Touched
-		r.report.NoteDrift(c.Node, c.Plan, false)
-		r.recorder.fail(ctx, c.Node, t, res.Err)
+	if res.err != nil {
+		result.Touched = res.touched
+		r.report.noteDrift(c.node, c.plan, false)
+		r.recorder.fail(ctx, c.node, t, res.err)
 		return
 	}
 	planned := slices.Clone(t.Changes)
 	for i, change := range t.Changes {
 		t.Changes[i] = change.Done()
 	}
-	t.Changed, t.Refreshed = !res.Outcome.Unchanged && !r.opts.Check, c.Refresh && !c.Plan.Unrefreshed
-	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.Outcome.At
+	t.Changed, t.Refreshed = !res.outcome.Unchanged && !r.opts.Check, c.refresh && !c.plan.Unrefreshed
+	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.outcome.At
 	if result.ChangedAt.IsZero() {
 		result.ChangedAt = now()
 	}
-	r.outputs.keep(c.Node, res.Outcome)
-	cleared := c.Refresh && r.refreshes.Made(ctx, c.Node)
-	if res.Outcome.AtEnd != nil {
-		r.recorder.deferred = append(r.recorder.deferred, deferredChange{dueChange: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
+	r.outputs.keep(c.node, res.outcome)
+	cleared := c.refresh && r.refreshes.made(ctx, c.node)
+	if res.outcome.AtEnd != nil {
+		r.recorder.deferred = append(r.recorder.deferred, deferredChange{dueChange: c, t: t, planned: planned, make: res.outcome.AtEnd, refreshed: cleared})
 		return
 	}
-	r.recorder.repaired(c.Node, t, c.Plan, res.Made)
+	r.recorder.repaired(c.node, t, c.plan, res.made)
 }

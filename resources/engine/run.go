@@ -35,10 +35,7 @@ type run struct {
 // reads, and gives the current change the time of opts.Grace. Errors are in the summary and in the
 // transactions.
 func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
-	r := newRun(g, opts)
-	r.do(ctx)
-
-	return &r.report.Summary
+	return newRun(g, opts).do(ctx)
 }
 
 func newRun(g *graph.Graph, opts Options) *run {
@@ -48,8 +45,8 @@ func newRun(g *graph.Graph, opts Options) *run {
 	opts.Env.RunID, opts.Env.Part = opts.RunID, g.PartOf() != nil
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
 	secrets := &secretSet{}
-	secrets.Add(opts.Secrets...)
-	secrets.AddOf(g.Nodes())
+	secrets.add(opts.Secrets...)
+	secrets.addOf(g.Nodes())
 	up := &plan.Upstream{
 		Terms: plan.Terms{Cause: opts.Cause, AlreadyConverged: opts.AlreadyConverged, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
 		Prior: opts.Prior, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
@@ -58,7 +55,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
 	a.observer = newObserver(a, g.Len())
 	ann := &announcer{access: a, started: map[model.Ref]bool{}}
-	rep.Full, rep.OnTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
+	rep.full, rep.onTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
 		if opts.OnTransaction != nil {
 			opts.OnTransaction(t)
 		}
@@ -74,16 +71,16 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 }
 
-func (r *run) do(ctx context.Context) {
+func (r *run) do(ctx context.Context) *model.Run {
 	work, end := graceful(ctx, r.opts.Grace)
 	defer end()
 	leave, err := enter(work, &r.opts)
 	defer leave() // also after a panic
 	if err != nil {
 		r.Stopped = "the run could not begin: " + err.Error()
-		r.report.AddError(r.Stopped)
+		r.report.addError(r.Stopped)
 	}
-	r.refreshes.Recall(work)
+	r.refreshes.recall(work)
 	if r.Stopped == "" {
 		r.observeAll(ctx, r.Graph.Nodes())
 		r.checks.ahead(ctx, r.Graph.Nodes())
@@ -91,16 +88,18 @@ func (r *run) do(ctx context.Context) {
 	for n := r.next(); n != nil; n = r.next() {
 		r.reconcileResource(ctx, work, n)
 	}
-	r.refreshes.ClearUndeclared(work)
+	r.refreshes.clearUndeclared(work)
 	r.reloadUnits(ctx)
 	r.recorder.finish(ctx)
 	if err := leave(); err != nil {
-		r.report.AddError(err.Error())
+		r.report.addError(err.Error())
 	}
 	for _, text := range r.refreshes.Errors() {
-		r.report.AddError(text)
+		r.report.addError(text)
 	}
-	r.report.Finish(r.opts.Woken)
+	r.report.finish(r.opts.Woken)
+
+	return &r.report.summary
 }
 
 // graceful returns a context for the current change, which ends after ctx and the grace.
@@ -143,7 +142,7 @@ func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 
 // observeAll takes the common observation of nodes.
 func (r *run) observeAll(ctx context.Context, nodes []*graph.Node) {
-	r.observer.All(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
+	r.observer.all(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
 }
 
 // next returns the first node that is not done, or nil. A node of a part that follows others is
@@ -155,7 +154,7 @@ func (r *run) next() *graph.Node {
 		case r.Results[r.cursor].Done:
 		case n.Follows && !r.Results[r.cursor].Started && !r.Results.IsFollowedUp(n):
 			r.End(n)
-			r.report.LeaveOut(n)
+			r.report.leaveOut(n)
 		default:
 			return n
 		}

@@ -20,8 +20,8 @@ type secretSet struct {
 	redact redact.Redactor
 }
 
-// Add adds values.
-func (s *secretSet) Add(values ...model.Secret) {
+// add adds values.
+func (s *secretSet) add(values ...model.Secret) {
 	before := len(s.values)
 	for _, v := range values {
 		if !v.IsDerived() && !s.known[v] {
@@ -37,20 +37,20 @@ func (s *secretSet) Add(values ...model.Secret) {
 	}
 }
 
-// AddOf adds the values of the resources of a graph.
-func (s *secretSet) AddOf(nodes []*graph.Node) {
+// addOf adds the values of the resources of a graph.
+func (s *secretSet) addOf(nodes []*graph.Node) {
 	var values []model.Secret
 	for _, n := range nodes {
 		values = append(values, n.Resource.Secrets...)
 	}
-	s.Add(values...)
+	s.add(values...)
 }
 
 // Redact redacts a text.
 func (s *secretSet) Redact(text string) string { return s.redact.Redact(text) }
 
-// Document redacts a JSON document.
-func (s *secretSet) Document(text json.RawMessage) json.RawMessage {
+// document redacts a JSON document.
+func (s *secretSet) document(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || len(s.values) == 0 {
 		return text
 	}
@@ -63,8 +63,8 @@ func (s *secretSet) Document(text json.RawMessage) json.RawMessage {
 	return out
 }
 
-// Log returns a log that redacts the values.
-func (s *secretSet) Log(log *slog.Logger) *slog.Logger {
+// log returns a log that redacts the values.
+func (s *secretSet) log(log *slog.Logger) *slog.Logger {
 	if len(s.values) == 0 {
 		return log
 	}
@@ -82,8 +82,8 @@ func (s *secretSet) Error(err error, sensitive bool) string {
 	return model.ShortenWords(s.Redact(err.Error()))
 }
 
-// Changes returns the redacted changes of a plan. For a sensitive resource it omits all values.
-func (s *secretSet) Changes(due resource.Plan, sensitive bool) []model.Change {
+// changes returns the redacted changes of a plan. For a sensitive resource it omits all values.
+func (s *secretSet) changes(due resource.Plan, sensitive bool) []model.Change {
 	out := make([]model.Change, len(due.Changes))
 	for i, c := range due.Changes {
 		c.Message = s.Redact(c.Message)
@@ -98,8 +98,8 @@ func (s *secretSet) Changes(due resource.Plan, sensitive bool) []model.Change {
 	return out
 }
 
-// Outputs returns the outputs of a resource. They are secrets if the resource is sensitive.
-func (s *secretSet) Outputs(values map[string]any, sensitive bool) map[string]any {
+// outputs returns the outputs of a resource. They are secrets if the resource is sensitive.
+func (s *secretSet) outputs(values map[string]any, sensitive bool) map[string]any {
 	if sensitive {
 		for k, v := range values {
 			values[k] = model.NewSecret(fmt.Sprint(v))
@@ -109,8 +109,8 @@ func (s *secretSet) Outputs(values map[string]any, sensitive bool) map[string]an
 	return values
 }
 
-// Shown returns redacted outputs for a report.
-func (s *secretSet) Shown(values map[string]any) map[string]any {
+// shown returns redacted outputs for a report.
+func (s *secretSet) shown(values map[string]any) map[string]any {
 	for k, v := range values {
 		if text, ok := v.(string); ok {
 			values[k] = s.Redact(text)

@@ -44,9 +44,9 @@ func statusOfIncluded(ctx context.Context, env resource.Env, resources []*resour
 	env.Scope.Noop, env.Log = true, slog.New(slog.DiscardHandler) // the caller needs only the state
 	r := newRun(g, Options{Env: env})
 	r.do(ctx)
-	if state := r.observer.State(r.Graph.Node(resources[len(resources)-1].Ref())); state != nil {
+	if state := r.observer.state(r.Graph.Node(resources[len(resources)-1].Ref())); state != nil {
 		return state, nil
 	}
 
-	return nil, errors.New(strings.Join(r.report.Summary.Errors, "; "))
+	return nil, errors.New(strings.Join(r.report.summary.Errors, "; "))
 }

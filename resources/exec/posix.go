@@ -9,18 +9,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// priorityPosix is the best one: this is the default provider.
-const priorityPosix = 1
-
 // Posix runs a program with arguments, without a shell.
 type Posix struct{}
 
 // Name is posix.
 func (Posix) Name() string { return "posix" }
 
-// IsManageable accepts every command.
+// IsManageable accepts every command, with the best priority: posix is the default provider.
 func (Posix) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
-	return true, priorityPosix, nil
+	return true, 1, nil
 }
 
 // Status is Look.

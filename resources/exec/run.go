@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxValue bounds the output that other resources may use.
+// maxValue limits the output that other resources may use.
 const maxValue = 32 << 10
 
 // HasGuards reports whether guards decide if the command runs. A refresh overrides them.
@@ -136,7 +136,7 @@ func shortened(o command.Output) string {
 		text = fmt.Sprintf("%s\n… %d bytes dropped …\n%s", text[:half], dropped, text[len(text)-half:])
 	}
 
-	// Documents are UTF-8, commands need not be.
+	// Documents are UTF-8, but the output of commands may be anything.
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 

@@ -280,8 +280,8 @@ func linkCases(t *testing.T) []typetest.Case {
 	}
 }
 
-// unsafeCases are below a directory that everybody may write to, where app is a
-// link of nobody knows whom, and a directory that nobody knows whom put there.
+// unsafeCases are below a directory that every user may write to. In it, app is a link of an unknown
+// user, and there is a directory of an unknown user.
 func unsafeCases(t *testing.T) []typetest.Case {
 	const refused = "unsafe path: "
 	there := all(openTo("o"), withFile("etc/x", "kept", 0o600), withFile("o/d/x", "kept", 0o600), withLink("o/app", "../etc"))
@@ -303,7 +303,7 @@ func unsafeCases(t *testing.T) []typetest.Case {
 	}
 }
 
-// driftCases change by hand what was made, in the ways that a file has.
+// driftCases change a managed file by hand, in every way.
 func driftCases(t *testing.T) []typetest.Case {
 	const created = "Would have created the file"
 	hello := owned(t, "d/x", typetest.Properties{"content": "hello"})

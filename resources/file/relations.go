@@ -32,7 +32,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the path, and the source.
+// Watches returns the path and the source.
 func (Type) Watches(_ FileProvider, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Source)
 }

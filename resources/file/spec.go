@@ -6,13 +6,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// EnsureDirectory is the value of ensure that asks for a directory.
+// EnsureDirectory is the ensure value for a directory.
 const EnsureDirectory = "directory"
 
 // Spec are the properties of a file.
 type Spec struct {
 	model.Common
-	// Content is nil when the content is not managed; an empty one asks for an empty file.
+	// Content is nil for unmanaged content; an empty text means an empty file.
 	Content *string `json:"content,omitempty" alias:"contents" sensitive:"true" jsonschema_description:"Content of the file; \"\" is an empty file, unset leaves the content alone"`
 	Source  string  `json:"source,omitempty" filled:"true" jsonschema_description:"A file on this node to copy; a relative one is taken from the manifest's directory"`
 	// MaxSize limits the source. Zero limits only a source that other users can write.
@@ -30,6 +30,6 @@ type Spec struct {
 // managesContent reports whether content is managed, and not only attributes.
 func (s *Spec) managesContent() bool { return s.Content != nil || s.Source != "" }
 
-// describes reports whether the properties describe a desired state. A spec
-// with only a name asks for the current one.
+// describes reports whether the properties describe a desired state. A spec with only a name queries the
+// current state.
 func (s *Spec) describes() bool { return s.Owner != "" || s.Group != "" || s.Mode != "" }

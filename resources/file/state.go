@@ -8,17 +8,17 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// State is the observed state of a path. A symbolic link is present, or
-// directory when it leads to one.
+// State is the observed state of a path. A symbolic link is present, or directory if it leads to a
+// directory.
 type State struct {
 	model.CommonState
 	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"The file or directory at the path; omitted if the path does not exist"`
 
-	// Entry is the path itself; a link is not followed.
+	// Entry is the path itself, even if it is a link.
 	Entry files.Entry `json:"-"`
 	// Target is the end of a link. Its kind is Absent for a dangling link. It is nil if the path is not a link.
 	Target *files.Entry `json:"-"`
-	// Unknown is why the path could not be inspected. It is then never changed.
+	// Unknown is why the path could not be inspected. Such a path is never changed.
 	Unknown error `json:"-"`
 
 	// Text is the content of the checksum, if the checksum was computed just now and the content is
@@ -45,7 +45,7 @@ func (s *State) digest() string {
 	return s.Metadata.Checksum
 }
 
-// hidden reports whether the content that is there cannot be shown.
+// hidden reports whether the existing content cannot be shown.
 func (s *State) hidden() bool {
 	return s.Unreadable != nil || s.Unshown != "" || s.Entry.Kind == files.File && s.digest() == ""
 }
@@ -63,8 +63,8 @@ type Metadata struct {
 	Extended map[string]any `json:"extended,omitempty" jsonschema_description:"Provider-specific metadata"`
 }
 
-// wanted is the desired state on this machine, with what prevents it: all that
-// Plan needs and may not read itself.
+// wanted is the desired state on this machine, with its obstacles. Plan needs it, but may not read the
+// machine.
 type wanted struct {
 	attrs files.Attrs
 	// digest and size describe the wanted content, if content is managed.

@@ -17,8 +17,7 @@ import (
 // Status reads the path and resolves the properties on this machine. A missing
 // account or source is a resource.PrerequisiteError.
 func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
-	// Without managed content a file is never read, except when only its state is
-	// asked for.
+	// Without managed content muster never reads a file, except for a query of its state.
 	var reads func(files.Entry) bool
 	switch {
 	case spec.Ensure == model.EnsureAbsent || spec.Ensure == EnsureDirectory:
@@ -132,7 +131,7 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 		want.obstacle = resource.MayReplace(env.Host, spec.Name)
 		want.carried = env.Host.Carried(spec.Name, want.attrs, false)
 	}
-	// Sensitive content is not even read for a diff.
+	// Sensitive content is never read for a diff.
 	if found == want.digest || spec.Sensitive {
 		return nil
 	}
@@ -174,15 +173,15 @@ func unreadable(state *State) error {
 	return fmt.Errorf("could not read the file: %w", state.Unreadable)
 }
 
-// willBeReadable reports whether the content can be compared, or only a wrong
-// mode keeps its owner from reading it, which a store corrects.
+// willBeReadable reports whether the content can be compared, or only a wrong mode prevents its owner from
+// reading it, which a store corrects.
 func willBeReadable(state *State) bool {
 	const ownerReads = 0o400
 
 	return state.Unreadable == nil || state.Entry.IsOwn() && state.Entry.Mode&ownerReads == 0 && state.want.attrs.Mode&ownerReads != 0
 }
 
-// resolveSource fills in the wanted content, and returns the file that has it.
+// resolveSource sets the wanted content, and returns the source file.
 func resolveSource(ctx context.Context, env resource.Env, source string, spec *Spec, want *wanted) (files.Entry, error) {
 	entry, err := lookAtSource(env.Host, source, spec)
 	if err != nil {
@@ -216,7 +215,7 @@ func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) 
 	}
 }
 
-// maxOfOthers is the size of the largest source that others may write to, without max_size.
+// maxOfOthers is the maximum size of a source that other users can write, without max_size.
 const maxOfOthers = 10 << 30
 
 // sourcePath returns the absolute path of the source, empty for no source. dir is the directory of

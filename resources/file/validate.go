@@ -52,7 +52,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// Warnings returns properties without effect, and a mode that may be meant in decimal.
+// Warnings returns properties without effect, and a mode that is probably decimal.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if mode, err := parseMode(s.Mode); err == nil && s.Ensure != model.EnsureAbsent && decimalMode(s.Mode) != "" {
@@ -71,7 +71,7 @@ func (s *Spec) Warnings() model.Problems {
 // dropContent is the remedy for content that has no effect.
 const dropContent = "remove it, or use ensure: present"
 
-// contentProperties returns the set properties that are about content.
+// contentProperties returns the set properties that concern content.
 func (s *Spec) contentProperties() []string {
 	var set []string
 	if s.Content != nil {

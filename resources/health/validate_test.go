@@ -63,8 +63,8 @@ func TestChecksThatAreNotValid(t *testing.T) {
 	}
 }
 
-// TestRulesThatCannotBeEvaluated has rules that goss would refuse or panic at, each
-// with the property that is told and how it is.
+// TestRulesThatCannotBeEvaluated covers rules that goss would refuse or panic at, with the reported
+// property and value.
 func TestRulesThatCannotBeEvaluated(t *testing.T) {
 	for _, c := range []struct{ rules, property, problem string }{
 		{"file: {/a: {mode: '0644'}}", "file./a", "a rule of `file` needs `exists`"},
@@ -172,8 +172,7 @@ health_checks:
 	}
 }
 
-// FuzzValidate decodes and validates what anyone may write; what is valid has a
-// name and a format afterwards.
+// FuzzValidate decodes and validates any input. A valid check has a name and a format.
 func FuzzValidate(f *testing.F) {
 	for _, seed := range []string{
 		`[{command: "check_http -H 'local host'", tries: 3, try_sleep: 2s, timeout: 5s}]`,

@@ -23,14 +23,14 @@ type annotationChecks struct {
 // checkAnnotations checks the final data by the comments above the keys of data and of the used
 // overrides.
 func checkAnnotations(ctx context.Context, w *evaluator, data map[string]any, taken []override) model.Problems {
-	lines := w.Doc.Lines()
+	lines := w.doc.Lines()
 	if lines == nil {
 		return nil
 	}
-	a := annotationChecks{data: data, lines: lines, behind: trailingComments{Lines: lines}, scope: w.Scope(ctx, inResources, data, nil)}
-	a.value(ctx, w.Doc.Data, nil, nil)
+	a := annotationChecks{data: data, lines: lines, behind: trailingComments{lines: lines}, scope: w.newScope(ctx, inResources, data, nil)}
+	a.value(ctx, w.doc.Data, nil, nil)
 	for _, o := range taken {
-		a.behind = trailingComments{Lines: lines}
+		a.behind = trailingComments{lines: lines}
 		a.value(ctx, o.values, nil, o.below)
 	}
 
@@ -65,12 +65,12 @@ func (a *annotationChecks) value(ctx context.Context, v document.Node, path []st
 func (a *annotationChecks) comments(key model.Position) []string {
 	var out []string
 	for _, c := range commentsAbove(a.lines, key) {
-		if c.Pos.Column == key.Column {
-			out = append(out, c.Text)
+		if c.pos.Column == key.Column {
+			out = append(out, c.text)
 		}
 	}
-	for _, c := range a.behind.Key(key) {
-		out = append(out, c.Text)
+	for _, c := range a.behind.key(key) {
+		out = append(out, c.text)
 	}
 
 	return out
@@ -103,7 +103,7 @@ func (a *annotationChecks) check(ctx context.Context, pos model.Position, path [
 
 func (a *annotationChecks) validate(ctx context.Context, pos model.Position, p *expression.Program, name string, value any) {
 	source := p.Source().String()
-	result, _, f := a.scope.Run(ctx, p, withChecks(template.Reveal(value, a.scope.Reveal)))
+	result, _, f := a.scope.run(ctx, p, withChecks(template.Reveal(value, a.scope.reveal)))
 	shown := ""
 	if v, err := expression.ToValue(value, pos); err == nil && v.IsScalar() && !v.Secret {
 		shown = " " + v.Text
@@ -113,7 +113,7 @@ func (a *annotationChecks) validate(ctx context.Context, pos model.Position, p *
 	case f != nil && template.Holds(value):
 		a.out.Add(pos, "", "the value of `%s` cannot be checked by `%s`", name, source)
 	case f != nil:
-		a.out.Add(pos, f.Hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.Message)
+		a.out.Add(pos, f.hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.message)
 	case !isBool:
 		a.out.Add(pos, "write a comparison, for example value > 0", "the expression of @validate gives %s, not true or false", expression.KindOf(result))
 	case !ok:

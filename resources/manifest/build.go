@@ -37,27 +37,27 @@ type warner interface{ Warnings() model.Problems }
 func (b *build) add(ctx context.Context, d declaration) {
 	if d.Type.Include != nil && b.session.holds.DenyApply {
 		b.openEnded = true
-		b.problems.Add(d.Pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
+		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
 		return
 	}
-	r := resolver{Scope: b.scope}
-	reason, ok := r.Excluded(ctx, d.Properties)
-	r.Forgiving, b.scope.Quiet = reason != "", reason != ""
-	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
-	b.scope.Quiet = false
+	r := resolver{scope: b.scope}
+	reason, ok := r.excluded(ctx, d.properties)
+	r.forgiving, b.scope.quiet = reason != "", reason != ""
+	properties, _ := r.mapping(ctx, d.properties, unevaluated(d.Type)...)
+	b.scope.quiet = false
 	warnings := shellWarnings(d.Type, properties)
 	if r.Inserted {
 		kept, more := keepArguments(d.Type, properties)
 		properties, warnings = kept, append(warnings, more...)
 	}
-	warnings = append(warnings, numbersOfTemplates(d.Properties, properties)...)
-	if b.session.ForOtherNode && reason == "" {
+	warnings = append(warnings, numbersOfTemplates(d.properties, properties)...)
+	if b.session.forOtherNode && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	name, sure := name(&r, properties)
 	at := len(b.links)
 	if sure {
-		b.link(model.Ref{Type: d.Type.Name, Name: name}, d.Pos, properties, r.Waits)
+		b.link(model.Ref{Type: d.Type.Name, Name: name}, d.pos, properties, r.waits)
 	}
 	b.openEnded = b.openEnded || !sure
 
@@ -65,29 +65,29 @@ func (b *build) add(ctx context.Context, d declaration) {
 	if decode == nil {
 		decode = resource.Decode
 	}
-	res, problems := decode(d.Type, properties, d.Pos)
-	if len(r.Failed) > 0 {
-		problems = ownProblems(r.Failed, d, properties, problems)
+	res, problems := decode(d.Type, properties, d.pos)
+	if len(r.failed) > 0 {
+		problems = ownProblems(r.failed, d, properties, problems)
 	}
-	b.problems.Append(append(r.Problems, problems...)...)
+	b.problems.Append(append(r.problems, problems...)...)
 	if reason == "" {
 		b.checkSource(properties)
 	}
 	shell := reason != "" || (d.Type.Include != nil && sure)
 	switch {
-	case len(r.Problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.Failed) > 0):
+	case len(r.problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.failed) > 0):
 		b.openEnded = b.openEnded || d.Type.Include != nil
 		return
 	case res == nil:
-		res = &resource.Resource{Type: d.Type, Spec: d.Type.New(), Pos: d.Pos}
+		res = &resource.Resource{Type: d.Type, Spec: d.Type.New(), Pos: d.pos}
 		res.Meta().Name = name
 	}
 	res.Excluded = reason
 	noop, _ := properties.Get("noop")
 	res.NeverNoop = noop.Kind != document.Null && !res.Meta().Noop
 	b.session.inherit(res.Meta())
-	if len(r.Waits) > 0 && reason == "" {
-		b.wait(res, d, properties, r.Waits)
+	if len(r.waits) > 0 && reason == "" {
+		b.wait(res, d, properties, r.waits)
 	}
 	b.keep(res, properties)
 	if reason == "" {
@@ -123,7 +123,7 @@ func ownProblems(unresolved []model.Position, d declaration, properties document
 		}
 	}
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool { return slices.Contains(failed, p.Pos) })
-	_, more := resource.Decode(d.Type, sound, d.Pos)
+	_, more := resource.Decode(d.Type, sound, d.pos)
 	for _, p := range more {
 		if slices.Contains(places, p.Pos) {
 			problems = append(problems, p)
@@ -143,14 +143,14 @@ func holdsFailed(v document.Value, failed []model.Position) bool {
 func name(r *resolver, properties document.Value) (text string, sure bool) {
 	v, _ := properties.Get(keyName)
 	switch {
-	case slices.Contains(r.Failed, v.Pos) && v.Deferred:
-		if r.Forgiving && len(r.Problems) == 0 {
-			r.Problems.Add(v.Pos, "an excluded resource also needs a name", "the expression of the name fails")
+	case slices.Contains(r.failed, v.Pos) && v.Deferred:
+		if r.forgiving && len(r.problems) == 0 {
+			r.problems.Add(v.Pos, "an excluded resource also needs a name", "the expression of the name fails")
 		}
 	case v.Deferred:
-		r.Fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
+		r.fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
 	case v.Secret:
-		r.Fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
+		r.fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
 	default:
 		return v.Text, true
 	}
@@ -204,18 +204,18 @@ func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[s
 	if outputs == nil {
 		outputs = resource.Outputs{}
 	}
-	r := resolver{Scope: s.Scope(ctx, inResources, data, outputs)}
-	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
+	r := resolver{scope: s.newScope(ctx, inResources, data, outputs)}
+	properties, _ := r.mapping(ctx, d.properties, unevaluated(d.Type)...)
 	switch {
-	case len(r.Problems) > len(r.Missing):
-		return nil, nil, tidyProblems(s.Printed.Problems(r.Problems))
-	case len(r.Missing) > 0:
-		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: tidyProblems(s.Printed.Problems(r.Problems))}
+	case len(r.problems) > len(r.missing):
+		return nil, nil, tidyProblems(s.printed.problems(r.problems))
+	case len(r.missing) > 0:
+		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.missing[0])}, absentAbove(r.missing[0])...), Err: tidyProblems(s.printed.problems(r.problems))}
 	}
 	if r.Inserted {
 		properties, _ = keepArguments(d.Type, properties)
 	}
-	res, problems := resource.Decode(d.Type, properties, d.Pos)
+	res, problems := resource.Decode(d.Type, properties, d.pos)
 	if len(problems) > 0 {
 		return nil, nil, tidyProblems(problems)
 	}
@@ -239,7 +239,7 @@ func absentAbove(path string) (needs []string) {
 // noteSensitive records a sensitive resource, whose files are secret too.
 func (s *session) noteSensitive(res *resource.Resource) {
 	if res.Sensitive() {
-		s.Sensitive[res.Ref()] = true
+		s.sensitive[res.Ref()] = true
 	}
 }
 

@@ -45,10 +45,10 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 // CheckCondition checks the text of a Condition without its node. The error is the error of
 // Condition.
 func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Value) error {
-	r := resolver{Scope: l.elsewhere(emptyDocument(v.Pos.File), Inputs{}).Scope(ctx, inData, nil, nil)}
-	r.Condition(ctx, name, v)
+	r := resolver{scope: l.elsewhere(emptyDocument(v.Pos.File), Inputs{}).newScope(ctx, inData, nil, nil)}
+	r.condition(ctx, name, v)
 
-	return r.Problems.Err()
+	return r.problems.Err()
 }
 
 // elsewhere returns the session of a document for another machine.
@@ -57,7 +57,7 @@ func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := there.session(doc, in)
-	s.ForOtherNode = true
+	s.forOtherNode = true
 
 	return s
 }
@@ -72,7 +72,7 @@ func sourceBeside(properties document.Value) (document.Value, bool) {
 // checkSource reports a file beside a manifest without a directory.
 func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
-	if beside && !v.Deferred && b.session.Dir == "" && !b.session.ForOtherNode {
+	if beside && !v.Deferred && b.session.dir == "" && !b.session.forOtherNode {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
 	}
 }
@@ -100,8 +100,8 @@ func (c *Checked) add(f File) {
 // error is model.Problems.
 func (l *Loader) Condition(ctx context.Context, name string, v document.Value, in Inputs) (bool, error) {
 	s := l.session(emptyDocument(v.Pos.File), in)
-	r := resolver{Scope: s.Scope(ctx, inData, nil, nil)}
-	yes, _ := r.Condition(ctx, name, v)
+	r := resolver{scope: s.newScope(ctx, inData, nil, nil)}
+	yes, _ := r.condition(ctx, name, v)
 
-	return yes, r.Problems.Err()
+	return yes, r.problems.Err()
 }

@@ -20,15 +20,15 @@ const (
 
 // comment is a comment without its sign.
 type comment struct {
-	Text string
-	Pos  model.Position
+	text string
+	pos  model.Position
 	// within reports whether it is inside a multi-line value.
 	within bool
 }
 
 // word returns the first word of a comment.
 func (c comment) word() string {
-	word, _, _ := strings.Cut(c.Text, " ")
+	word, _, _ := strings.Cut(c.text, " ")
 
 	return word
 }
@@ -76,7 +76,7 @@ func commentsAbove(lines [][]byte, key model.Position) []comment {
 		case text[0] != '#' || column > key.Column:
 			return out
 		}
-		c := comment{Text: strings.TrimSpace(string(text[1:])), Pos: model.Position{File: key.File, Line: i + 1, Column: column}}
+		c := comment{text: strings.TrimSpace(string(text[1:])), pos: model.Position{File: key.File, Line: i + 1, Column: column}}
 		out = append([]comment{c}, out...)
 	}
 
@@ -90,9 +90,9 @@ func (d *Document) CheckComments() model.Problems {
 	if lines == nil {
 		return nil
 	}
-	m := misplaced{lines: lines, behind: trailingComments{Lines: lines}}
+	m := misplaced{lines: lines, behind: trailingComments{lines: lines}}
 	m.value(d.Data)
-	m.behind = trailingComments{Lines: lines}
+	m.behind = trailingComments{lines: lines}
 	for _, o := range d.Overrides.Entries() {
 		m.value(o)
 	}
@@ -111,7 +111,7 @@ func (m *misplaced) value(v document.Node) {
 	for item := range v.Items() {
 		if item.Kind() != document.Map && item.Kind() != document.List {
 			for _, c := range m.behind.at(item.Pos()) {
-				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
+				m.out.Add(c.pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
 			}
 		}
 		m.value(item)
@@ -124,8 +124,8 @@ func (m *misplaced) value(v document.Node) {
 			case meant == "":
 			case meant != c.word():
 				m.misspelled(c, meant)
-			case c.Pos.Column != at.Column && begins(m.lines, at):
-				m.out.Add(c.Pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
+			case c.pos.Column != at.Column && begins(m.lines, at):
+				m.out.Add(c.pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
 			}
 		}
 		for _, c := range m.behind.at(at) {
@@ -133,9 +133,9 @@ func (m *misplaced) value(v document.Node) {
 			case meant != c.word():
 				m.misspelled(c, meant)
 			case c.within:
-				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), key.Text())
+				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), key.Text())
 			case !begins(m.lines, at):
-				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
+				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
 			}
 		}
 		m.value(value)
@@ -143,7 +143,7 @@ func (m *misplaced) value(v document.Node) {
 }
 
 func (m *misplaced) misspelled(c comment, meant string) {
-	m.out.Add(c.Pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
+	m.out.Add(c.pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
 }
 
 // begins reports whether a key is the first word of its line, or of a list item.
@@ -160,16 +160,16 @@ func begins(lines [][]byte, key model.Position) bool {
 // trailingComments finds the comments after values. Call it for the keys in the order of the
 // document.
 type trailingComments struct {
-	// Lines are the lines of the document.
-	Lines [][]byte
+	// lines are the lines of the document.
+	lines [][]byte
 	// read is the last line that was read.
 	read int
 }
 
-// Key returns the comments that check the value of a key. The key must begin its line.
-func (b *trailingComments) Key(at model.Position) []comment {
+// key returns the comments that check the value of a key. The key must begin its line.
+func (b *trailingComments) key(at model.Position) []comment {
 	found := b.at(at)
-	if !begins(b.Lines, at) {
+	if !begins(b.lines, at) {
 		return nil
 	}
 
@@ -184,9 +184,9 @@ func (b *trailingComments) at(at model.Position) []comment {
 	}
 	var out []comment
 	var state lineState
-	for i := at.Line - 1; i >= 0 && i < len(b.Lines); i++ {
-		if from := state.comment(b.Lines[i]); from >= 0 {
-			out = append(out, meantOn(b.Lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
+	for i := at.Line - 1; i >= 0 && i < len(b.lines); i++ {
+		if from := state.comment(b.lines[i]); from >= 0 {
+			out = append(out, meantOn(b.lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
 		}
 		if !state.open() {
 			b.read = i + 1
@@ -211,7 +211,7 @@ func meantOn(line []byte, from int, at model.Position, within bool) []comment {
 		}
 		pos := document.PositionAt(at.File, line, from+match[0]+1)
 		pos.Line = at.Line
-		out = append(out, comment{Text: string(bytes.TrimSpace(line[from+match[2] : end])), Pos: pos, within: within})
+		out = append(out, comment{text: string(bytes.TrimSpace(line[from+match[2] : end])), pos: pos, within: within})
 	}
 
 	return out

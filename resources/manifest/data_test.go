@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// resolvedData gives the data of a document as JSON, or its problems.
+// resolvedData returns the data of a document as JSON, or its problems.
 func resolvedData(t *testing.T, text string, external map[string]any) string {
 	t.Helper()
 	doc, err := manifest.Parse("m.yaml", []byte(text))
@@ -46,7 +46,7 @@ overrides:
   host:web01: {app: {port: 9090}}
 `
 
-// TestHierarchy has how data, overrides and external data come together.
+// TestHierarchy checks how data, overrides and external data are combined.
 func TestHierarchy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in       string
@@ -84,7 +84,7 @@ func TestHierarchy(t *testing.T) {
 	}
 }
 
-// TestMerge has how lists, mappings and texts of several sources come together.
+// TestMerge checks how lists, mappings and texts of several sources are combined.
 func TestMerge(t *testing.T) {
 	const order = "hierarchy: {order: [one, two], merge: deep}\n"
 	for name, tc := range map[string]struct {
@@ -119,7 +119,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestDefaultOrder has hierarchies without an order: its only entry is default.
+// TestDefaultOrder checks hierarchies without an order: its only entry is default.
 func TestDefaultOrder(t *testing.T) {
 	const base = "data: {a: 0, l: [a]}\noverrides: {default: {a: 1, l: [b]}}\n"
 	for name, tc := range map[string]struct{ in, want string }{
@@ -139,8 +139,7 @@ func TestDefaultOrder(t *testing.T) {
 	}
 }
 
-// TestMissingFactsInOrder has entries of an order that name a fact which the node lacks:
-// the next entry is tried.
+// TestMissingFactsInOrder checks entries of an order with a missing fact: the next entry is used.
 func TestMissingFactsInOrder(t *testing.T) {
 	for entry, want := range map[string]string{
 		"role:${ lookup('facts.role') }":                  "common",
@@ -187,7 +186,7 @@ func TestMissingFactsInOrder(t *testing.T) {
 	}
 }
 
-// TestUnnamedOverrides has warnings about overrides that no entry of the order can name.
+// TestUnnamedOverrides checks warnings about overrides that no entry of the order can name.
 func TestUnnamedOverrides(t *testing.T) {
 	const text = "muster: {resources: []}\noverrides: {a: {}, \"os:x\": {}, default: {}, \"a:x:b\": {}}\n"
 	warn := func(at, name string) string {
@@ -215,7 +214,7 @@ func TestUnnamedOverrides(t *testing.T) {
 	}
 }
 
-// TestDataProblems has what can be wrong with data.
+// TestDataProblems checks the problems of data.
 func TestDataProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"Data":            {"data:\n  a: 1\n  b: \"${ Data.a }\"\n", "m.yaml:3:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
@@ -253,7 +252,7 @@ func TestDataProblems(t *testing.T) {
 	}
 }
 
-// TestAnnotations has the comments that check data.
+// TestAnnotations checks the comments that check data.
 func TestAnnotations(t *testing.T) {
 	required := func(at, name string) string {
 		return "m.yaml:" + at + ": `" + name + "` is required and has no value (set it in data, an override or with --data)"
@@ -345,7 +344,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestCheckFunctions has the functions that the expressions of @validate may call.
+// TestCheckFunctions checks the functions of @validate.
 func TestCheckFunctions(t *testing.T) {
 	for function, values := range map[string]struct{ valid, invalid []string }{
 		"IP":        {[]string{"10.0.0.1", "::1", "fe80::1"}, []string{"10.0.0", "10.0.0.256", "x", "''", "10.0.0.1/8", "fe80::1%eth0", "7"}},
@@ -376,7 +375,8 @@ func TestCheckFunctions(t *testing.T) {
 	}
 }
 
-// TestCheckFunctionsCombined has expressions that call the functions, and values that these do not look at.
+// TestCheckFunctionsCombined checks expressions that combine functions, and values that the
+// functions ignore.
 func TestCheckFunctionsCombined(t *testing.T) {
 	invalid := func(value, expression string) string {
 		return "m.yaml:3:3: the value " + value + " of `a` is not valid: `" + expression + "` is false"
@@ -409,7 +409,7 @@ func TestCheckFunctionsCombined(t *testing.T) {
 	}
 }
 
-// TestLoadData has the forms of a source of data.
+// TestLoadData checks the forms of a source of data.
 func TestLoadData(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "word"), []byte("w"), 0o600); err != nil {

@@ -23,30 +23,30 @@ import (
 
 // evaluator compiles and evaluates the expressions of one document, and caches what they read.
 type evaluator struct {
-	Opts *Options
-	Doc  *Document
-	// Dir is the directory of the document, or empty. Author may change what the document
+	opts *Options
+	doc  *Document
+	// dir is the directory of the document, or empty. Author may change what the document
 	// evaluates.
-	Dir    string
-	Author paths.Author
-	// Outer is the evaluator of the including document. The outermost evaluator has the facts.
-	Outer *evaluator
+	dir    string
+	author paths.Author
+	// outer is the evaluator of the including document. The outermost evaluator has the facts.
+	outer *evaluator
 	// Data are the resolved data of the document.
 	Data map[string]any
-	// Provided returns the paths that the resources declared so far provide, by PathNeed.
-	Provided func() map[string]model.Ref
-	// Aliases maps aliases to references.
-	Aliases map[model.Ref]model.Ref
-	// Sensitive are the resources whose values and files are secret.
-	Sensitive map[model.Ref]bool
+	// provided returns the paths that the resources declared so far provide, by PathNeed.
+	provided func() map[string]model.Ref
+	// aliases maps aliases to references.
+	aliases map[model.Ref]model.Ref
+	// sensitive are the resources whose values and files are secret.
+	sensitive map[model.Ref]bool
 
-	// Printed are the values that a template printed into the document, or nil.
-	Printed *printedValues
+	// printed are the values that a template printed into the document, or nil.
+	printed *printedValues
 
 	mu    sync.Mutex
 	facts knownFacts
-	// Dynamic reports whether the result depends on more than the document and its data.
-	Dynamic  bool
+	// dynamic reports whether the result depends on more than the document and its data.
+	dynamic  bool
 	programs map[string]*expression.Program
 	// signature is the types of the names that programs may use.
 	signature func() types.Map
@@ -62,11 +62,11 @@ type evaluator struct {
 	// warnings are the warnings about valid expressions, by subject.
 	warnings map[string]model.Problem
 
-	// ForOtherNode reports whether the document is for another node (Check). Unsure reports whether
+	// forOtherNode reports whether the document is for another node (Check). unsure reports whether
 	// something depends on that node.
-	ForOtherNode, Unsure bool
-	// Relative are the files that expressions read beside the manifest, for Check.
-	Relative []string
+	forOtherNode, unsure bool
+	// relative are the files that expressions read beside the manifest, for Check.
+	relative []string
 	// inputs are the paths of the input files, in the outermost evaluator.
 	inputs map[string]struct{}
 }
@@ -82,7 +82,7 @@ type knownFacts struct {
 
 // newEvaluator returns the evaluator of a document. dir is its directory.
 func newEvaluator(opts *Options, doc *Document, dir string, author paths.Author) *evaluator {
-	return &evaluator{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
+	return &evaluator{opts: opts, doc: doc, dir: dir, author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
 }
 
 // Program compiles an expression and caches the result.
@@ -99,7 +99,7 @@ func (w *evaluator) Program(source string, withValue bool) *expression.Program {
 	p := w.compile(source, withValue)
 	w.programs[key] = p
 	for _, name := range []string{expression.NameFacts, expression.NameEnviron, "now"} {
-		w.Dynamic = w.Dynamic || p.Names[name]
+		w.dynamic = w.dynamic || p.Names[name]
 	}
 
 	return p
@@ -111,32 +111,32 @@ var errNoFacts = errors.New("not available here")
 func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.Dynamic = true
+	w.dynamic = true
 	if w.facts.asked {
 		return w.facts.all, w.facts.err
 	}
 	w.facts.asked = true
 	switch {
-	case w.Outer != nil:
-		w.facts.all, w.facts.err = w.Outer.getFacts(ctx)
-	case w.Opts.Facts == nil:
+	case w.outer != nil:
+		w.facts.all, w.facts.err = w.outer.getFacts(ctx)
+	case w.opts.Facts == nil:
 		w.facts.err = errNoFacts
 	default:
-		w.facts.all, w.facts.err = w.Opts.Facts(ctx)
+		w.facts.all, w.facts.err = w.opts.Facts(ctx)
 	}
 
 	return w.facts.all, w.facts.err
 }
 
-// SetFacts sets the facts that expressions use.
-func (w *evaluator) SetFacts(facts model.Facts) { w.facts.all, w.facts.asked = facts, true }
+// setFacts sets the facts that expressions use.
+func (w *evaluator) setFacts(facts model.Facts) { w.facts.all, w.facts.asked = facts, true }
 
-// Failed converts an error to a failure. It marks repeated errors of the facts as known.
-func (w *evaluator) Failed(err error) *failure {
+// failed converts an error to a failure. It marks repeated errors of the facts as known.
+func (w *evaluator) failed(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := &failure{Message: expression.ExprMessage(err), Hint: expression.HintOf(err)}
+	f := &failure{message: expression.ExprMessage(err), hint: expression.HintOf(err)}
 	var bad *template.Error
 	f.sure = errors.As(err, &bad) && bad.Syntax
 	var file *fs.PathError
@@ -152,8 +152,8 @@ func (w *evaluator) Failed(err error) *failure {
 	return f
 }
 
-// Learn records secrets, to redact them in other texts. It ignores values derived from secrets.
-func (w *evaluator) Learn(secrets ...model.Secret) {
+// learn records secrets, to redact them in other texts. It ignores values derived from secrets.
+func (w *evaluator) learn(secrets ...model.Secret) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, secret := range secrets {
@@ -172,17 +172,17 @@ func (w *evaluator) Secrets() []model.Secret {
 	return slices.Clone(w.secrets)
 }
 
-// SetDynamic records that the result depends on more than the document and its data.
-func (w *evaluator) SetDynamic() {
+// setDynamic records that the result depends on more than the document and its data.
+func (w *evaluator) setDynamic() {
 	w.mu.Lock()
-	w.Dynamic = true
+	w.dynamic = true
 	w.mu.Unlock()
 }
 
-// NoteInput records a file as an input of the document.
-func (w *evaluator) NoteInput(path string) {
-	for w.Outer != nil {
-		w = w.Outer
+// noteInput records a file as an input of the document.
+func (w *evaluator) noteInput(path string) {
+	for w.outer != nil {
+		w = w.outer
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,41 +213,41 @@ const (
 // readFile implements the function readFile. Before the run, a file that an earlier resource
 // provides is deferred until that resource has run.
 func (w *evaluator) readFile(path string, use fileUse, running bool) (string, error) {
-	w.SetDynamic()
+	w.setDynamic()
 	if err := w.elsewhere(path); err != nil {
 		return "", err
 	}
-	if !filepath.IsAbs(path) && w.Dir == "" {
+	if !filepath.IsAbs(path) && w.dir == "" {
 		return "", expression.WithHint(fmt.Errorf("%q is relative, and this manifest has no directory", path), "deliver manifest and files as a bundle, or give an absolute path")
 	}
 	path = w.beside(path)
 	read := func() (string, error) {
-		text, untrusted := files.ReadTrusted(path, w.Opts.MaxBytes, w.Author)
+		text, untrusted := files.ReadTrusted(path, w.opts.MaxBytes, w.author)
 		if untrusted == nil || use == evaluated {
 			return string(text), untrusted
 		}
-		w.Distrust(untrusted)
-		text, err := files.Read(path, w.Opts.MaxBytes)
+		w.distrust(untrusted)
+		text, err := files.Read(path, w.opts.MaxBytes)
 		return string(text), err
 	}
 	if running {
 		return read()
 	}
-	if ref, ok := w.Provided()[resource.PathNeed(path)]; ok {
+	if ref, ok := w.provided()[resource.PathNeed(path)]; ok {
 		return "", waitFor(expression.NameReadFile, ref)
 	}
-	w.NoteInput(path)
+	w.noteInput(path)
 
 	return w.cached(string(use)+path, read)
 }
 
-// Distrust records why others may change a part of the values of the document.
-func (w *evaluator) Distrust(reason error) { w.untrusted.CompareAndSwap(nil, &reason) }
+// distrust records why others may change a part of the values of the document.
+func (w *evaluator) distrust(reason error) { w.untrusted.CompareAndSwap(nil, &reason) }
 
-// Distrusted returns why others may change a part of the values of the document or of its parents,
+// distrusted returns why others may change a part of the values of the document or of its parents,
 // or nil.
-func (w *evaluator) Distrusted() error {
-	for ; w != nil; w = w.Outer {
+func (w *evaluator) distrusted() error {
+	for ; w != nil; w = w.outer {
 		if reason := w.untrusted.Load(); reason != nil {
 			return *reason
 		}
@@ -262,7 +262,7 @@ func (sc *scope) checkText(text string) error {
 	if sc.program.HasLiteral(text) {
 		return nil
 	}
-	if reason := sc.Distrusted(); reason != nil {
+	if reason := sc.distrusted(); reason != nil {
 		return fmt.Errorf("the text may have parts of a file that readFile returned: %w", reason)
 	}
 
@@ -272,7 +272,7 @@ func (sc *scope) checkText(text string) error {
 // beside returns the absolute path of a file.
 func (w *evaluator) beside(path string) string {
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(w.Dir, path)
+		path = filepath.Join(w.dir, path)
 	}
 
 	return filepath.Clean(path)
@@ -295,13 +295,13 @@ func (w *evaluator) cached(key string, get func() (string, error)) (string, erro
 
 // kvGet implements the function kvGet.
 func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, error) {
-	w.SetDynamic()
-	if w.Opts.KV == nil {
+	w.setDynamic()
+	if w.opts.KV == nil {
 		return "", expression.WithHint(fmt.Errorf("kvGet %w", errNoNATS), noNATSHint)
 	}
 
 	return w.cached("kv:"+bucket+"\x00"+key, func() (string, error) {
-		v, err := w.Opts.KV(ctx, bucket, key)
+		v, err := w.opts.KV(ctx, bucket, key)
 		if err != nil {
 			return "", fmt.Errorf("kvGet %s/%s: %w", bucket, key, err)
 		}
@@ -316,22 +316,22 @@ var errOnOtherNode = errors.New("only the node has the file")
 // refuses other files.
 func (w *evaluator) elsewhere(path string) error {
 	switch {
-	case !w.ForOtherNode:
+	case !w.forOtherNode:
 		return nil
 	case filepath.IsAbs(path):
 		return errOnOtherNode
 	}
 	w.mu.Lock()
-	w.Relative = append(w.Relative, path)
+	w.relative = append(w.relative, path)
 	w.mu.Unlock()
 
 	return nil
 }
 
-// Tolerates reports whether a failure is ignored because the other node may have what is missing
+// tolerates reports whether a failure is ignored because the other node may have what is missing
 // here. It marks the result as unsure.
-func (w *evaluator) Tolerates() bool {
-	w.Unsure = w.Unsure || w.ForOtherNode
+func (w *evaluator) tolerates() bool {
+	w.unsure = w.unsure || w.forOtherNode
 
-	return w.ForOtherNode
+	return w.forOtherNode
 }

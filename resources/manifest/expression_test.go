@@ -38,7 +38,7 @@ func kv(_ context.Context, bucket, key string) ([]byte, error) {
 	return []byte("hello"), nil
 }
 
-// TestExpressions has what expressions give as the content of a file.
+// TestExpressions checks the results of expressions in the content of a file.
 func TestExpressions(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "motd"), []byte("from a file\n"), 0o600); err != nil {
@@ -109,7 +109,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestTypesKept has whole expressions whose type is that of the property.
+// TestTypesKept checks that a single expression keeps its type.
 func TestTypesKept(t *testing.T) {
 	in := dataHead + `
 muster:
@@ -134,7 +134,7 @@ muster:
 	}
 }
 
-// TestExpressionProblems has every way in which an expression fails, with its place.
+// TestExpressionProblems checks the errors of expressions and their positions.
 func TestExpressionProblems(t *testing.T) {
 	const escape = " (write `$${` for a literal `${`)"
 	const braces = " (write `{{ '{{' }}` for a literal `{{`)"
@@ -218,7 +218,7 @@ func TestExpressionProblems(t *testing.T) {
 	}
 }
 
-// TestUnavailable has what needs something that the loader was not given.
+// TestUnavailable checks expressions that need a missing option of the loader.
 func TestUnavailable(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"kv":            {`"${ kvGet('a', 'b') }"`, "m.yaml:5:23: the expression fails: kvGet needs a NATS connection (give --server or --context, or let an agent run it)"},
@@ -234,7 +234,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestFactsOnce counts how often the facts are asked for.
+// TestFactsOnce counts the reads of facts.
 func TestFactsOnce(t *testing.T) {
 	calls := 0
 	o := options()
@@ -260,7 +260,7 @@ func TestFactsOnce(t *testing.T) {
 	}
 }
 
-// TestStatic says which documents give the same every time.
+// TestStatic checks which documents always resolve to the same.
 func TestStatic(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
@@ -291,7 +291,7 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// TestNow gives a time that documents can hold, however it is made text.
+// TestNow checks that now is a time that documents can contain.
 func TestNow(t *testing.T) {
 	for _, in := range []string{`"${ now() }"`, `"at ${ now() }"`, `"${ string(now()) }"`, `"${ toJSON([now()]) }"`} {
 		if got := outcome(t, content(in), options(), manifest.Inputs{}); strings.Contains(got, "m=") || !strings.Contains(got, "20") {

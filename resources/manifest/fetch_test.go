@@ -25,10 +25,10 @@ import (
 
 const small = "muster: {resources: []}\n"
 
-// bundle packs files, name and content in turn.
+// bundle packs files, given as names and contents.
 func bundle(t *testing.T, files ...string) []byte { return hosttest.TarGz(t, 0o644, files...) }
 
-// unpacking unpacks bundles with the host, as the command does.
+// unpacking unpacks bundles with the host, like the command.
 func unpacking(t *testing.T) func(context.Context, io.Reader) (string, func() error, error) {
 	t.Helper()
 	h := host.New(host.Options{StateDir: t.TempDir()})
@@ -47,7 +47,7 @@ func unpacking(t *testing.T) func(context.Context, io.Reader) (string, func() er
 	}
 }
 
-// store is a bucket of keys and one of objects.
+// store is a bucket of keys and a bucket of objects.
 func store(o *manifest.Options, keys map[string]string) {
 	o.KV = func(_ context.Context, bucket, key string) ([]byte, error) {
 		v, ok := keys[bucket+"/"+key]
@@ -145,7 +145,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchProblems has what is wrong with sources.
+// TestFetchProblems checks the problems of sources.
 func TestFetchProblems(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -215,8 +215,7 @@ func TestFetchProblems(t *testing.T) {
 	}
 }
 
-// TestFetchHTTPProblems has servers that do not serve, and what is said of
-// them, which holds no credentials.
+// TestFetchHTTPProblems checks the errors of failing servers, which must not contain credentials.
 func TestFetchHTTPProblems(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -235,7 +234,7 @@ func TestFetchHTTPProblems(t *testing.T) {
 		case "/loop":
 			http.Redirect(w, r, "/loop?token=s3cret", http.StatusFound)
 		case "/back":
-			// A client that repeats a bad Location would show what is in it.
+			// A client that quotes a bad Location would show its credentials.
 			w.Header().Set("Location", "http://joe:hunter2@[bad/?token=s3cret")
 			w.WriteHeader(http.StatusFound)
 		default:
@@ -277,7 +276,8 @@ func TestFetchHTTPProblems(t *testing.T) {
 	}
 }
 
-// TestFetchGivesUpAServerThatStalls in the middle of its answer, but none that goes on.
+// TestFetchGivesUpAServerThatStalls checks servers that pause in the middle of a response, with and
+// without continuing.
 func TestFetchGivesUpAServerThatStalls(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -38,15 +38,15 @@ func missingHint(path string, known []string, allowed string) string {
 
 // names returns the names that the expressions of a scope may use. ctx is the context of the scope.
 func (sc *scope) names(ctx context.Context) map[string]any {
-	environ := make(map[string]any, len(sc.Opts.Environ))
-	for k, v := range sc.Opts.Environ {
+	environ := make(map[string]any, len(sc.opts.Environ))
+	for k, v := range sc.opts.Environ {
 		environ[k] = v
 	}
 	look := lookup{scope: sc, environ: environ, texts: map[string][]byte{}}
 	read := func(path string) (any, error) { return sc.read(path, asData) }
 	out := map[string]any{
 		expression.NameFacts:    map[string]any{},
-		expression.NameData:     template.Reveal(sc.data, sc.Reveal),
+		expression.NameData:     template.Reveal(sc.data, sc.reveal),
 		expression.NameEnviron:  environ,
 		"lookup":                func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
 		expression.NameReadFile: read,
@@ -56,7 +56,7 @@ func (sc *scope) names(ctx context.Context) map[string]any {
 			return sc.evaluator.registrations(ctx, cluster, protocol, service, address)
 		},
 		"secret":                sc.secretOf,
-		"repeat":                func(text string, count int) (string, error) { return expression.Repeat(text, count, sc.Opts.MaxBytes) },
+		"repeat":                func(text string, count int) (string, error) { return expression.Repeat(text, count, sc.opts.MaxBytes) },
 		"now":                   func() time.Time { return time.Now().Round(0) },
 		expression.NameOutputs:  sc.output,
 		expression.NameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
@@ -70,7 +70,7 @@ func (sc *scope) names(ctx context.Context) map[string]any {
 // read is readFile that records the use of a file of a sensitive resource.
 func (sc *scope) read(path string, use fileUse) (string, error) {
 	text, err := sc.readFile(path, use, sc.outputs != nil)
-	sc.used = sc.used || len(sc.Sensitive) > 0 && sc.Sensitive[sc.Provided()[resource.PathNeed(sc.beside(path))]]
+	sc.used = sc.used || len(sc.sensitive) > 0 && sc.sensitive[sc.provided()[resource.PathNeed(sc.beside(path))]]
 
 	return text, err
 }
@@ -95,7 +95,7 @@ func (sc *scope) output(name string) (any, error) {
 	case sc.outputs == nil:
 		return nil, waitFor(expression.NameOutputs, ref)
 	}
-	if real, ok := sc.Aliases[ref]; ok {
+	if real, ok := sc.aliases[ref]; ok {
 		ref = real
 	}
 	values, ok := sc.outputs[ref]
@@ -109,7 +109,7 @@ func (sc *scope) output(name string) (any, error) {
 // signature returns the types of the names that every scope has.
 func signature() types.Map {
 	out := types.Map{expression.NameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
-	for name, v := range (&scope{evaluator: &evaluator{Opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
+	for name, v := range (&scope{evaluator: &evaluator{opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
 		out[name] = types.TypeOf(v)
 	}
 
@@ -128,9 +128,9 @@ func (w *evaluator) compile(source string, withValue bool) *expression.Program {
 		known[expression.NameValue] = types.Any
 	}
 
-	if !w.Printed.In(source) {
+	if !w.printed.in(source) {
 		return expression.Compile(source, known, nil)
 	}
 
-	return expression.Compile(source, known, w.Printed.Text)
+	return expression.Compile(source, known, w.printed.text)
 }

@@ -37,7 +37,7 @@ func (b *build) assemble(ctx context.Context) {
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
-	if b.session.by == nil && b.session.Doc.Name() != "" && !b.session.ForOtherNode {
+	if b.session.by == nil && b.session.doc.Name() != "" && !b.session.forOtherNode {
 		b.checkTemplates()
 	}
 }
@@ -121,7 +121,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
 		return // its resources are known, or it is a cycle, which CheckLinks reports
 	}
-	s.SetDynamic()
+	s.setDynamic()
 	brings, later := s.providedLater(i.path, b.out.Resources)
 	if i.ResolveDeferred != nil || later {
 		b.includeLater(i, brings)
@@ -152,7 +152,7 @@ func (s *session) isWithin(res *resource.Resource) bool {
 // inclusions returns the names of the manifests that lead to this one, outermost first.
 func (s *session) inclusions() []string {
 	if s.by == nil {
-		return []string{s.Doc.Name()}
+		return []string{s.doc.Name()}
 	}
 
 	return append(s.parent.inclusions(), s.by.Meta().Name)
@@ -175,8 +175,8 @@ func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
 	hint := expression.HintOf(err)
 	switch {
-	case b.session.ForOtherNode && (errors.Is(err, errOnOtherNode) || errors.Is(err, fs.ErrNotExist)):
-		b.session.Unsure = true // a missing file beside the manifest is reported with all files
+	case b.session.forOtherNode && (errors.Is(err, errOnOtherNode) || errors.Is(err, fs.ErrNotExist)):
+		b.session.unsure = true // a missing file beside the manifest is reported with all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
 		hint = "a relative path is relative to the manifest that names it"
 		fallthrough
@@ -196,8 +196,8 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.links = append(b.links, child.links...)
 	b.problems.Append(child.problems...)
 	b.openEnded, b.excludedUnknown = b.openEnded || child.openEnded, b.excludedUnknown || child.excludedUnknown
-	b.session.Learn(child.session.Secrets()...)
-	b.session.Unsure = b.session.Unsure || child.session.Unsure
+	b.session.learn(child.session.Secrets()...)
+	b.session.unsure = b.session.unsure || child.session.unsure
 	b.session.besides(child.session)
 }
 
@@ -209,24 +209,24 @@ func (b *build) messages() resource.Messages {
 // include reads and resolves a child manifest without its links. Its error is the error of reading.
 func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
-	if s.ForOtherNode && (filepath.IsAbs(in.Source) || s.Dir == "") {
+	if s.forOtherNode && (filepath.IsAbs(in.Source) || s.dir == "") {
 		return nil, errOnOtherNode
 	}
-	s.NoteInput(i.path)
-	text, err := files.ReadTrusted(i.path, s.Opts.MaxBytes, s.Author)
+	s.noteInput(i.path)
+	text, err := files.ReadTrusted(i.path, s.opts.MaxBytes, s.author)
 	switch {
 	case err != nil:
 		return nil, err
 	case bytes.HasPrefix(text, gzipMagic):
 		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := parse(i.path, text, s.Opts.MaxBytes)
+	doc, err := parse(i.path, text, s.opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
-	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.Author, Data: s.external})
-	child.parent, child.by, child.prefix, child.Outer, child.ForOtherNode, child.Unsure = s, i.Resource, in.Source, s.evaluator, s.ForOtherNode, s.Unsure
+	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.author, Data: s.external})
+	child.parent, child.by, child.prefix, child.outer, child.forOtherNode, child.unsure = s, i.Resource, in.Source, s.evaluator, s.forOtherNode, s.unsure
 	child.share(common)
 	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 	if child.leaving = s.leaving; i.Excluded != "" {
@@ -245,11 +245,11 @@ func (s *session) besideManifest(source string) (string, error) {
 		return "", errors.New("it has no name")
 	case filepath.IsAbs(source):
 		return source, nil
-	case s.Dir == "" && !s.ForOtherNode:
+	case s.dir == "" && !s.forOtherNode:
 		return "", expression.WithHint(errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path")
 	}
 
-	return filepath.Join(s.Dir, source), nil
+	return filepath.Join(s.dir, source), nil
 }
 
 // expand reads, during the run, a manifest that could not be read before.
@@ -271,11 +271,11 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 // providedLater reports whether a resource of this run manages a file or a directory above it, or
 // whether the file is missing and a command may create it.
 func (s *session) providedLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
-	if s.ForOtherNode {
+	if s.forOtherNode {
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.Provided()[resource.PathNeed(at)]; managed {
+		if by, managed := s.provided()[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -290,7 +290,7 @@ func (s *session) providedLater(path string, before []*resource.Resource) (by mo
 
 // providedWithin reports whether a resource of this run manages something in a directory.
 func (s *session) providedWithin(dir string) bool {
-	for word := range s.Provided() {
+	for word := range s.provided() {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}
@@ -311,7 +311,7 @@ func (s *session) inherit(meta *model.Common) {
 
 // besides records the files beside a child manifest as files beside this one.
 func (s *session) besides(child *session) {
-	if !s.ForOtherNode || child == s {
+	if !s.forOtherNode || child == s {
 		return
 	}
 	dir := filepath.Dir(child.prefix)
@@ -327,8 +327,8 @@ func (s *session) files() []File {
 	for _, v := range s.declared {
 		out.addSource(v)
 	}
-	for _, path := range s.Relative {
-		out.add(File{Path: path, Pos: model.Position{File: s.Doc.Name()}})
+	for _, path := range s.relative {
+		out.add(File{Path: path, Pos: model.Position{File: s.doc.Name()}})
 	}
 	for _, f := range s.includedFiles {
 		out.add(f)
@@ -339,7 +339,7 @@ func (s *session) files() []File {
 
 // includedFile records a child manifest beside this one.
 func (s *session) includedFile(source string, pos model.Position) {
-	if s.ForOtherNode && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+	if s.forOtherNode && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
 		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
 	}
 }
@@ -357,7 +357,7 @@ func (b *build) excludedRefs(ctx context.Context, i inclusion) map[model.Ref]boo
 		return nil
 	}
 	child, err := s.include(ctx, &i, i.Spec, s.common.clone())
-	if err != nil || child.openEnded || child.excludedUnknown || len(child.session.Doc.Problems()) > 0 {
+	if err != nil || child.openEnded || child.excludedUnknown || len(child.session.doc.Problems()) > 0 {
 		return nil
 	}
 	out := child.allExcludedRefs()

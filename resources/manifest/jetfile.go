@@ -17,18 +17,18 @@ import (
 // template at their line in the template, and problems of the list at their position in the
 // rendered text. open reports whether some resources are unknown.
 func (b *build) rendered(ctx context.Context, file document.Value) (items []document.Value, open bool) {
-	r := resolver{Scope: b.scope}
-	path, _ := r.Value(ctx, file)
-	if len(r.Failed) == 0 && (path.Deferred || path.Secret || !path.IsScalar()) {
-		r.Problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
+	r := resolver{scope: b.scope}
+	path, _ := r.value(ctx, file)
+	if len(r.failed) == 0 && (path.Deferred || path.Secret || !path.IsScalar()) {
+		r.problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
 	}
-	b.problems = append(b.problems, r.Problems...)
-	if len(r.Problems)+len(r.Failed) > 0 {
+	b.problems = append(b.problems, r.problems...)
+	if len(r.problems)+len(r.failed) > 0 {
 		return nil, true
 	}
-	b.session.Printed = newPrintedValues()
-	list := b.session.ScopeWith(ctx, inResources, b.out.Data, nil, b.session.Printed.Hide)
-	list.At = path.Pos
+	b.session.printed = newPrintedValues()
+	list := b.session.newScopeWith(ctx, inResources, b.out.Data, nil, b.session.printed.hide)
+	list.at = path.Pos
 	value, m, ok := b.list(ctx, list, path)
 	if ok && m.use == template.Mixed {
 		m.problem(model.Position{File: renderedName(path.Text), Line: 1, Column: 1})
@@ -38,7 +38,7 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 	for _, item := range value.Items {
 		for i := range item.Entries {
 			// Types are looked up before expressions are evaluated.
-			item.Entries[i].Key = m.printed.Text(item.Entries[i].Key)
+			item.Entries[i].Key = m.printed.text(item.Entries[i].Key)
 		}
 	}
 	b.problems = append(b.problems, m.problems...)
@@ -71,32 +71,32 @@ var callsTemplate = regexp.MustCompile(`\b(jet|template)\(`)
 // list renders the list and reports its problems. For another node, missing values are not a
 // problem.
 func (b *build) list(ctx context.Context, seen *scope, path document.Value) (list document.Value, m marks, ok bool) {
-	text, use, err := seen.JetFile(ctx, path.Text)
-	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.Printed, use: use}
+	text, use, err := seen.jetFile(ctx, path.Text)
+	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.printed, use: use}
 	if err == nil {
-		list, err = readList(path.Text, text, b.session.Opts.MaxBytes)
+		list, err = readList(path.Text, text, b.session.opts.MaxBytes)
 	}
 	var problems model.Problems
 	var bad *template.Error
 	switch invalid := errors.As(err, &bad) && bad.Syntax; {
 	case err == nil:
 		// A list from incomplete data is not reliable.
-		return list, m, !b.scope.Broken
+		return list, m, !b.scope.broken
 	case errors.As(err, &problems):
 		for i := range problems {
 			problems[i].Pos = m.place(problems[i].Pos)
 		}
-		if !b.scope.Broken {
+		if !b.scope.broken {
 			b.problems = append(b.problems, problems...)
 		}
 	case errors.As(err, new(deferredError)):
 		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", keyJetFile, err)
-	case !invalid && (b.scope.Broken || b.session.Tolerates()):
+	case !invalid && (b.scope.broken || b.session.tolerates()):
 	case bad != nil:
 		b.problems.Add(bad.Pos, expression.HintOf(err), "%s", bad.Message)
 	default:
-		f := b.session.Failed(err)
-		b.problems.Add(path.Pos, f.Hint, "`%s`: %s", keyJetFile, f.Message)
+		f := b.session.failed(err)
+		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)
 	}
 
 	return document.Value{}, m, false
@@ -123,7 +123,7 @@ type marks struct {
 
 func (m *marks) mark(v *document.Value) {
 	v.Pos = m.place(v.Pos)
-	if v.IsScalar() && m.printed.IsSecret(v.Text) {
+	if v.IsScalar() && m.printed.isSecret(v.Text) {
 		v.Secret, v.Derived = true, true
 	}
 	for i := range v.Items {
@@ -132,7 +132,7 @@ func (m *marks) mark(v *document.Value) {
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		e.Pos = m.place(e.Pos)
-		if m.printed.IsSecret(e.Key) {
+		if m.printed.isSecret(e.Key) {
 			m.problem(e.Pos)
 		}
 		m.mark(&e.Value)
@@ -145,12 +145,12 @@ const maxPlaced = 8 << 10
 
 // place returns the position in the list after replacing tokens by values.
 func (m *marks) place(pos model.Position) model.Position {
-	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxPlaced || !m.printed.In(m.lines[pos.Line-1]) {
+	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxPlaced || !m.printed.in(m.lines[pos.Line-1]) {
 		return pos
 	}
 	line := []rune(m.lines[pos.Line-1])
 	before := string(line[:min(max(pos.Column-1, 0), len(line))])
-	pos.Column = utf8.RuneCountInString(m.printed.Shown(before)) + 1
+	pos.Column = utf8.RuneCountInString(m.printed.shown(before)) + 1
 
 	return pos
 }

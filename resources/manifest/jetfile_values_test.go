@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestValuesInJetFilesAreText has values that would be expressions or YAML if they
-// were read again: each is the text that it is, wherever the template prints it.
+// TestValuesInJetFilesAreText checks that a printed value stays text, although it looks like an
+// expression or YAML.
 func TestValuesInJetFilesAreText(t *testing.T) {
 	const structure = "x\n- exec: [evil: {}]\n#"
 	for name, c := range map[string]struct{ value, in, want string }{
@@ -93,7 +93,7 @@ func TestValuesInJetFilesAreText(t *testing.T) {
 	}
 }
 
-// TestJetFileValuesInLinks has values in names, in references and in what waits.
+// TestJetFileValuesInLinks checks values in names, in references and in deferred properties.
 func TestJetFileValuesInLinks(t *testing.T) {
 	data := "data: {n: \"it's ${'$'}{ 1 } [x]: y\", kind: file}\nmuster: {resources_jet_file: r.jet}\n"
 	dir := beside(t, "r.jet", "- exec:\n    - \"[[ Data.n ]]\": {}\n- [[ Data.kind ]]:\n    - /g: {content: \"${ outputs('exec#[[ Data.n ]]').stdout } $[[ Data.n ]]\", require: [\"exec#[[ Data.n ]]\"]}\n")
@@ -118,8 +118,8 @@ func TestJetFileValuesInLinks(t *testing.T) {
 	}
 }
 
-// TestProblemsOfJetFilesAfterValues has places after values, and messages that
-// quote them: the token of a value is never shown.
+// TestProblemsOfJetFilesAfterValues checks positions after printed values, and messages that quote
+// them. Tokens are never shown.
 func TestProblemsOfJetFilesAfterValues(t *testing.T) {
 	data := "data: {v: abc, pw: \"${ secret('hunter2') }\"}\nmuster: {resources_jet_file: r.jet}\n"
 	for in, want := range map[string]string{
@@ -145,7 +145,7 @@ func TestProblemsOfJetFilesAfterValues(t *testing.T) {
 	}
 }
 
-// FuzzJetFileValue prints a value in several places of a list: each is the value.
+// FuzzJetFileValue prints a value at several places of a list. Each place must contain the value.
 func FuzzJetFileValue(f *testing.F) {
 	for _, seed := range []string{"x\n- exec: [evil: {}]\n#", "${ Data.other }", `a", mode: "0777`, "{{ 1 }}$", "' + Data.other + '", "null", "- 1"} {
 		f.Add(seed)

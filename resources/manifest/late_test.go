@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestOutputs resolves properties at their turn.
+// TestOutputs resolves properties that use outputs.
 func TestOutputs(t *testing.T) {
 	r := resolved(t, `
 data: {prefix: p}
@@ -44,7 +44,7 @@ muster:
 	if got.Content != "p 3 days 0" || strings.Join(got.Args, ",") != "a,b" || got.Mode != "0644" || len(secrets) != 0 || len(got.Require) != 3 {
 		t.Errorf("got %+v, %d secrets", got, len(secrets))
 	}
-	// Resolving the same again, with a secret this time, returns what is new.
+	// Resolving again, now with a secret, returns the new value.
 	spec, secrets, err = res.ResolveDeferred(t.Context(), resource.Outputs{uptime: {"stdout": model.NewSecret("hunter2"), "code": 1, "list": nil}})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ muster:
 	}
 }
 
-// TestOutputProblemsAtItsTurn has what can only be found then.
+// TestOutputProblemsAtItsTurn checks problems that occur only during a run.
 func TestOutputProblemsAtItsTurn(t *testing.T) {
 	uptime := model.Ref{Type: "exec", Name: "uptime"}
 	for name, tc := range map[string]struct {
@@ -82,7 +82,7 @@ func TestOutputProblemsAtItsTurn(t *testing.T) {
 	}
 }
 
-// TestOutputProblems has what is wrong with outputs before anything runs.
+// TestOutputProblems checks the problems of outputs before a run.
 func TestOutputProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"unknown":        {`content: "${ outputs('exec#uptim').stdout }"`, "m.yaml:5:33: `outputs` names exec#uptim, which is not declared (did you mean `exec#uptime`?)"},
@@ -110,7 +110,8 @@ func TestOutputProblems(t *testing.T) {
 	}
 }
 
-// TestReadFileThatIsMissingAtItsTurn says what would bring it, unless more is wrong.
+// TestReadFileThatIsMissingAtItsTurn checks that the error names a provider, unless there are other
+// problems.
 func TestReadFileThatIsMissingAtItsTurn(t *testing.T) {
 	dir := t.TempDir()
 	for name, tc := range map[string]struct {
@@ -134,7 +135,7 @@ func TestReadFileThatIsMissingAtItsTurn(t *testing.T) {
 	}
 }
 
-// TestReadFileOfAnother waits for the resource that makes the file.
+// TestReadFileOfAnother waits for the resource that creates the file.
 func TestReadFileOfAnother(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "made")

@@ -147,11 +147,11 @@ func (o origin) Names(ctx context.Context, facts model.Facts, data map[string]an
 	if data == nil {
 		data = o.data
 	}
-	scope := o.loader.session(emptyDocument(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, inResources, data, resource.Outputs{})
-	out := scope.TemplateNames(ctx)
-	delete(out, expression.NameOutputs) // a template cannot wait for outputs
+	scope := o.loader.session(emptyDocument(""), Inputs{Dir: o.dir, Facts: facts}).newScope(ctx, inResources, data, resource.Outputs{})
+	out, _ := newTemplates(scope).seen(ctx, "") // given facts cannot fail
+	delete(out, expression.NameOutputs)         // a template cannot wait for outputs
 
-	return out, resource.Secrets{Data: o.data, Used: scope.TakeUsed}
+	return out, resource.Secrets{Data: o.data, Used: scope.takeUsed}
 }
 
 // Tree fetches a tar.gz and unpacks it.

@@ -80,7 +80,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 		}
 		return facts, nil
 	case rootEnviron:
-		l.scope.SetDynamic()
+		l.scope.setDynamic()
 		return l.environ, nil
 	case rootData:
 		if l.scope.phase == inData {
@@ -98,7 +98,7 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	text, have := l.texts[name]
 	if !have {
 		var err error
-		if text, err = model.EncodeJSON(template.Reveal(root, l.scope.Reveal)); err != nil {
+		if text, err = model.EncodeJSON(template.Reveal(root, l.scope.reveal)); err != nil {
 			return nil, false, err
 		}
 		l.texts[name] = text

@@ -23,9 +23,9 @@ func (l *Loader) ResolveDeclared(ctx context.Context, typ string, properties doc
 	}
 	s := l.session(emptyDocument(""), in)
 	data := mergeData(nil, in.Data)
-	b := &build{session: s, scope: s.Scope(ctx, inResources, data, nil), out: &Resolved{Data: data}, decode: in.decode()}
+	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: &Resolved{Data: data}, decode: in.decode()}
 	s.holds.Origin = l.Origin(b.out)
-	b.add(ctx, declaration{Type: t, Pos: properties.Pos, Properties: properties})
+	b.add(ctx, declaration{Type: t, pos: properties.Pos, properties: properties})
 	b.dropNameWarnings()
 	b.assemble(ctx)
 
@@ -56,7 +56,7 @@ func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document
 
 // CompileCondition returns an error if a text is not a condition of control.
 func (l *Loader) CompileCondition(text string) error {
-	return l.session(emptyDocument(""), Inputs{}).CompileCondition(text)
+	return l.session(emptyDocument(""), Inputs{}).compileCondition(text)
 }
 
 // Sensitive reports whether the values of a request must not be shown or stored. An invalid request

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestUnreadable has every reason why Parse refuses a document.
+// TestUnreadable checks all reasons why Parse rejects a document.
 func TestUnreadable(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"empty":             {"", "m.yaml:1:1: the document is empty"},
@@ -71,7 +71,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestBombs has documents that would cost far more than they look like.
+// TestBombs checks small documents with a high cost.
 func TestBombs(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("data:\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
@@ -113,7 +113,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestLargeBlock has a document that only looks as if it held too much.
+// TestLargeBlock checks a document that only seems to exceed a limit.
 func TestLargeBlock(t *testing.T) {
 	csv := strings.Repeat(strings.Repeat("1,", 100)+"\n", 15000)
 	in := "data:\n  csv: |\n    " + strings.TrimSuffix(strings.ReplaceAll(csv, "\n", "\n    "), "    ") + "  other: 1\n"

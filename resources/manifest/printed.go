@@ -34,17 +34,17 @@ func newPrintedValues() *printedValues {
 // plainText matches a text that means the same in YAML and in an expression.
 var plainText = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false|)$`)
 
-// Print returns the token of a text, or the text itself if it needs no token.
-func (p *printedValues) Print(text string) string {
+// print returns the token of a text, or the text itself if it needs no token.
+func (p *printedValues) print(text string) string {
 	if plainText.MatchString(text) {
 		return text
 	}
 
-	return p.add(p.Text(text), p.IsSecret(text))
+	return p.add(p.text(text), p.isSecret(text))
 }
 
-// Hide returns the token of a secret.
-func (p *printedValues) Hide(s model.Secret) string { return p.add(s.Reveal(), true) }
+// hide returns the token of a secret.
+func (p *printedValues) hide(s model.Secret) string { return p.add(s.Reveal(), true) }
 
 func (p *printedValues) add(text string, secret bool) string {
 	p.values = append(p.values, printedValue{text, secret})
@@ -52,12 +52,12 @@ func (p *printedValues) add(text string, secret bool) string {
 	return p.mark + "x" + strconv.Itoa(len(p.values)-1) + "x"
 }
 
-// In reports whether a text contains tokens.
-func (p *printedValues) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
+// in reports whether a text contains tokens.
+func (p *printedValues) in(text string) bool { return p != nil && strings.Contains(text, p.mark) }
 
-// Walk calls literal and value with the parts of a text, in order.
-func (p *printedValues) Walk(text string, literal, value func(string)) {
-	if p.In(text) {
+// walk calls literal and value with the parts of a text, in order.
+func (p *printedValues) walk(text string, literal, value func(string)) {
+	if p.in(text) {
 		for at := p.token.FindStringSubmatchIndex(text); at != nil; at = p.token.FindStringSubmatchIndex(text) {
 			literal(text[:at[0]])
 			i, _ := strconv.Atoi(text[at[2]:at[3]])
@@ -68,8 +68,8 @@ func (p *printedValues) Walk(text string, literal, value func(string)) {
 	literal(text)
 }
 
-// IsSecret reports whether a text contains the token of a secret.
-func (p *printedValues) IsSecret(text string) bool {
+// isSecret reports whether a text contains the token of a secret.
+func (p *printedValues) isSecret(text string) bool {
 	found := false
 	p.each(text, func(v printedValue) string {
 		found = found || v.secret
@@ -79,13 +79,13 @@ func (p *printedValues) IsSecret(text string) bool {
 	return found
 }
 
-// Text replaces the tokens of a text by their values.
-func (p *printedValues) Text(text string) string {
+// text replaces the tokens of a text by their values.
+func (p *printedValues) text(text string) string {
 	return p.each(text, func(v printedValue) string { return v.text })
 }
 
-// Shown replaces the tokens of a text by their values, with secrets redacted.
-func (p *printedValues) Shown(text string) string {
+// shown replaces the tokens of a text by their values, with secrets redacted.
+func (p *printedValues) shown(text string) string {
 	return p.each(text, func(v printedValue) string {
 		if v.secret {
 			return model.Redacted
@@ -95,7 +95,7 @@ func (p *printedValues) Shown(text string) string {
 }
 
 func (p *printedValues) each(text string, shown func(printedValue) string) string {
-	if !p.In(text) {
+	if !p.in(text) {
 		return text
 	}
 
@@ -105,10 +105,10 @@ func (p *printedValues) each(text string, shown func(printedValue) string) strin
 	})
 }
 
-// Problems replaces the tokens in problems, with secrets redacted.
-func (p *printedValues) Problems(problems model.Problems) model.Problems {
+// problems replaces the tokens in problems, with secrets redacted.
+func (p *printedValues) problems(problems model.Problems) model.Problems {
 	for i := range problems {
-		problems[i].Message, problems[i].Hint = p.Shown(problems[i].Message), p.Shown(problems[i].Hint)
+		problems[i].Message, problems[i].Hint = p.shown(problems[i].Message), p.shown(problems[i].Hint)
 	}
 
 	return problems

@@ -15,11 +15,11 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	if strings.TrimSpace(ref.Name) == "" {
 		return
 	}
-	t, known := b.session.Opts.Types.Get(ref.Type)
+	t, known := b.session.opts.Types.Get(ref.Type)
 	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
 	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Deferred {
 		l.Alias = alias.Text
-		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
+		b.session.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}
 	for _, key := range []string{"require", "subscribe"} {
 		refs, _ := properties.Get(key)
@@ -31,7 +31,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	}
 	l.Needs = append(l.Needs, waits...)
 	for _, w := range waits {
-		if t, ok := b.session.Opts.Types.Get(w.Ref.Type); ok && t.Outputs == nil && w.Property == expression.NameOutputs {
+		if t, ok := b.session.opts.Types.Get(w.Ref.Type); ok && t.Outputs == nil && w.Property == expression.NameOutputs {
 			b.problems.Add(w.Pos, "", "a %s gives no outputs", t.Name)
 		}
 	}
@@ -48,7 +48,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 		if leftOut[ref] || (earlier != nil && earlier(ref)) {
 			return true
 		}
-		_, may := b.session.Opts.Types.Get(ref.Type)
+		_, may := b.session.opts.Types.Get(ref.Type)
 		may = (b.openEnded || b.excludedUnknown) && (may || !sound)
 		unseen[ref] = may && !b.openEnded
 		return may

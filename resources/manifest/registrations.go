@@ -61,8 +61,8 @@ func (r registered) PrometheusFileSD() (string, error) {
 // registrations implements the function registrations. It returns a list of mappings, the lowest
 // priority number first. Equal arguments are requested once per document.
 func (w *evaluator) registrations(ctx context.Context, words ...string) (any, error) {
-	w.SetDynamic()
-	if w.Opts.Registrations == nil {
+	w.setDynamic()
+	if w.opts.Registrations == nil {
 		return nil, expression.WithHint(fmt.Errorf("registrations %w", errNoNATS), noNATSHint)
 	}
 	for i, key := range []string{"cluster", "protocol", "service", "address"} {
@@ -71,7 +71,7 @@ func (w *evaluator) registrations(ctx context.Context, words ...string) (any, er
 		}
 	}
 	text, err := w.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {
-		found, err := w.Opts.Registrations(ctx, words[0], words[1], words[2], words[3])
+		found, err := w.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
 		if err != nil {
 			return "", fmt.Errorf("registrations: %w", err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestParseRequest reads requests in both forms and makes their resource.
+// TestParseRequest reads requests in JSON and YAML and decodes their resources.
 func TestParseRequest(t *testing.T) {
 	for name, tc := range map[string]struct{ in, properties, spec string }{
 		"json":     {`{"protocol":"io.choria.ccm.v1.resource.ensure.request","type":"file","properties":{"name":"/a","mode":"0644","count":2}}`, `{"name":"/a","mode":"0644","count":2}`, `{"name":"/a","ensure":"present","mode":"0644","count":2}`},
@@ -44,7 +44,7 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-// TestRequestProblems has what can be wrong with a request.
+// TestRequestProblems checks the problems of requests.
 func TestRequestProblems(t *testing.T) {
 	const head = "protocol: io.choria.ccm.v1.resource.ensure.request\n"
 	for name, tc := range map[string]struct{ in, want string }{

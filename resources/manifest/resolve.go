@@ -36,7 +36,7 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if len(b.problems) > 0 {
 		return nil, tidyProblems(b.problems)
 	}
-	b.out.Static, b.out.Inputs = !b.session.Dynamic, b.session.Inputs()
+	b.out.Static, b.out.Inputs = !b.session.dynamic, b.session.Inputs()
 	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
 
 	return b.out, nil
@@ -45,25 +45,25 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 // declare converts the declarations of a document and of its child manifests to resources, with all
 // problems except those of links. Its error is the cause of ctx.
 func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
-	doc := s.Doc
+	doc := s.doc
 	problems := append(doc.Problems(), doc.CheckComments()...)
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
 	resolved := resolveData(ctx, s.evaluator, external)
-	data, dataProblems := resolved.Data, resolved.Problems
+	data, dataProblems := resolved.data, resolved.problems
 	s.evaluator.Data = data
-	out := &Resolved{Data: data, dir: s.Dir, ccm: doc.IsCCM(), Warnings: resolved.Warnings}
+	out := &Resolved{Data: data, dir: s.dir, ccm: doc.IsCCM(), Warnings: resolved.warnings}
 	s.holds.Origin = s.loader.Origin(out)
 
-	b := &build{session: s, scope: s.Scope(ctx, inResources, data, nil), out: out}
-	b.scope.Broken = len(dataProblems) > 0 || s.Unsure
+	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: out}
+	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
 	s.holds.FailOnError = out.FailOnError
-	declared := blocks{Types: s.Opts.Types, Declare: func(d declaration) { b.add(ctx, d) }}
+	declared := blocks{types: s.opts.Types, declare: func(d declaration) { b.add(ctx, d) }}
 	switch {
 	case doc.JetFile.Text == "":
-		declared.ReadParsed(doc.Resources)
+		declared.readParsed(doc.Resources)
 	case len(dataProblems) > 0:
 		b.openEnded = true
 	default:
@@ -71,13 +71,13 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 		items, b.openEnded = b.rendered(ctx, doc.JetFile)
 		declared.Read(items)
 	}
-	b.openEnded = b.openEnded || len(declared.Problems) > 0
+	b.openEnded = b.openEnded || len(declared.problems) > 0
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	out.Warnings = append(out.Warnings, s.Warnings()...)
-	b.problems = s.Printed.Problems(slices.Concat(problems, dataProblems, declared.Problems, b.problems))
+	b.problems = s.printed.problems(slices.Concat(problems, dataProblems, declared.problems, b.problems))
 
 	return b, nil
 }
@@ -93,50 +93,50 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
 	resolved := resolveData(ctx, s.evaluator, in.Data)
-	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.Problems)
+	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.problems)
 	if len(problems) > 0 {
 		return Data{}, tidyProblems(problems)
 	}
 	if l.opts.Warn != nil {
-		for _, w := range resolved.Warnings {
+		for _, w := range resolved.warnings {
 			l.opts.Warn(w)
 		}
 	}
 
 	// The caller does not know which secrets the data are derived from.
-	values := template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
+	values := template.Reveal(resolved.data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
 
-	return Data{values, s.Distrusted()}, nil
+	return Data{values, s.distrusted()}, nil
 }
 
 // settings resolves the settings of the document.
 func (b *build) settings(ctx context.Context, doc *Document) {
-	r := resolver{Scope: b.scope}
+	r := resolver{scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
 	b.out.PostMessage = message(ctx, &r, "post_message", doc.Post)
-	if v, _ := r.Value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.Failed, v.Pos) {
+	if v, _ := r.value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.failed, v.Pos) {
 		yes, ok := document.ParseBool(v.Text)
 		if !ok || !v.IsScalar() {
-			r.Problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
+			r.problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
 		}
 		b.out.FailOnError = yes
 	}
 	b.out.Flapping = flapping(ctx, &r, doc.Flapping)
 	b.out.Limit = limit(ctx, &r, doc.Limit)
-	b.problems = append(b.problems, r.Problems...)
+	b.problems = append(b.problems, r.problems...)
 }
 
 func message(ctx context.Context, r *resolver, key string, v document.Value) string {
-	v, _ = r.Value(ctx, v)
+	v, _ = r.value(ctx, v)
 	switch {
-	case slices.Contains(r.Failed, v.Pos), v.Kind == document.Null:
+	case slices.Contains(r.failed, v.Pos), v.Kind == document.Null:
 		return ""
 	case v.Deferred:
-		r.Problems.Add(v.Pos, "", "`%s` must be known before the run", key)
+		r.problems.Add(v.Pos, "", "`%s` must be known before the run", key)
 	case v.Secret:
-		r.Problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
+		r.problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
 	case !v.IsScalar():
-		r.Problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
+		r.problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
 	}
 
 	return v.Text
@@ -176,15 +176,15 @@ const maxRepairs = 100
 // flapping reads the setting flapping: off, or a mapping.
 func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping {
 	out := model.DefaultFlapping
-	v, _ = r.Value(ctx, v)
+	v, _ = r.value(ctx, v)
 	yes, isBool := document.ParseBool(v.Text)
 	switch {
-	case v.Kind == document.Null, slices.Contains(r.Failed, v.Pos):
+	case v.Kind == document.Null, slices.Contains(r.failed, v.Pos):
 		return out
 	case v.Kind == document.String && v.Text == "off", v.IsScalar() && isBool && !yes:
 		return model.Flapping{}
 	case v.Kind != document.Map:
-		r.Problems.Add(v.Pos, "write off, or {repairs: 5, within: 1m}", "`flapping` cannot be %s", word(v))
+		r.problems.Add(v.Pos, "write off, or {repairs: 5, within: 1m}", "`flapping` cannot be %s", word(v))
 		return out
 	}
 	for _, e := range v.Entries {
@@ -192,17 +192,17 @@ func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping
 		case "repairs":
 			n, err := strconv.Atoi(e.Value.Text)
 			if err != nil || !e.Value.IsScalar() || n < 1 || n > maxRepairs {
-				r.Problems.Add(e.Value.Pos, "write `flapping: off` for no limit", "`repairs` must be a number from 1 to %d", maxRepairs)
+				r.problems.Add(e.Value.Pos, "write `flapping: off` for no limit", "`repairs` must be a number from 1 to %d", maxRepairs)
 				continue
 			}
 			out.Repairs = n
 		case "within":
 			err := out.Within.UnmarshalText([]byte(e.Value.Text))
 			if err != nil || !e.Value.IsScalar() || out.Within.Std() < time.Second || out.Within.Std() > 24*time.Hour {
-				r.Problems.Add(e.Value.Pos, "for example 1m", "`within` must be a duration from 1s to 24h")
+				r.problems.Add(e.Value.Pos, "for example 1m", "`within` must be a duration from 1s to 24h")
 			}
 		default:
-			r.Problems.AddMade(func() model.Problem {
+			r.problems.AddMade(func() model.Problem {
 				return document.Unknown(e.Pos, "key", e.Key, " in `flapping`", []string{"repairs", "within"})
 			})
 		}
@@ -213,17 +213,17 @@ func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping
 
 // limit reads the maximum number of changes per minute; 0 means no limit.
 func limit(ctx context.Context, r *resolver, v document.Value) int {
-	v, _ = r.Value(ctx, v)
-	if v.Kind == document.Null || slices.Contains(r.Failed, v.Pos) {
+	v, _ = r.value(ctx, v)
+	if v.Kind == document.Null || slices.Contains(r.failed, v.Pos) {
 		return 0
 	}
 	n, err := strconv.Atoi(v.Text)
 	const hint = "the most changes a minute, or 0 for any number"
 	switch {
 	case err != nil || !v.IsScalar():
-		r.Problems.Add(v.Pos, hint, "`limit` must be a whole number, not %s", word(v))
+		r.problems.Add(v.Pos, hint, "`limit` must be a whole number, not %s", word(v))
 	case n < 0:
-		r.Problems.Add(v.Pos, hint, "`limit` must not be negative")
+		r.problems.Add(v.Pos, hint, "`limit` must not be negative")
 	}
 
 	return n

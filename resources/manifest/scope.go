@@ -39,8 +39,8 @@ type scope struct {
 	known map[string]any
 	// data are the data of the document, with secrets marked.
 	data any
-	// Reveal returns the text that expressions see for a secret.
-	Reveal func(model.Secret) string
+	// reveal returns the text that expressions see for a secret.
+	reveal func(model.Secret) string
 	// text returns the text of a secret.
 	text func(model.Secret) string
 	// nesting limits texts that render other texts.
@@ -49,16 +49,16 @@ type scope struct {
 	secret bool
 	// outputs are the outputs of the resources that ran; nil before the run.
 	outputs resource.Outputs
-	// Broken reports whether the data have problems. Their consequences are not reported.
-	Broken bool
+	// broken reports whether the data have problems. Their consequences are not reported.
+	broken bool
 	// work is the cost of the loops so far.
 	work int64
 	// used reports whether a function or template returned a secret since the last reset.
 	used bool
-	// At is the position of the current expression.
-	At model.Position
-	// Quiet drops warnings, for an excluded resource.
-	Quiet bool
+	// at is the position of the current expression.
+	at model.Position
+	// quiet drops warnings, for an excluded resource.
+	quiet bool
 	// noFact reports whether lookup missed a fact since the last reset.
 	noFact bool
 }
@@ -83,16 +83,16 @@ func waitFor(function string, ref model.Ref) deferredError {
 	return deferredError{[]resource.Reference{{Ref: ref, Property: function}}}
 }
 
-// Scope returns a scope. data may contain model.Secret.
-func (w *evaluator) Scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
-	return w.ScopeWith(ctx, p, data, outputs, model.Secret.Reveal)
+// newScope returns a scope. data may contain model.Secret.
+func (w *evaluator) newScope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
+	return w.newScopeWith(ctx, p, data, outputs, model.Secret.Reveal)
 }
 
-// ScopeWith is Scope with a function that returns the text of secrets.
-func (w *evaluator) ScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
+// newScopeWith is newScope with a function that returns the text of secrets.
+func (w *evaluator) newScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
 	sc := &scope{evaluator: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs, text: text}
-	sc.Reveal = func(secret model.Secret) string {
-		w.Learn(secret)
+	sc.reveal = func(secret model.Secret) string {
+		w.learn(secret)
 		return text(secret)
 	}
 	sc.known = sc.names(ctx)
@@ -105,11 +105,11 @@ func (w *evaluator) ScopeWith(ctx context.Context, p phase, data map[string]any,
 func (sc *scope) plain(v any) any {
 	sc.used = sc.used || template.Holds(v)
 
-	return template.Reveal(v, sc.Reveal)
+	return template.Reveal(v, sc.reveal)
 }
 
-// TakeUsed reports whether a function returned a secret since the last call.
-func (sc *scope) TakeUsed() bool {
+// takeUsed reports whether a function returned a secret since the last call.
+func (sc *scope) takeUsed() bool {
 	used := sc.used
 	sc.used = false
 
@@ -118,7 +118,7 @@ func (sc *scope) TakeUsed() bool {
 
 // failure is the failure of an expression.
 type failure struct {
-	Message, Hint string
+	message, hint string
 	// waits are the resources to wait for; then it is not a failure.
 	waits []resource.Reference
 	// missing is the path of a missing file.
@@ -132,11 +132,11 @@ type failure struct {
 // hiddenMessage replaces an error that may quote a secret.
 const hiddenMessage = "it uses a secret, so its error is not shown"
 
-// Run evaluates an expression. On success f is nil. secret reports whether the expression uses a
+// run evaluates an expression. On success f is nil. secret reports whether the expression uses a
 // secret.
-func (sc *scope) Run(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, f *failure) {
+func (sc *scope) run(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, f *failure) {
 	if p.Message != "" {
-		return nil, false, &failure{Message: p.Message, Hint: p.Hint}
+		return nil, false, &failure{message: p.Message, hint: p.Hint}
 	}
 	sc.noteData(p.DataPaths...)
 	v, secret, err := sc.evaluate(ctx, p, extra)
@@ -145,15 +145,15 @@ func (sc *scope) Run(ctx context.Context, p *expression.Program, extra map[strin
 	case errors.As(err, &late):
 		return nil, false, &failure{waits: late.waits}
 	case err != nil && secret:
-		f = sc.Failed(err)
-		f.Message, f.Hint = hiddenMessage, ""
+		f = sc.failed(err)
+		f.message, f.hint = hiddenMessage, ""
 		return nil, true, f
 	}
 
-	return v, secret, sc.Failed(err)
+	return v, secret, sc.failed(err)
 }
 
-// evaluate is Run for a valid expression. Its error may be a deferredError.
+// evaluate is run for a valid expression. Its error may be a deferredError.
 func (sc *scope) evaluate(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, err error) {
 	switch {
 	case len(p.Refs) > 0 && sc.phase == inData:
@@ -234,7 +234,7 @@ func (sc *scope) step(ctx context.Context, v any) (any, error) {
 		size = int64(r.Len())
 	}
 	sc.work += size
-	if sc.work > maxWork || size > sc.Opts.MaxBytes {
+	if sc.work > maxWork || size > sc.opts.MaxBytes {
 		return nil, errTooMuchWork
 	}
 

@@ -104,11 +104,11 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {
-		s.Distrust(in.Untrusted)
+		s.distrust(in.Untrusted)
 	}
 	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
-		s.SetFacts(in.Facts)
+		s.setFacts(in.Facts)
 	}
 
 	return s
@@ -116,5 +116,5 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 
 // share connects the session to the common state.
 func (s *session) share(common *shared) {
-	s.common, s.Provided, s.Aliases, s.Sensitive = common, common.provided, common.aliases, common.sensitive
+	s.common, s.provided, s.aliases, s.sensitive = common, common.provided, common.aliases, common.sensitive
 }

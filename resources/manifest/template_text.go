@@ -38,7 +38,7 @@ func namesTemplate(text, extension string) bool {
 
 // expressions renders a text of expressions. Each result must be a text, number or boolean.
 func (t *templates) expressions(ctx context.Context, source template.Template) (string, error) {
-	t.SetDynamic()
+	t.setDynamic()
 	inner := t.nested(ctx)
 	if inner.nesting.depth > maxNesting {
 		return "", &template.Error{Pos: model.Position{File: source.Name}, Message: fmt.Sprintf("templates are nested more than %d levels deep", maxNesting)}
@@ -63,8 +63,8 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 			}
 			text = value
 		}
-		if int64(out.Len()+len(text)) > t.Opts.MaxBytes {
-			return "", fmt.Errorf("%s: it gives more than %d bytes", source.Name, t.Opts.MaxBytes)
+		if int64(out.Len()+len(text)) > t.opts.MaxBytes {
+			return "", fmt.Errorf("%s: it gives more than %d bytes", source.Name, t.opts.MaxBytes)
 		}
 		out.WriteString(text)
 	}
@@ -78,8 +78,8 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 // nested returns the scope for the expressions of a text that this scope renders.
 func (sc *scope) nested(ctx context.Context) *scope {
 	data, _ := sc.data.(map[string]any)
-	inner := sc.ScopeWith(ctx, sc.phase, data, sc.outputs, sc.text)
-	inner.At, inner.Quiet = sc.At, sc.Quiet
+	inner := sc.newScopeWith(ctx, sc.phase, data, sc.outputs, sc.text)
+	inner.at, inner.quiet = sc.at, sc.quiet
 	inner.nesting = nesting{sc.nesting.depth + 1, sc.nesting.expressions}
 	if inner.nesting.expressions == nil {
 		inner.nesting.expressions = new(int)

@@ -33,7 +33,7 @@ type templates struct {
 	noFacts error
 }
 
-func (sc *scope) templates() *templates {
+func newTemplates(sc *scope) *templates {
 	return &templates{scope: sc, judge: template.Judge{Data: sc.data}}
 }
 
@@ -41,7 +41,7 @@ func (sc *scope) templates() *templates {
 // in .jet is a Jet template, one ending in .templ a text of expressions. Any other argument is a
 // text of expressions in a manifest with the section ccm, else a Go template.
 func (sc *scope) template(ctx context.Context, text string) (any, error) {
-	t := sc.templates()
+	t := newTemplates(sc)
 	switch {
 	case namesTemplate(text, extJet):
 		return sc.jet(ctx, text, nil)
@@ -52,7 +52,7 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 			return nil, err
 		}
 		return t.expressions(ctx, source)
-	case sc.Doc.IsCCM():
+	case sc.doc.IsCCM():
 		if err := sc.checkText(text); err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 // warnOfFile warns about a text that names a file beside the manifest.
 func (sc *scope) warnOfFile(text string) {
 	const longest = 255
-	if sc.Quiet || sc.ForOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
+	if sc.quiet || sc.forOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.dir == "" && !filepath.IsAbs(text) {
 		return
 	}
 	if info, err := os.Stat(sc.beside(text)); err == nil && info.Mode().IsRegular() {
@@ -83,7 +83,7 @@ func (sc *scope) warnOfFile(text string) {
 
 // jet implements the function jet: a text, or a file beside the manifest, with optional delimiters.
 func (sc *scope) jet(ctx context.Context, text string, delimiters []string) (any, error) {
-	t := sc.templates()
+	t := newTemplates(sc)
 	var with template.Template
 	switch {
 	case len(delimiters) == 2 && strings.TrimSpace(delimiters[0]) != "" && strings.TrimSpace(delimiters[1]) != "" && delimiters[0] != delimiters[1]:
@@ -107,7 +107,7 @@ func (t *templates) jet(ctx context.Context, source template.Template) (string, 
 }
 
 func (t *templates) limits() template.Limits {
-	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge, Print: t.print}
+	return template.Limits{Bytes: t.opts.MaxBytes, Judge: &t.judge, Print: t.print}
 }
 
 // source distinguishes a text from a path. A text contains an action or a line break.
@@ -129,8 +129,8 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 // name returns the file name in positions. A file outside the directory of the manifest has its
 // full path, because its includes are relative to it.
 func (t *templates) name(path string) string {
-	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.Dir != "" {
-		return filepath.Join(t.Dir, path)
+	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.dir != "" {
+		return filepath.Join(t.dir, path)
 	}
 
 	return filepath.Clean(path)
@@ -186,7 +186,7 @@ func (t *templates) load(main string) template.Load {
 }
 
 func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
-	t.SetDynamic()
+	t.setDynamic()
 	t.texts = append(t.texts, source.Text)
 	seen, err := t.seen(ctx, source.Text)
 	if err != nil {
@@ -256,11 +256,11 @@ func (t *templates) functions() template.Names {
 	return out
 }
 
-// JetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
+// jetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
 // how the template uses secrets.
-func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
-	t := sc.templates()
-	t.judge.Strict, t.print = true, sc.Printed.Print
+func (sc *scope) jetFile(ctx context.Context, path string) (string, template.Use, error) {
+	t := newTemplates(sc)
+	t.judge.Strict, t.print = true, sc.printed.print
 	text, err := t.read(path, evaluated)
 	if err != nil {
 		return "", t.judge.Found, err
@@ -268,13 +268,6 @@ func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use
 	rendered, err := t.jet(ctx, template.Template{Name: t.name(path), Text: text})
 
 	return rendered, t.judge.Found, err
-}
-
-// TemplateNames returns the names of a template. It includes given facts.
-func (sc *scope) TemplateNames(ctx context.Context) template.Names {
-	out, _ := sc.templates().seen(ctx, "")
-
-	return out
 }
 
 // cloned returns a copy of a tree, which a template may change.

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestTemplatesTakeOutputs: a template that takes outputs waits for all that give
-// them, whichever it takes first.
+// TestTemplatesTakeOutputs checks that a template waits for all resources whose outputs it uses, in
+// any order.
 func TestTemplatesTakeOutputs(t *testing.T) {
 	for name, in := range map[string]string{
 		"go":            `"${ template('{{ (outputs \"exec#a\").stdout }} {{ (outputs \"exec#b\").stdout }}') }"`,

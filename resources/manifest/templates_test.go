@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// beside makes files in a directory, name and content in turn.
+// beside writes files to a directory, given as names and contents.
 func beside(t testing.TB, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ const templateData = `data:
   pw: "${ secret('hunter2') }"
 `
 
-// TestTemplates has what templates give as the content of a file, and their problems.
+// TestTemplates checks the results of templates in the content of a file, and their problems.
 func TestTemplates(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"go, file":        {`"${ template('go.tmpl') }"`, "go app on debian\n"},
@@ -135,7 +135,7 @@ func TestTemplatesWithinData(t *testing.T) {
 	}
 }
 
-// Facts that cannot be had are missed by those templates only that use them.
+// Missing facts fail only the templates that use them.
 func TestTemplatesWithoutFacts(t *testing.T) {
 	o := options()
 	o.Facts = nil
@@ -148,7 +148,7 @@ func TestTemplatesWithoutFacts(t *testing.T) {
 	}
 }
 
-// What depends on a secret is one, however a template made it.
+// TestSecretsInTemplates checks that results that depend on a secret are secret.
 func TestSecretsInTemplates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in, want string
@@ -179,7 +179,8 @@ func TestSecretsInTemplates(t *testing.T) {
 	}
 }
 
-// A template that reads what a resource makes waits for it, also one that goes on without it.
+// TestTemplatesWaitForFiles checks that a template waits for a file of another resource, also if it
+// can continue without it.
 func TestTemplatesWaitForFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made")
 	for name, in := range map[string]string{
@@ -208,7 +209,7 @@ func TestTemplatesWaitForFiles(t *testing.T) {
 	}
 }
 
-// TestCheckTemplates checks templates without the node they are for.
+// TestCheckTemplates checks templates without their node.
 func TestCheckTemplates(t *testing.T) {
 	dir := templateFiles(t)
 	for in, want := range map[string]string{
@@ -237,7 +238,7 @@ func TestCheckTemplates(t *testing.T) {
 	}
 }
 
-// TestJetFile has what resources_jet_file renders, and its problems.
+// TestJetFile checks the result of resources_jet_file, and its problems.
 func TestJetFile(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"list":       {"[[ range i, n := Data.users ]]- file:\n    - /home/[[ n ]]:\n        content: \"[[ Facts.os ]]\"\n[[ end ]]", lines(`file {"name":"/home/ann","ensure":"present","content":"debian"}`, `file {"name":"/home/bob","ensure":"present","content":"debian"}`)},
@@ -265,7 +266,7 @@ func TestJetFile(t *testing.T) {
 	}
 }
 
-// TestJetFileSetting has what is wrong with the setting itself.
+// TestJetFileSetting checks the problems of the setting.
 func TestJetFileSetting(t *testing.T) {
 	dir := beside(t, "debian.jet", "- file: [{/f: {content: x}}]")
 	for in, want := range map[string]string{
@@ -290,7 +291,7 @@ func TestJetFileSetting(t *testing.T) {
 	}
 }
 
-// A secret that the template puts into a property is one there, and only there.
+// TestSecretsInJetFiles checks that only the properties with a printed secret are secret.
 func TestSecretsInJetFiles(t *testing.T) {
 	data := "data:\n  pw: \"${ secret('hunter2') }\"\n  odd: \"${ secret('$' + '{ 1 }') }\"\n  user: ann\n  quoted: \"${ secret('a\\\": [b') }\"\nmuster: {resources_jet_file: r.jet}\n"
 	for name, tc := range map[string]struct {
@@ -334,7 +335,7 @@ func TestSecretsInJetFiles(t *testing.T) {
 	}
 }
 
-// TestOrigin has what resources see of their manifest when they run.
+// TestOrigin checks what resources see of their manifest during a run.
 func TestOrigin(t *testing.T) {
 	dir := beside(t, "motd", "hi")
 	doc, err := manifest.Parse("m.yaml", []byte(templateData+"muster: {resources: []}\n"))
@@ -371,8 +372,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestTemplatesOfCCM has the function template in a manifest with the section ccm: its argument is a
-// text of expressions, or the path of a Jet or .templ file.
+// TestTemplatesOfCCM checks the function template in a manifest with the section ccm. Its argument
+// is a text of expressions, or the path of a Jet or .templ file.
 func TestTemplatesOfCCM(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"text":                {`"${ template('v={{ Data.name }}') }"`, "v=app"},
@@ -411,7 +412,8 @@ func TestTemplatesOfCCM(t *testing.T) {
 	}
 }
 
-// TestTemplateOfAFileName warns about a text in a section ccm that is the name of a file.
+// TestTemplateOfAFileName checks the warning about a text in a section ccm that is the name of a
+// file.
 func TestTemplateOfAFileName(t *testing.T) {
 	dir := beside(t, "t.txt", "{{ Data.name }}", "sub/t.txt", "x", "x.templ", "y")
 	const warning = "m.yaml:4:29: `template('%[1]s')` gives this text and does not read the file (write `template(readFile('%[1]s'))`, or rename the file to end in .templ)"
@@ -436,7 +438,7 @@ func TestTemplateOfAFileName(t *testing.T) {
 	}
 }
 
-// TestTextsOfExpressionsWait has texts of expressions that use outputs and secrets.
+// TestTextsOfExpressionsWait checks texts of expressions with outputs and secrets.
 func TestTextsOfExpressionsWait(t *testing.T) {
 	dir := beside(t, "x.templ", "${ outputs('exec#a').stdout } {{ outputs('exec#b').stdout }}\n", "secret.templ", "p=${ Data.pw }\n")
 	const head = "data: {pw: \"${ secret('hunter2') }\"}\nmuster:\n  resources:\n    - exec: [a: {}, b: {}]\n    - file:\n        - /f: {content: \"${ template('"
@@ -458,7 +460,8 @@ func TestTextsOfExpressionsWait(t *testing.T) {
 	}
 }
 
-// TestRenderKeepsTheSection has a late text of expressions: rendered and resolved again it gives the same.
+// TestRenderKeepsTheSection checks that a deferred text of expressions resolves to the same after
+// rendering.
 func TestRenderKeepsTheSection(t *testing.T) {
 	const text = "data: {a: 1}\nccm:\n  resources:\n    - exec: [a: {}]\n    - file:\n        - /f: {content: \"${ template('{{ Data.a }} {{ outputs(\\\"exec#a\\\").stdout }}') }\"}\n"
 	{

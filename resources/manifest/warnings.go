@@ -14,7 +14,7 @@ import (
 // noteData records that an expression reads paths of the data. It warns about a path that only a
 // parent document sets.
 func (sc *scope) noteData(paths ...[]string) {
-	if sc.Quiet || sc.phase == inData || sc.Outer == nil {
+	if sc.quiet || sc.phase == inData || sc.outer == nil {
 		return
 	}
 	for _, path := range paths {
@@ -31,7 +31,7 @@ func (sc *scope) warn(subject, message, hint string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if _, have := sc.warnings[subject]; !have {
-		sc.warnings[subject] = model.Problem{Pos: sc.At, Message: message, Hint: hint}
+		sc.warnings[subject] = model.Problem{Pos: sc.at, Message: message, Hint: hint}
 	}
 }
 
@@ -58,9 +58,9 @@ func (sc *scope) onlyOutside(path []string) (name, document string) {
 		if _, ok := expression.Find(sc.data, part); ok {
 			continue
 		}
-		for outer := sc.Outer; outer != nil; outer = outer.Outer {
+		for outer := sc.outer; outer != nil; outer = outer.outer {
 			if _, ok := expression.Find(outer.Data, part); ok {
-				return strings.Join(part, "."), outer.Doc.Name()
+				return strings.Join(part, "."), outer.doc.Name()
 			}
 		}
 		return "", ""

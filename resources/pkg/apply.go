@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// achieved reports whether a failed change did its work for this package: the
-// failed script was another package's.
+// achieved reports whether a failed change had the wanted result for this package, because the script of
+// another package failed.
 func (t *Type) achieved(p PackageProvider, spec *Spec, plan resource.Plan, after *State) bool {
 	state, err := stateFor(p, spec, after, "")
 
@@ -41,7 +41,7 @@ func requestsOf(spec *Spec, plan resource.Plan) []Request {
 // along is the prefix of the property of a change to another package, a side effect of the requested change.
 const along = "package#"
 
-// warnOfRemoved logs packages that went along with others.
+// warnOfRemoved logs the packages that were also removed.
 func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan) {
 	var removed []string
 	for _, plan := range plans {
@@ -56,9 +56,9 @@ func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan
 	}
 }
 
-// ApplyAll changes packages in one transaction. After an error of several packages it only looks at
-// the states if a script failed; the engine changes the packages one by one after other errors. A
-// change that leaves the version as it was is none.
+// ApplyAll changes packages in one transaction. After an error of several packages it reads the states only
+// if a script failed; after other errors the engine changes the packages one by one. A change that
+// leaves the version as it was is reported as unchanged.
 func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	var requests []Request
 	outcomes := make([]resource.Outcome, len(specs))

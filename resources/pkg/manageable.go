@@ -8,8 +8,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The priorities of a package manager: on its own platform, on an unknown one,
-// and on another manager's, where it must be named.
+// The priorities of a package manager: on its own platform, on an unknown platform, and on the platform
+// of another package manager, where a resource must name it.
 const (
 	priorityOwn     = 1
 	priorityUnknown = 50

@@ -17,15 +17,14 @@ import (
 // LockTimeout is the default wait for the lock of another process.
 const LockTimeout = time.Minute
 
-// searchPath holds the programs of maintainer scripts, even when muster was
-// started with a shorter PATH.
+// searchPath has the programs of maintainer scripts, even if muster was started with a shorter PATH.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // lockPoll is the retry interval of commands that do not wait themselves.
 const lockPoll = time.Second
 
-// waiting matches a package manager that waits for another process, refused one
-// that does not.
+// waiting matches a package manager that waits for another process. refused matches a package manager that
+// does not wait.
 var (
 	waiting = regexp.MustCompile(`(?i)^waiting for process with pid`)
 	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|lock was locked by another process|can't create transaction lock).*$`)
@@ -34,8 +33,8 @@ var (
 // waitText reports a wait, even if the wait is cancelled.
 const waitText = "waiting for another process that changes packages"
 
-// Ask runs a command that changes nothing and returns its lines of stdout. A
-// failing exit code is not an error.
+// Ask runs a command that changes nothing and returns its lines of stdout. A failing exit code is not an
+// error.
 func Ask(ctx context.Context, env resource.Env, argv ...string) ([]string, command.Result, error) {
 	var lines []string
 	how := newCommand(env, argv, nil)

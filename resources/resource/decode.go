@@ -14,9 +14,8 @@ import (
 	"github.com/musterfleet/muster/resources/health"
 )
 
-// Decode returns the resource of a mapping of properties, declared at pos. It is
-// strict and reports every problem at once, each at its position; the resource is
-// nil when there is any.
+// Decode returns the resource of a mapping of properties, declared at pos. It is strict and reports every
+// problem at its position. The resource is nil if there is a problem.
 func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
 	r, problems := decodeSpec(t, properties, pos, nil)
 	if len(problems) > 0 {
@@ -27,9 +26,8 @@ func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, 
 	return r, nil
 }
 
-// decodeSpec returns a resource with the properties that can be read, and the problems
-// of the others. It notes the places of values where there is a map for them, which
-// only problems need.
+// decodeSpec returns a resource with the readable properties, and the problems of the other properties. It
+// records the positions of values in places, unless it is nil. Only problems need them.
 func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
 	d := document.Decoder{Places: places}
 	spec := t.New()
@@ -114,8 +112,8 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 	})
 }
 
-// redactProblems takes the secrets of the resource out of the problems, which quote values,
-// and the values of a sensitive one.
+// redactProblems removes from the problems, which quote values, the secrets of the resource, and the values
+// of a sensitive resource.
 func redactProblems(d *document.Decoder, r *Resource, properties document.Value) {
 	var secrets []model.Secret
 	for _, s := range d.Secrets {
@@ -135,8 +133,7 @@ func redactProblems(d *document.Decoder, r *Resource, properties document.Value)
 	}
 }
 
-// DecodeQuestion is Decode for a resource that is only observed: properties may
-// be missing.
+// DecodeQuestion is Decode for a resource that is only observed: properties may be missing.
 func DecodeQuestion(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
 	r, problems := decodeSpec(t, properties, pos, map[string]model.Position{})
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool {
@@ -188,7 +185,7 @@ func collect(v reflect.Value, out *[]model.Secret) {
 	}
 }
 
-// checkEmpty reports an empty text where it would count as not set.
+// checkEmpty reports an empty text that would count as not set.
 func checkEmpty(out *model.Problems, p Property, e document.Entry) {
 	if len(p.Enum) > 0 {
 		out.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(p.Enum, ", "), "`%s` is empty", e.Key)
@@ -246,7 +243,7 @@ func checkCommon(r *Resource, late bool) model.Problems {
 	return out
 }
 
-// place sets the positions of problems that only have a property.
+// place sets the positions of problems that only name a property.
 func place(problems model.Problems, places map[string]model.Position, pos model.Position) {
 	for i := range problems {
 		p := &problems[i]

@@ -15,41 +15,40 @@ import (
 // Resource is one resource of a manifest, ready for the engine.
 type Resource struct {
 	Type *Type
-	// Spec are its properties. Those that are late are not set.
+	// Spec are its properties. Deferred properties are not set.
 	Spec Spec
-	// Pos is where it is declared.
+	// Pos is the position of its declaration.
 	Pos model.Position
-	// Secrets are the secret values among its properties and within them, which are
-	// never shown. A resource that has any is sensitive.
+	// Secrets are the secret values in its properties, which are never shown. A resource with secrets is
+	// sensitive.
 	Secrets []model.Secret
-	// Excluded is why the control property excludes it; empty when it is managed.
+	// Excluded is why the control property excludes it; empty for a managed resource.
 	Excluded string
 	// Scope is the scope of the declaring manifest. At depth 0 the scope of the run applies.
 	Scope Scope
-	// Instance is the number of a resource that includes a manifest among those with its name; 0 means 1.
+	// Instance numbers the resources with the same name that include a manifest; 0 means 1.
 	Instance int
 	// Children are the resources of the manifest that it includes. A child that is the same as another
 	// resource of the run is merged with it.
 	Children []*Resource
-	// Expand returns the Children of a manifest that could not be read before the
-	// run; nil for any other. Its error may be model.Problems.
+	// Expand returns the Children from a manifest that could not be read before the run; nil for any other
+	// resource. Its error may be model.Problems.
 	Expand func(ctx context.Context, spec Spec) (Expansion, error)
-	// Messages are what the manifest it includes shows.
+	// Messages are the messages of the manifest that it includes.
 	Messages Messages
 	// NeverNoop means that its manifest sets noop to false, which a noop run ignores.
 	NeverNoop bool
-	// LeftOut are the names that the manifest of an excluded resource declares: they
-	// may be referred to. Nil means unknown.
+	// LeftOut are the names in the manifest of an excluded resource. References to them are valid. Nil
+	// means unknown.
 	LeftOut map[model.Ref]bool
-	// Brings is the resource that provides what Expand reads; zero for none.
+	// Brings is the resource that provides the file of Expand; zero for none.
 	Brings model.Ref
 	// Taken are the required resources whose outputs or files an expression uses. Waiting are the
 	// properties that wait for them.
 	Taken   []Reference
 	Waiting []string
-	// Late returns the properties at the resource's turn, from earlier outputs; nil when
-	// they are known. Its error may be model.Problems, or a PrerequisiteError for a
-	// file that does not exist.
+	// ResolveDeferred returns the deferred properties from outputs, when the run reaches the resource; nil if
+	// there are none. Its error may be model.Problems, or a PrerequisiteError for a missing file.
 	ResolveDeferred func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
@@ -64,11 +63,12 @@ type Reference struct {
 // unless empty.
 type Messages struct{ Before, After string }
 
-// MaxInclusions is the maximum number of child manifests that are read before a run, and of those found during it. A small
-// manifest that includes itself several times with other data would have millions at the maximum depth.
+// MaxInclusions limits the child manifests that are read before a run, and also the child manifests that
+// are found during a run. A small manifest that includes itself several times with other data would
+// have millions at the maximum depth.
 const MaxInclusions = 1000
 
-// Expansion is a manifest that is included during the run.
+// Expansion is the content of a manifest that is included during the run.
 type Expansion struct {
 	// Resources are its resources and the resources of all manifests that it includes, in order.
 	Resources []*Resource
@@ -79,8 +79,8 @@ type Expansion struct {
 	Warnings model.Problems
 }
 
-// IsSame reports whether two resources, declared in different documents or in one
-// that is included twice, want the same.
+// IsSame reports whether two resources have the same desired state. They are declared in different
+// documents, or in a document that is included twice.
 func (r *Resource) IsSame(other *Resource) bool {
 	a, b := r.Scope, other.Scope
 	switch {
@@ -98,8 +98,8 @@ func (r *Resource) IsSame(other *Resource) bool {
 	return reflect.DeepEqual(named(withoutRequire(r.Spec, brought), other.Meta().Name), withoutRequire(other.Spec, brought))
 }
 
-// withoutRequire returns a spec that does not require some resources: a manifest requires the resource that brings its
-// file although it does not declare that.
+// withoutRequire returns a spec that does not require some resources: a child manifest implicitly requires
+// the resource that provides its file.
 func withoutRequire(s Spec, refs []model.Ref) Spec {
 	isBrought := func(ref model.Ref) bool { return slices.Contains(refs, ref) }
 	if !slices.ContainsFunc(s.Meta().Require, isBrought) {
@@ -123,7 +123,7 @@ func copied(s Spec) Spec {
 	return out.Interface().(Spec)
 }
 
-// named returns a spec by another name, where both are names of one thing.
+// named returns a spec with another name, if both names mean the same thing.
 func named(s Spec, name string) Spec {
 	if _, several := s.(CanonicalNamer); !several || s.Meta().Name == name {
 		return s
@@ -157,7 +157,7 @@ const SourceProperty = "source"
 // Outputs are the values of the resources of a run, by reference.
 type Outputs map[model.Ref]map[string]any
 
-// Ref returns the resource's reference by its name. From the second instance on it ends in the number.
+// Ref returns the reference of the resource by its name. A second instance has its number at the end.
 func (r *Resource) Ref() model.Ref { return r.ref(r.Meta().Name) }
 
 func (r *Resource) ref(name string) model.Ref {
@@ -168,8 +168,7 @@ func (r *Resource) ref(name string) model.Ref {
 	return model.Ref{Type: r.Type.Name, Name: name}
 }
 
-// CanonicalRef returns the reference of a resource by the one name that all its names
-// stand for.
+// CanonicalRef returns the reference of a resource by its canonical name.
 func (r *Resource) CanonicalRef() model.Ref {
 	return r.ref(canonicalName(r.Spec))
 }

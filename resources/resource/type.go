@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// Type is a type as the engine runs it: a contract without its type parameters.
-// The funcs of optional interfaces are nil where the type lacks them.
+// Type is a type for the engine: a contract without its type parameters. The funcs of optional interfaces are
+// nil if the type does not implement them.
 type Type struct {
 	Info
 	// New returns properties with their defaults.
@@ -42,15 +42,15 @@ type Type struct {
 	Properties []Property
 }
 
-// PreparesFirst reports whether the type prepares before each observation, and not
-// only when a state needs a reload.
+// PreparesFirst reports whether the type prepares before each observation, rather than only when a state
+// needs a reload.
 func (t *Type) PreparesFirst() bool {
 	_, reloads := t.NewState().(Reloader)
 
 	return t.Prepare != nil && !reloads
 }
 
-// Of adapts a contract, with the optional interfaces that it implements and its providers.
+// Of adapts a contract with its providers and the optional interfaces that it implements.
 func Of[S Spec, T State, P Provider](c Contract[S, T], providers ...P) *Type {
 	t := &Type{
 		Info: c.Info(),
@@ -156,7 +156,7 @@ func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	}
 }
 
-// adaptOrder sets the funcs that give a resource its place among others.
+// adaptOrder sets the funcs for the order of resources.
 func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }

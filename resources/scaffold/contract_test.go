@@ -234,7 +234,7 @@ func engineCases() []typetest.Case {
 	}
 }
 
-// removalCases are those of "Remove", "File Removal Order" and "Directory Cleanup".
+// removalCases cover "Remove", "File Removal Order" and "Directory Cleanup".
 func removalCases() []typetest.Case {
 	deep := put("src/a/b/c/f", "1", "src/a/g", "2", "src/h", "3", "src/a/b/i", "4")
 	made := put("out/a/b/c/f", "1", "out/a/g", "2", "out/h", "3", "out/a/b/i", "4")
@@ -251,7 +251,7 @@ func removalCases() []typetest.Case {
 	}
 }
 
-// postCases are those of "Post-Processing", with what README says of it.
+// postCases cover "Post-Processing" and the decisions in README.
 func postCases() []typetest.Case {
 	shout := `sh -c "tr a-z A-Z <\"$0\" >\"$0.new\" && mv \"$0.new\" \"$0\""`
 

@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// asked is a manifest whose functions are those of a test.
+// asked is a manifest with the functions of a test.
 type asked map[string]any
 
 func (a asked) Names(_ context.Context, facts model.Facts, _ map[string]any) (map[string]any, resource.Secrets) {
@@ -191,7 +191,7 @@ func TestUnstableCalls(t *testing.T) {
 
 var errNoAnswer = errors.New("no answer: hunter2")
 
-// What functions give, and what is wrong with them, comes back as it was.
+// The results and the errors of functions arrive unchanged.
 func TestFunctions(t *testing.T) {
 	functions := asked{
 		"fails":  func(string) (any, error) { return nil, fmt.Errorf("asking: %w", errNoAnswer) },
@@ -248,7 +248,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// The data are what they were, of whatever bytes.
+// The data arrive unchanged, whatever their bytes.
 func TestValues(t *testing.T) {
 	data := map[string]any{"i": 3, "f": 1.0, "b": true, "t": "a\xff\x00", "l": []any{1, nil}, "m": map[string]any{"k": 2.5}, "n": nil}
 	for engine, tc := range map[string]struct{ text, want string }{
@@ -262,7 +262,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What is in a mapping comes in the order of its keys.
+// Templates see mappings in the order of their keys.
 func TestMappings(t *testing.T) {
 	data, want := map[string]any{}, ""
 	for i := range 50 {
@@ -315,7 +315,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Templates may write into directories that nobody has made, in any order.
+// Templates may write into missing directories, in any order.
 func TestWriteMakesDirectories(t *testing.T) {
 	for engine, text := range map[string]string{
 		"jet": `[[ range i, n := slice("a", "b/c", "z") ]][[ write(n + "/w", n) ]][[ end ]]`,

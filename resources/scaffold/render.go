@@ -142,6 +142,9 @@ func (r *rendering) start(ctx context.Context, request request) (complete bool, 
 	})
 	r.files, r.written, r.next = nil, map[string]int{}, 0
 	last, content, received := r.receive(tar.NewReader(output))
+	if received == nil {
+		_, received = io.Copy(io.Discard, output) // the end of the tar
+	}
 	output.Close()
 	running.Wait()
 	switch {

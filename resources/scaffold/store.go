@@ -13,12 +13,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// parallel is how many files are written at the same time, so that the system
-// syncs many of them to the disk at once.
+// parallel is the number of files that are written in parallel, so the system syncs many of them at once.
 const parallel = 16
 
-// store writes the due files without post commands at the same time, then the
-// others one by one.
+// store writes the pending files without post commands in parallel, then the other files one by one.
 func (t *target) store(ctx context.Context) error {
 	// foreign are the directories in which another user may exchange files.
 	foreign := map[string]bool{}
@@ -44,7 +42,7 @@ func (t *target) store(ctx context.Context) error {
 	return t.storePosted(ctx, posted, foreign)
 }
 
-// write writes files at the same time, below a directory that has theirs.
+// write writes files in parallel below root. The directories must exist.
 func (t *target) write(ctx context.Context, list []file, root string) error {
 	errs := make([]error, len(list))
 	var writing sync.WaitGroup
@@ -61,7 +59,7 @@ func (t *target) write(ctx context.Context, list []file, root string) error {
 	return errors.Join(errs...)
 }
 
-// below returns the path of a file when root is the target.
+// below returns the path of a file for another target directory.
 func (t *target) below(root, path string) string {
 	return root + strings.TrimPrefix(path, t.spec.Name)
 }

@@ -35,7 +35,7 @@ func (Type) Info() resource.Info {
 // New returns properties with their defaults.
 func (Type) New() *Spec { return &Spec{Engine: EngineJet} }
 
-// Status returns what rendering the templates would change.
+// Status renders the templates and compares the files with the target.
 func (Type) Status(ctx context.Context, env resource.Env, p Choria, spec *Spec) (*State, error) {
 	return p.Status(ctx, env, spec)
 }
@@ -53,7 +53,7 @@ func (Type) Apply(ctx context.Context, env resource.Env, p Choria, spec *Spec, p
 	return resource.Outcome{}, p.Remove(ctx, env, spec, state)
 }
 
-// Verify reports the files that are still not in their desired state.
+// Verify returns an error with the files that are not in their desired state.
 func (t Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	switch {
@@ -104,7 +104,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the target with all that is in it, and the templates.
+// Watches returns the target with everything below it, and the templates.
 func (Type) Watches(_ Choria, spec *Spec) []watch.Point {
 	return resource.WatchTrees(spec.Name, spec.Templates())
 }

@@ -31,7 +31,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// validateSource never quotes a URL: a password may be in it.
+// validateSource never quotes a URL, which may contain a password.
 func (s *Spec) validateSource(out *model.Problems) {
 	switch {
 	case strings.TrimSpace(s.Source) == "":

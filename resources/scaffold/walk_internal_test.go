@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestWalkOfADeepTree has directories in each other whose names no path can hold: whoever
-// owns a target makes them at no cost.
+// TestWalkOfADeepTree walks nested directories with paths that are too long for the system. The owner of
+// a target can make them at no cost.
 func TestWalkOfADeepTree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -66,8 +66,8 @@ func TestWalkOfManyFiles(t *testing.T) {
 	}
 }
 
-// TestWalkOfWhatIsRemoved has somebody remove directories while they are walked: of a target
-// they are not there, of a source that is an error.
+// TestWalkOfWhatIsRemoved removes directories during the walk. In a target they count as missing, in a
+// source they are an error.
 func TestWalkOfWhatIsRemoved(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]bool{"target": false, "source": true} {

@@ -9,29 +9,28 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// bootTime is the time for enabling and disabling once a resource's own time is
-// used up.
+// bootTime is the time for enabling and disabling after the timeout of the resource.
 const bootTime = 15 * time.Second
 
-// isPostponed reports whether a change is made at the end of the run. Of one service there is one at
-// most: to start, stop, restart or reload it.
-func isPostponed(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) bool {
-	by, can := p.(Postponer)
+// isDeferred reports whether a change is made at the end of the run. A service has at most one deferred
+// change: to start, stop, restart or reload it.
+func isDeferred(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) bool {
+	by, can := p.(Deferrer)
 
-	return can && by.IsPostponed(ctx, env, action, name)
+	return can && by.IsDeferred(ctx, env, action, name)
 }
 
-// postpone returns the function for the end of the run: for the action, or without an action for a change
-// that an earlier attempt postponed. It is nil if there is none.
-func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
-	by, can := p.(Postponer)
+// deferred returns the function for the end of the run: for the action, or without an action for a change
+// that an earlier attempt deferred. It is nil if there is none.
+func deferred(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
+	by, can := p.(Deferrer)
 	switch {
 	case !can:
 		return nil
 	case action == "":
-		return by.Postponed(ctx, env, name)
+		return by.Deferred(ctx, env, name)
 	default:
-		return by.Postpone(ctx, env, action, name)
+		return by.Defer(ctx, env, action, name)
 	}
 }
 
@@ -39,7 +38,7 @@ func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action A
 // repair of drift another user may restart a service that stopped.
 func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) []bool {
 	out := make([]bool, len(specs))
-	looker, can := p.(Onlooker)
+	looker, can := p.(ExternalStartDetector)
 	if !env.Part || !can {
 		return out
 	}
@@ -60,8 +59,8 @@ func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, s
 	return out
 }
 
-// timeFor extends the time of enabling and disabling: a start that took all of
-// it would leave none.
+// timeFor extends the time of enabling and disabling, because a slow start may have used the whole
+// timeout.
 func timeFor(ctx context.Context, action Action) (context.Context, context.CancelFunc) {
 	if (action != Enable && action != Reenable && action != Disable) || !isTimeUp(ctx) {
 		return ctx, func() {}
@@ -74,7 +73,7 @@ func timeFor(ctx context.Context, action Action) (context.Context, context.Cance
 func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // ApplyAll changes services with one command for each step. Running and starting at boot are
-// independent: if one fails, the other is still done. A postponed change follows at the end of the run
+// independent: if one fails, the other is still done. A deferred change follows at the end of the run
 // if everything else succeeded.
 func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	failed, outcomes := make(resource.BatchError, len(specs)), make([]resource.Outcome, len(specs))
@@ -86,7 +85,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		var names []string
 		var at []int // of their specs
 		for _, i := range s.services {
-			if isPostponed(ctx, env, p, s.action, specs[i].Name) {
+			if isDeferred(ctx, env, p, s.action, specs[i].Name) {
 				late[i] = s.action
 				continue
 			}
@@ -98,7 +97,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		stepCtx, cancel := timeFor(ctx, s.action)
 		for k, err := range p.ChangeAll(stepCtx, env, s.action, names) {
 			if err != nil && number == 0 && isTimeUp(stepCtx) {
-				// How much time a later step had is unknown.
+				// A later step may have had less time than the timeout.
 				err = resource.TimedOut{Err: err}
 			}
 			failed[at[k]] = errors.Join(failed[at[k]], err)
@@ -107,7 +106,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 	}
 	for i, spec := range specs {
 		if failed[i] == nil {
-			outcomes[i].AtEnd = postpone(ctx, env, p, late[i], spec.Name)
+			outcomes[i].AtEnd = deferred(ctx, env, p, late[i], spec.Name)
 		}
 	}
 

@@ -37,7 +37,7 @@ func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, er
 	return plan, err
 }
 
-// planRun adds the change that makes the service run or not, or refreshes it.
+// planRun adds the change that starts, stops or refreshes the service.
 func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh bool) error {
 	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
 	ensure := model.Change{Property: "ensure", From: state.Ensure, To: spec.Ensure}
@@ -66,8 +66,8 @@ func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh
 	return nil
 }
 
-// planEnable adds the change that makes the service start at boot or not. Whether
-// a masked one would is unknown until it is unmasked.
+// planEnable adds the change that enables or disables the service. Whether a masked service is enabled
+// is unknown until it is unmasked.
 func planEnable(plan *resource.Plan, spec *Spec, state *State, o Obstacles, unmasks bool) error {
 	if is(spec.Enable, true) && state.Metadata.Enabled && !unmasks && state.Install != nil {
 		message := "Would have enabled again, because its links differ from its [Install] section"

@@ -39,26 +39,26 @@ type ServiceProvider interface {
 	Reload(ctx context.Context, env resource.Env) error
 }
 
-// Onlooker is a service manager that starts services for others too.
-type Onlooker interface {
+// ExternalStartDetector is a service manager that also starts services for other users.
+type ExternalStartDetector interface {
 	// AreStarted reports which services run, or will run because another user started them.
 	AreStarted(ctx context.Context, env resource.Env, services []string) []bool
 }
 
-// Postponer is a service manager that makes some changes only once a run has ended: those that end
-// muster itself.
-type Postponer interface {
-	// IsPostponed reports whether a change of a service is made at the end of the run.
-	IsPostponed(ctx context.Context, env resource.Env, action Action, service string) bool
-	// Postpone returns a function that makes the change at the end of the run. Until then the state
+// Deferrer is a service manager that makes some changes at the end of a run: the changes that end muster
+// itself.
+type Deferrer interface {
+	// IsDeferred reports whether a change of a service is made at the end of the run.
+	IsDeferred(ctx context.Context, env resource.Env, action Action, service string) bool
+	// Defer returns a function that makes the change at the end of the run. Until then the state
 	// of the service includes the change.
-	Postpone(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
-	// Postponed returns what an earlier attempt of the run put off that Status reads as made, nil for nothing.
-	Postponed(ctx context.Context, env resource.Env, service string) func(context.Context) error
+	Defer(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
+	// Deferred returns the function of a stop that an earlier attempt of the run deferred, nil for none.
+	Deferred(ctx context.Context, env resource.Env, service string) func(context.Context) error
 }
 
 // Watcher is a service manager that signals changes of services.
 type Watcher interface {
-	// Watches returns what changes when a service does.
+	// Watches returns the points that change with a service.
 	Watches(service string) []watch.Point
 }

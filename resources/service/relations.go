@@ -24,7 +24,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// unitFiles returns the words for the unit file of a service, and for its drop-ins.
+// unitFiles returns the needs for the unit file of a service and for its drop-ins.
 func unitFiles(spec *Spec) []string {
 	var out []string
 	for _, word := range relations(spec) {
@@ -48,7 +48,7 @@ func relations(spec *Spec) []string {
 	return append(needs, "package:"+template)
 }
 
-// files returns the paths a service's unit may be read from.
+// files returns the possible paths of the unit file of a service.
 func files(service string) []string {
 	var needs []string
 	unit := UnitName(service)
@@ -62,7 +62,7 @@ func files(service string) []string {
 	return needs
 }
 
-// Watches names what the service manager can tell about.
+// Watches returns the watches of the service manager.
 func (Type) Watches(p ServiceProvider, spec *Spec) []watch.Point {
 	if w, ok := p.(Watcher); ok {
 		return w.Watches(spec.Name)

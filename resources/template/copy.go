@@ -22,8 +22,8 @@ func Copy(v any, leaf func(any) any) any {
 	}
 }
 
-// Reveal returns a tree with what text returns for each of its secrets: the tree
-// itself when it has none.
+// Reveal returns a tree in which text(secret) replaces each secret. It returns the same tree if it has no
+// secrets.
 func Reveal[T any](v any, text func(model.Secret) T) any {
 	if !Holds(v) {
 		return v

@@ -17,7 +17,7 @@ import (
 
 const (
 	goLeft, goRight = "{{", "}}"
-	// nameStep is the function that every turn of a loop calls.
+	// nameStep is the function that counts the steps of a template.
 	nameStep = "__step"
 )
 
@@ -74,7 +74,7 @@ func goFunctions(names Names) template.FuncMap {
 	}
 	functions["env"] = env
 	functions["expandenv"] = func(text string) string { return os.Expand(text, env) }
-	// Its arguments are the other way round here, so that a pipe can end in it.
+	// The arguments of this function are swapped, so that a pipe can end in it.
 	repeat, own := functions["repeat"], names.Functions()
 	maps.Copy(functions, own)
 	functions["repeat"] = repeat
@@ -82,7 +82,7 @@ func goFunctions(names Names) template.FuncMap {
 	return functions
 }
 
-// guardLoops puts a step into the body of every loop, and before all that assigns.
+// guardLoops inserts a step into the body of every loop and before every assignment.
 func guardLoops(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -109,7 +109,7 @@ func guardLoops(list *parse.ListNode) {
 	}
 }
 
-// guard puts a step at the beginning of a list.
+// guard inserts a step at the beginning of a list.
 func guard(list *parse.ListNode, place parse.Pos) {
 	list.Nodes = slices.Insert(list.Nodes, 0, stepAt(place))
 }
@@ -128,7 +128,7 @@ var withoutDot = regexp.MustCompile(`function "(Data|Facts|Environ)" not defined
 // noKey matches the error of the library about a missing key.
 var noKey = regexp.MustCompile(`map has no entry for key (".*")$`)
 
-// goError makes an Error of one of the library.
+// goError returns the Error for an error of the library.
 func goError(t Template, out *output, err error) error {
 	failed := newError(t.Name, err)
 	failed.Syntax = false
@@ -170,8 +170,8 @@ func checkLiterals(t Template, root *parse.ListNode) (err error) {
 	return err
 }
 
-// IsGo reports whether a text holds an action of a Go template, IsJet one of a Jet template.
+// IsGo reports whether a text contains an action of a Go template.
 func IsGo(text string) bool { return strings.Contains(text, goLeft) }
 
-// IsJet reports whether a text holds an action of a Jet template.
+// IsJet reports whether a text contains an action of a Jet template.
 func IsJet(text string) bool { return strings.Contains(text, jetLeft) }

@@ -65,8 +65,7 @@ func (t Template) right() string { return cmp.Or(t.Right, jetRight) }
 // HasJetAction reports whether a text has an action in the delimiters of t.
 func (t Template) HasJetAction(text string) bool { return strings.Contains(text, t.left()) }
 
-// writer returns the function through which Jet writes values; nil where they are
-// written as they are.
+// writer returns the function that Jet calls to write values, nil for the default.
 func writer(print func(string) string, escapes ...jet.SafeWriter) jet.SafeWriter {
 	if print == nil {
 		return nil
@@ -82,7 +81,7 @@ func writer(print func(string) string, escapes ...jet.SafeWriter) jet.SafeWriter
 	}
 }
 
-// addWriters replaces what the library has to write around the writer of values.
+// addWriters replaces the writers of the library by writers that call print.
 func addWriters(set *jet.Set, print func(string) string) {
 	set.AddGlobal("raw", writer(print)).AddGlobal("unsafe", writer(print))
 	set.AddGlobal("safeHtml", writer(print, template.HTMLEscape)).AddGlobal("safeJs", writer(print, template.JSEscape))
@@ -109,7 +108,7 @@ func (r *rendering) path() string { return path.Join("/", r.main.Name) }
 
 func (r *rendering) execute(variables jet.VarMap, dot any) (err error) {
 	defer func() {
-		// The library lets mistakes through that it did not think of.
+		// The library does not recover from all of its panics.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 			if e, is := p.(error); is {
@@ -165,10 +164,10 @@ func (r *rendering) text(name string) (text string, err error) {
 	return text, err
 }
 
-// Get returns a template that was parsed.
+// Get returns a parsed template.
 func (r *rendering) Get(name string) *jet.Template { return r.parsed[name] }
 
-// Put keeps a parsed template, with its limits.
+// Put stores a parsed template and adds its limits.
 func (r *rendering) Put(name string, t *jet.Template) {
 	r.guard(name, t.Root)
 	r.parsed[name] = t
@@ -177,7 +176,7 @@ func (r *rendering) Put(name string, t *jet.Template) {
 // unknownName matches an error of the library that quotes the values of all variables.
 var unknownName = regexp.MustCompile(`identifier "(\w+)" not available`)
 
-// failed makes an Error of one of the library.
+// failed returns the Error for an error of the library.
 func (r *rendering) failed(err error, names Names) error {
 	if inner, is := errors.AsType[*Error](err); is {
 		return inner
@@ -199,7 +198,7 @@ func (r *rendering) failed(err error, names Names) error {
 	return out
 }
 
-// name is what the places of a template are called: included ones are beside the template.
+// name returns the name of a template for positions. Included templates are beside the main template.
 func (r *rendering) name(path string) string {
 	if path == r.path() {
 		return r.main.Name
@@ -211,8 +210,7 @@ func (r *rendering) name(path string) string {
 	return strings.TrimPrefix(path, "/")
 }
 
-// jetFunctions returns the functions of names as Jet calls them. An error that
-// one returns ends the rendering.
+// jetFunctions returns the functions of names for Jet. An error of a function ends the rendering.
 func jetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
 	// These replace functions of the library that have no limits.
@@ -249,7 +247,7 @@ func toJet(name string, fn reflect.Value) jet.Func {
 
 var errArguments = errors.New("wrong arguments")
 
-// arguments makes the arguments that a function takes of those that a template passes.
+// arguments converts the arguments of a call to the parameter types of a function.
 func arguments(name string, t reflect.Type, args []reflect.Value) ([]reflect.Value, error) {
 	n := len(args)
 	if n < t.NumIn() && !(t.IsVariadic() && n == t.NumIn()-1) || n > t.NumIn() && !t.IsVariadic() {

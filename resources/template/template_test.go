@@ -127,7 +127,7 @@ func TestJet(t *testing.T) {
 		"too long":            {"[[ range ints(0, 1000000000) ]]xyz[[ end ]]", "d/main.jet: it gives more than is allowed: 1000 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What is stopped for its memory is stopped somewhere.
+			// The position of an error about memory may vary.
 			if got := resultOf(jet(t, tc.in)); got != tc.want && !(strings.HasSuffix(tc.want, "memory") && strings.HasSuffix(got, ": "+tc.want)) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
@@ -200,7 +200,7 @@ func TestGo(t *testing.T) {
 		"endless, nested":           {`{{ if true }}{{ with 1 }}{{ range 100000 }}{{ range 100000 }}{{ end }}{{ end }}{{ end }}{{ end }}`, "d/main.tmpl:1: it exceeds the work limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What is stopped for its memory is stopped somewhere.
+			// The position of an error about memory may vary.
 			if got := resultOf(goText(t, tc.in)); got != tc.want && !(strings.HasSuffix(tc.want, "memory") && strings.HasSuffix(got, ": "+tc.want)) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
@@ -274,8 +274,8 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// The error of a function differs from other errors, and a template that is
-// not valid from one that fails.
+// The error of a function differs from other errors, and the error of an invalid template from the error
+// of a failing template.
 func TestErrors(t *testing.T) {
 	for name, render := range map[string]func(*testing.T, string) (string, error){"jet": jet, "go": goText} {
 		open, end := "[[", "]]"

@@ -24,7 +24,7 @@ type container struct {
 	keys  Keys
 	// merges are the entries of `<<`. They are added last.
 	merges []merging
-	// twice is the node of a duplicate key whose value follows, or 0.
+	// twice is the node of a duplicate key before its value, or 0.
 	twice int
 }
 
@@ -117,7 +117,7 @@ func (a *assembly) isNew(m *container, key Node, c *converter) bool {
 	return true
 }
 
-// key appends a key whose value follows.
+// key appends a key. Its value follows.
 func (a *assembly) key(c *converter) {
 	last := &a.open[len(a.open)-1]
 	fresh := a.isNew(last, c.nodes[0], c)

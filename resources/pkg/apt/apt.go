@@ -43,9 +43,8 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, "debian")
 }
 
-// ChangeAll runs one apt-get for all requests with the same options, and one
-// before that to find out whether it would install something else in place of a
-// new package.
+// ChangeAll runs one apt-get for all requests with the same options. For new packages it first checks
+// that apt would not install another package instead.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	if slices.ContainsFunc(requests, pkg.Request.IsInstall) {
 		if _, err := p.Simulate(ctx, env, requests); err != nil {
@@ -69,7 +68,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return nil
 }
 
-// forceRemoval makes dpkg remove a package that needs to be reinstalled first.
+// forceRemoval makes dpkg remove a package that needs a reinstallation.
 const forceRemoval = "--force-remove-reinstreq"
 
 // unavailable returns the request to remove a package that apt must reinstall first but cannot
@@ -150,8 +149,8 @@ func options(r pkg.Request) []string {
 	return out
 }
 
-// arguments returns the arguments for requests with the same options. A hyphen
-// after a name removes it in the transaction of the installations.
+// arguments returns the arguments for requests with the same options. A hyphen after a name removes that
+// package in the transaction of the installations.
 func arguments(requests []pkg.Request) []string {
 	var names []string
 	var exact, repair bool
@@ -170,7 +169,7 @@ func arguments(requests []pkg.Request) []string {
 		}
 		names = append(names, name)
 	}
-	// apt waits for a lock silently, so it must not wait itself.
+	// apt waits for a lock silently, so muster waits instead.
 	common := append([]string{"-o", "DPkg::Lock::Timeout=0", "-o", exactNames, "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins, "-o", noCache}, options(requests[0])...)
 	if removals > 0 {
 		common = append(common, "-o", "DPkg::Options::="+forceRemoval)
@@ -194,8 +193,8 @@ func arguments(requests []pkg.Request) []string {
 	return append(argv, names...)
 }
 
-// exactNames keeps apt from reading an unknown name with a dot or plus as a regular expression
-// that matches other packages.
+// exactNames prevents apt from reading an unknown name with a dot or plus as a regular expression that
+// matches other packages.
 const exactNames = "APT::Cmd::Pattern-Only=true"
 
 // dpkgBegins is the line that apt prints before it calls dpkg. The output of dpkg may arrive
@@ -213,8 +212,7 @@ func (p *Provider) changer() pkg.Changer {
 	}
 }
 
-// refresh is the remedy for a package that is in no list, provider the one for a
-// virtual package.
+// refresh is the remedy for a package without a list entry, provider the remedy for a virtual package.
 const (
 	refresh  = "check its name and the repositories, or refresh the package lists (cache_max_age)"
 	provider = "it is a virtual one, so name one of those that provide it"
@@ -252,7 +250,7 @@ func remedies() []pkg.Remedy {
 	}
 }
 
-// Watches returns the database of dpkg, which counts when apt and dpkg are done.
+// Watches returns the database of dpkg, which changes at the end of each operation.
 func (*Provider) Watches() []watch.Point {
 	return []watch.Point{{Kind: watch.Path, Name: dpkgStatus, After: "/var/lib/dpkg/lock-frontend"}}
 }

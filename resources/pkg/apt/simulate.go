@@ -41,7 +41,7 @@ func (p *Provider) simulate(ctx context.Context, env resource.Env, requests []pk
 		if argv[0] != "apt-get" {
 			continue
 		}
-		// Its log of the simulation would be a change of the machine.
+		// The log of the simulation would change the machine.
 		argv = append([]string{"apt-get", "-s", "-o", "Dir::Log::Planner="}, argv[1:]...)
 		more, result, err := pkg.Ask(ctx, env, argv...)
 		switch {

@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// clean is a machine on which nothing of the repository is installed.
+// clean removes all packages of the repository.
 const clean = `rm -f /root/fixed
 dpkg --purge --force-all $(dpkg-query -W -f '${Package}\n' 'muster*' | sort) > /dev/null 2>&1 || true
 INSTALL() { for p; do dpkg --install /srv/repo/$(echo $p | sed "s/=/_/; s/:/%3a/")_all.deb; done; }
@@ -73,8 +73,8 @@ func decisions() []typetest.Case {
 	}
 }
 
-// states are the rows of the table of package states: what is neither absent nor
-// installed is broken.
+// states are the rows of the table of package states. A package that is neither absent nor installed is
+// broken.
 func states() []typetest.Case {
 	row := func(status, message, after string, setup func(*testing.T, string)) typetest.Case {
 		return typetest.Case{Name: status, Setup: setup, Properties: pkgtest.Properties("muster-test", "present"), Message: message, Check: is("muster-test", after)}
@@ -162,8 +162,7 @@ func TestContract(t *testing.T) {
 	typetest.Run(t, typetest.Config{Type: pkg.New(apt.New()), ReadOnly: typetest.Only("dpkg-query -W ", "apt-cache policy ", "apt-get -s "), Lie: pkgtest.Lie, Cases: append(decisions(), states()...)})
 }
 
-// TestErrors checks that what apt refuses is told with its remedy, and that
-// nothing is installed by it.
+// TestErrors checks the remedies for errors of apt, and that an error installs nothing.
 func TestErrors(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
@@ -226,7 +225,7 @@ func TestNotBrokenOff(t *testing.T) {
 	}
 }
 
-// TestOnlyRoot changes as somebody else, without a wait.
+// TestOnlyRoot changes a package as another user, without a wait.
 func TestOnlyRoot(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
@@ -389,7 +388,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("refreshed again: %v", err)
 	}
 	pkgtest.Sh(t, "rm -r "+filepath.Join(e.Host.StateDir(), "refreshes"))
-	// What cannot be had is not asked for again in the same run, until a source is another one.
+	// A run does not request an unavailable package again until the sources change.
 	p := apt.New()
 	e.RunID = "r1"
 	pkgtest.Sh(t, "touch /etc/apt/sources.list")
@@ -442,7 +441,7 @@ func generated(random *rand.Rand) string {
 	return v
 }
 
-// mutated gives a version that is near another one.
+// mutated returns a version close to another version.
 func mutated(random *rand.Rand, v string) string {
 	const signs = "01~.+a"
 	at := 1 + random.IntN(len(v))

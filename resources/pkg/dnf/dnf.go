@@ -49,10 +49,9 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, "rhel", "fedora")
 }
 
-// ChangeAll runs one dnf for each kind of request: removals, which may make
-// room, then downgrades, then installations. Before these it finds out whether
-// dnf would install something else in place of a new package. After them it locks
-// and releases versions.
+// ChangeAll runs one dnf for each kind of request: removals, because an installation may need them, then downgrades,
+// then installations. For new packages it first checks that dnf would not install another package instead.
+// Then it locks and releases versions.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	for _, s := range steps(p.onlyLocked(requests)) {
 		if slices.ContainsFunc(s.requests, pkg.Request.IsInstall) {
@@ -67,7 +66,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 		if err != nil {
 			return pkg.About(named(err, s.requests), s.requests)
 		}
-		// Without its epoch a higher version may look lower.
+		// Without its epoch a higher version may seem lower.
 		if s.command == "downgrade" && slices.ContainsFunc(lines, isLowest) {
 			s.command = "install"
 			if err := p.changer().Change(ctx, env, s.argv("-y")...); err != nil {
@@ -130,7 +129,7 @@ func steps(requests []pkg.Request) []step {
 		case r.Action == pkg.Downgrade:
 			s.command = "downgrade"
 		case r.Version == pkg.EnsureLatest && r.Action == pkg.Upgrade:
-			// Without it the installed version is good enough.
+			// Without this option dnf accepts the installed version.
 			s.options = []string{"--best"}
 		}
 		if r.Recommends != nil && !r.IsRemoval() {
@@ -152,7 +151,7 @@ func steps(requests []pkg.Request) []step {
 	return out
 }
 
-// argument returns how dnf is asked for a request.
+// argument returns the argument of dnf for a request.
 func argument(r pkg.Request) string {
 	if r.IsRemoval() || r.Version == model.EnsurePresent || r.Version == pkg.EnsureLatest {
 		return r.Name
@@ -172,7 +171,7 @@ func exact(name, version string) string {
 	return bare + "-" + version + name[len(bare):]
 }
 
-// architectures are those that a name may end with.
+// architectures are the possible suffixes of a name.
 func architectures() []string {
 	return []string{"x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64", "noarch"}
 }
@@ -181,7 +180,7 @@ func (p *Provider) changer() pkg.Changer {
 	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout, Begins: begins, Scripts: scripts(), Declined: "Operation aborted."}
 }
 
-// begins is printed before dnf changes anything.
+// begins matches the line that dnf prints before it changes anything.
 var begins = regexp.MustCompile(`^Running transaction`)
 
 // scripts are the remedies for failed scripts as rpm and dnf report them. A failed script may or may not
@@ -233,8 +232,8 @@ func remedies() []pkg.Remedy {
 	})
 }
 
-// Watches returns the database of rpm, in each form that it may have, which counts when
-// rpm is done, and the list of locked versions.
+// Watches returns the database of rpm in its possible forms, which changes at the end of each operation,
+// and the list of locked versions.
 func (*Provider) Watches() []watch.Point {
 	out := resource.WatchPaths("/etc/dnf/plugins/versionlock.list")
 	for _, name := range []string{"rpmdb.sqlite", "Packages.db", "Packages"} {

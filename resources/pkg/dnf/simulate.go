@@ -11,9 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Simulate has dnf refuse its own question, with its cached lists. Where an
-// installation may depend on a removal it is not judged: dnf makes these one after
-// the other.
+// Simulate runs dnf with the cached lists and declines the transaction. It does not judge an installation
+// that may depend on a removal, because dnf makes these changes one after the other.
 func (p *Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
 	var removed []pkg.Package
 	for i, s := range steps(p.onlyLocked(requests)) {
@@ -77,8 +76,8 @@ func unseen(lines []string) error {
 	return &pkg.Failure{Cause: lines[i], Err: pkg.ErrHeld, Do: "dnf does not see that it is installed: " + release, Output: strings.Join(lines[:i+1], "\n")}
 }
 
-// table is what dnf prints of a transaction: the packages that are asked for, and
-// those that go.
+// table is the transaction that dnf prints: the requested packages, and the packages that would be
+// removed.
 type table struct{ installed, gone []row }
 
 // parseTable reads lines of a name, an architecture and a version below a heading. A line with a

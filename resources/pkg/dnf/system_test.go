@@ -22,12 +22,10 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// clean makes a machine on which nothing of the repository is installed, and no
-// version is locked.
+// clean removes all packages of the repository and all version locks.
 const clean = "rpm -e --nodeps $(rpm -qa 'muster-*') > /dev/null 2>&1 || true\n: > /etc/dnf/plugins/versionlock.list\n"
 
-// with makes a machine on which nothing of the repository is installed but what rpm
-// is told to install.
+// with makes a machine that has only the packages of the repository that rpm installs with install.
 func with(install string) func(*testing.T, string) {
 	script := clean
 	if install != "" {
@@ -50,9 +48,8 @@ func is(name, want string) func(*testing.T, string) {
 	}
 }
 
-// decisions are the rows of the decision table, and those of what a version
-// means without its release and with its epoch. The files of rpm have no epoch
-// in their names.
+// decisions are the rows of the decision table, and the meaning of a version without its release and
+// with its epoch. File names of rpm have no epoch.
 func decisions() []typetest.Case {
 	const epoch, newest, middle, oldest, none = "muster-test-0.9-1", "muster-test-2.0-1", "muster-test-1.0-1", "muster-test-1.0~rc1-1", ""
 	row := func(ensure, have, message, after string) typetest.Case {
@@ -165,7 +162,7 @@ func TestContractOfLocks(t *testing.T) {
 	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno ", "dnf -C -q repoquery ", "dnf --disablerepo=* -C versionlock list"), Lie: pkgtest.Lie, Cases: locks()})
 }
 
-// TestErrors checks that what dnf refuses is told with its remedy.
+// TestErrors checks the remedies for errors of dnf.
 func TestErrors(t *testing.T) {
 	if !rigs.Inside(t, rigs.DNF) {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// changer changes units, by systemctl.
+// changer changes units with systemctl.
 type changer struct {
 	reader *reader
-	// reloaded is when systemd last read its units. It is guarded by the turn.
+	// reloaded is the last time that systemd read its units. reader.mu guards it.
 	reloaded reading
 }
 
@@ -51,7 +51,7 @@ func (c *changer) reloadOnce(ctx context.Context, env resource.Env) error {
 	return c.reload(ctx, env)
 }
 
-// changeMany applies an action to services, with what systemctl leaves out of it.
+// changeMany applies an action to services, and does the work that systemctl omits.
 func (c *changer) changeMany(ctx context.Context, env resource.Env, action service.Action, names []string) error {
 	switch action {
 	case service.Disable:
@@ -81,7 +81,7 @@ func (c *changer) changeMany(ctx context.Context, env resource.Env, action servi
 
 // change runs a systemctl command that changes services.
 func (c *changer) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
-	release, err := c.reader.turn.acquire(ctx)
+	release, err := c.reader.mu.acquire(ctx)
 	if err != nil {
 		return err
 	}

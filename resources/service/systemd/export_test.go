@@ -16,7 +16,7 @@ func NewByBus(root, sockets string) *Provider {
 	return p
 }
 
-// NewBySystemctl returns one that reads them only with systemctl.
+// NewBySystemctl returns a provider that reads units only with systemctl.
 func NewBySystemctl(root string) *Provider {
 	p := New(root)
 	p.reader.sources = []source{showCommand{}}

@@ -68,8 +68,8 @@ unit masked ""; systemctl -q mask masked`)
 	}
 }
 
-// TestLastLines has of a service that says much what it said last, and nothing
-// that it said before it was started.
+// TestLastLines checks that an error has the last lines of a service with much output, and no lines from
+// before the start.
 func TestLastLines(t *testing.T) {
 	m := boot(t)
 	m.sh(`
@@ -163,7 +163,7 @@ done; systemctl daemon-reload; systemctl -q enable fails2 hangs2 fails4 hangs4`)
 	if got := m.sh("systemctl is-enabled fails1 hangs1 fails3 hangs3 fails2 hangs2 fails4 hangs4 || true; systemctl stop hangs1 hangs2 hangs3 hangs4"); got != strings.Repeat("enabled\n", 4)+strings.TrimSpace(strings.Repeat("disabled\n", 4)) {
 		t.Errorf("they are %q", got)
 	}
-	// What is broken off is not gone on with.
+	// An interrupted change does not continue.
 	broken, breakOff := context.WithCancelCause(t.Context())
 	breakOff(errors.New("enough"))
 	if _, err := typ.Apply(broken, m.env, m.provider, specs[1], plan(service.Enable)); err == nil || m.sh("systemctl is-enabled fails2 || true") != "disabled" {

@@ -1,5 +1,5 @@
-// Package systemd manages the services of systemd, units of the system only: it
-// reads them over D-Bus or with systemctl, and changes them with systemctl.
+// Package systemd manages system units of systemd. It reads them over D-Bus or with systemctl, and changes
+// them with systemctl.
 package systemd
 
 import (
@@ -23,13 +23,13 @@ const (
 	systemctl = "systemctl"
 )
 
-// source reads what systemd has in memory of units, in the order of their names.
-// An error is about all of them.
+// source reads the units in the memory of systemd, in the order of their names. An error concerns all
+// units.
 type source interface {
 	units(ctx context.Context, env resource.Env, names []string) ([]unit, error)
 }
 
-// Provider asks and changes systemd, one command at a time. Make it with New.
+// Provider reads and changes systemd, one command at a time. Make it with New.
 type Provider struct {
 	reader  *reader
 	changer *changer
@@ -39,7 +39,7 @@ type Provider struct {
 // New returns the provider for the machine with the root directory root: "/" for this machine.
 func New(root string) *Provider {
 	r := &reader{
-		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: &own{unit: command.OwnUnit(root)},
+		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, mu: make(mutex, 1), own: &own{unit: command.OwnUnit(root)},
 	}
 
 	return &Provider{reader: r, changer: &changer{reader: r}}
@@ -57,11 +57,11 @@ func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, priority, nil
 }
 
-// turn is held while systemd is asked or systemctl runs.
-type turn chan struct{}
+// mutex is a mutex for systemctl and D-Bus. A caller can stop waiting for it.
+type mutex chan struct{}
 
-// acquire waits for the turn.
-func (t turn) acquire(ctx context.Context) (release func(), err error) {
+// acquire locks the mutex.
+func (t mutex) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case t <- struct{}{}:
 		return func() { <-t }, nil
@@ -116,7 +116,7 @@ func (p *Provider) AreStarted(ctx context.Context, env resource.Env, names []str
 
 // Reload makes systemd read all units.
 func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
-	release, err := p.reader.turn.acquire(ctx)
+	release, err := p.reader.mu.acquire(ctx)
 	if err != nil {
 		return err
 	}
