@@ -15,8 +15,8 @@ type Decoder struct {
 	Problems model.Problems
 	// Secrets are the decoded secret values.
 	Secrets []model.Secret
-	// Places are the positions of the values by path (nats.servers.0), if the map is set.
-	Places map[string]model.Position
+	// Positions are the positions of the values by path (nats.servers.0), if the map is set.
+	Positions map[string]model.Position
 }
 
 // Document decodes a document into a struct, by the json and alias tags of its fields. It keeps the
@@ -116,11 +116,11 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
 	for i, item := range v.Items {
 		path := key
-		if d.Places != nil || item.Kind == Map {
+		if d.Positions != nil || item.Kind == Map {
 			path += "." + strconv.Itoa(i)
 		}
-		if d.Places != nil {
-			d.Places[path] = item.Pos
+		if d.Positions != nil {
+			d.Positions[path] = item.Pos
 		}
 		switch item.Kind {
 		case Null:
@@ -143,8 +143,8 @@ func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
 	}
 	out := reflect.MakeMapWithSize(f.Type(), len(v.Entries))
 	for _, e := range v.Entries {
-		if d.Places != nil {
-			d.Places[key+"."+e.Key] = e.Pos
+		if d.Positions != nil {
+			d.Positions[key+"."+e.Key] = e.Pos
 		}
 		item := reflect.New(f.Type().Elem()).Elem()
 		d.Into(item, key+"."+e.Key, e.Value)
@@ -166,8 +166,8 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
 			continue
 		}
-		if d.Places != nil {
-			d.Places[prefix+fields[i].Key] = e.Value.Pos
+		if d.Positions != nil {
+			d.Positions[prefix+fields[i].Key] = e.Value.Pos
 		}
 		d.Into(f.FieldByIndex(fields[i].Index), prefix+e.Key, e.Value)
 	}
@@ -217,8 +217,8 @@ func kindName(k reflect.Kind) string {
 // json tags. It returns the position of each value by path (nats.servers), and all problems.
 func DecodeInto(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
 	root, problems := Read(name, data, max)
-	d := Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d := Decoder{Problems: problems, Positions: map[string]model.Position{}}
 	d.Document(root, target)
 
-	return d.Places, d.Problems
+	return d.Positions, d.Problems
 }

@@ -28,7 +28,7 @@ type target struct {
 func decoded(t *testing.T, text string) (target, *document.Decoder) {
 	t.Helper()
 	v, problems := document.Read("d.yaml", []byte(text), 1<<20)
-	d := &document.Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d := &document.Decoder{Problems: problems, Positions: map[string]model.Position{}}
 	out := target{On: true}
 	d.Document(v, &out)
 
@@ -43,7 +43,7 @@ func TestDecode(t *testing.T) {
 	if got.Size != 1 || strings.Join(got.Inner.List, " ") != "a 07" || got.Text == nil || *got.Text != "" || got.On || got.At.Year() != 2030 || got.Map["a"] != 1 || got.Any["a"].([]any)[0] != 1 {
 		t.Errorf("%+v", got)
 	}
-	if at := d.Places["within.list.1"]; at.Line != 2 || at.Column != 20 {
+	if at := d.Positions["within.list.1"]; at.Line != 2 || at.Column != 20 {
 		t.Errorf("it stands at %s", at)
 	}
 }

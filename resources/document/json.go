@@ -131,7 +131,7 @@ func (r *jsonReader) entries(keys *yamlread.Keys) func(depth int) error {
 		at := r.Node(i).At
 		err = r.value(depth)
 		if first, twice := keys.Find(key); twice {
-			yamlread.AddTwice(&r.problems, r.Position(at), key, r.Position(first))
+			yamlread.AddDuplicate(&r.problems, r.Position(at), key, r.Position(first))
 			r.Truncate(i)
 			return err
 		}

@@ -99,9 +99,9 @@ func (c *checks) isMade(n *graph.Node) bool {
 	if len(n.Resource.Meta().HealthChecks) == 0 || c.terms.Scope.Noop {
 		return false
 	}
-	asked, own := c.terms.Scope.HealthCheckOnly && !c.terms.Cause.IsUnasked(), n.Resource.Scope
+	requested, own := c.terms.Scope.HealthCheckOnly && !c.terms.Cause.IsUnasked(), n.Resource.Scope
 
-	return asked || (own.HealthCheckOnly && !own.Noop) || !c.terms.IsNoop(n)
+	return requested || (own.HealthCheckOnly && !own.Noop) || !c.terms.IsNoop(n)
 }
 
 // ahead runs all health checks of a run that only checks. They run concurrently, so that one slow

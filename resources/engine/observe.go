@@ -353,10 +353,10 @@ func parallel(count, limit int, f func(i int)) {
 		return
 	}
 	var all sync.WaitGroup
-	var begun atomic.Int64
+	var started atomic.Int64
 	for range min(count, limit) {
 		all.Go(func() {
-			for i := int(begun.Add(1)) - 1; i < count; i = int(begun.Add(1)) - 1 {
+			for i := int(started.Add(1)) - 1; i < count; i = int(started.Add(1)) - 1 {
 				f(i)
 			}
 		})

@@ -43,8 +43,8 @@ type runReport struct {
 	// ended are the transactions by the position of their node. Those before next were emitted.
 	ended []reportEntry
 	next  int
-	// leftOut is the number of nodes that did not run.
-	leftOut int
+	// notRun is the number of nodes that did not run.
+	notRun int
 }
 
 type reportEntry struct {
@@ -122,7 +122,7 @@ func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
 
 // leaveOut removes a node from the report.
 func (r *runReport) leaveOut(n *graph.Node) {
-	r.leftOut++
+	r.notRun++
 	r.conclude(n, nil)
 }
 
@@ -156,7 +156,7 @@ func (r *runReport) addError(text string) { r.summary.Errors = append(r.summary.
 
 // finish completes the summary. woken is the time of the event that caused the run, or zero.
 func (r *runReport) finish(woken time.Time) {
-	r.summary.Counts.Unique = r.graph.Len() - r.leftOut
+	r.summary.Counts.Unique = r.graph.Len() - r.notRun
 	r.summary.Duration = time.Since(r.summary.Started)
 	if r.summary.Drift.Repaired > 0 && !woken.IsZero() {
 		r.summary.Drift.Latency = time.Since(woken)

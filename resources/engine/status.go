@@ -16,17 +16,17 @@ import (
 // resources of the manifest that it includes; its state is the result of a noop run of them. The
 // error is the error of selecting a provider or of observing.
 func Status(ctx context.Context, env resource.Env, resources []*resource.Resource) (resource.State, error) {
-	asked := resources[len(resources)-1]
-	if asked.Type.Include != nil {
+	target := resources[len(resources)-1]
+	if target.Type.Include != nil {
 		return statusOfIncluded(ctx, env, resources)
 	}
 	var state resource.State
 	err := plan.Protect(func() error {
-		p, err := asked.Type.Select(env.Facts, asked.Spec)
+		p, err := target.Type.Select(env.Facts, target.Spec)
 		if err != nil {
 			return err
 		}
-		state, err = asked.Type.Status(ctx, env, p, asked.Spec)
+		state, err = target.Type.Status(ctx, env, p, target.Spec)
 		return err
 	})
 	if err != nil {

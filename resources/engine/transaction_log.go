@@ -64,14 +64,14 @@ func isUnseen(t *model.Transaction) bool { return t.HealthCheckOnly && t.FinalEn
 // critical, because the errors contain the output of critical checks. It returns "ok" if all checks
 // are ok.
 func healthOf(t *model.Transaction) []slog.Attr {
-	var words, said []string
+	var words, outputs []string
 	for _, h := range t.HealthCheck {
 		if h.Status == model.HealthOK {
 			continue
 		}
 		words = append(words, h.Name+":"+string(h.Status))
 		if line, _, _ := strings.Cut(h.Output, "\n"); line != "" && h.Status != model.HealthCritical {
-			said = append(said, h.Name+": "+line)
+			outputs = append(outputs, h.Name+": "+line)
 		}
 	}
 	if len(words) == 0 && len(t.HealthCheck) > 0 {
@@ -81,8 +81,8 @@ func healthOf(t *model.Transaction) []slog.Attr {
 	if len(words) > 0 {
 		out = append(out, slog.String("health", strings.Join(words, ",")))
 	}
-	if len(said) > 0 {
-		out = append(out, slog.String("output", strings.Join(said, "; ")))
+	if len(outputs) > 0 {
+		out = append(out, slog.String("output", strings.Join(outputs, "; ")))
 	}
 
 	return out

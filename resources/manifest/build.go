@@ -35,7 +35,7 @@ type build struct {
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declaration) {
-	if d.Type.Include != nil && b.session.holds.DenyApply {
+	if d.Type.Include != nil && b.session.resourceScope.DenyApply {
 		b.openEnded = true
 		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
 		return
@@ -89,7 +89,7 @@ func (b *build) add(ctx context.Context, d declaration) {
 	if len(r.waits) > 0 && reason == "" {
 		b.wait(res, d, properties, r.waits)
 	}
-	b.keep(res, properties)
+	b.addResource(res, properties)
 	if reason == "" {
 		b.out.Warnings.Append(warnings...)
 	}
@@ -243,8 +243,8 @@ func (s *session) noteSensitive(res *resource.Resource) {
 	}
 }
 
-func (b *build) keep(res *resource.Resource, properties document.Value) {
-	res.Scope = b.session.holds
+func (b *build) addResource(res *resource.Resource, properties document.Value) {
+	res.Scope = b.session.resourceScope
 	if res.Type.Include != nil {
 		res.Instance = b.session.common.instance(res)
 	}
@@ -252,7 +252,7 @@ func (b *build) keep(res *resource.Resource, properties document.Value) {
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
-		b.session.common.bringing = append(b.session.common.bringing, res)
+		b.session.common.uncollected = append(b.session.common.uncollected, res)
 	}
 	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.ResolveDeferred == nil {
 		b.warn(res, properties, w.Warnings())

@@ -265,10 +265,10 @@ func parseData(name string, data []byte, limit int64) (*Document, error) {
 	return newDocument(name, data, root), nil
 }
 
-// Place returns the position of the expression at an offset of a text. YAML folds, indents and
-// escapes texts, so Place counts openers: the raw text has as many openers before the expression as
+// Position returns the position of the expression at an offset of a text. YAML folds, indents and
+// escapes texts, so Position counts openers: the raw text has as many openers before the expression as
 // the value. at is the position of the text.
-func (d *Document) Place(at model.Position, text string, offset int) model.Position {
+func (d *Document) Position(at model.Position, text string, offset int) model.Position {
 	if at.File != d.name || at.Line == 0 {
 		return at
 	}

@@ -73,9 +73,9 @@ type evaluator struct {
 
 // knownFacts are the facts after the first use.
 type knownFacts struct {
-	asked bool
-	all   map[string]any
-	err   error
+	read bool
+	all  map[string]any
+	err  error
 	// reported reports whether err was reported.
 	reported bool
 }
@@ -112,10 +112,10 @@ func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dynamic = true
-	if w.facts.asked {
+	if w.facts.read {
 		return w.facts.all, w.facts.err
 	}
-	w.facts.asked = true
+	w.facts.read = true
 	switch {
 	case w.outer != nil:
 		w.facts.all, w.facts.err = w.outer.getFacts(ctx)
@@ -129,7 +129,7 @@ func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 }
 
 // setFacts sets the facts that expressions use.
-func (w *evaluator) setFacts(facts model.Facts) { w.facts.all, w.facts.asked = facts, true }
+func (w *evaluator) setFacts(facts model.Facts) { w.facts.all, w.facts.read = facts, true }
 
 // failed converts an error to a failure. It marks repeated errors of the facts as known.
 func (w *evaluator) failed(err error) *failure {

@@ -79,8 +79,8 @@ type inclusion struct {
 	path       string
 }
 
-// placeOfName returns the position of the name of the resource.
-func (i *inclusion) placeOfName() model.Position {
+// namePosition returns the position of the name of the resource.
+func (i *inclusion) namePosition() model.Position {
 	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
 	}
@@ -107,9 +107,9 @@ func (i *inclusion) hide(known []model.Secret) func(any) any {
 // of this run creates is read during the run.
 func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
-	if s.holds.Depth >= s.holds.MaxDepth {
+	if s.resourceScope.Depth >= s.resourceScope.MaxDepth {
 		b.openEnded = true
-		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests are nested more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
+		b.problems.Add(i.namePosition(), "does it include itself?", "manifests are nested more than %d levels deep: %s", s.resourceScope.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
 		return
 	}
 	var err error
@@ -117,7 +117,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.notIncluded(&i, err)
 		return
 	}
-	s.includedFile(source, i.placeOfName())
+	s.includedFile(source, i.namePosition())
 	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
 		return // its resources are known, or it is a cycle, which CheckLinks reports
 	}
@@ -131,7 +131,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.openEnded = true
 		if !s.common.isFull {
 			s.common.isFull = true
-			b.problems.Add(i.placeOfName(), "does a manifest include itself?", "more than %d child manifests are included", resource.MaxInclusions)
+			b.problems.Add(i.namePosition(), "does a manifest include itself?", "more than %d child manifests are included", resource.MaxInclusions)
 		}
 		return
 	}
@@ -184,7 +184,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 		if info, failed := os.Stat(i.path); failed == nil && info.IsDir() {
 			err, hint = errors.New("it is a directory"), "write "+filepath.Join(i.Meta().Name, model.BundleManifest)
 		}
-		b.problems.Add(i.placeOfName(), hint, "cannot include %s: %s", i.Meta().Name, err)
+		b.problems.Add(i.namePosition(), hint, "cannot include %s: %s", i.Meta().Name, err)
 	}
 }
 
@@ -227,10 +227,10 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.author, Data: s.external})
 	child.parent, child.by, child.prefix, child.outer, child.forOtherNode, child.unsure = s, i.Resource, in.Source, s.evaluator, s.forOtherNode, s.unsure
-	child.share(common)
-	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
-	if child.leaving = s.leaving; i.Excluded != "" {
-		child.leaving = append(slices.Clone(s.leaving), i.path)
+	child.useShared(common)
+	child.resourceScope, child.defaults = s.resourceScope.Within(in, dir), *spec.Meta()
+	if child.excludedPaths = s.excludedPaths; i.Excluded != "" {
+		child.excludedPaths = append(slices.Clone(s.excludedPaths), i.path)
 	}
 
 	data, _ := template.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
@@ -350,7 +350,7 @@ func (s *session) includedFile(source string, pos model.Position) {
 func (b *build) excludedRefs(ctx context.Context, i inclusion) map[model.Ref]bool {
 	s := b.session
 	var err error
-	if i.path, err = s.besideManifest(i.Meta().Name); err != nil || s.holds.Depth >= s.holds.MaxDepth || slices.Contains(s.leaving, i.path) {
+	if i.path, err = s.besideManifest(i.Meta().Name); err != nil || s.resourceScope.Depth >= s.resourceScope.MaxDepth || slices.Contains(s.excludedPaths, i.path) {
 		return nil
 	}
 	if _, later := s.providedLater(i.path, b.out.Resources); later {

@@ -84,7 +84,7 @@ func (b *build) list(ctx context.Context, seen *scope, path document.Value) (lis
 		return list, m, !b.scope.broken
 	case errors.As(err, &problems):
 		for i := range problems {
-			problems[i].Pos = m.place(problems[i].Pos)
+			problems[i].Pos = m.position(problems[i].Pos)
 		}
 		if !b.scope.broken {
 			b.problems = append(b.problems, problems...)
@@ -122,7 +122,7 @@ type marks struct {
 }
 
 func (m *marks) mark(v *document.Value) {
-	v.Pos = m.place(v.Pos)
+	v.Pos = m.position(v.Pos)
 	if v.IsScalar() && m.printed.isSecret(v.Text) {
 		v.Secret, v.Derived = true, true
 	}
@@ -131,7 +131,7 @@ func (m *marks) mark(v *document.Value) {
 	}
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		e.Pos = m.place(e.Pos)
+		e.Pos = m.position(e.Pos)
 		if m.printed.isSecret(e.Key) {
 			m.problem(e.Pos)
 		}
@@ -139,13 +139,13 @@ func (m *marks) mark(v *document.Value) {
 	}
 }
 
-// maxPlaced is the longest line in which positions are corrected. Correcting a position reads all
+// maxCorrected is the longest line in which positions are corrected. Correcting a position reads all
 // earlier positions of its line.
-const maxPlaced = 8 << 10
+const maxCorrected = 8 << 10
 
-// place returns the position in the list after replacing tokens by values.
-func (m *marks) place(pos model.Position) model.Position {
-	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxPlaced || !m.printed.in(m.lines[pos.Line-1]) {
+// position returns the position in the list after replacing tokens by values.
+func (m *marks) position(pos model.Position) model.Position {
+	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxCorrected || !m.printed.in(m.lines[pos.Line-1]) {
 		return pos
 	}
 	line := []rune(m.lines[pos.Line-1])

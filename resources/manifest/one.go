@@ -24,7 +24,7 @@ func (l *Loader) ResolveDeclared(ctx context.Context, typ string, properties doc
 	s := l.session(emptyDocument(""), in)
 	data := mergeData(nil, in.Data)
 	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: &Resolved{Data: data}, decode: in.decode()}
-	s.holds.Origin = l.Origin(b.out)
+	s.resourceScope.Origin = l.Origin(b.out)
 	b.add(ctx, declaration{Type: t, pos: properties.Pos, properties: properties})
 	b.dropNameWarnings()
 	b.assemble(ctx)
@@ -46,7 +46,7 @@ func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document
 		return nil, err
 	}
 	b := &build{session: l.session(emptyDocument(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
-	b.keep(res, properties)
+	b.addResource(res, properties)
 	b.dropNameWarnings()
 	b.out.Warnings.Append(shellWarnings(res.Type, properties)...)
 	b.assemble(ctx)

@@ -12,16 +12,16 @@ import (
 // tidyProblems sorts problems in the order of the document, removes duplicates (defaults repeat a
 // mistake in every resource) and shortens long messages.
 func tidyProblems(problems model.Problems) model.Problems {
-	type place struct {
+	type identity struct {
 		pos     model.Position
 		message string
 	}
-	seen := make(map[place]bool, len(problems))
+	seen := make(map[identity]bool, len(problems))
 	out := slices.DeleteFunc(problems.Sorted(), func(p model.Problem) bool {
-		key := place{p.Pos, p.Message}
-		twice := seen[key] && !p.Pos.IsZero()
+		key := identity{p.Pos, p.Message}
+		duplicate := seen[key] && !p.Pos.IsZero()
 		seen[key] = true
-		return twice
+		return duplicate
 	})
 	for i := range out {
 		out[i].Message, out[i].Hint = clip(out[i].Message), clip(out[i].Hint)

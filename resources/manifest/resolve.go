@@ -54,12 +54,12 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	data, dataProblems := resolved.data, resolved.problems
 	s.evaluator.Data = data
 	out := &Resolved{Data: data, dir: s.dir, ccm: doc.IsCCM(), Warnings: resolved.warnings}
-	s.holds.Origin = s.loader.Origin(out)
+	s.resourceScope.Origin = s.loader.Origin(out)
 
 	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: out}
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
-	s.holds.FailOnError = out.FailOnError
+	s.resourceScope.FailOnError = out.FailOnError
 	declared := blocks{types: s.opts.Types, declare: func(d declaration) { b.add(ctx, d) }}
 	switch {
 	case doc.JetFile.Text == "":

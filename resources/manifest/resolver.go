@@ -162,7 +162,7 @@ func (b *insertion) literal(text string) { b.WriteString(text) }
 func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 	parts, at, ok := expression.Scan(v.Text)
 	if !ok {
-		pos := r.place(v, at)
+		pos := r.position(v, at)
 		r.problems.Add(pos, "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
 		return r.unknown(v)
 	}
@@ -170,7 +170,7 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 		return r.singleExpression(ctx, v, parts[0])
 	}
 	var b insertion
-	late, failed, secret := false, false, v.Secret
+	deferred, failed, secret := false, false, v.Secret
 	for _, p := range parts {
 		if !p.IsExpr {
 			r.scope.evaluator.printed.walk(p.Literal, b.literal, b.insert)
@@ -179,11 +179,11 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 		piece, f := r.evaluate(ctx, v, p)
 		switch {
 		case f != nil && f.waits != nil:
-			late = true
+			deferred = true
 		case f != nil:
 			failed = true
 		case !piece.IsScalar():
-			r.problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which is not allowed inside a text", piece.Kind)
+			r.problems.Add(r.position(v, p.At), insideHint(piece.Kind), "the expression gives %s, which is not allowed inside a text", piece.Kind)
 			failed = true
 		default:
 			b.insert(piece.Text)
@@ -193,7 +193,7 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 	if failed {
 		return r.unknown(v)
 	}
-	if late {
+	if deferred {
 		return r.deferred(v)
 	}
 
@@ -230,14 +230,14 @@ func (r *resolver) deferred(v document.Value) document.Value {
 	return v
 }
 
-// place returns the position of an offset in a text. It skips the work for problems that are only
+// position returns the position of an offset in a text. It skips the work for problems that are only
 // counted.
-func (r *resolver) place(v document.Value, at int) model.Position {
+func (r *resolver) position(v document.Value, at int) model.Position {
 	if r.problems.Full() {
 		return v.Pos
 	}
 
-	return r.scope.evaluator.doc.Place(v.Pos, v.Text, at)
+	return r.scope.evaluator.doc.Position(v.Pos, v.Text, at)
 }
 
 // unknown returns v as an unknown value.
@@ -276,7 +276,7 @@ func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.
 	}
 	program := compiled(p.Expr, false)
 	if program.Message != "" {
-		r.problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:], s.Data), "the expression is not valid: %s", program.Message)
+		r.problems.Add(r.position(v, p.At), program.Advice(v.Text[p.At:], s.Data), "the expression is not valid: %s", program.Message)
 		return v, &failure{}
 	}
 	if r.compileOnly || r.scope.broken && program.UsesData() {
@@ -289,7 +289,7 @@ func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.
 	switch {
 	case f == nil:
 	case f.waits != nil:
-		at := r.place(v, p.At)
+		at := r.position(v, p.At)
 		for _, wait := range f.waits {
 			wait.Pos = at
 			r.waits = append(r.waits, wait)
@@ -297,7 +297,7 @@ func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.
 		r.checkFields(program, at)
 	case !f.sure && s.tolerates():
 	case !r.forgiving && !f.known:
-		r.problems.Add(r.place(v, p.At), f.hint, "the expression fails: %s", f.message)
+		r.problems.Add(r.position(v, p.At), f.hint, "the expression fails: %s", f.message)
 		if f.missing != "" {
 			r.missing = append(r.missing, f.missing)
 		}

@@ -140,10 +140,10 @@ func (sc *scope) run(ctx context.Context, p *expression.Program, extra map[strin
 	}
 	sc.noteData(p.DataPaths...)
 	v, secret, err := sc.evaluate(ctx, p, extra)
-	var late deferredError
+	var deferred deferredError
 	switch {
-	case errors.As(err, &late):
-		return nil, false, &failure{waits: late.waits}
+	case errors.As(err, &deferred):
+		return nil, false, &failure{waits: deferred.waits}
 	case err != nil && secret:
 		f = sc.failed(err)
 		f.message, f.hint = hiddenMessage, ""
@@ -165,9 +165,9 @@ func (sc *scope) evaluate(ctx context.Context, p *expression.Program, extra map[
 	}
 	sc.used, sc.noFact = false, false
 	v, err = sc.call(ctx, p, extra)
-	var late deferredError
-	if errors.As(err, &late) {
-		return nil, false, deferredError{append(late.waits, outputsOf(p.Refs...).waits...)}
+	var deferred deferredError
+	if errors.As(err, &deferred) {
+		return nil, false, deferredError{append(deferred.waits, outputsOf(p.Refs...).waits...)}
 	}
 
 	return v, sc.used || sc.secret && sc.uses(p.Node()), err

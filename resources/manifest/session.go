@@ -20,10 +20,10 @@ type session struct {
 	parent *session
 	by     *resource.Resource
 	prefix string
-	// leaving are the paths of the excluded manifests that lead to the document.
-	leaving []string
-	// holds is the scope of the resources of the document.
-	holds resource.Scope
+	// excludedPaths are the paths of the excluded manifests that lead to the document.
+	excludedPaths []string
+	// resourceScope is the scope of the resources of the document.
+	resourceScope resource.Scope
 	// defaults are the defaults of the common properties.
 	defaults model.Common
 	// external are the data that win over the data of the document and of its child manifests.
@@ -39,10 +39,10 @@ type session struct {
 
 // shared is the common state of a document and its child manifests.
 type shared struct {
-	// paths are the paths that the declared resources provide. bringing are the resources whose
+	// paths are the paths that the declared resources provide. uncollected are the resources whose
 	// paths are not collected yet, because few manifests need them.
-	paths    map[string]model.Ref
-	bringing []*resource.Resource
+	paths       map[string]model.Ref
+	uncollected []*resource.Resource
 	// aliases maps an alias to its reference.
 	aliases map[model.Ref]model.Ref
 	// sensitive are the resources whose values are secret.
@@ -79,21 +79,21 @@ func (s *shared) instance(res *resource.Resource) int {
 func (s *shared) clone() *shared {
 	out := *s
 	out.paths, out.aliases, out.sensitive = maps.Clone(s.paths), maps.Clone(s.aliases), maps.Clone(s.sensitive)
-	out.bringing, out.included, out.including = slices.Clone(s.bringing), slices.Clone(s.included), slices.Clone(s.including)
+	out.uncollected, out.included, out.including = slices.Clone(s.uncollected), slices.Clone(s.included), slices.Clone(s.including)
 
 	return &out
 }
 
 // provided returns the paths that the declared resources provide, each with the first resource.
 func (s *shared) provided() map[string]model.Ref {
-	for _, res := range s.bringing {
+	for _, res := range s.uncollected {
 		for _, p := range res.Type.Relations(res.Spec).Provides {
 			if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
 				s.paths[p.What] = res.Ref()
 			}
 		}
 	}
-	s.bringing = nil
+	s.uncollected = nil
 
 	return s.paths
 }
@@ -101,12 +101,12 @@ func (s *shared) provided() map[string]model.Ref {
 func (l *Loader) session(doc *Document, in Inputs) *session {
 	s := &session{
 		loader: l, evaluator: newEvaluator(&l.opts, doc, in.Dir, in.Author), external: in.Data,
-		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
+		resourceScope: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {
 		s.distrust(in.Untrusted)
 	}
-	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
+	s.useShared(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
 		s.setFacts(in.Facts)
 	}
@@ -114,7 +114,7 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 	return s
 }
 
-// share connects the session to the common state.
-func (s *session) share(common *shared) {
+// useShared connects the session to the common state.
+func (s *session) useShared(common *shared) {
 	s.common, s.provided, s.aliases, s.sensitive = common, common.provided, common.aliases, common.sensitive
 }

@@ -49,7 +49,7 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 		return "", invalidPart(source, at, hint, "the expression that begins here does not end")
 	}
 	var out strings.Builder
-	var late deferredError
+	var deferred deferredError
 	for _, p := range parts {
 		text := p.Literal
 		if p.IsExpr {
@@ -57,7 +57,7 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 			var waits deferredError
 			switch {
 			case errors.As(err, &waits):
-				late.waits = append(late.waits, waits.waits...)
+				deferred.waits = append(deferred.waits, waits.waits...)
 			case err != nil:
 				return "", err
 			}
@@ -68,8 +68,8 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 		}
 		out.WriteString(text)
 	}
-	if len(late.waits) > 0 {
-		return "", late
+	if len(deferred.waits) > 0 {
+		return "", deferred
 	}
 
 	return out.String(), nil
@@ -110,15 +110,15 @@ func (t *templates) part(ctx context.Context, inner *scope, source template.Temp
 	case errors.As(err, &within):
 		return "", expression.WithHint(within, expression.HintOf(err))
 	case err != nil:
-		return "", &template.Error{Pos: placeIn(source, p.At), Message: "the expression fails: " + expression.ExprMessage(err), Err: err}
+		return "", &template.Error{Pos: positionIn(source, p.At), Message: "the expression fails: " + expression.ExprMessage(err), Err: err}
 	}
 	value, err := expression.ToValue(v, model.Position{})
 	switch {
 	case err != nil:
-		return "", &template.Error{Pos: placeIn(source, p.At), Message: "the expression " + err.Error(), Err: err}
+		return "", &template.Error{Pos: positionIn(source, p.At), Message: "the expression " + err.Error(), Err: err}
 	case !value.IsScalar():
 		message := fmt.Sprintf("the expression gives %s, which is not allowed inside a text", value.Kind)
-		return "", expression.WithHint(&template.Error{Pos: placeIn(source, p.At), Message: message}, insideHint(value.Kind))
+		return "", expression.WithHint(&template.Error{Pos: positionIn(source, p.At), Message: message}, insideHint(value.Kind))
 	}
 
 	return value.Text, nil
@@ -126,10 +126,10 @@ func (t *templates) part(ctx context.Context, inner *scope, source template.Temp
 
 // invalidPart returns the error of an expression that is invalid on every node.
 func invalidPart(source template.Template, at int, hint, message string) error {
-	return expression.WithHint(&template.Error{Pos: placeIn(source, at), Message: message, Syntax: true}, hint)
+	return expression.WithHint(&template.Error{Pos: positionIn(source, at), Message: message, Syntax: true}, hint)
 }
 
-// placeIn returns the line of an offset.
-func placeIn(source template.Template, at int) model.Position {
+// positionIn returns the line of an offset.
+func positionIn(source template.Template, at int) model.Position {
 	return model.Position{File: source.Name, Line: 1 + strings.Count(source.Text[:at], "\n")}
 }

@@ -146,9 +146,9 @@ func (t *templates) read(path string, use fileUse) (string, error) {
 }
 
 func (t *templates) wait(err error) {
-	var late deferredError
-	if errors.As(err, &late) && t.waiting == nil {
-		t.waiting = &late
+	var deferred deferredError
+	if errors.As(err, &deferred) && t.waiting == nil {
+		t.waiting = &deferred
 	}
 }
 

@@ -29,7 +29,7 @@ func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, 
 // decodeSpec returns a resource with the readable properties, and the problems of the other properties. It
 // records the positions of values in places, unless it is nil. Only problems need them.
 func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
-	d := document.Decoder{Places: places}
+	d := document.Decoder{Positions: places}
 	spec := t.New()
 	late := false
 	if properties.Kind != document.Map && properties.Kind != document.Null {

@@ -109,7 +109,7 @@ func (a *assembly) isNew(m *container, key Node, c *converter) bool {
 	text := c.TextOf(key)
 	first, twice := m.keys.Find(text)
 	if twice {
-		AddTwice(&a.problems, a.out.Position(key.At), text, a.out.Position(first))
+		AddDuplicate(&a.problems, a.out.Position(key.At), text, a.out.Position(first))
 		return false
 	}
 	m.keys.Add(text, key.At)

@@ -48,11 +48,11 @@ func newConverter(s *Source, restore *strings.Replacer, b *budget) *converter {
 
 // offset returns the offset of a node.
 func (c *converter) offset(n *yaml.Node) uint32 {
-	return c.cursor.Seek(placeIn(c.pieces, n.Line, n.Column))
+	return c.cursor.Seek(positionIn(c.pieces, n.Line, n.Column))
 }
 
 func (c *converter) pos(n *yaml.Node) model.Position {
-	line, column := placeIn(c.pieces, n.Line, n.Column)
+	line, column := positionIn(c.pieces, n.Line, n.Column)
 
 	return model.Position{File: c.Name, Line: line, Column: column}
 }

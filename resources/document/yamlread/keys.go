@@ -6,13 +6,13 @@ import "github.com/musterfleet/muster/model"
 // large ones.
 type Keys struct {
 	// few are the first keys, until index contains all keys.
-	few   [indexedKeys]keyPlace
+	few   [indexedKeys]keyOffset
 	count int
 	index map[string]uint32
 }
 
-// keyPlace is a key and its offset.
-type keyPlace struct {
+// keyOffset is a key and its offset.
+type keyOffset struct {
 	key string
 	at  uint32
 }
@@ -40,7 +40,7 @@ func (s *Keys) Has(key string) bool { _, have := s.Find(key); return have }
 // Add adds a key and its offset.
 func (s *Keys) Add(key string, at uint32) {
 	if s.index == nil && s.count < indexedKeys {
-		s.few[s.count] = keyPlace{key, at}
+		s.few[s.count] = keyOffset{key, at}
 		s.count++
 		return
 	}
@@ -53,7 +53,7 @@ func (s *Keys) Add(key string, at uint32) {
 	s.index[key] = at
 }
 
-// AddTwice reports a duplicate key.
-func AddTwice(out *model.Problems, pos model.Position, key string, first model.Position) {
+// AddDuplicate reports a duplicate key.
+func AddDuplicate(out *model.Problems, pos model.Position, key string, first model.Position) {
 	out.Add(pos, "keep one of them", "duplicate key `%s`, first at %s", key, first)
 }

@@ -35,7 +35,7 @@ func (c *converter) entries(n *yaml.Node, depth int, keys *Keys) {
 		key, at := c.TextOf(c.nodes[start]), c.nodes[start].At
 		c.value(n.Content[i+1], depth+1)
 		if first, twice := keys.Find(key); twice {
-			AddTwice(&c.problems, c.pos(n.Content[i]), key, c.Position(first))
+			AddDuplicate(&c.problems, c.pos(n.Content[i]), key, c.Position(first))
 			c.nodes = c.nodes[:start]
 			continue
 		}

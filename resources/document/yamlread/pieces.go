@@ -28,8 +28,8 @@ const pieceSize = 8 << 10
 // bytesOfReader is the minimum size of a document per concurrent piece.
 const bytesOfReader = 512 << 10
 
-// errWhole means that the document must be read as a whole.
-var errWhole = errors.New("this cannot be read in pieces")
+// errNotInPieces means that the document must be read as a whole.
+var errNotInPieces = errors.New("this cannot be read in pieces")
 
 // pieceError is the error of a piece. A cut may have caused it.
 type pieceError struct {
@@ -55,15 +55,15 @@ type pieces struct {
 func readPieces(s *Source, restore *strings.Replacer, data []byte, size int) (*Tree, model.Problems, error) {
 	head, line := prologue(data)
 	if len(data)-head < size || hasFarEffect(data) || bytes.Contains(data[head:], []byte("\n---")) || bytes.Contains(data[head:], []byte("\n...")) {
-		return nil, nil, errWhole
+		return nil, nil, errNotInPieces
 	}
 	c := cutter{text: data, size: size}
 	if !c.cut(head, len(data), line, 0, 0, 0) {
-		return nil, nil, errWhole
+		return nil, nil, errNotInPieces
 	}
-	p := pieces{source: s, restore: restore, text: c.text, steps: c.steps, budget: &budget{kept: wholeLimit(data)}}
+	p := pieces{source: s, restore: restore, text: c.text, steps: c.steps, budget: &budget{kept: parseLimit(data)}}
 	for _, s := range p.steps {
-		if s.to-s.from > 2*size && countMarks(p.text[s.from:s.to]) > wholeLimit(data) {
+		if s.to-s.from > 2*size && countMarks(p.text[s.from:s.to]) > parseLimit(data) {
 			return nil, nil, p.failed(s, errTooDense)
 		}
 	}
@@ -131,8 +131,8 @@ type lines struct {
 	endLine, endColumn int
 }
 
-// placeIn converts a position of the parser to a position in the document.
-func placeIn(pieces []lines, line, column int) (int, int) {
+// positionIn converts a position of the parser to a position in the document.
+func positionIn(pieces []lines, line, column int) (int, int) {
 	for _, p := range slices.Backward(pieces) {
 		if line < p.parsed {
 			continue
@@ -276,7 +276,7 @@ func (p *pieces) read(s step, dec *yaml.Decoder, before []lines) (c *converter, 
 	// It may run in another goroutine, where no caller recovers a panic.
 	defer func() {
 		if recover() != nil {
-			err = errWhole
+			err = errNotInPieces
 		}
 		if err != nil {
 			err = p.failed(s, err)
@@ -290,11 +290,11 @@ func (p *pieces) read(s step, dec *yaml.Decoder, before []lines) (c *converter, 
 	}
 	root := document.Content[0]
 	if !s.trim(root, c) {
-		return nil, errWhole
+		return nil, errNotInPieces
 	}
 	if s.kind != readItems {
 		if c.entries(root, s.depth, nil); s.kind == readKey && len(c.nodes) != 2 {
-			return nil, errWhole
+			return nil, errNotInPieces
 		}
 		return c, nil
 	}
@@ -322,7 +322,7 @@ func (p *pieces) ended(s step, dec *yaml.Decoder) error {
 		return nil
 	}
 
-	return p.failed(s, cmp.Or(err, errWhole))
+	return p.failed(s, cmp.Or(err, errNotInPieces))
 }
 
 func (p *pieces) failed(s step, err error) error {

@@ -39,7 +39,7 @@ func samePieces(t *testing.T, data []byte) (cut int) {
 			continue
 		}
 		cut++
-		want, wantProblems, readable := y.whole(s, data)
+		want, wantProblems, readable := y.readAtOnce(s, data)
 		if !readable {
 			t.Fatalf("read in pieces of %d, but not as a whole: %v\n%q", size, wantProblems, data)
 		}
@@ -87,7 +87,7 @@ func flat(t *Tree) []value {
 // sameNodes compares a tree with the nodes of the parser.
 func sameNodes(t *testing.T, y yamlReader, s *Source, data []byte) {
 	t.Helper()
-	read, problems, ok := y.whole(s, data)
+	read, problems, ok := y.readAtOnce(s, data)
 	root, _, _ := parse(data)
 	if !ok || root == nil || len(problems) > 0 || bytes.Contains(data, []byte("<<")) {
 		return

@@ -51,15 +51,15 @@ func (y yamlReader) once(data []byte) (*Tree, model.Problems, bool) {
 	if err == nil {
 		return t, problems, true
 	}
-	if len(data) > pieceSize && countMarks(data) > wholeLimit(data) {
+	if len(data) > pieceSize && countMarks(data) > parseLimit(data) {
 		return nil, y.tooLarge(data, err), false
 	}
 
-	return y.whole(s, data)
+	return y.readAtOnce(s, data)
 }
 
-// whole reads a document at once.
-func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) {
+// readAtOnce reads a document at once.
+func (y yamlReader) readAtOnce(s *Source, data []byte) (*Tree, model.Problems, bool) {
 	t := NewTree(s)
 	first, second, err := parse(data)
 	switch {
@@ -74,7 +74,7 @@ func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) 
 		t.Add(Node{})
 		return t, nil, true
 	}
-	c := newConverter(s, y.restore, &budget{kept: wholeLimit(data)})
+	c := newConverter(s, y.restore, &budget{kept: parseLimit(data)})
 	c.value(first, 0)
 	t.Others = c.Others
 	for _, n := range c.nodes {
@@ -90,7 +90,7 @@ func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	const hint = "write its large lists and mappings with an item or key at the beginning of each line"
 	failed := pieceError{piece: step{line: 1}, text: data}
 	dense := !errors.As(err, &failed) || errors.Is(err, errTooDense)
-	limit := wholeLimit(data)
+	limit := parseLimit(data)
 	text := failed.text
 	if dense {
 		text = text[:endOfMarks(text, limit)]

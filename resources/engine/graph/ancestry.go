@@ -16,10 +16,10 @@ type ancestors struct {
 	of *Node
 	// seen stores, by position in the document, the number of the walk that found a node.
 	seen []int
-	turn int
+	walk int
 }
 
-func (a *ancestors) has(n *Node) bool { return a.seen[n.declared] == a.turn }
+func (a *ancestors) has(n *Node) bool { return a.seen[n.declared] == a.walk }
 
 // reaches reports whether from must run before to, or is the same node.
 func (a *ancestry) reaches(from, to *Node) bool {
@@ -41,13 +41,13 @@ func (a *ancestors) find(of *Node, size int) {
 		a.seen = make([]int, size)
 	}
 	a.of = of
-	a.turn++
+	a.walk++
 	for todo := []*Node{of}; len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for _, p := range n.Before {
 			if !a.has(p) {
-				a.seen[p.declared] = a.turn
+				a.seen[p.declared] = a.walk
 				todo = append(todo, p)
 			}
 		}

@@ -62,10 +62,10 @@ func (g *Graph) gate(n, child *Node) {
 // waitForUnknown makes each node with an unknown reference wait for the manifests that are read
 // during the run, because they may declare it.
 func (g *Graph) waitForUnknown() {
-	var late []*Node
+	var unread []*Node
 	for _, n := range g.nodes {
 		if n.Resource.Expand != nil {
-			late = append(late, n)
+			unread = append(unread, n)
 		}
 	}
 	known := ancestry{size: len(g.nodes)}
@@ -73,7 +73,7 @@ func (g *Graph) waitForUnknown() {
 		if len(n.RequiresElsewhere)+len(n.SubscribesElsewhere) == 0 {
 			continue
 		}
-		for _, l := range late {
+		for _, l := range unread {
 			if !slices.Contains(n.Before, l) && !known.reaches(n, l) {
 				g.edge(l, n, Edge{Reason: "may declare what it refers to", Automatic: true})
 				known.added(l, n)

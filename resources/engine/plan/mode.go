@@ -39,17 +39,17 @@ func (t *Terms) IsNoop(n *graph.Node) bool { return t.Scope.Noop || t.isNoopOnly
 func (t *Terms) isNoopOnly(n *graph.Node) bool {
 	meta := n.Resource.Meta()
 
-	return n.Resource.Scope.Noop || meta.Noop || (t.isUnasked(n) && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
+	return n.Resource.Scope.Noop || meta.Noop || (t.isUnrequested(n) && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
 }
 
-// isUnasked reports whether nobody requested the run of a resource, so a difference is drift.
-func (t *Terms) isUnasked(n *graph.Node) bool {
+// isUnrequested reports whether nobody requested the run of a resource, so a difference is drift.
+func (t *Terms) isUnrequested(n *graph.Node) bool {
 	return t.Cause.IsUnasked() || t.AlreadyConverged != nil && t.AlreadyConverged(n.Ref)
 }
 
 // IgnoresDrift reports whether this run does not observe a resource.
 func (t *Terms) IgnoresDrift(n *graph.Node) bool {
-	return t.isUnasked(n) && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
+	return t.isUnrequested(n) && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
 }
 
 // IsObservedFirst reports whether a resource is observed at the start of a run. A resource that

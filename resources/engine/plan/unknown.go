@@ -133,7 +133,7 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 	if len(n.Relations.Removes) > 0 {
 		// The resources before n may create what n removes.
 		for _, dep := range slices.Concat(n.Requires, n.Subscribes) {
-			if until := u.effectOf(dep, n); until != nil && bringsAnything(dep) {
+			if until := u.effectOf(dep, n); until != nil && createsAnything(dep) {
 				return until
 			}
 		}
@@ -197,7 +197,7 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 		if before == nil && slices.Contains(n.Before, p) {
 			before = p
 		}
-		if near == nil && bringsAnything(p) {
+		if near == nil && createsAnything(p) {
 			near = p
 		}
 	}
@@ -205,9 +205,9 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 	return cmp.Or(before, near), false
 }
 
-// bringsAnything reports whether a resource may create more than it declares, like a command or a
+// createsAnything reports whether a resource may create more than it declares, like a command or a
 // package.
-func bringsAnything(n *graph.Node) bool {
+func createsAnything(n *graph.Node) bool {
 	return n.Resource.Type.Writes.Overlaps(resource.Accounts)
 }
 

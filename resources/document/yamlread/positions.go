@@ -61,14 +61,14 @@ func (m mark) behind(text string) mark {
 	return m
 }
 
-// place returns the line and column of an offset.
-func (s *Source) place(at uint32) mark {
+// lineColumn returns the line and column of an offset.
+func (s *Source) lineColumn(at uint32) mark {
 	return s.marks[at/markEvery].behind(s.lines[at/markEvery*markEvery : at])
 }
 
 // Position returns the position of an offset.
 func (s *Source) Position(at uint32) model.Position {
-	m := s.place(at)
+	m := s.lineColumn(at)
 
 	return model.Position{File: s.Name, Line: int(m.line), Column: int(m.column)}
 }

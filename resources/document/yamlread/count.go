@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// leastWhole is the number of values that may always be parsed at once. The parser needs about
+	// minParseLimit is the number of values that may always be parsed at once. The parser needs about
 	// 200 bytes for each value and each key. A document with at least bytesOfValue for each value
 	// may have more.
-	leastWhole   = 25_000
-	bytesOfValue = 40
+	minParseLimit = 25_000
+	bytesOfValue  = 40
 )
 
 // errTooDense is the error of a document with too many values to parse at once.
 var errTooDense = errors.New("too many values in one")
 
-// wholeLimit returns the number of values of a document that may be parsed at once.
-func wholeLimit(data []byte) int { return max(leastWhole, len(data)/bytesOfValue) }
+// parseLimit returns the number of values of a document that may be parsed at once.
+func parseLimit(data []byte) int { return max(minParseLimit, len(data)/bytesOfValue) }
 
 // countMarks estimates the number of values in a YAML text. It counts separators outside of quotes,
 // comments and literal or folded blocks.
