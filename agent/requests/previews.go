@@ -28,11 +28,11 @@ const (
 
 // The errors of previews that are not accepted.
 var (
-	errID              = errors.New("a preview needs an id, and a time of at most " + model.MaxPreview.String() + " until it expires")
-	errOther           = errors.New("its id was used for another preview, give it one of its own")
-	errTooMany         = errors.New("the node has too many previews, try again later")
+	errID             = errors.New("a preview needs an id, and a time of at most " + model.MaxPreview.String() + " until it expires")
+	errOther          = errors.New("its id was used for another preview, give it one of its own")
+	errTooMany        = errors.New("the node has too many previews, try again later")
 	errPreviewExpired = errors.New("the preview expired")
-	errProtocol        = errors.New("the protocol is not " + model.ProtocolPreviewRequest)
+	errProtocol       = errors.New("the protocol is not " + model.ProtocolPreviewRequest)
 )
 
 // BundleSource opens the bundles of previews, which are not kept as those of assignments are.
