@@ -39,8 +39,8 @@ func (r *recorder) deferredOf(ref model.Ref) *deferredChange {
 }
 
 // finish makes the deferred changes in order and emits their transactions. After ctx has ended it
-// makes no more changes, but counts the rest as made: such a change usually ends the process
-// itself, for example a restart of the agent.
+// makes no change, but counts the remaining changes as made. Usually one of them ended ctx, for
+// example a restart of the agent.
 func (r *recorder) finish(ctx context.Context) {
 	for _, l := range r.deferred {
 		n := r.Graph.Node(l.node.Ref)

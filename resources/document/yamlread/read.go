@@ -106,8 +106,8 @@ func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	}
 	at := model.Position{File: y.name, Line: failed.piece.line, Column: 1}
 	if dense {
-		return model.ProblemAt(at, hint+", or the document as JSON", "the value that begins here has more than %d values, too many to be read at once", limit)
+		return model.ProblemAt(at, hint+", or the document as JSON", "this value contains more than %d values and cannot be split", limit)
 	}
 
-	return model.ProblemAt(at, hint, "from here on the document cannot be read in pieces, and it has more than %d values, too many to be read at once", limit)
+	return model.ProblemAt(at, hint, "the document cannot be read in pieces from here, and contains more than %d values", limit)
 }

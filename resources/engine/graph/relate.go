@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// relate adds the automatic edges: a node runs after the nodes that provide what it needs. Edges in
+// relate adds the automatic edges: a node runs after the providers of its needs. Edges in
 // the order of the document come first. An edge against this order is added only if no other node
 // meets the need. An edge that would close a cycle is left out, because declared edges have
 // priority.
