@@ -8,4 +8,6 @@ import (
 )
 
 // Run runs a graph without the run lock.
-func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run { return newRun(g, opts).do(ctx) }
+func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
+	return newRun(g, opts).do(ctx)
+}
