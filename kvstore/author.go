@@ -9,21 +9,21 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// authorHeader names whoever wrote a key; it is escaped as a part of a URL.
+// authorHeader holds the author of a message, URL path-escaped.
 const authorHeader = "Muster-By"
 
-// maxAuthor is how many bytes of a name are read.
+// maxAuthor limits an author name, in bytes. AuthorOf and SenderOf ignore longer names.
 const maxAuthor = 200
 
-// SetAuthor names in a message whoever writes it, for people: nobody verifies it. An empty name is
-// none.
+// SetAuthor records the author in the headers of m. An empty name sets no header. The name is
+// self-declared and is not verified.
 func SetAuthor(m *nats.Msg, name string) {
 	if name != "" {
 		m.Header.Set(authorHeader, url.PathEscape(name))
 	}
 }
 
-// AuthorOf returns who wrote a message, as they said; empty where they did not.
+// AuthorOf returns the self-declared author of m, or "" if m has no readable author.
 func AuthorOf(m Message) string {
 	if m.Unreadable {
 		return ""
@@ -32,20 +32,20 @@ func AuthorOf(m Message) string {
 	return unescaped(m.Header, authorHeader, maxAuthor)
 }
 
-// nodesHeader is how many nodes a request is for.
+// nodesHeader holds the number of nodes that a request targets.
 const nodesHeader = "Muster-Nodes"
 
-// maxAsked is how many nodes a request may be for: no fleet has more.
+// maxAsked is the highest node count that SenderOf accepts. No fleet is larger.
 const maxAsked = 1_000_000
 
-// toHeader and onHeader are whom a request is for, escaped as the name is: targets, or an expression.
+// toHeader holds the targets of a request and onHeader its target expression, URL path-escaped.
 const (
 	toHeader = "Muster-To"
 	onHeader = "Muster-On"
 )
 
-// SetSender names in a request whoever sends it and whom it is for, for people: nobody verifies it. A target
-// that is long is left out.
+// SetSender records the sender and the targets of a request in the headers of m. It omits a target or
+// an expression longer than model.MaxTarget. The headers are self-declared and are not verified.
 func SetSender(m *nats.Msg, s model.Sender) {
 	SetAuthor(m, s.By)
 	if s.Nodes > 0 {
@@ -58,8 +58,8 @@ func SetSender(m *nats.Msg, s model.Sender) {
 	}
 }
 
-// SenderOf returns who sent a request, as its headers say; nil where they do not. It is one line, and
-// not long.
+// SenderOf returns the self-declared sender of a request, or nil if the headers name none. It ignores
+// values that are too long or span several lines.
 func SenderOf(h nats.Header) *model.Sender {
 	out := model.Sender{By: lineOf(h, authorHeader, maxAuthor), To: lineOf(h, toHeader, model.MaxTarget), On: lineOf(h, onHeader, model.MaxTarget)}
 	if nodes, err := strconv.Atoi(h.Get(nodesHeader)); err == nil && nodes > 0 && nodes <= maxAsked {
@@ -72,7 +72,7 @@ func SenderOf(h nats.Header) *model.Sender {
 	return &out
 }
 
-// lineOf returns the text of a header; empty where it is not one line, or long.
+// lineOf returns the unescaped text of a header, or "" if it is longer than most bytes or not a single line.
 func lineOf(h nats.Header, name string, most int) string {
 	if text := unescaped(h, name, most); model.IsLine(text) {
 		return text
@@ -81,7 +81,7 @@ func lineOf(h nats.Header, name string, most int) string {
 	return ""
 }
 
-// unescaped returns the text of a header that is escaped as a part of a URL; empty where it is not, or long.
+// unescaped returns the text of a URL path-escaped header, or "" if it is malformed or longer than most bytes.
 func unescaped(h nats.Header, name string, most int) string {
 	text, err := url.PathUnescape(h.Get(name))
 	if err != nil || len(text) > most {

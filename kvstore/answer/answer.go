@@ -1,5 +1,5 @@
-// Package answer decodes what a NATS server answers to requests about a stream, and
-// refuses what is not of what was asked. It asks nothing itself.
+// Package answer decodes the answers of a NATS server to requests about a stream, and
+// rejects answers that do not match the request. It sends no requests.
 package answer
 
 import (
@@ -15,14 +15,14 @@ import (
 )
 
 var (
-	// ErrWrong is an answer that is not of what was asked for: whoever has the
-	// server send it chose where to. It is ignored.
+	// ErrWrong means that an answer does not match the request. Another client can make
+	// the server send one to any reply subject, so callers ignore it.
 	ErrWrong = errors.New("answer refused")
-	// ErrServerHeaders is a message that was stored with headers by which the server
-	// tells what it is and where it is from. Its value is not used.
+	// ErrServerHeaders means that a message was stored with headers that only the server
+	// sets. Callers must not use its value.
 	ErrServerHeaders error = unusable("stored with headers that only the server sets (Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp, Status): put it again without them")
 
-	// ErrEndOfBatch ends a batch of messages; it is no failure.
+	// ErrEndOfBatch marks the end of a batch of messages. It is not a failure.
 	ErrEndOfBatch = errors.New("end of the batch")
 )
 
@@ -33,17 +33,17 @@ func (u unusable) Error() string { return string(u) }
 
 func (u unusable) Unwrap() error { return model.ErrUnusable }
 
-// Asked is what an answer must be of: a stream, a subject or wildcard, and a first
-// sequence.
+// Asked describes the messages that an answer must match: the stream, the subject or
+// wildcard, and the lowest sequence.
 type Asked struct {
 	Stream, Subject string
 	From            uint64
 }
 
-// Decode decodes one answer to a direct get. A message can be stored with any
-// headers, of which the server removes none: but it adds its own at the end of each
-// message, and none of them to a status. So only the last of each counts, and a
-// message with its own is Forged. The error wraps ErrWrong, ErrUnreadable,
+// Decode decodes one answer to a direct get. An author can store a message with any
+// headers, and the server removes none. The server appends its own headers to each
+// message, but not to a status. So only the last value of each header counts, and a
+// message that was stored with such headers is Forged. The error wraps ErrWrong, ErrUnreadable,
 // model.ErrNotFound, ErrEndOfBatch or nats.ErrNoResponders.
 func Decode(a Asked, reply *nats.Msg) (Message, error) {
 	h := reply.Header
@@ -72,8 +72,8 @@ func Decode(a Asked, reply *nats.Msg) (Message, error) {
 	return Message{Subject: subject, Sequence: seq, Time: at, Header: h, Data: reply.Data, Forged: HasServerHeaders(h, 1)}, nil
 }
 
-// HasServerHeaders reports whether a message has a status, or more headers that tell
-// where it is from than the server added.
+// HasServerHeaders reports whether a message has a status, or more than added values of
+// a header that only the server sets.
 func HasServerHeaders(h nats.Header, added int) bool {
 	for _, name := range []string{nats.JSStream, nats.JSSubject, nats.JSSequence, nats.JSTimeStamp} {
 		if len(h[name]) > added {
@@ -84,7 +84,7 @@ func HasServerHeaders(h nats.Header, added int) bool {
 	return len(h["Status"]) > 0
 }
 
-// statusOf returns what an answer without a message means.
+// statusOf returns the error for an answer without a message.
 func statusOf(h nats.Header) error {
 	switch status := Last(h, "Status"); status {
 	case "204":
@@ -100,7 +100,7 @@ func statusOf(h nats.Header) error {
 	}
 }
 
-// Last returns the last value of a header, empty for none.
+// Last returns the last value of a header, or "" if the header is not set.
 func Last(h nats.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
@@ -110,9 +110,9 @@ func Last(h nats.Header, name string) string {
 	return values[len(values)-1]
 }
 
-// Sequence returns the sequence in the headers of a republished message, zero
-// without one, or where they cannot be read: then those of the stored one cannot be
-// either, and nothing better is worth waiting for. The server's own is the last.
+// Sequence returns the sequence in the headers of a republished message. It returns zero
+// if the headers have none or are unreadable. The headers of the stored message are then
+// unreadable as well, so the caller need not wait for it.
 func Sequence(m *nats.Msg) uint64 {
 	seq, err := strconv.ParseUint(Last(m.Header, nats.JSSequence), 10, 64)
 	if err != nil || !IsWhole(m) {
@@ -122,7 +122,7 @@ func Sequence(m *nats.Msg) uint64 {
 	return seq
 }
 
-// Matches reports whether a subject is a literal one that a pattern selects.
+// Matches reports whether pattern, which may contain wildcards, selects the literal subject.
 func Matches(subject, pattern string) bool {
 	left, more := subject, true
 	for token := range strings.SplitSeq(pattern, ".") {

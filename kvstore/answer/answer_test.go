@@ -73,7 +73,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What is decoded is of what was asked, whatever the headers are.
+// FuzzDecode checks that each decoded message matches the request, for any headers.
 func FuzzDecode(f *testing.F) {
 	f.Add("Nats-Stream: S\r\nNats-Subject: a.b\r\nNats-Sequence: 7\r\nNats-Time-Stamp: 2026-01-02T03:04:05.6Z\r\n", "a.>")
 	f.Add("Status: 404\r\nNats-Stream: T\r\n", "a.b")
@@ -136,7 +136,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// What is listed is of the stream, and matches.
+// FuzzSubjects checks that a decoded info is of the stream and lists only matching subjects.
 func FuzzSubjects(f *testing.F) {
 	f.Add([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"S"},"state":{"subjects":{"a.b":1}}}`), "a.>")
 	f.Add([]byte(`{"error":{}}`), ">")

@@ -4,21 +4,22 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrUnreadable is a message that was stored with headers that the client cannot
-// read, or not to their end. Its value is not used.
+// ErrUnreadable means that the client cannot read all headers of a stored message. Callers
+// must not use its value.
 var ErrUnreadable error = unusable("has headers that cannot be read: put it again without them, or remove it")
 
 const (
-	// maxHeaders is how many headers a message may have. Each may be written up to two
-	// bytes shorter than it is counted: the bound keeps that below what the server adds.
+	// maxHeaders limits the headers of a message. A header can be up to two bytes shorter
+	// than IsWhole counts. The limit keeps the sum of these bytes below the size of the
+	// headers that the server appends.
 	maxHeaders = 24
 	emptyBlock = "NATS/1.0\r\n\r\n"
 )
 
-// IsWhole reports whether the client read all headers of a message. It keeps none of a
-// block with a line that is no header, and stops at the first empty line: an author
-// could hide behind one what the server adds at the end, and write the server's word
-// before it. What is hidden makes the block longer than the headers that were read.
+// IsWhole reports whether the client read all headers of a message. The client drops a
+// block that contains an invalid line, and stops at the first empty line. So an author
+// could write forged server headers before an empty line and hide the real ones behind it.
+// Hidden headers make the block longer than the headers that the client read.
 func IsWhole(m *nats.Msg) bool {
 	size := m.Size() - len(m.Subject) - len(m.Reply) - len(m.Data)
 	lines, most := 0, len(emptyBlock)

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// What the client reads of a message that was stored with any headers is either the
-// server's word, or refused.
+// For any stored headers, the client either reads the server's headers or rejects the
+// message.
 func TestHeadersThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)

@@ -13,16 +13,16 @@ type Message struct {
 	Time     time.Time
 	Header   nats.Header
 	Data     []byte
-	// Forged reports whether it was stored with headers that only the server sets, or
-	// that cannot be read: its value is not used. All else here is the server's own
-	// word.
+	// Forged reports whether the message was stored with headers that only the server
+	// sets, or with unreadable headers. Callers must not use Data then. The server vouches
+	// for the sequence, the subject and the time.
 	Forged bool
-	// Unreadable reports whether it is Forged because its headers cannot be read.
+	// Unreadable reports whether the message is Forged because its headers are unreadable.
 	Unreadable bool
 }
 
-// Refusal returns why the value is not used: ErrUnreadable or ErrServerHeaders, nil for
-// one that is not Forged.
+// Refusal returns the reason to reject a Forged message: ErrUnreadable or ErrServerHeaders.
+// It returns nil for any other message.
 func (m *Message) Refusal() error {
 	switch {
 	case m.Unreadable:
@@ -34,11 +34,11 @@ func (m *Message) Refusal() error {
 	}
 }
 
-// OperationHeader is the header of what a message does to its key.
+// OperationHeader names the header with the operation of a message on its key.
 const OperationHeader = "KV-Operation"
 
-// Deleted reports whether the message marks the end of its key, stored by a
-// client or by the server.
+// Deleted reports whether the message is a deletion marker, stored by a client or by
+// the server.
 func (m *Message) Deleted() bool {
 	op := m.Header.Get(OperationHeader)
 

@@ -9,8 +9,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Subjects decodes the info of a stream, which must be of that one and list
-// what was asked for.
+// Subjects decodes the info of a stream. The error wraps ErrWrong if the info is of
+// another stream or lists a subject outside filter, and model.ErrNotFound if the stream
+// does not exist.
 func Subjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
 	info, err := model.DecodeJSON[api.JSApiStreamInfoResponse](data)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// An object is read no further than it says it goes: a reader may write what it
-// reads to a disk.
+// The reader stops at the size in the metadata, because a caller may write the bytes to
+// disk.
 func TestObjectsEndWhereTheySay(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

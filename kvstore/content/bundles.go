@@ -16,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// PutBundle stores a bundle under the digest of its bytes, sha256-<hex>, unless it
-// is stored already, and returns that digest. It reads r from its beginning.
+// PutBundle stores a bundle under the digest of its bytes, sha256-<hex>, and returns the
+// digest. It stores nothing if the bundle exists. It reads r from the beginning.
 func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
 	digest, err := digestOf(r)
 	if err != nil {
@@ -49,15 +49,15 @@ func (s Store) putBundle(ctx context.Context, digest string, r io.Reader) error 
 	return done(err)
 }
 
-// GetBundle opens a bundle by its digest, like Object. The error wraps
-// model.ErrInvalidName for an invalid digest; reading returns one that wraps
-// ErrDamaged instead of io.EOF when the bytes have another.
+// GetBundle opens a bundle by its digest. The error wraps model.ErrInvalidName for an
+// invalid digest, and model.ErrNotFound if the bundle does not exist. Read fails as
+// described at Object, and with ErrDamaged if the bytes do not match the digest.
 func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
 	return s.getBundle(ctx, digest, digest, "push its directory again, muster fleet push stores it")
 }
 
-// getBundle opens the bundle with a digest that is stored under a name; hint is what to do
-// where it is not there.
+// getBundle opens the bundle stored as name and checks it against digest. The error for a
+// missing bundle includes hint.
 func (s Store) getBundle(ctx context.Context, digest, name, hint string) (io.ReadCloser, error) {
 	want, err := hex.DecodeString(strings.TrimPrefix(digest, model.DigestPrefix))
 	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
@@ -73,13 +73,13 @@ func (s Store) getBundle(ctx context.Context, digest, name, hint string) (io.Rea
 	if info.Size > model.MaxBundle {
 		return nil, fmt.Errorf("bundle %s: it says that it has %d bytes, a bundle has at most %d", digest, info.Size, model.MaxBundle)
 	}
-	// The store's own digest may be that of other bytes under this name.
+	// Another user may have stored other bytes under this name, so check the requested digest.
 	info.Digest = "SHA-256=" + base64.URLEncoding.EncodeToString(want)
 
 	return s.open(ctx, info), nil
 }
 
-// digestOf returns the digest of all of r, and leaves r at its beginning.
+// digestOf returns the digest of all of r and seeks back to the beginning.
 func digestOf(r io.ReadSeeker) (string, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return "", err

@@ -41,7 +41,7 @@ func TestObjects(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Closed before its end, it ends what it started.
+	// Close before the end stops the fetch.
 	r, err := store.Object(t.Context(), "MUSTER_BUNDLES", "long")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestObjects(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	// Other bytes under the name of a digest are not that bundle.
+	// GetBundle rejects other bytes stored under the digest.
 	wrong := model.DigestOf([]byte("right"))
 	if _, err := bundles.PutBytes(t.Context(), wrong, []byte("wrong")); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package content reads what manifests name in NATS: keys of any bucket, objects of
-// any store, and bundles, which it also stores.
+// Package content reads the data that manifests reference in NATS: keys of any bucket,
+// objects of any store, and bundles. It also stores bundles.
 package content
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Store reads what manifests name, and stores bundles.
+// Store reads the data that manifests reference, and stores bundles.
 type Store struct{ store *kvstore.Store }
 
-// New returns the content of a fleet.
+// New returns a Store for the fleet of s.
 func New(s *kvstore.Store) Store { return Store{s} }
 
-// KVGet reads a key of any key-value bucket; the error wraps model.ErrNotFound when
-// the bucket has no such key, and model.ErrInvalidName for an invalid one.
+// KVGet reads a key of any key-value bucket. The error wraps model.ErrNotFound if the
+// bucket has no such key, and model.ErrInvalidName for an invalid bucket or key name.
 func (s Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	if !model.IsToken(bucket) {
 		return nil, fmt.Errorf("%w: bucket %q, use letters, digits, - and _ only", model.ErrInvalidName, bucket)
@@ -40,8 +40,8 @@ func (s Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	return m.Data, nil
 }
 
-// checkKey reports whether NATS clients allow a key, without wildcards: they would
-// read another key than the one named.
+// checkKey returns an error unless NATS clients allow the key. It rejects wildcards, which
+// would read another key.
 func checkKey(key string) error {
 	for _, token := range strings.Split(key, ".") {
 		if !model.IsToken(strings.NewReplacer("/", "", "=", "").Replace(token)) {

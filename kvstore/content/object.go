@@ -23,26 +23,25 @@ import (
 )
 
 const (
-	// chunkBatch is how many parts of an object are read at once.
+	// chunkBatch is the number of chunks in one read.
 	chunkBatch = 16
-	// leastRate is how many bytes a second a server has to send, after it was waited
-	// for during grace: it could hold up the reader for good.
+	// leastRate is the lowest accepted rate, in bytes per second, after the reader waited
+	// for grace. Without it, a slow server could block the reader forever.
 	leastRate = 256 << 10
 	grace     = 30 * time.Second
 )
 
 var (
-	// ErrDamaged is an object whose bytes are not those that were stored.
+	// ErrDamaged means that the bytes of an object do not match its metadata.
 	ErrDamaged = errors.New("damaged")
-	// ErrSlow is an object that comes too slowly.
+	// ErrSlow means that the server sends an object too slowly.
 	ErrSlow = errors.New("too slow")
 )
 
-// Object opens an object of any object store, without a consumer. Reading returns
-// an error that wraps ErrDamaged instead of io.EOF when the bytes are not those
-// that were stored, or go on where they should end, and ErrSlow for a server that
-// hardly sends anything; the context ends reading too. The error wraps model.ErrNotFound
-// when there is no such object.
+// Object opens an object of any object store, without a consumer. The error wraps
+// model.ErrNotFound if the object does not exist. Read returns an error that wraps
+// ErrDamaged if the size, the chunks or the digest do not match the metadata, and ErrSlow
+// if the server sends too slowly. Read also fails when ctx ends.
 func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 	info, err := s.objectInfo(ctx, bucket, name)
 	switch {
@@ -55,7 +54,7 @@ func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, 
 	return s.open(ctx, info), nil
 }
 
-// open returns a reader of an object, which fetches it piece by piece.
+// open returns a reader that fetches an object chunk by chunk.
 func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
 	parts := func(func(kvstore.Message, error) bool) {}
 	if info.Chunks > 0 {
@@ -65,28 +64,27 @@ func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadClos
 	return newReader(info, parts)
 }
 
-// newReader returns a reader of an object that consists of some parts.
 func newReader(info *jetstream.ObjectInfo, parts iter.Seq2[kvstore.Message, error]) *objectReader {
 	next, stop := iter.Pull2(parts)
 
 	return &objectReader{info: info, next: next, stop: stop, sum: sha256.New()}
 }
 
-// objectReader reads an object, no further than it says it goes, and checks the
-// whole at its end.
+// objectReader reads an object up to the size in its metadata and checks the digest at
+// the end.
 type objectReader struct {
 	info *jetstream.ObjectInfo
 	next func() (kvstore.Message, error, bool)
 	stop func()
 	part []byte
-	// read and chunks are how much came, waited how long that took.
+	// read counts bytes and chunks counts messages. waited is the time spent on fetching.
 	read   uint64
 	chunks uint32
 	waited time.Duration
 	sum    hash.Hash
 }
 
-// Read reads the object.
+// Read implements io.Reader. See Store.Object for its errors.
 func (r *objectReader) Read(p []byte) (int, error) {
 	for len(r.part) == 0 {
 		err := r.fetch()
@@ -103,8 +101,8 @@ func (r *objectReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fetch waits for the next part. The error is io.EOF behind the last one of an
-// object that is whole.
+// fetch waits for the next chunk. It returns io.EOF after the last chunk of an
+// undamaged object.
 func (r *objectReader) fetch() error {
 	begun := time.Now()
 	m, err, more := r.next()
@@ -132,14 +130,14 @@ func (r *objectReader) fetch() error {
 	return nil
 }
 
-// Close ends reading.
+// Close stops the fetch. It always returns nil.
 func (r *objectReader) Close() error {
 	r.stop()
 
 	return nil
 }
 
-// check compares what was read with what was stored.
+// check compares the size and the digest of the read bytes with the metadata.
 func (r *objectReader) check() error {
 	want, err := jetstream.DecodeObjectDigest(r.info.Digest)
 	if err != nil {

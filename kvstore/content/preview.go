@@ -14,15 +14,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// previewPrefix begins the names of the bundles of previews.
+// previewPrefix is the name prefix of preview bundles.
 const previewPrefix = "preview-"
 
-// previewName is the object of a bundle that nodes need for the preview with an id. It is not
-// that of the digest, which somebody may assign.
+// previewName returns the object name of a preview bundle. It differs from the digest, because an
+// assignment may use the bundle with that name.
 func previewName(id, digest string) string { return previewPrefix + id + "-" + digest }
 
-// PutPreviewBundle stores the bundle of a preview, read from its beginning, and removes what
-// earlier previews left there, which ended by force.
+// PutPreviewBundle stores the bundle of a preview and reads r from the beginning. It first removes
+// preview bundles older than twice model.MaxPreview, which killed previews did not remove.
 func (s Store) PutPreviewBundle(ctx context.Context, id, digest string, r io.ReadSeeker) error {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read bundle: %w", err)
@@ -37,8 +37,8 @@ func (s Store) PutPreviewBundle(ctx context.Context, id, digest string, r io.Rea
 	return nil
 }
 
-// GetPreviewBundle opens the bundle of a preview, as GetBundle does: that of an assignment with the same
-// content, where whoever asks may store none.
+// GetPreviewBundle opens the bundle of a preview. If it does not exist, it opens the assigned bundle with
+// the same digest, because some users may request previews but not store bundles. See GetBundle for errors.
 func (s Store) GetPreviewBundle(ctx context.Context, id, digest string) (io.ReadCloser, error) {
 	r, err := s.getBundle(ctx, digest, previewName(id, digest), "its preview has ended")
 	if errors.Is(err, model.ErrNotFound) {

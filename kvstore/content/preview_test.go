@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestPreviewBundles: the bundle of a preview is there until it is removed, and is none that
-// can be assigned; one that is assigned stays, and serves previews that have none of their own.
+// TestPreviewBundles checks that a preview bundle exists until it is removed and cannot be assigned.
+// An assigned bundle stays and serves previews without a bundle.
 func TestPreviewBundles(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// A server that goes on sending a little does not hold up the reader for good.
+// A server that sends very slowly does not block the reader forever.
 func TestObjectsThatDripAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string][]byte{"single bytes": []byte("x"), "nothing": nil} {
@@ -35,7 +35,7 @@ func TestObjectsThatDripAreGivenUp(t *testing.T) {
 	}
 }
 
-// How long the reader takes with what it has is not the server's fault.
+// The time between two calls of Read does not count against the server.
 func TestSlowReadersAreNotGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

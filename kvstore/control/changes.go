@@ -12,12 +12,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// batch is how many revisions are read at once.
+// batch is the number of revisions in one read.
 const batch = 256
 
-// Changes returns the newest revisions of the control keys, the newest first: at most so many, and whether the
-// bucket has others. It keeps 16 of each key. Where there are more, those of one node or group are a quarter at most,
-// unless others have fewer: whoever may write one of them does not hide what is written about others.
+// Changes returns at most most revisions of the control keys, newest first, and reports whether the bucket may have
+// more. The bucket stores 16 revisions of each key. If more revisions exist, one node or group gets a quarter of the
+// result unless the others cannot fill the rest. So a user with write access to one cannot hide changes to the others.
 func (b Bucket) Changes(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
 	if err := b.there(ctx); err != nil {
 		return nil, false, err
@@ -34,8 +34,7 @@ func (b Bucket) Changes(ctx context.Context, most int) (all []model.Entry, more 
 	return newest.Read(ctx, last.Sequence+1, most, b.between)
 }
 
-// between returns the revisions from one to another, which is not among them, and how many bytes they have: a
-// single one, or at most so many of so many bytes. The error wraps newest.ErrTooMuch where there are more.
+// between implements newest.Between.
 func (b Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (out []model.Entry, size int, err error) {
 	bucket := b.store.Names().Control()
 	stream, subject := kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">")

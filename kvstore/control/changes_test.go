@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestChanges: the newest revisions, the newest first, each with who wrote it.
+// TestChanges reads the newest revisions, newest first, each with its author.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -45,8 +45,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesThatAreForged: what claims to come from elsewhere is shown, and its value is not used; a long
-// name is none.
+// TestChangesThatAreForged lists a message with forged server headers without its value, and ignores an
+// author name that is too long.
 func TestChangesThatAreForged(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -75,8 +75,8 @@ func flood(t *testing.T, s *kvtest.Store, count int, key func(int) string) {
 	}
 }
 
-// TestChangesBehindAFlood: whoever writes one key again and again, or many keys of one group, hides nothing that
-// others wrote.
+// TestChangesBehindAFlood checks that many revisions of one key, or many keys of one group, do not hide
+// other changes.
 func TestChangesBehindAFlood(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -101,7 +101,7 @@ func TestChangesBehindAFlood(t *testing.T) {
 	has("one key", 17, false)
 	flood(t, s, 100, func(i int) string { return fmt.Sprintf("group.web.k%d", i) })
 	has("keys of one group", most, true)
-	// What is looked through has an end.
+	// The search is limited.
 	flood(t, s, 20*most, func(i int) string { return fmt.Sprintf("group.g%d.pause", i) })
 	all, more, err := b.Changes(t.Context(), most)
 	if err != nil || len(all) != most || !more || all[0].Key != fmt.Sprintf("group.g%d.pause", 20*most-1) {
@@ -109,8 +109,8 @@ func TestChangesBehindAFlood(t *testing.T) {
 	}
 }
 
-// TestChangesLookAtFew: where many keys of one group are behind one key that was written often, a part of them is
-// read, and not all.
+// TestChangesLookAtFew checks that a busy key followed by many keys of one group makes Changes read only some of
+// these keys.
 func TestChangesLookAtFew(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)

@@ -1,5 +1,5 @@
-// Package control is the operator's side of what is written about nodes: it puts, reads and
-// deletes pauses and labels.
+// Package control stores, reads and deletes the control documents of nodes and groups, such as
+// pauses and labels. Operators use it.
 package control
 
 import (
@@ -15,41 +15,40 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrChanged is a key with a newer revision than the one to be replaced: another operator wrote
-// it meanwhile.
+// ErrChanged means that the key has a newer revision than expected, because another operator
+// wrote it.
 var ErrChanged = errors.New("it was changed meanwhile, try again")
 
-// Bucket is the bucket of control documents.
+// Bucket accesses the bucket of control documents.
 type Bucket struct {
 	store *kvstore.Store
 	by    string
 }
 
-// New returns the bucket of a fleet.
+// New returns the control bucket of the fleet of s.
 func New(s *kvstore.Store) Bucket { return Bucket{store: s} }
 
-// By returns the bucket of somebody: what they write names them, for people. Nobody has verified that.
+// By returns a copy of b that records name as the author of its writes. The name is not verified.
 func (b Bucket) By(name string) Bucket {
 	b.by = name
 
 	return b
 }
 
-// Put writes a control key and returns its revision. Of several operators the last wins. The
-// error wraps model.ErrInvalidName, or kvstore.ErrNotProvisioned where the fleet has no such
-// bucket.
+// Put writes a control key and returns its revision. The last writer wins. The error wraps
+// model.ErrInvalidName for an invalid key, or kvstore.ErrNotProvisioned if the bucket does not exist.
 func (b Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, false, value)
 }
 
-// Replace is Put where the newest revision of the key is still the one given, zero for a key
-// that never was. The error wraps ErrChanged where it is not.
+// Replace writes a control key if its newest revision is still revision; use zero for a key that
+// never existed. Otherwise the error wraps ErrChanged. See Put for other errors.
 func (b Bucket) Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, false, value, jetstream.WithExpectLastSequencePerSubject(revision))
 }
 
-// Delete ends a control key and returns the revision of that, with a proof for nodes that
-// demand signatures, nil for none.
+// Delete deletes a control key and returns the revision of the deletion. The proof is for nodes that
+// require signatures and may be nil. See Put for errors.
 func (b Bucket) Delete(ctx context.Context, key string, proof []byte) (uint64, error) {
 	return b.change(ctx, "delete", key, true, proof)
 }
@@ -85,7 +84,7 @@ func (b Bucket) publish(ctx context.Context, key string, removal bool, value []b
 	return revision, err
 }
 
-// newEntry returns a revision with who wrote it.
+// newEntry returns a revision with its author.
 func newEntry(key string, m kvstore.Message) model.Entry {
 	e := kvstore.NewEntry(key, m)
 	e.By = kvstore.AuthorOf(m)
@@ -93,7 +92,7 @@ func newEntry(key string, m kvstore.Message) model.Entry {
 	return e
 }
 
-// there returns an error where the fleet has no such bucket.
+// there returns an error that wraps kvstore.ErrNotProvisioned if the bucket does not exist.
 func (b Bucket) there(ctx context.Context) error {
 	n := b.store.Names()
 	there, err := b.store.Has(ctx, kvstore.KVStream(n.Control()), kvstore.KVSubject(n.Control(), ">"))
@@ -104,14 +103,15 @@ func (b Bucket) there(ctx context.Context) error {
 	return err
 }
 
-// Get reads a control key. The revision is also that of one that was deleted, zero for one that
-// never was; the error wraps model.ErrNotFound for both, or answer.ErrServerHeaders.
+// Get reads a control key. The error wraps model.ErrNotFound for a deleted key, with the revision of
+// the deletion, and for a key that never existed, with revision zero. It wraps answer.ErrUnreadable or
+// answer.ErrServerHeaders for a value that must not be used.
 func (b Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 	return b.get(ctx, key, b.store.Last)
 }
 
-// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps kvstore.ErrLags where the
-// servers that answer do not have that for a second.
+// Current reads a control key like Get, but waits up to a second for a lagging replica. The user needs permission to
+// write the key. The error wraps kvstore.ErrLags if the replica still lags. See Get for other errors.
 func (b Bucket) Current(ctx context.Context, key string) (model.Entry, error) {
 	return b.get(ctx, key, b.store.CurrentMessage)
 }
@@ -136,10 +136,9 @@ func (b Bucket) get(ctx context.Context, key string, read func(ctx context.Conte
 	return newEntry(key, m), nil
 }
 
-// History returns the revisions of the control keys of some families that the bucket still
-// has, deletions included, in the order in which they were stored; none where the fleet has no
-// such bucket. What has headers that claim to be the server's is left out. The error wraps
-// model.ErrInvalidName.
+// History returns the stored revisions of all control keys in the families, including deletions,
+// oldest first. It returns none if the bucket does not exist, and omits messages with forged server
+// headers. The error wraps model.ErrInvalidName for an invalid family.
 func (b Bucket) History(ctx context.Context, families ...string) ([]model.Entry, error) {
 	bucket := b.store.Names().Control()
 	var cfg jetstream.OrderedConsumerConfig

@@ -17,15 +17,15 @@ import (
 // Followed is the newest revision of a control key, deletions included.
 type Followed struct {
 	model.Entry
-	// Complete is that all are known that were stored when Follow was called. An empty bucket is
-	// complete with an Entry without a key.
+	// Complete reports whether Follow has yielded every revision stored before the call. For an
+	// empty bucket, the first value is complete and its Entry has no key.
 	Complete bool
 }
 
-// Follow yields the newest revision of each control key, in the order in which they were stored,
-// and then each that is stored, until ctx ends: one consumer for whoever follows all nodes. What
-// must not be used is Refused. An error is the last thing it yields; it wraps
-// kvstore.ErrNotProvisioned where the fleet has no such bucket.
+// Follow yields the newest revision of each control key, oldest first, and then each new revision
+// until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has
+// Refused set. Follow ends after the first error, which wraps kvstore.ErrNotProvisioned if the
+// bucket does not exist.
 func (b Bucket) Follow(ctx context.Context) iter.Seq2[Followed, error] {
 	return func(yield func(Followed, error) bool) {
 		bucket := b.store.Names().Control()
@@ -36,7 +36,7 @@ func (b Bucket) Follow(ctx context.Context) iter.Seq2[Followed, error] {
 			last, err = b.store.Last(ctx, stream, all)
 		}
 		switch {
-		case errors.Is(err, answer.ErrUnreadable): // it is yielded as any other
+		case errors.Is(err, answer.ErrUnreadable): // the loop below yields it as Refused
 		case errors.Is(err, model.ErrNotFound):
 			if !yield(Followed{Complete: true}, nil) {
 				return

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestFollow: first the newest revision of each key, then each that is stored; it says when it has
-// all that was there.
+// TestFollow yields the newest revision of each key, then each new revision, and marks the value
+// that completes the initial set.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{"empty": nil, "written": {"node.web01.pause", "group.web.pause", "node.web01.pause"}} {
@@ -69,7 +69,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowWithoutABucket says that there is none.
+// TestFollowWithoutABucket reports that the bucket does not exist.
 func TestFollowWithoutABucket(t *testing.T) {
 	t.Parallel()
 	srv, s := kvtest.New(t)

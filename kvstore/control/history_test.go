@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestHistory: the revisions of some families, deletions included; also for who may make no consumer.
+// TestHistory reads the revisions of some families, including deletions, with and without permission for consumers.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)

@@ -1,4 +1,5 @@
-// Package newest finds the newest revisions of a bucket, of which those of one family do not displace all others.
+// Package newest reads the newest revisions of a bucket. It limits each key family to a quarter of the
+// result, so a busy family does not displace the others.
 package newest
 
 import (
@@ -10,26 +11,27 @@ import (
 )
 
 const (
-	// widen is by how much more is looked through where a part of the bucket has too few revisions.
+	// widen multiplies the search window after each read and divides it after ErrTooMuch.
 	widen = 4
-	// lookedAt is how many times what is returned is looked at, where one family has much, and lookedBytes how
-	// much of it.
+	// lookedAt and lookedBytes limit the search: at most lookedAt times the requested number of revisions,
+	// and lookedBytes bytes.
 	lookedAt    = 10
 	lookedBytes = 32 << 20
-	// part is the part of what is returned that one family has at most while others have some.
+	// part is the divisor of the quota: a family gets 1/part of the result while other families can fill the rest.
 	part = 4
 )
 
-// ErrTooMuch is what has more revisions, or more bytes, than are looked at.
+// ErrTooMuch means that a range holds more revisions or bytes than the caller allowed.
 var ErrTooMuch = errors.New("too much to look at")
 
-// Between returns the revisions from one to another, which is not among them, the oldest first, and how many bytes
-// they have: a single one, or at most so many of so many bytes. The error wraps ErrTooMuch where there are more.
+// Between returns the revisions in [from, to), oldest first, and their total size in bytes. The error wraps
+// ErrTooMuch if the range holds more than most revisions or more than bytes bytes. A single revision may exceed
+// the byte limit.
 type Between func(ctx context.Context, from, to uint64, most, bytes int) (all []model.Entry, size int, err error)
 
-// Read returns the newest revisions before a number, the newest first: at most so many, and whether there are others.
-// Where there are more, those of one family are a quarter at most, unless others have fewer: whoever may write one of
-// them does not hide what is written about others. The error is that of between.
+// Read returns at most most revisions before to, newest first, and reports whether the bucket may have more. If more
+// revisions exist, one family gets a quarter of the result unless the other families cannot fill the rest. So a user
+// with write access to one family cannot hide changes to the others. Read returns the errors of between, except ErrTooMuch.
 func Read(ctx context.Context, to uint64, most int, between Between) (all []model.Entry, more bool, err error) {
 	all, to, err = lookThrough(ctx, to, most, between)
 	if err != nil {
@@ -41,11 +43,11 @@ func Read(ctx context.Context, to uint64, most int, between Between) (all []mode
 	return Shared(all, most, familyOf), more, nil
 }
 
-// lookThrough returns the newest revisions before a number, the oldest first, as many as are looked at, and the
-// number from which on they are all there are.
+// lookThrough returns the newest revisions before to, oldest first, up to the search limits. The result holds every
+// revision in [from, to).
 func lookThrough(ctx context.Context, to uint64, most int, between Between) (all []model.Entry, from uint64, err error) {
-	// Most numbers may be those of revisions that are not kept, so each window is wider than the one before it: until
-	// one has too much. What is in it is found in smaller ones then, and what is before it is not looked at.
+	// The bucket may have dropped most revisions, so each window is wider than the previous one. When a window
+	// holds too much, the search continues inside it with smaller windows and ignores older revisions.
 	window, by, end, size := uint64(max(most, 1)), uint64(widen), uint64(1), 0
 	for to > end && len(all) < lookedAt*most && size < lookedBytes && !suffices(all, most) {
 		window = min(window, to-end)
@@ -64,7 +66,7 @@ func lookThrough(ctx context.Context, to uint64, most int, between Between) (all
 	return all, to, nil
 }
 
-// suffices reports whether there are more than are returned, and nothing older than these is, whatever there is.
+// suffices reports whether all fills the result even with the quota, so that older revisions cannot change it.
 func suffices(all []model.Entry, most int) bool {
 	of, count := map[string]int{}, 0
 	for _, e := range all {
@@ -77,7 +79,7 @@ func suffices(all []model.Entry, most int) bool {
 	return count > most
 }
 
-// share is how many one family has at least, where it has as many.
+// share returns the quota of one family.
 func share(most int) int { return max(most/part, 1) }
 
 func familyOf(e model.Entry) string {
@@ -86,8 +88,8 @@ func familyOf(e model.Entry) string {
 	return family
 }
 
-// Shared returns at most so many of what is listed, the newest first, in its order: the newest, but of each family a
-// quarter at most while others have some that are older.
+// Shared returns at most most elements of all, which is sorted newest first, in the same order. It first takes the
+// newest elements of each family up to a quarter of most, then fills the rest with the newest remaining elements.
 func Shared[T any](all []T, most int, familyOf func(T) string) []T {
 	if len(all) <= most {
 		return all
