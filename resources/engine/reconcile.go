@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // Options are the options of a run, beside those of the engine.
@@ -18,7 +18,7 @@ type ReconcileOptions struct {
 	JournalOf string
 	// Command is what others learn that wait for this run. It must not hold secrets.
 	Command string
-	// NoWait fails with lock.ErrLocked when another run holds the lock.
+	// NoWait fails with state.ErrLocked when another run holds the lock.
 	NoWait bool
 	// Turn, unless it is zero, is the place of the run among those of this process that go
 	// on at the same time: they hold the lock together, and always wait. Nothing of what
@@ -80,10 +80,10 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 		if o.Turn > 0 {
 			take = h.LockTogether
 		}
-		unlock, err := take(ctx, lock.Options{
+		unlock, err := take(ctx, state.LockOptions{
 			Wait: !o.NoWait, Depth: depth, Turn: o.Turn, Checked: checked,
-			Holder: lock.Holder{Command: o.Command, RunID: o.RunID},
-			OnWait: func(by lock.Holder) {
+			Holder: state.LockHolder{Command: o.Command, RunID: o.RunID},
+			OnWait: func(by state.LockHolder) {
 				o.Waited = true
 				o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String())
 			},
