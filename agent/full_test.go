@@ -81,10 +81,10 @@ func TestTheStoreOfTheServerIsFull(t *testing.T) {
 }
 
 // onServer runs the agent of the node on a server until the test ends.
-func (n *node) onServer(server *natstest.Server) *agent.Agent {
+func (n *node) onServer(server *natstest.Server, more ...nats.Option) *agent.Agent {
 	n.t.Helper()
 	connected := make(chan struct{}, 100)
-	conn := server.Connect(n.t, nats.ReconnectHandler(func(*nats.Conn) { connected <- struct{}{} }))
+	conn := server.Connect(n.t, append(more, nats.ReconnectHandler(func(*nats.Conn) { connected <- struct{}{} }))...)
 	store := kvtest.Must(n.t, func() (*kvtest.Store, error) { return kvtest.Of(conn, "") })
 	n.injected()
 	options := n.options()

@@ -2,9 +2,14 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
@@ -94,8 +99,9 @@ func TestDriftIsRepairedWhileDataHangs(t *testing.T) {
 	})
 }
 
-// TestOneDirectGetPerPut counts the reads of a put at the server.
-func TestOneDirectGetPerPut(t *testing.T) {
+// TestMessagesOfAPut counts what a put costs at the server: one read of its value, one state, and no
+// read of the stored state.
+func TestMessagesOfAPut(t *testing.T) {
 	server := natstest.Start(t)
 	operator := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(server.Connect(t), "") })
 	if _, err := operator.Apply(t.Context(), provision.Options{}); err != nil {
@@ -115,18 +121,99 @@ func TestOneDirectGetPerPut(t *testing.T) {
 	}
 	eventually(t, "the first version is active", active(put("one")))
 	counter := server.Connect(t)
-	reads, err := counter.SubscribeSync("*.API.DIRECT.GET.KV_MUSTER_MANIFESTS.>")
-	if err == nil {
-		err = counter.Flush()
+	subscribe := func(subject string) *nats.Subscription {
+		return kvtest.Must(t, func() (*nats.Subscription, error) { return counter.SubscribeSync(subject) })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the second version is active", active(put("two")))
+	values, states, stored := subscribe("*.API.DIRECT.GET.KV_MUSTER_MANIFESTS.>"), subscribe("$KV.MUSTER_NODES.>"), subscribe("*.API.DIRECT.GET.KV_MUSTER_NODES.>")
 	if err := counter.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if count, _, err := reads.Pending(); err != nil || count != 1 {
-		t.Errorf("the node read the manifests %d times, want once (%v)", count, err)
+	revision := put("two")
+	m := kvtest.Must(t, func() (*nats.Msg, error) { return states.NextMsg(time.Minute) })
+	var state model.NodeState
+	if err := json.Unmarshal(m.Data, &state); err != nil || state.Manifests[key].Revision != revision || state.Manifests[key].Outcome != model.OutcomeChanged || state.Outbox != 0 {
+		t.Errorf("the first state after the put is %s (%v)", m.Data, err)
 	}
+	eventually(t, "all is reported", active(revision))
+	if err := counter.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for subscription, want := range map[*nats.Subscription]int{values: 1, states: 0, stored: 0} {
+		if count, _, err := subscription.Pending(); err != nil || count != want {
+			t.Errorf("%d more messages on %s, want %d (%v)", count, subscription.Subject, want, err)
+		}
+	}
+}
+
+// TestDriftIsRepairedAtEachRequestOfAPut stalls the server at each message that an agent sends
+// because of a put, one after the other.
+func TestDriftIsRepairedAtEachRequestOfAPut(t *testing.T) {
+	server := natstest.Start(t)
+	operator := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(server.Connect(t), "") })
+	if _, err := operator.Apply(t.Context(), provision.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	proxy := server.Stalling(t)
+	n := newNode(t)
+	n.watching()
+	running := n.onServer(server, func(o *nats.Options) error {
+		o.Url, o.Servers, o.IgnoreDiscoveredServers = proxy.URL, nil, true
+		return nil
+	})
+	holds := func(name, content string) func() bool {
+		return func() bool {
+			got, _ := os.ReadFile(n.path(name))
+			return string(got) == content
+		}
+	}
+	put := func(name, content string) (finished func() bool) {
+		t.Helper()
+		key := "node." + n.config.Node + "." + name
+		revision := kvtest.Must(t, func() (uint64, error) { return operator.Put(t.Context(), key, []byte(n.manifest(name, content))) })
+		return func() bool {
+			found, _ := operator.State(t.Context(), n.config.Node)
+			m := found.Manifests[key]
+			return holds(name, content)() && m.Revision == revision && m.Outcome == model.OutcomeChanged && running.State().Outbox == 0
+		}
+	}
+	const most = 20 // a file for each request: one that drifts often is flapping
+	var watched []string
+	for i := range most {
+		watched = append(watched, fmt.Sprint("kept", i), "as declared")
+	}
+	key := "node." + n.config.Node + ".kept"
+	if _, err := operator.Put(t.Context(), key, []byte(n.manifest(watched...))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the watched files are written", func() bool { return running.State().Manifests[key].Outcome == model.OutcomeChanged })
+	eventually(t, "the second manifest is applied", put("motd", "0"))
+	for request := 1; request < most; request++ {
+		reached, release := proxy.StallAt(request)
+		stalled := func() bool {
+			select {
+			case <-reached:
+				return true
+			default:
+				return false
+			}
+		}
+		finished := put("motd", fmt.Sprint(request))
+		eventually(t, "the put stalls or is applied", func() bool { return stalled() || finished() })
+		if !stalled() {
+			release()
+			if request < 4 {
+				t.Errorf("the agent sent %d messages, want at least the read, the state and the report", request-1)
+			}
+			return
+		}
+		name := fmt.Sprint("kept", request)
+		if err := os.WriteFile(n.path(name), []byte("other"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path(name), true)
+		eventually(t, fmt.Sprintf("the repair while request %d hangs", request), holds(name, "as declared"))
+		release()
+		eventually(t, "the put is applied after the stall", finished)
+	}
+	t.Errorf("the agent sent more than %d messages for one put", most)
 }

@@ -456,7 +456,7 @@ func TestAssignmentDocuments(t *testing.T) {
 		"bundle beside it":   {"bundle: " + digest("x"), false, "either a `manifest` or a `bundle`"},
 		"data wins":          {"data: {greeting: hi}", true, ""},
 		"data garbage":       {"data: [1]", false, "group.all.motd:2:7: `data` must be a mapping, not a list"},
-		"key twice":          {"noop: false\nnoop: true", false, "group.all.motd:3:1: the key `noop` is there twice"},
+		"key twice":          {"noop: false\nnoop: true", false, "group.all.motd:3:1: duplicate key `noop`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

@@ -216,7 +216,7 @@ func TestRead(t *testing.T) {
 func TestReadLateFiles(t *testing.T) {
 	dir := write(t, map[string]string{"site.yaml": "x", "web/manifest.yaml": "x"})
 	late := func(name string, _ []byte) ([]manifest.File, error) {
-		f := manifest.File{Path: "files/${ Facts.os }", Late: true}
+		f := manifest.File{Path: "files/${ Facts.os }", HasExpression: true}
 		f.Pos.File, f.Pos.Line = name, 7
 		return []manifest.File{f}, nil
 	}

@@ -156,16 +156,58 @@ func TestWrongPackageExpressions(t *testing.T) {
 	}
 }
 
-// TestVersionOfAPackage: a package in place of its version names the remedy.
-func TestVersionOfAPackage(t *testing.T) {
+// TestVersionArguments: an argument that is never a version is an error of the expression, which names the function and
+// the argument.
+func TestVersionArguments(t *testing.T) {
 	t.Parallel()
-	e, err := fleet.CompileTarget(`older(package("openssl"), "3.0.15")`)
-	if err != nil {
-		t.Fatal(err)
+	const write = `; write package("openssl").version`
+	for text, want := range map[string]string{
+		`older(package("openssl"), "3.0.15")`:              `column 7: argument 1 of older is a package, not a version` + write,
+		`newer("3.0.15", package("openssl"))`:              `column 17: argument 2 of newer is a package, not a version` + write,
+		`compare(package("openssl"), "3.0.15", "deb") < 0`: `column 9: argument 1 of compare is a package, not a version` + write,
+		`upstream(package("openssl")) == "3.0.15"`:         `column 10: argument 1 of upstream is a package, not a version` + write,
+		`older(version, 3.1)`:                              `column 16: argument 2 of older is a number, not a version; write it in quotes, such as "1.2"`,
+		`older(groups, "1")`:                               `column 7: argument 1 of older is a list, not a version`,
+		`!newer(heard, "1")`:                               `column 8: argument 1 of newer is a time, not a version`,
+		`older(manifest("motd"), "1")`:                     `column 7: argument 1 of older is a manifest, not a version`,
+		`upstream(outbox) == nil`:                          `column 10: argument 1 of upstream is a number, not a version`,
+		`older(paused, "1")`:                               `column 7: argument 1 of older is true or false, not a version`,
+		`older(version, "1", 2)`:                           `column 21: argument 3 of older is a number, not a version scheme; it is one of deb, rpm, semver`,
+	} {
+		if _, err := fleet.CompileTarget(text); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
 	}
-	nodes, stored := packageFleet()
-	got, err := fleet.Selector{Inventories: stored.get}.Select(t.Context(), e, nodes)
-	if err != nil || len(got.Undecided) == 0 || !strings.HasSuffix(got.Undecided[0].Reason, `a version is text, not a package: write package("…").version`) {
-		t.Errorf("%+v, %v", got.Undecided, err)
+}
+
+// TestVersionsOfANode: the reason for an undecided node names the function, the argument and the problem.
+func TestVersionsOfANode(t *testing.T) {
+	t.Parallel()
+	const devel = ` is "(devel)": the program was built from source without a version`
+	web := node("web01", nil, nil)
+	web.Version = "(devel)"
+	facts := &factsOf{facts: map[string]model.NodeFacts{"web01": {Node: "web01", Facts: model.Facts{"list": []any{"1"}, "number": 3.1, "word": "none"}}}}
+	for text, want := range map[string]string{
+		`older(version, "1.2")`:              `argument 1 of older` + devel,
+		`newer("1.2", version)`:              `argument 2 of newer` + devel,
+		`compare(version, "1.2") == 0`:       `argument 1 of compare` + devel,
+		`older(version, "1.2", "semver")`:    `argument 1 of older` + devel,
+		`older(facts.list, "1.0")`:           `argument 1 of older is a list, not a version`,
+		`newer("1.0", facts.number)`:         `argument 2 of newer is a number, not a version`,
+		`upstream(facts.list) == "1"`:        `argument 1 of upstream is a list, not a version`,
+		`older(facts.word, "1.0")`:           `older: invalid package version: "none"`,
+		`any([package("zsh")], older(#, 1))`: `argument 2 of older is a number, not a version`,
+	} {
+		e, err := fleet.CompileTarget(text)
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		got, err := fleet.Selector{Facts: facts.get}.Select(t.Context(), e, []model.Node{web})
+		if err != nil || len(got.Undecided) != 1 || got.Undecided[0].Reason != want {
+			t.Errorf("%s: %+v, %v, want %s", text, got.Undecided, err, want)
+		}
 	}
 }

@@ -73,8 +73,8 @@ type Run struct {
 	Drift    Drifted       `json:"drift,omitzero"`
 	// Unchanged are the results in Counts that were not reported again.
 	Unchanged []Unchanged `json:"unchanged,omitempty" jsonschema_description:"Results that were not reported again, by the run that reported them"`
-	// Resumes is when the first change may be made that a limit put off; zero for none.
-	Resumes time.Time `json:"resumes,omitzero" jsonschema_description:"When the changes go on that a limit put off"`
+	// RetryAt is when the first change that a limit deferred may be made; zero if there is none.
+	RetryAt time.Time `json:"resumes,omitzero" jsonschema_description:"When the changes go on that a limit put off"`
 	// Retry reports whether it tries again what failed before, for the same cause: nothing drifted meanwhile, and no later
 	// revision came. Older agents do not say so.
 	Retry bool `json:"retry,omitempty" jsonschema_description:"Whether it tries again what failed before, for the same cause"`

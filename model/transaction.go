@@ -75,9 +75,9 @@ type Transaction struct {
 	// NotRun means that the run ended before it came to the resource, or that its limit put
 	// the change off.
 	NotRun bool `json:"not_run,omitempty"`
-	// Resumes is when a change that a limit put off may be made; zero for none. Reports have
-	// it for the run alone, so that the same result again is the same.
-	Resumes time.Time `json:"-"`
+	// RetryAt is when a change that a limit deferred may be made; zero if there is none. Reports state
+	// it in the summary of the run.
+	RetryAt time.Time `json:"-"`
 	// Drift is the drift that was repaired, or could not be; nil where somebody asked for the
 	// change.
 	Drift *Repair `json:"drift,omitempty" jsonschema_description:"The drift that was repaired, or could not be; absent where somebody asked for the change"`

@@ -253,7 +253,7 @@ data: {}
 	got := strings.Join(w.problems(), "\n")
 	for _, want := range []string{
 		"root.yaml:4:24: unknown property `dta` of apply (did you mean `data`?)",
-		"root.yaml:6:11: cannot include missing.yaml: open missing.yaml: no such file or directory (a relative path is beside the manifest that names it)",
+		"root.yaml:6:11: cannot include missing.yaml: open missing.yaml: no such file or directory (a relative path is relative to the manifest that names it)",
 		"root.yaml:8:11: cannot include packed.yaml: it is packed (unpack it beside this manifest)",
 		"root.yaml:9:11: cannot include dir: it is a directory (write dir/manifest.yaml)",
 		"root.yaml:11:11: a child manifest is a file, not a URL",

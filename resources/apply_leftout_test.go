@@ -48,7 +48,7 @@ func TestLinksBesideAChildThatIsLeftOut(t *testing.T) {
 			}
 			w.wants(w.runResolved(resolved), "apply#child.yaml skipped", "exec#own changed")
 			// What may be in one that cannot be read is said.
-			says := "`require` names " + c.needs + ", which nothing declares that can be read: it counts as met"
+			says := "`require` names " + c.needs + ", which no readable manifest declares; it counts as met"
 			warned := slices.ContainsFunc(resolved.Warnings, func(p model.Problem) bool { return p.Message == says && p.Pos.Line == 1 })
 			if warned != c.unread {
 				t.Errorf("warned %v: %v", warned, resolved.Warnings)

@@ -209,13 +209,13 @@ func TestDepth(t *testing.T) {
 	}
 	w = chain(11, "{file: [$DIR/11: {content: x}]}")
 	path := ": root.yaml -> 1.yaml -> 2.yaml -> 3.yaml -> 4.yaml -> 5.yaml -> 6.yaml -> 7.yaml -> 8.yaml -> 9.yaml -> 10.yaml -> "
-	w.wants(w.problems(), at("10.yaml", "11.yaml")+": manifests include one another more than 10 levels deep"+path+"11.yaml (does it include itself?)")
+	w.wants(w.problems(), at("10.yaml", "11.yaml")+": manifests are nested more than 10 levels deep"+path+"11.yaml (does it include itself?)")
 	w.in.MaxDepth = 11
 	if w.run(); w.read("11") != "x" {
 		t.Error("max_depth 11 is not kept")
 	}
 	w = chain(10, "{file: [$DIR/late.yaml: {content: 'muster: {resources: [{file: [$DIR/never: {content: x}]}]}'}]}, {apply: [$DIR/late.yaml: {}]}")
-	w.wants(w.problems(), at("10.yaml", w.dir)+": manifests include one another more than 10 levels deep"+path+"late.yaml (does it include itself?)")
+	w.wants(w.problems(), at("10.yaml", w.dir)+": manifests are nested more than 10 levels deep"+path+"late.yaml (does it include itself?)")
 	w = newWorld(t, "-- root.yaml --\nmuster: {resources: [{apply: [root.yaml: {}]}]}")
 	w.wants(w.problems(), "root.yaml:1:31: a manifest includes itself: apply#root.yaml (root.yaml:1:31) -> apply#root.yaml (root.yaml:1:31) (remove one of these resources)")
 	w = newWorld(t, "-- root.yaml --\nmuster: {resources: [{apply: [child.yaml: {}]}]}\n-- child.yaml --\nmuster: {resources: [{apply: [root.yaml: {}]}]}")

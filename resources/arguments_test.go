@@ -177,8 +177,8 @@ func TestCommandsThatAreNotValid(t *testing.T) {
 // TestWarningsOfArguments names each value that would be split if it were written
 // in its place.
 func TestWarningsOfArguments(t *testing.T) {
-	const one = "a value in this command has blanks or quotes, or is empty: it is one argument"
-	inArgv, quoted := one+" (list the arguments in `argv`, or quote the value)", one+" (quote the value, or insert each argument by an expression of its own)"
+	const one = "a value in this command has blanks or quotes, or is empty; it stays one argument"
+	inArgv, quoted := one+" (list the arguments in `argv`, or quote the value)", one+" (quote the value, or use one expression per argument)"
 	for properties, want := range map[string]string{
 		`x: {creates: /x, command: "a ${ Data.two }"}`:                                                    "root.yaml:2:56: " + inArgv,
 		`x: {creates: /x, command: "${ Data.two }"}`:                                                      "root.yaml:2:56: " + inArgv,

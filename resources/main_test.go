@@ -11,7 +11,7 @@ import (
 // TestMain makes this binary the process that renders, which muster starts itself for.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, scaffold.RenderCommand) {
-		scaffold.RenderMain(os.Stdin)
+		scaffold.RenderMain(os.Stdin, os.Stdout)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

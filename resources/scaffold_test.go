@@ -9,7 +9,7 @@ import (
 // anything runs, unless something of the manifest may bring them.
 func TestMissingTemplates(t *testing.T) {
 	for name, tc := range map[string]struct{ manifest, want string }{
-		"missing":           {"muster: {resources: [{scaffold: [{$DIR/out: { source: no}}]}]}", ": `source`: there is no directory no beside this manifest, and no resource brings it (a relative path is beside the manifest that names it)"},
+		"missing":           {"muster: {resources: [{scaffold: [{$DIR/out: { source: no}}]}]}", ": `source`: there is no directory no beside this manifest, and no resource creates it (a relative path is relative to the manifest that names it)"},
 		"a file":            {"muster: {resources: [{scaffold: [{$DIR/out: { source: root.yaml}}]}]}", ": `source`: root.yaml beside this manifest is not a directory of templates"},
 		"there":             {"muster: {resources: [{scaffold: [{$DIR/out: { source: there}}]}]}", ""},
 		"a file within":     {"muster: {resources: [{file: [{$DIR/no/f: {content: x}}]}, {scaffold: [{$DIR/out: { source: no}}]}]}", ""},

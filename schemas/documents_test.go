@@ -27,7 +27,7 @@ func transaction() *model.Transaction {
 	}
 }
 
-// documents are values as muster sends them, full and as bare as they come.
+// documents are values as muster sends them, complete and minimal.
 func documents() []struct {
 	schema, name string
 	value        any
@@ -113,8 +113,7 @@ func TestDocumentsAreValid(t *testing.T) {
 	}
 }
 
-// TestEveryFieldCounts spoils each full document in every way that a reader
-// would stumble over.
+// TestEveryFieldCounts breaks each complete document in every way that affects a reader.
 func TestEveryFieldCounts(t *testing.T) {
 	for _, d := range documents() {
 		if d.name == "bare" {
@@ -147,7 +146,7 @@ func TestEveryFieldCounts(t *testing.T) {
 	}
 }
 
-// wrong gives a value of another JSON type.
+// wrong returns a value of another JSON type.
 func wrong(v any) any {
 	switch v.(type) {
 	case string:

@@ -1,5 +1,5 @@
-// Package schemas holds the JSON Schemas (draft 2020-12) of the documents that
-// muster reads and writes. They are generated from the Go types.
+// Package schemas contains the JSON Schemas (draft 2020-12) of the documents that muster reads and
+// writes. They are generated from the Go types.
 package schemas
 
 import (
@@ -16,23 +16,24 @@ import (
 //go:embed v1/*.json
 var files embed.FS
 
-// base is where the schemas are published.
+// base is the URL where the schemas are published.
 const base = "https://musterfleet.github.io/muster/schemas/v1/"
 
-// ErrUnknown is a schema asked for by a name that there is none of.
+// ErrUnknown is the error of an unknown schema.
 var ErrUnknown = errors.New("unknown schema")
 
-// Document is a kind of document that has a schema.
+// Document is a kind of document with a schema.
 type Document struct {
-	// Name is the schema's.
+	// Name is the name of the schema.
 	Name string
-	// Protocol is what such a document says in its protocol field; empty for a manifest, which has none.
+	// Protocol is the value of the field protocol of the document. It is empty for a manifest,
+	// which has no such field.
 	Protocol string
-	// Summary is one line for people.
+	// Summary describes the document in one line.
 	Summary string
 }
 
-// Documents returns every kind of document that has a schema.
+// Documents returns all kinds of documents with a schema.
 func Documents() []Document {
 	return []Document{
 		{"manifest", "", "A manifest: data, hierarchy, overrides and resources"},
@@ -65,7 +66,7 @@ func Names() []string {
 	return names
 }
 
-// Get returns a schema as JSON. The error is ErrUnknown.
+// Get returns a schema as JSON. Its error is ErrUnknown.
 func Get(name string) ([]byte, error) {
 	text, err := files.ReadFile("v1/" + name + ".json")
 	if err != nil {
@@ -75,11 +76,11 @@ func Get(name string) ([]byte, error) {
 	return text, nil
 }
 
-// URL is the id of a schema, which is also where it is published.
+// URL returns the id of a schema, which is the URL where it is published.
 func URL(name string) string { return base + name + ".json" }
 
-// ID returns the URL of the schema for documents of a protocol, for a
-// CloudEvent's dataschema; empty for a protocol that has none.
+// ID returns the URL of the schema of a protocol, for the dataschema of a CloudEvent. It is empty
+// for a protocol without a schema.
 func ID(protocol string) string {
 	for _, d := range Documents() {
 		if d.Protocol == protocol && protocol != "" {

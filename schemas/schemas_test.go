@@ -80,7 +80,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// compile makes a validator of an embedded schema, which must be known by its URL.
+// compile returns a validator for an embedded schema, which must have its URL.
 func compile(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	text, err := schemas.Get(name)
@@ -131,8 +131,7 @@ func TestEverySchemaCompiles(t *testing.T) {
 	}
 }
 
-// manifests finds the manifests that this repository shows to people: files of
-// examples, and fenced YAML in the documentation.
+// manifests returns the manifests in the examples and the fenced YAML in the documentation.
 func manifests(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}

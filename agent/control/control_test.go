@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -96,6 +97,15 @@ type changing struct {
 	// read are the keys as the server answers; nil answers keys.
 	read   map[string]model.Entry
 	unread string
+	// groups are the groups of the node beside web.
+	groups []string
+	// delay is how long the servers take to answer. reads counts the reads that wait for them, most is the maximum.
+	delay       time.Duration
+	reads, most int
+}
+
+func (b *changing) families() []string {
+	return model.Families("web01", append([]string{"web"}, b.groups...))
 }
 
 func (b *changing) Entries() (map[string]model.Entry, model.Sync) {
@@ -103,10 +113,24 @@ func (b *changing) Entries() (map[string]model.Entry, model.Sync) {
 	defer b.mu.Unlock()
 	at := time.Unix(1, 0)
 
-	return maps.Clone(b.keys), model.Sync{At: at, Stream: at, Known: []string{"node.web01", "group.web"}}
+	return maps.Clone(b.keys), model.Sync{At: at, Stream: at, Known: b.families()}
+}
+
+// wait counts a read while it waits for the servers.
+func (b *changing) wait() {
+	count := func(by int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.reads += by
+		b.most = max(b.most, b.reads)
+	}
+	count(1)
+	defer count(-1)
+	<-time.After(b.delay)
 }
 
 func (b *changing) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
+	b.wait()
 	e, err := b.Removal(context.Background(), key)
 	if err == nil && e.Deleted {
 		err = model.ErrNotFound
@@ -151,7 +175,7 @@ func running(t *testing.T, b *changing) (wake func(), is func(want map[string]ui
 	dir := t.TempDir()
 	c, err := control.Open(control.Options{
 		Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: open{}, Clock: wall{},
-		Families: func() []string { return []string{"node.web01", "group.web"} }, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
+		Families: b.families, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +230,7 @@ func TestTheNewestRevisionStays(t *testing.T) {
 		answers := func(with map[string]model.Entry, want map[string]uint64) {
 			t.Helper()
 			b.answer(with)
-			<-time.After(time.Minute)
+			<-time.After(10 * time.Minute) // longer than the wait between two tries
 			is(want)
 		}
 		is(map[string]uint64{key: 7})
@@ -220,5 +244,25 @@ func TestTheNewestRevisionStays(t *testing.T) {
 		is(map[string]uint64{key: 9})
 		answers(keys(entry(key, 10)), map[string]uint64{key: 10}) // not announced yet
 		answers(removal(11), nil)
+	})
+}
+
+// TestPausesAreReadTogether: a resume of a node in many groups does not wait for the answer about each group in turn.
+func TestPausesAreReadTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &changing{keys: map[string]model.Entry{key: entry(key, 7)}, delay: 2 * time.Second}
+		for i := range 40 {
+			b.groups = append(b.groups, fmt.Sprint("g", i))
+		}
+		wake, is := running(t, b)
+		<-time.After(time.Minute)
+		is(map[string]uint64{key: 7})
+		b.most, b.keys = 0, nil
+		wake()
+		<-time.After(time.Minute)
+		is(nil)
+		if b.most != 16 {
+			t.Errorf("%d pauses were read at the same time, want 16", b.most)
+		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -36,10 +38,9 @@ func (c *Control) sync(ctx context.Context) error {
 	// A pause ends after all others are in force: the node must not run in between.
 	ending := c.ending(entries, state, families)
 	if slices.ContainsFunc(ending, isPause) {
-		for _, family := range families {
-			key := model.Key(family, model.ControlPause)
-			took, err := c.takeNewest(ctx, key, family)
-			note(key, took, err)
+		for i, read := range c.readPauses(ctx, families) {
+			took, err := c.takeNewest(ctx, read, families[i])
+			note(read.Key, took, err)
 		}
 	}
 	for _, key := range ending {
@@ -99,17 +100,43 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 	return c.accept(ctx, e, family)
 }
 
+// maxReads is the maximum number of pauses that are read at the same time.
+const maxReads = 16
+
+// newest is the result of a read of a key.
+type newest struct {
+	model.Entry
+	err error
+}
+
+// readPauses reads the pauses of families.
+func (c *Control) readPauses(ctx context.Context, families []string) []newest {
+	out := make([]newest, len(families))
+	var reads errgroup.Group
+	reads.SetLimit(maxReads)
+	for i, family := range families {
+		reads.Go(func() error {
+			key := model.Key(family, model.ControlPause)
+			out[i].Entry, out[i].err = c.o.Source.Read(ctx, key, 0)
+			out[i].Key = key
+			return nil
+		})
+	}
+	_ = reads.Wait() // each result has its error
+
+	return out
+}
+
 // takeNewest is take of a key that may have changed before its announcement arrives.
-func (c *Control) takeNewest(ctx context.Context, key, family string) (changed bool, err error) {
-	e, err := c.o.Source.Read(ctx, key, 0)
+func (c *Control) takeNewest(ctx context.Context, read newest, family string) (changed bool, err error) {
 	switch {
-	case errors.Is(err, model.ErrNotFound):
+	case errors.Is(read.err, model.ErrNotFound):
 		return false, nil
-	case err != nil || c.isKnown(e):
-		return false, err
+	case read.err != nil || c.isKnown(read.Entry):
+		return false, read.err
 	}
 
-	return c.accept(ctx, e, family)
+	return c.accept(ctx, read.Entry, family)
 }
 
 // errLags reports a server that answers with an older revision of a key than the node has.

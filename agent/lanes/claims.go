@@ -34,7 +34,7 @@ func claimOf(n *graph.Node) claim {
 	if r.Excluded != "" {
 		return claim{}
 	}
-	if r.Late != nil || graph.IsOpenEnded(r) {
+	if r.ResolveDeferred != nil || graph.IsOpenEnded(r) {
 		return claim{everything: true}
 	}
 	var c claim

@@ -269,7 +269,7 @@ func hasChecks(g *graph.Graph) bool {
 
 // whole returns the graph that one is a part of, or itself.
 func whole(g *graph.Graph) *graph.Graph {
-	if w := g.Whole(); w != nil {
+	if w := g.PartOf(); w != nil {
 		return w
 	}
 

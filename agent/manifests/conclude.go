@@ -53,7 +53,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		r.follow(r.key, r.late)
 	}
 	// A repair that a limit puts off is none that did not help.
-	putOff := r.wake.Cause == model.CauseHealth && !summary.Resumes.IsZero()
+	putOff := r.wake.Cause == model.CauseHealth && !summary.RetryAt.IsZero()
 	if !putOff && !r.observes && (r.wake.Part == nil || r.wake.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{})) {
 		if due, part := r.checks.ConcludeRun(r.key, r.wake.Cause, v.Resolution.Resources); due {
 			r.schedule.AskPart(r.key, model.CauseHealth, time.Now(), part)
@@ -73,7 +73,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		}
 	}
 	// Also after a part: what only follows a repair is not in the next one.
-	r.schedule.Resume(r.key, summary.Resumes)
+	r.schedule.Resume(r.key, summary.RetryAt)
 	if r.unusedTurn {
 		r.schedule.Resume(r.key, time.Now())
 	}

@@ -80,7 +80,7 @@ type Manifests struct {
 
 // kept is what the runs of a manifest leave for the next ones.
 type kept struct {
-	journal *engine.SharedJournal
+	journal *engine.FileJournal
 	pace    pace.Pace
 	// whole is the run of the whole manifest that runs or waits, nil for none.
 	whole *run
@@ -178,7 +178,7 @@ func (m *Manifests) interval(key string) time.Duration {
 func (m *Manifests) keptOf(key string) *kept {
 	k := m.kept[key]
 	if k == nil {
-		k = &kept{journal: engine.NewSharedJournal(engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key))}
+		k = &kept{journal: engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key)}
 		m.kept[key] = k
 	}
 

@@ -215,10 +215,10 @@ func (r *run) begun(ctx context.Context, o *engine.ReconcileOptions, g *graph.Gr
 	r.release = r.o.Set.Hold(r.version.Bundle)
 	o.Options = r.engineOptions(ctx)
 	if r.wake.Part != nil {
-		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
+		o.Prior = plan.HistoryForPartial(g, r.repairs.Failed(r.key))
 		return
 	}
-	o.Granted = r.repairs.Granted(r.key)
+	o.AlreadyConverged = r.repairs.Granted(r.key)
 	r.say(ctx, r.version.Resolution.PreMessage)
 }
 
@@ -278,7 +278,7 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 		defer r.o.Running.Unlock()
 		return r.repairs.DriftSince(r.key, ref)
 	}
-	o.Left = func(ref model.Ref, state resource.State) {
+	o.RecordOwnState = func(ref model.Ref, state resource.State) {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
 		r.repairs.Left(r.key, ref, state)
@@ -326,12 +326,12 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 		r.o.Shown.Update(r.key, t)
 		r.outdate(t)
 	}
-	if !t.Resumes.IsZero() {
+	if !t.RetryAt.IsZero() {
 		var seen time.Time
 		if r.wake.Part != nil {
 			seen = r.wake.At
 		}
-		r.repairs.PutOff(r.key, t.Ref(), seen, t.Resumes)
+		r.repairs.PutOff(r.key, t.Ref(), seen, t.RetryAt)
 	}
 	if t.Outcome() == model.OutcomeStable {
 		r.unusedTurn = r.keptOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.unusedTurn

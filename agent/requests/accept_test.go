@@ -24,10 +24,6 @@ func (harmless) ResolveOne(context.Context, string, document.Value, manifest.Inp
 	return nil, nil
 }
 
-func (harmless) ResolveQuestion(context.Context, string, document.Value, manifest.Inputs) (*manifest.Resolved, error) {
-	return nil, nil
-}
-
 func (harmless) Sensitive(string, document.Value) bool { return false }
 
 // accepting returns a service that accepts and does not execute, and what it reported.

@@ -137,7 +137,9 @@ func (s *Service) Status(ctx context.Context, data []byte) (json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := s.o.Loader.ResolveQuestion(ctx, req.Type, properties, s.o.Inputs(facts))
+	in := s.o.Inputs(facts)
+	in.ObserveOnly = true
+	resolved, err := s.o.Loader.ResolveOne(ctx, req.Type, properties, in)
 	if err != nil {
 		return nil, err
 	}

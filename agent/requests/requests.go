@@ -24,7 +24,6 @@ import (
 // Loader makes a resource of a request; *manifest.Loader is one.
 type Loader interface {
 	ResolveOne(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error)
-	ResolveQuestion(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error)
 	Sensitive(typ string, properties document.Value) bool
 }
 

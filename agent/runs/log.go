@@ -14,7 +14,7 @@ import (
 // LogTransaction logs a transaction; that of a resource that is stable, or that a limit
 // puts off, only at level debug, or every run would log every resource.
 func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
-	if t.Outcome() != model.OutcomeStable && t.Resumes.IsZero() || log.Enabled(ctx, slog.LevelDebug) {
+	if t.Outcome() != model.OutcomeStable && t.RetryAt.IsZero() || log.Enabled(ctx, slog.LevelDebug) {
 		key := "manifest"
 		if t.Within != (model.Ref{}) {
 			key = "assignment" // manifest is the one that declares it
@@ -28,7 +28,7 @@ func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
 	level := map[model.Outcome]slog.Level{
 		model.OutcomeFailed: slog.LevelError, model.OutcomeStable: slog.LevelInfo, model.OutcomeNotRun: slog.LevelWarn,
 	}[s.Outcome()]
-	if !s.Resumes.IsZero() && s.Outcome() == model.OutcomeNotRun {
+	if !s.RetryAt.IsZero() && s.Outcome() == model.OutcomeNotRun {
 		level = slog.LevelInfo
 	}
 	// A node with nothing to do logs nothing, however often it looks.
@@ -43,8 +43,8 @@ func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
 	if s.Counts.Noop > 0 {
 		attrs = append(attrs, "would_change", s.Counts.Noop)
 	}
-	if !s.Resumes.IsZero() {
-		attrs = append(attrs, "not_run", s.Counts.NotRun, "resumes", s.Resumes)
+	if !s.RetryAt.IsZero() {
+		attrs = append(attrs, "not_run", s.Counts.NotRun, "resumes", s.RetryAt)
 	}
 	if n := len(s.Errors); n > 0 {
 		attrs = append(attrs, "errors", n, "error", bounds.Text(s.Errors[0]))

@@ -74,7 +74,7 @@ func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 // The run is nil when it did not come to its end. The turn is not held.
 func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o engine.ReconcileOptions) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
-	o.Command, o.Turn = "muster agent", lane.Turn
+	o.Command, o.Seq = "muster agent", lane.Turn
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.o.Log, "running "+o.Manifest, func() (err error) {
 		run, err = engine.Reconcile(ctx, g, o)
@@ -86,9 +86,9 @@ func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o en
 		r.changedAt = model.LaterTime(r.changedAt, time.Now())
 	}
 	if run != nil {
-		r.changedAt = model.LaterTime(r.changedAt, run.Resumes) // when it goes on
+		r.changedAt = model.LaterTime(r.changedAt, run.RetryAt) // when it goes on
 	}
-	if !o.Env.Scope.Unchanging() && (run == nil || run.Outcome() != model.OutcomeStable) {
+	if !o.Env.Scope.ReadOnly() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++
 	}
 

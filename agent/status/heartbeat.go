@@ -66,6 +66,9 @@ type Heartbeat struct {
 	moves telemetry.RateLimitedLog
 	// tooLarge are the facts that were too large to be stored, empty for none.
 	tooLarge string
+	// held is the time at which a change that waits for its run is stored at the latest; zero means
+	// that no change waits.
+	held time.Time
 	// duplicateAt is when another agent of the same id was seen last.
 	duplicateAt time.Time
 }
@@ -92,14 +95,19 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 		at := h.stored.beat
 		if !retry.IsZero() {
 			at = retry
+		} else if !h.held.IsZero() {
+			at = model.EarlierTime(at, h.held)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Until(at)):
 		case <-h.Node.Changed:
+			if h.hold(time.Now()) {
+				continue
+			}
 		case <-h.Drained:
-			if !h.stored.waiting {
+			if !h.stored.waiting && h.held.IsZero() || h.hold(time.Now()) {
 				continue
 			}
 		case <-h.Connected:
@@ -128,9 +136,27 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 }
 
+// longestHold bounds how long a changed state waits for a run and its reports.
+const longestHold = time.Second
+
+// hold reports whether a changed state waits until the run of a new revision has ended and its
+// reports are published. So a push costs one write of the state.
+func (h *Heartbeat) hold(now time.Time) bool {
+	if !h.stored.any || !h.Node.awaitsRun() && h.Node.waiting() == 0 {
+		h.held = time.Time{}
+		return false
+	}
+	if h.held.IsZero() {
+		h.held = now.Add(longestHold)
+	}
+
+	return now.Before(h.held)
+}
+
 // once stores state and facts unless they are what was stored last.
 func (h *Heartbeat) once(ctx context.Context) error {
 	now, next := time.Now(), h.stretch(h.every())
+	h.held = time.Time{}
 	// A heartbeat that became shorter holds at once.
 	h.stored.beat = model.EarlierTime(h.stored.beat, now.Add(next))
 	if h.Inspect != nil {
@@ -138,11 +164,13 @@ func (h *Heartbeat) once(ctx context.Context) error {
 	}
 	state := h.Node.State()
 	drained := h.stored.waiting && state.Outbox == 0
-	if essence(state) != h.stored.state || drained || !now.Before(h.stored.beat) {
-		if h.stored.any {
-			h.checkDuplicate(ctx)
-		} else {
+	due := !now.Before(h.stored.beat)
+	if essence(state) != h.stored.state || drained || due {
+		switch {
+		case !h.stored.any:
 			h.recall(ctx)
+		case due:
+			h.checkDuplicate(ctx)
 		}
 		state = h.Node.State()
 		if err := h.put(ctx, state); err != nil {

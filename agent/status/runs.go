@@ -106,7 +106,7 @@ func (r *Runs) Update(key string, t *model.Transaction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.last[key]
-	if last == nil || t.NotRun && t.Resumes.IsZero() {
+	if last == nil || t.NotRun && t.RetryAt.IsZero() {
 		return
 	}
 	now := deviation(t)

@@ -227,6 +227,19 @@ func (n *Node) SetAssignments(states map[string]model.ManifestState) {
 	n.begun = true
 }
 
+// awaitsRun reports whether a manifest has an active revision of which no run has ended.
+func (n *Node) awaitsRun() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.manifests {
+		if s.Revision > 0 && s.Outcome == "" && s.Late == "" {
+			return true
+		}
+	}
+
+	return false
+}
+
 // Recall takes over of a state that an agent of this node stored before what ran last, where nothing did since this one
 // started, and since when manifests fail, unless a run of them went well.
 func (n *Node) Recall(stored model.NodeState) {
@@ -309,7 +322,7 @@ func (n *Node) SetRun(key string, r *model.Run) {
 func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 	n.updateManifest(key, func() bool {
 		s := n.manifests[key]
-		putOff := !r.Resumes.IsZero() && s.Outcome != "" && s.Outcome != model.OutcomeFailed
+		putOff := !r.RetryAt.IsZero() && s.Outcome != "" && s.Outcome != model.OutcomeFailed
 		if r.Outcome() != model.OutcomeFailed && !putOff {
 			failsStill = s.Outcome == model.OutcomeFailed
 			return false
@@ -390,9 +403,9 @@ func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	switch {
 	case len(r.Errors) > 0:
 		s.Error = bounds.Text(r.Errors[0])
-	case s.Outcome == model.OutcomeNotRun && !r.Resumes.IsZero():
+	case s.Outcome == model.OutcomeNotRun && !r.RetryAt.IsZero():
 		// It goes on by itself: whoever waits for it goes on waiting.
-		s.Outcome, s.Error = "", fmt.Sprintf("%d of its resources put off by a limit of changes a minute, the next until %s", r.Counts.NotRun, r.Resumes.UTC().Format(time.TimeOnly+" MST"))
+		s.Outcome, s.Error = "", fmt.Sprintf("%d of its resources put off by a limit of changes a minute, the next until %s", r.Counts.NotRun, r.RetryAt.UTC().Format(time.TimeOnly+" MST"))
 	}
 
 	return s

@@ -110,6 +110,7 @@ func TestDrainedOutbox(t *testing.T) {
 		go func() { _ = h.Run(ctx) }()
 		outbox.Store(3)
 		n.SetAssignments(map[string]model.ManifestState{"group.all.site": {Revision: 1}})
+		n.SetRun("group.all.site", &model.Run{Revision: 1})
 		synctest.Wait()
 		before := looked
 		outbox.Store(0)
@@ -122,6 +123,50 @@ func TestDrainedOutbox(t *testing.T) {
 		}
 		if n := h.Store.(*shelf).node.Outbox; n != 0 {
 			t.Errorf("the stored state counts %d waiting reports", n)
+		}
+	})
+}
+
+// TestANewRevisionIsStoredWithItsRun, or after a second.
+func TestANewRevisionIsStoredWithItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}
+		outbox, store := atomic.Int64{}, &shelf{}
+		n := New("v", func() config.Config { return beats }, func() int { return int(outbox.Load()) }, func() int { return 0 }, clock.System())
+		h := &Heartbeat{
+			Store: store, Node: n, Clock: clock.System(), Drained: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+			Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = h.Run(ctx) }()
+		synctest.Wait()
+		revision := func() uint64 { return store.node.Manifests["group.all.site"].Revision }
+		assign := func(revision uint64) {
+			n.SetAssignments(map[string]model.ManifestState{"group.all.site": {Revision: revision}})
+			synctest.Wait()
+		}
+		assign(1)
+		if revision() != 0 {
+			t.Error("it is stored before its run")
+		}
+		outbox.Store(1)
+		n.SetRun("group.all.site", &model.Run{Revision: 1})
+		synctest.Wait()
+		if revision() != 0 {
+			t.Error("it is stored before its reports are published")
+		}
+		outbox.Store(0)
+		h.Drained.Notify()
+		synctest.Wait()
+		if revision() != 1 {
+			t.Error("it is not stored after its run")
+		}
+		assign(2)
+		<-time.After(longestHold)
+		synctest.Wait()
+		if revision() != 2 {
+			t.Error("a long run delays its state")
 		}
 	})
 }

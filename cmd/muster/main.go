@@ -116,9 +116,8 @@ func addHidden(env *cli.Env, app *fisk.Application) {
 		}
 		return nil
 	}))
-	// Its standard input is a socket, which it also writes to.
 	app.Command(scaffold.RenderCommand, "Render scaffold templates, as the muster that started this requests").Hidden().Action(env.Action(func(context.Context) error {
-		scaffold.RenderMain(os.Stdin)
+		scaffold.RenderMain(os.Stdin, os.Stdout)
 		return nil
 	}))
 }

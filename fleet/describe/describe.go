@@ -110,8 +110,8 @@ func Run(r model.Run) string {
 	if r.Retry {
 		text += ", tried again"
 	}
-	if !r.Resumes.IsZero() {
-		text += ", put off by a limit, the next until " + r.Resumes.Local().Format(model.TimeFormat)
+	if !r.RetryAt.IsZero() {
+		text += ", put off by a limit, the next until " + r.RetryAt.Local().Format(model.TimeFormat)
 	}
 	for _, u := range r.Unchanged[:min(len(r.Unchanged), maxUnchanged)] {
 		text += fmt.Sprintf(", %d unchanged since %s", u.Transactions, runTime(u.RunID))

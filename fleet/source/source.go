@@ -57,7 +57,7 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 		return nil, fmt.Errorf("the manifest %w: %s", ErrNeedsFiles, files[0].Path)
 	}
 	for _, f := range files {
-		if f.Late {
+		if f.HasExpression {
 			if !s.whole {
 				problems.Add(f.Pos, "push the directory of the manifest, which is called "+model.BundleManifest+" there, with all its files", "only the node can resolve the file %q", f.Path)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/resources/document"
@@ -144,6 +145,14 @@ func kind(v any) string {
 		return "a mapping"
 	case *Package:
 		return "a package"
+	case Manifest:
+		return "a manifest"
+	case bool:
+		return "true or false"
+	case time.Time:
+		return "a time"
+	case time.Duration:
+		return "a duration"
 	default:
 		return fmt.Sprintf("%T", v)
 	}

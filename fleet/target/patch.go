@@ -36,6 +36,7 @@ func (p *patcher) Visit(node *ast.Node) {
 		}
 		if ok {
 			p.checkScheme(n, callee.Value)
+			p.checkVersions(n, callee.Value)
 			p.checkPackageName(n)
 			if slices.Contains(versionFunctions(), callee.Value) {
 				p.addScheme(node, n, callee.Value)

@@ -47,7 +47,7 @@ func TestApplyManifest(t *testing.T) {
 		{children: model.Counts{Total: 2, Stable: 2}, level: "level=INFO"},
 		{children: model.Counts{Total: 2, Changed: 1, Stable: 1}, level: "level=WARN", changed: 1},
 		{children: model.Counts{Total: 2, Changed: 1, Failed: 1}, level: "level=ERROR", err: "1 of the 2 resources of the child manifest failed", changed: 1},
-		// A resource that is noop by itself changed nothing; in noop it says what would be.
+		// A resource with noop: true changes nothing. In a noop run it reports its change.
 		{children: model.Counts{Total: 2, Changed: 1, Noop: 1}, level: "level=INFO"},
 		{children: model.Counts{Total: 2, Changed: 1, Noop: 1}, level: "level=WARN", noop: true, changed: 1},
 		{children: model.Counts{Total: 2, Changed: 1, Noop: 1}, level: "level=WARN", childNoop: true, changed: 1},

@@ -1,5 +1,5 @@
-// Package apply is the resource type for child manifests, whose resources
-// become part of the run.
+// Package apply is the resource type for child manifests. The resources of a child manifest become
+// part of the run.
 package apply
 
 import (

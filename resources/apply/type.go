@@ -12,13 +12,13 @@ import (
 type Type struct{}
 
 // New returns the type with its providers, for resources.All.
-func New(providers ...ApplyProvider) *resource.Type { return resource.Of(Type{}, providers...) }
+func New(providers ...CCMManifest) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type. It changes nothing itself; the child's resources do.
 func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "apply",
-		Summary:  "Child manifests, whose resources become part of the run",
+		Summary:  "Child manifests; their resources become part of the run",
 		NameHelp: "the path of the child manifest, relative to the manifest that names it",
 		Ensures:  []string{model.EnsurePresent},
 		Reads:    resource.Paths,
@@ -32,7 +32,7 @@ func (Type) New() *Spec { return &Spec{} }
 func (Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
 
 // Status returns the outcome of the child manifest so far.
-func (Type) Status(_ context.Context, env resource.Env, _ ApplyProvider, spec *Spec) (*State, error) {
+func (Type) Status(_ context.Context, env resource.Env, _ CCMManifest, spec *Spec) (*State, error) {
 	return StateOf(env, spec), nil
 }
 
@@ -48,7 +48,7 @@ func (Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 }
 
 // Apply has the provider judge the child manifest.
-func (Type) Apply(ctx context.Context, env resource.Env, p ApplyProvider, spec *Spec, _ resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p CCMManifest, spec *Spec, _ resource.Plan) (resource.Outcome, error) {
 	state, err := p.ApplyManifest(ctx, env, spec)
 	if err != nil {
 		return resource.Outcome{}, err

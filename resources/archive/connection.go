@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// connection is one response that is being read.
+// connection is a response during its transfer.
 type connection struct {
 	body    io.ReadCloser
 	cancel  context.CancelFunc
@@ -20,8 +20,7 @@ type connection struct {
 	watch   *time.Timer
 }
 
-// dial sends a request. The connection is given up when the response takes
-// longer than patience.
+// dial sends a request. It cancels the request if the response takes longer than patience.
 func dial(client *http.Client, req *http.Request, patience time.Duration) (*connection, *http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	c := &connection{cancel: cancel, stalled: &atomic.Bool{}}
@@ -43,7 +42,7 @@ func dial(client *http.Client, req *http.Request, patience time.Duration) (*conn
 	return c, resp, nil
 }
 
-// read reads from the response and gives up on a stalled connection.
+// read reads from the response. It cancels a stalled connection.
 func (c *connection) read(b []byte, patience time.Duration) (int, error) {
 	c.watch.Reset(patience)
 	defer c.watch.Stop()
@@ -52,7 +51,7 @@ func (c *connection) read(b []byte, patience time.Duration) (int, error) {
 	return n, c.cause(err)
 }
 
-// cause returns errStalled for the errors of a connection that was given up.
+// cause returns errStalled for the errors of a cancelled connection.
 func (c *connection) cause(err error) error {
 	if err != nil && err != io.EOF && c.stalled.Load() {
 		return errStalled
@@ -67,16 +66,16 @@ func (c *connection) close() {
 	_ = c.body.Close()
 }
 
-// identity is the length and validator of content that a server sends in one response.
+// identity identifies the content that a server sends in one response.
 type identity struct {
 	// total is the length, -1 when unknown.
 	total int64
-	// validator identifies the content, empty when nothing does.
+	// validator identifies the content; it may be empty.
 	validator string
 }
 
-// identityOf returns the validator that is a strong ETag, or a date too old for
-// a second change at that date.
+// identityOf returns the identity of a response. The validator is a strong ETag, or a date that is too old
+// for a second change at the same date.
 func identityOf(resp *http.Response) identity {
 	out := identity{total: resp.ContentLength}
 	if resp.Header.Get("Accept-Ranges") == "none" {
@@ -96,8 +95,8 @@ func identityOf(resp *http.Response) identity {
 	return out
 }
 
-// continues reports whether a response is the rest of the same content: it must
-// have the same validator.
+// continues reports whether a response is the rest of the same content. It must have the same
+// validator.
 func (i *identity) continues(resp *http.Response, at int64) bool {
 	header := "Last-Modified"
 	if strings.HasPrefix(i.validator, `"`) {

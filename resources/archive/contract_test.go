@@ -107,7 +107,7 @@ func withFile(name, content string) setup {
 	}
 }
 
-// holds checks a file; no content means that nothing is there.
+// holds checks the content of a file; no content means no file.
 func holds(name, content string) setup {
 	return func(t *testing.T, dir string) {
 		t.Helper()
@@ -267,8 +267,8 @@ func TestOwnerOrGroupDiffers(t *testing.T) {
 	}
 }
 
-// TestDecisionMatrix has all that "Decision Matrix" of the provider tells apart,
-// its five rows and those between them, with what is done about each.
+// TestDecisionMatrix covers the five rows of "Decision Matrix" of the provider and the cases between
+// them.
 func TestDecisionMatrix(t *testing.T) {
 	s := newStand(t)
 	const all3, both, sweep = downloaded + ". " + extracted + ". " + cleanedUp, downloaded + ". " + extracted, extracted + ". " + cleanedUp

@@ -14,9 +14,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Download fetches with constant memory, and at most max_size. A broken transfer
-// continues where it broke if the server supports that and the content is the
-// same, else it restarts. Errors hold no credentials.
+// Download fetches with constant memory, and at most max_size bytes. A broken transfer continues at the same
+// position if the server supports that and the content is the same; otherwise it restarts. Errors
+// contain no credentials.
 func (p HTTP) Download(ctx context.Context, env resource.Env, spec *Spec, a files.Attrs, complete func(string) error) error {
 	req, secrets, err := request(ctx, spec)
 	if err != nil {
@@ -29,7 +29,7 @@ func (p HTTP) Download(ctx context.Context, env resource.Env, spec *Spec, a file
 	}
 	defer t.close()
 	env.Log.InfoContext(ctx, "downloading", "url", web.Name(req.URL))
-	// Early errors are found before anything is written.
+	// Early errors occur before anything is written.
 	err = t.start(ctx)
 	for err == nil {
 		err = env.Host.Write(ctx, spec.Name, t.reader(ctx, complete), a)
@@ -54,8 +54,7 @@ func (p HTTP) Download(ctx context.Context, env resource.Env, spec *Spec, a file
 	return nil
 }
 
-// remedy returns what to do about a response without content, empty where the error
-// has it.
+// remedy returns the remedy for a response without content, or an empty string.
 func remedy(err error) string {
 	var status statusError
 	switch {

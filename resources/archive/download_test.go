@@ -74,7 +74,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// TestResume has transfers that break, with what is then asked for.
+// TestResume breaks transfers and checks the next requests.
 func TestResume(t *testing.T) {
 	old, now := content("1"), content("2")
 	date := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -298,7 +298,7 @@ func TestErrorHandling(t *testing.T) {
 	}
 }
 
-// said answers with just these bytes.
+// said answers with exactly these bytes.
 func said(text string) webtest.Answer {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()

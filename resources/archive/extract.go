@@ -7,10 +7,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxEntries bounds the entries of an archive.
+// maxEntries limits the entries of an archive.
 const maxEntries = 1_000_000
 
-// Extract checks the whole archive and unpacks it when all of it is safe.
+// Extract checks the whole archive, and unpacks it if it is safe.
 func (HTTP) Extract(ctx context.Context, env resource.Env, spec *Spec, content *hostarchive.Archive) error {
 	index, err := content.Extract(ctx, env.Host.Disk, spec.ExtractParent, hostarchive.Limits{Bytes: int64(spec.MaxSize), Entries: maxEntries, LinksOut: spec.Links == LinksKeep}, hostarchive.Options{
 		Preserve: spec.Preserve, ResolveOwner: func(o hostarchive.Owner) (uid, gid int) { return resolveOwner(ctx, env, o) },
@@ -23,8 +23,7 @@ func (HTTP) Extract(ctx context.Context, env resource.Env, spec *Spec, content *
 	return nil
 }
 
-// resolveOwner returns the accounts of the names in an archive, as tar does, or
-// its numbers.
+// resolveOwner returns the accounts for the names in an archive, as tar does, or else its numbers.
 func resolveOwner(ctx context.Context, env resource.Env, o hostarchive.Owner) (uid, gid int) {
 	uid, gid = o.UID, o.GID
 	if id, err := env.Host.UID(ctx, o.User); o.User != "" && err == nil {

@@ -87,8 +87,8 @@ func TestExtractOfNothing(t *testing.T) {
 	}
 }
 
-// TestExtractLeavesTheTargetAsItIs has an archive that says of the directory
-// itself what it should be.
+// TestExtractLeavesTheTargetAsItIs extracts an archive with attributes for the target directory
+// itself.
 func TestExtractLeavesTheTargetAsItIs(t *testing.T) {
 	packed := packTar(t, entry{header: tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700}}, entry{header: tar.Header{Typeflag: tar.TypeDir, Name: "./sub/", Mode: 0o700}}, regular("./sub/x", "x", 0o644))
 	x, err := unpack(t, ".tar", packed, func(x *trial) {

@@ -93,8 +93,8 @@ func (x *trial) download() error {
 	})
 }
 
-// holds fails unless the archive, and nothing else, is in the directory; no
-// content means that nothing is.
+// holds fails unless the archive is the only file in the directory; no content means an empty
+// directory.
 func (x *trial) holds(content string) {
 	x.t.Helper()
 	entries, err := os.ReadDir(x.dir)
@@ -112,7 +112,7 @@ func (x *trial) holds(content string) {
 	}
 }
 
-// ranges are what was asked for, request by request.
+// ranges returns the requested ranges, one for each request.
 func (x *trial) ranges() []string {
 	var out []string
 	for _, r := range x.server.Requests() {

@@ -74,7 +74,7 @@ func TestHostileArchives(t *testing.T) {
 	refuses(t, ".tar.gz", zipped(t, packTar(t, hard)), hostarchive.ErrUnsafeEntry)
 }
 
-// asTar gives the entries of a zip as those of a tar.
+// asTar returns the entries of a zip as tar entries.
 func asTar(files []file) []entry {
 	var out []entry
 	for _, f := range files {
@@ -95,7 +95,7 @@ func asTar(files []file) []entry {
 	return out
 }
 
-// TestArchivesThatAreNone has every format with what is not one of it.
+// TestArchivesThatAreNone uses invalid files of every format.
 func TestArchivesThatAreNone(t *testing.T) {
 	files := []file{{name: "first", content: strings.Repeat("some content\n", 1000)}, {name: "second", content: "x"}}
 	plain, zip := packTar(t, asTar(files)...), packZip(t, files...)
@@ -128,7 +128,7 @@ func TestArchivesThatAreNone(t *testing.T) {
 			}
 			for _, at := range []int{1, 20, len(content) / 2, len(content) - 1024, len(content) - 9} {
 				if at = max(at, 1); extension == ".tar" && at > len(content)-1024 {
-					// What is missing there is of the mark at its end, of which tar needs no more than a half.
+					// Only a part of the end mark is missing, and tar needs just one half of the mark.
 					continue
 				}
 				refuses(t, extension, content[:at], hostarchive.ErrNotArchive)

@@ -14,12 +14,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-const (
-	nameHTTP = "http"
-	// priorityHTTP is the best one: this is the default provider.
-	priorityHTTP = 1
-)
-
 // The defaults of HTTPOptions.
 const (
 	defaultBackoff  = time.Second
@@ -28,9 +22,9 @@ const (
 	defaultTimeout = time.Minute
 )
 
-// HTTPOptions configure a HTTP. The zero value is ready to use.
+// HTTPOptions configures HTTP. The zero value is ready to use.
 type HTTPOptions struct {
-	// Client fetches; nil is a client of package web.
+	// Client sends the requests; nil means a client of package web.
 	Client *http.Client
 	// Backoff is the pause before the second try, 1 s when 0. It doubles with each
 	// try.
@@ -53,7 +47,7 @@ func NewHTTP(o HTTPOptions) HTTP {
 }
 
 // Name is http.
-func (HTTP) Name() string { return nameHTTP }
+func (HTTP) Name() string { return "http" }
 
 // IsManageable requires an http or https URL, and a format or a name without an unsupported
 // extension.
@@ -69,16 +63,16 @@ func (HTTP) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 		return false, 0, err
 	}
 
-	return true, priorityHTTP, nil
+	return true, 1, nil
 }
 
 // Status reads the archive, without following a link, and its creates path.
-func (HTTP) Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error) {
+func (p HTTP) Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error) {
 	entry, err := env.Host.Look(spec.Name)
 	if err != nil {
 		return nil, err
 	}
-	meta := &Metadata{Name: spec.Name, Provider: nameHTTP, ArchiveExists: entry.Kind != files.Absent}
+	meta := &Metadata{Name: spec.Name, Provider: p.Name(), ArchiveExists: entry.Kind != files.Absent}
 	state := &State{Entry: entry, Metadata: meta}
 	state.Ensure = model.EnsureAbsent
 	if meta.ArchiveExists {
@@ -86,7 +80,7 @@ func (HTTP) Status(ctx context.Context, env resource.Env, spec *Spec) (*State, e
 		meta.Owner, meta.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
 		meta.Size, meta.MTime = entry.Size, entry.ModTime.UTC()
 	}
-	// Whoever owns its directory makes a larger one at no cost, and it takes hours to read.
+	// A user who owns the directory can put a file of any size there at no cost. Reading it takes hours.
 	if spec.Ensure != model.EnsureAbsent && entry.Kind == files.File && entry.Size <= int64(spec.MaxSize) {
 		if meta.Checksum, err = env.Host.Compare(ctx, entry); err != nil {
 			return nil, fmt.Errorf("could not read the archive: %w", err)

@@ -14,12 +14,12 @@ type log struct {
 	*slog.Logger
 	url     string
 	secrets []model.Secret
-	// every is the time between two lines of progress.
+	// every is the interval of progress messages.
 	every         time.Duration
 	began, logged time.Time
 }
 
-// progress logs from time to time.
+// progress logs the progress at intervals.
 func (l *log) progress(ctx context.Context, at, total int64) {
 	if l.logged.IsZero() {
 		l.logged = l.began

@@ -6,15 +6,13 @@ import (
 )
 
 const (
-	// leastRate is the fewest bytes a second that are progress.
+	// leastRate is the minimum rate in bytes per second that counts as progress.
 	leastRate = 1 << 10
-	// stretch is how much of the known content must be repeated before that is
-	// progress.
+	// stretch is the amount of repeated content that counts as progress.
 	stretch = 64 << 10
 )
 
-// pace measures the wait for a server. Time between waits, such as writing to a
-// slow disk, does not count.
+// pace measures the wait for a server. Time between waits does not count, such as writing to a slow disk.
 type pace struct {
 	// timeout is the longest wait for progress: leastRate times that long.
 	timeout time.Duration
@@ -29,7 +27,7 @@ func (p *pace) begin() { p.since = time.Now() }
 
 func (p *pace) end() { p.waited += time.Since(p.since) }
 
-// count records bytes, of which some are new.
+// count records n bytes; fresh of them are new.
 func (p *pace) count(n, fresh int64) {
 	p.fresh += fresh
 	p.again += n - fresh
@@ -41,11 +39,11 @@ func (p *pace) count(n, fresh int64) {
 // left is the remaining time without progress.
 func (p *pace) left() time.Duration { return p.timeout - p.waited - time.Since(p.since) }
 
-// patience is how long a connection may stall: another one gets a chance too.
+// patience returns how long a connection may stall. The rest of the time is left for a new connection.
 func (p *pace) patience() time.Duration { return min(p.timeout/2, p.left()) }
 
-// check returns an error once the time is over; cause is what broke, nil for a
-// server that still sends.
+// check returns an error after the timeout. cause is the error that broke the connection, nil while the
+// server still sends.
 func (p *pace) check(cause error) error {
 	switch {
 	case p.left() > 0:

@@ -18,8 +18,7 @@ const (
 
 const propertyEnsure = "ensure"
 
-// Plan returns the downloads, extraction and removals that are due. An error is
-// an obstacle to them.
+// Plan returns the pending downloads, extraction and removals. An error is an obstacle to them.
 func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	switch kind := state.Entry.Kind; {
 	case kind == files.Directory:
@@ -90,7 +89,7 @@ func extraction(spec *Spec, state *State, missing bool) model.Change {
 
 const cleaned = "Would have cleaned up"
 
-// downloads returns the reasons to fetch the archive, one change each.
+// downloads returns the reasons to fetch the archive, as one change each.
 func downloads(spec *Spec, state *State) []model.Change {
 	found, meta, want := state.Entry, state.Metadata, state.want.attrs
 	because := func(property, from, to string) model.Change {

@@ -12,22 +12,20 @@ import (
 var (
 	// ErrUnsupported is an unknown archive extension.
 	ErrUnsupported = errors.New("archive type not supported")
-	// ErrChecksum is content with another checksum than the wanted one.
+	// ErrChecksum means that the content does not have the wanted checksum.
 	ErrChecksum = errors.New("the checksum does not match")
 )
 
 // ArchiveProvider fetches and unpacks archives.
 type ArchiveProvider interface {
 	resource.Provider
-	// Status reads the archive and its creates path. The checksum of an archive
-	// with ensure absent is not read.
+	// Status reads the archive and its creates path. With ensure absent it does not read the
+	// checksum.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
-	// Download fetches the archive and places it atomically with attributes.
-	// complete gets the checksum before it is placed; its error prevents that and
-	// leaves the path unchanged.
+	// Download fetches the archive and places it atomically, with attributes. Before that it calls
+	// complete with the checksum; an error of complete leaves the path unchanged.
 	Download(ctx context.Context, env resource.Env, spec *Spec, a files.Attrs, complete func(checksum string) error) error
-	// Extract unpacks the content of the archive into its directory. An unsafe
-	// archive is refused before anything is written. What it wrote is durable when
-	// it returns.
+	// Extract unpacks the archive into its directory. It checks the whole archive before it
+	// writes. The files are durable when it returns.
 	Extract(ctx context.Context, env resource.Env, spec *Spec, content *hostarchive.Archive) error
 }

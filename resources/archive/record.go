@@ -9,9 +9,8 @@ import (
 // records is the folder of the records in the state directory.
 const records = "archives"
 
-// record is the state of an unpacked archive, in the state directory: an
-// extraction that a kill prevented is made up for, and the checksum outlives
-// the archive. The zero value is no record.
+// record is the state of an unpacked archive, in the state directory. With it, muster repeats an extraction
+// that a kill interrupted, and knows the checksum of a removed archive. The zero value is no record.
 type record struct {
 	Archive  string `json:"archive"`
 	Checksum string `json:"checksum"`
@@ -21,11 +20,11 @@ type record struct {
 	Invalid bool `json:"invalid,omitempty"`
 }
 
-// isPending reports whether the archive has yet to be unpacked.
+// isPending reports whether the archive still has to be unpacked.
 func (r record) isPending() bool { return r.Archive != "" && !r.Extracted }
 
-// recall returns the record of an archive. A damaged one is a pending
-// extraction: unpacking once more loses nothing.
+// recall returns the record of an archive. A damaged record is a pending extraction, because unpacking once
+// more loses nothing.
 func recall(h *host.Host, name string) (record, error) {
 	r, found, err := host.Recall[record](h, records, name)
 	if found && r.Archive != name {
@@ -35,7 +34,7 @@ func recall(h *host.Host, name string) (record, error) {
 	return r, err
 }
 
-// remember writes a record where there is a state directory.
+// remember writes a record, if there is a state directory.
 func remember(ctx context.Context, h *host.Host, r record) error {
 	if h.StateDir() == "" {
 		return nil

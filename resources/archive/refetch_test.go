@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
-// TestWhatIsNoArchiveIsFetchedAgain has a server that first gives a page in
-// place of the archive, which nobody gave the checksum of.
+// TestWhatIsNoArchiveIsFetchedAgain has a server that first sends a page instead of the archive. The
+// manifest has no checksum.
 func TestWhatIsNoArchiveIsFetchedAgain(t *testing.T) {
 	const page = "<!DOCTYPE html><title>Sign in</title>"
 	for name, more := range map[string]typetest.Properties{
@@ -64,7 +64,7 @@ func TestWhatIsRefusedSaysTheWayOut(t *testing.T) {
 			more["checksum"] = sum(s.new)
 		}
 		o := newOne(t, s.of(t, more)(dir))
-		way := "; the archive is kept and not fetched again: remove " + dir + "/a.tar.gz to fetch it again, or set checksum"
+		way := "; the archive stays and is not fetched again: remove " + dir + "/a.tar.gz to fetch it again, or set checksum"
 		for range 2 {
 			_, plan := o.due()
 			if _, err := o.apply(plan); !errors.Is(err, files.ErrTooLarge) || strings.HasSuffix(err.Error(), way) == checksum {
@@ -74,8 +74,8 @@ func TestWhatIsRefusedSaysTheWayOut(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoArchiveStays has what another download would not mend: content of
-// the checksum asked for, and content that somebody has replaced since.
+// TestWhatIsNoArchiveStays covers invalid archives that a new download would not repair: the content has the
+// wanted checksum, or another user has replaced it.
 func TestWhatIsNoArchiveStays(t *testing.T) {
 	const page = "<!DOCTYPE html><title>Sign in</title>"
 	s, dir := newStand(t), t.TempDir()
@@ -120,7 +120,7 @@ func TestCleanupKeepsTheArchiveUntilCreatesIsThere(t *testing.T) {
 		holds("opt/app/bin/tool", "2\n")(t, dir)
 		state, _ := o.due()
 		err = o.typ.Verify(o.spec, outcome, state)
-		if want := dir + "/a.tar.gz was unpacked into " + dir + "/opt, but " + dir + "/opt/app/bin/other is missing: `creates` must name a path in the archive; the archive is kept until it does"; err == nil || err.Error() != want {
+		if want := dir + "/a.tar.gz was unpacked into " + dir + "/opt, but " + dir + "/opt/app/bin/other is missing: `creates` must name a path in the archive; the archive stays until it does"; err == nil || err.Error() != want {
 			t.Errorf("the error is %v, not %s", err, want)
 		}
 	}

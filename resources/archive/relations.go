@@ -8,9 +8,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Relations order an archive after its parent directories and those of its
-// target and its accounts, and before resources that need what it
-// provides.
+// Relations order an archive after its accounts and the parent directories of the archive and its
+// target, and before resources that need its files.
 func (Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{Provides: resource.Provides(resource.EmptiedNeed(filepath.Dir(spec.Name))), Removes: []string{resource.PathNeed(spec.Name)}}
@@ -33,8 +32,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the archive, and the path that unpacking creates. Nothing remembers what
-// else was unpacked.
+// Watches returns the archive and the creates path. muster does not record other unpacked files.
 func (Type) Watches(_ ArchiveProvider, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Creates)
 }

@@ -34,8 +34,8 @@ func TestExtractNeedsNoPrograms(t *testing.T) {
 	}
 }
 
-// TestExtractStaysInside has somebody exchange a directory of the target and a
-// link that leads out of it, as fast as the machine can, while it is filled.
+// TestExtractStaysInside exchanges a directory of the target with a link that leads out of the
+// target, continuously, while the archive is extracted.
 func TestExtractStaysInside(t *testing.T) {
 	var entries []entry
 	var members []file
@@ -78,7 +78,7 @@ func endless(pause time.Duration, piece string, headers ...string) webtest.Answe
 	}
 }
 
-// TestDownloadIsBounded has servers that send more than max_size, and say so or not.
+// TestDownloadIsBounded has servers that send more than max_size, with and without a length.
 func TestDownloadIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer webtest.Answer
@@ -133,7 +133,7 @@ func TestDrip(t *testing.T) {
 	}
 }
 
-// TestHugeHeaders has a server whose headers do not end.
+// TestHugeHeaders has a server that sends endless headers.
 func TestHugeHeaders(t *testing.T) {
 	x := newTrial(t, webtest.Start(t))
 	x.server.Put("/a.tar.gz", webtest.Text("x"))

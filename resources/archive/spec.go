@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// DefaultMaxSize bounds the download and the unpacked content by default.
+// DefaultMaxSize is the default limit of the download and of the unpacked content.
 const DefaultMaxSize model.Size = 10 << 30
 
 // Spec are the properties of an archive.
@@ -73,12 +73,12 @@ func (s *Spec) ArchiveFormat() (hostarchive.Format, error) {
 // LinksKeep is the value of links that keeps symbolic links out of extract_parent.
 const LinksKeep = "keep"
 
-// describes reports whether the properties describe a desired state. A spec
-// with only a name asks for the current one.
+// describes reports whether the properties describe a desired state. A spec with only a name queries the
+// current state.
 func (s *Spec) describes() bool { return s.Owner != "" && s.Group != "" }
 
-// minSecret is the shortest part of a query that is redacted everywhere in a
-// run: shorter ones are words like true.
+// minSecret is the length of the shortest part of a query that is redacted everywhere in a run: shorter parts
+// are words like true.
 const minSecret = 8
 
 // Secrets returns the password, the headers and the credentials of the URL. A
@@ -98,7 +98,7 @@ func (s *Spec) Secrets() []model.Secret {
 		add(s.Username)
 	}
 	for _, value := range s.Headers {
-		// The scheme of a credential comes first: Bearer abc.
+		// A scheme precedes the credential: Bearer abc.
 		_, credential, _ := strings.Cut(value, " ")
 		add(value, credential)
 	}

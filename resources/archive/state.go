@@ -10,9 +10,9 @@ import (
 // State is the observed state of an archive.
 type State struct {
 	model.CommonState
-	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What is at the path"`
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"The file at the path"`
 
-	// Entry is the path itself; a link is not followed.
+	// Entry is the path itself, even if it is a link.
 	Entry files.Entry `json:"-"`
 
 	want wanted
@@ -34,8 +34,8 @@ type Metadata struct {
 	Provider      string    `json:"provider"`
 }
 
-// wanted is the desired state on this machine, with what prevents it: all that
-// Plan needs and may not read itself.
+// wanted is the desired state on this machine, with its obstacles. Plan needs it, but may not read the
+// machine.
 type wanted struct {
 	attrs files.Attrs
 	// obstacle prevents the download and the removal of the archive, target the unpacking.

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// mode is that of an archive: what a password protects is not for everyone.
+// mode is the mode of an archive. Other users must not read a file that needs a password.
 const mode = 0o640
 
 // Status reads the archive and resolves the properties on this machine. A
@@ -59,7 +59,7 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 	return files.Attrs{UID: uid, GID: gid, Mode: mode}, err
 }
 
-// targetObstacle returns why nothing can be unpacked into a directory.
+// targetObstacle returns why muster cannot unpack into a directory.
 func targetObstacle(env resource.Env, path string) error {
 	entry, err := env.Host.Follow(path)
 	switch {

@@ -30,7 +30,7 @@ import (
 // foreign is a user and a group that own nothing here.
 const foreign = 4242
 
-// TestOwnersAreRestoredOnlyByPreserve is for root, who could give away what is unpacked.
+// TestOwnersAreRestoredOnlyByPreserve runs as root, because only root can set other owners.
 func TestOwnersAreRestoredOnlyByPreserve(t *testing.T) {
 	e := regular("suid", "x", 0o4755)
 	e.header.Uid, e.header.Gid = foreign, foreign

@@ -20,30 +20,29 @@ import (
 )
 
 const (
-	// maxTries is how often in a row a transfer may break without progress.
+	// maxTries is the maximum number of consecutive failures without progress.
 	maxTries = 5
-	// maxPause is the longest pause between tries, whatever the server requests.
+	// maxPause is the longest pause between tries, even if the server requests a longer one.
 	maxPause = 30 * time.Second
 )
 
-// errRestart is a transfer that must restart: what was written is useless.
+// errRestart means that the transfer must restart: the written bytes are useless.
 var errRestart = errors.New("the transfer restarts")
 
-// errStalled is a connection that is given up for another one.
+// errStalled means that the connection stalled and a new one is needed.
 var errStalled = errors.New("the connection stalled")
 
-// transferError is an error of the transfer, rather than of the written file.
+// transferError is an error of the transfer, not of the written file.
 type transferError struct{ error }
 
 // Unwrap returns the error itself.
 func (e transferError) Unwrap() error { return e.error }
 
-// transfer reads the content of a URL over as many connections as needed, in
-// one goroutine.
+// transfer reads the content of a URL over as many connections as needed, in one goroutine.
 type transfer struct {
 	client  *http.Client
 	request *http.Request
-	// max bounds the content.
+	// max limits the content.
 	max model.Size
 	// backoff is the pause before the second try.
 	backoff time.Duration
@@ -68,8 +67,8 @@ func (t *transfer) start(ctx context.Context) error {
 	return t.persist(ctx, func() error { return t.connect(ctx) })
 }
 
-// connect requests the missing part. When the server cannot send only that it
-// returns errRestart, with the connection of a complete response, if any.
+// connect requests the missing part. If the server can only send everything, it returns errRestart, with the
+// connection of a complete response, if any.
 func (t *transfer) connect(ctx context.Context) error {
 	if t.at > 0 && t.content.validator == "" {
 		return errRestart
@@ -128,7 +127,7 @@ func (t *transfer) reader(ctx context.Context, complete func(checksum string) er
 	})
 }
 
-// read reads from the connection, and makes another one when it is gone.
+// read reads from the connection, and opens a new connection if it broke.
 func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 	if t.conn == nil {
 		if err := t.connect(ctx); err != nil {
@@ -163,7 +162,7 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// persist retries until a try succeeds or another one is pointless.
+// persist retries until a try succeeds or more tries are pointless.
 func (t *transfer) persist(ctx context.Context, try func() error) error {
 	t.pace.begin()
 	defer t.pace.end()

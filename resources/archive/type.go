@@ -26,8 +26,8 @@ func (Type) Info() resource.Info {
 		NameHelp:   "the absolute path of the archive, for example /var/cache/app.tar.gz",
 		Argument:   "url",
 		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent},
-		EnsureHelp: "absent removes the archive; what was unpacked stays",
-		Outputs:    []resource.Output{{Name: checksumValue, Help: "SHA-256 of the archive in hex, also of one that was cleaned up"}},
+		EnsureHelp: "absent removes the archive; unpacked files stay",
+		Outputs:    []resource.Output{{Name: checksumValue, Help: "SHA-256 of the archive in hex, also after cleanup"}},
 		Reads:      resource.Paths | resource.Accounts,
 		Writes:     resource.Paths,
 		OwnTimeout: true,
@@ -132,7 +132,7 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 		r.Invalid = true
 		return errors.Join(fmt.Errorf("%w; the next run fetches it again", err), remember(ctx, env.Host, r))
 	case isRefused(err) && spec.Checksum == "":
-		return fmt.Errorf("%w; the archive is kept and not fetched again: remove %s to fetch it again, or set checksum", err, spec.Name)
+		return fmt.Errorf("%w; the archive stays and is not fetched again: remove %s to fetch it again, or set checksum", err, spec.Name)
 	case err != nil:
 		return err
 	}
@@ -146,7 +146,7 @@ func isRefused(err error) bool {
 	return slices.ContainsFunc([]error{hostarchive.ErrUnsafeEntry, hostarchive.ErrEntryType, files.ErrTooLarge, hostarchive.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
 
-// Verify checks that nothing is due, and explains a wrong creates.
+// Verify checks that no change is due, and explains a wrong creates.
 func (t Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	arrived, fetched := outcome.Values[checksumValue]
@@ -156,7 +156,7 @@ func (t Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	case spec.Ensure != model.EnsureAbsent && spec.Creates != "" && !after.Metadata.CreatesExists && !plan.Has(actionDownload):
 		kept := ""
 		if spec.Cleanup {
-			kept = "; the archive is kept until it does"
+			kept = "; the archive stays until it does"
 		}
 		return fmt.Errorf("%s was unpacked into %s, but %s is missing: `creates` must name a path in the archive%s", spec.Name, spec.ExtractParent, spec.Creates, kept)
 	case !plan.Empty():

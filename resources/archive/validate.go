@@ -36,7 +36,7 @@ func (s *Spec) Validate() model.Problems {
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if s.Ensure != model.EnsureAbsent && s.ExtractParent != "" && s.Creates == "" {
-		out.Property("extract_parent", "set creates to a path in the archive", "without `creates` %s is unpacked only when it is downloaded: one that is there already is not", s.Name)
+		out.Property("extract_parent", "set creates to a path in the archive", "without `creates` %s is unpacked only after a download; an existing archive is not unpacked", s.Name)
 	}
 
 	return out
@@ -76,7 +76,7 @@ func (s *Spec) validateURL(out *model.Problems) {
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil:
-		out.Property("url", "percent-encode what is special in it, such as / or @ in a password", "invalid url, it cannot be read")
+		out.Property("url", "percent-encode special characters, such as / or @ in a password", "invalid url, it cannot be read")
 		return
 	case u.Scheme != "http" && u.Scheme != "https":
 		out.Property("url", "begin it with http:// or https://", "the scheme of the url must be http or https, not %q", u.Scheme)

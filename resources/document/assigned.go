@@ -10,19 +10,19 @@ import (
 // Assigned is the decoded value of a key of assignments. Nodes and operators share this
 // decoder, so operators see and sign what nodes run.
 type Assigned struct {
-	// Assignment has the terms. Of a bare manifest it has the manifest alone.
+	// Assignment contains the terms. A bare manifest has no terms.
 	model.Assignment
-	// Bare reports whether there is no document around the manifest.
+	// Bare reports whether the value is a manifest without an assignment document.
 	Bare bool
-	// Content is the value, or what the envelope around it holds; nil for a broken one.
+	// Content is the value, or the content of its envelope; nil for an invalid envelope.
 	Content []byte
-	// WhenAt is where the condition is.
+	// WhenAt is the position of the condition.
 	WhenAt model.Position
 }
 
-// DecodeAssigned decodes the value of a key: a bare manifest, or the document around one,
-// either of them in an envelope, whose signatures it does not judge. Nodes reject a value
-// with problems, which never pass; of such a one no more than Content is returned.
+// DecodeAssigned decodes the value of a key: a bare manifest or an assignment document. Either may
+// be in an envelope, whose signatures it does not verify. Nodes reject a value with problems
+// permanently. With problems, only Content is set.
 func DecodeAssigned(key string, value []byte) (Assigned, model.Problems) {
 	content, err := signed.Content(value)
 	if err != nil {
@@ -58,16 +58,16 @@ func DecodeAssignedContent(key string, content []byte) (Assigned, model.Problems
 	return out, nil
 }
 
-// AssignedDigest returns the digest that nodes report for the value of a key: of the manifest or
-// the bundle, or of all that it holds where they reject it.
+// AssignedDigest returns the digest that nodes report for the value of a key: the digest of the
+// manifest or the bundle, or of the whole content if nodes reject it.
 func AssignedDigest(key string, value []byte) string {
 	digest, _ := AssignedSummary(key, value)
 
 	return digest
 }
 
-// AssignedSummary returns the AssignedDigest of the value of a key, and its terms: nil for none, and but for a signature where nodes
-// reject it.
+// AssignedSummary returns the AssignedDigest and the terms of the value of a key. The terms are nil
+// if there are none. A rejected value has no terms but its signature.
 func AssignedSummary(key string, value []byte) (digest string, terms *model.Terms) {
 	v, problems := DecodeAssigned(key, value)
 	terms = v.Terms(signed.IsEnvelope(value))
@@ -81,8 +81,8 @@ func AssignedSummary(key string, value []byte) (digest string, terms *model.Term
 	}
 }
 
-// protocolOf returns the protocol of a document, empty for a bare manifest. It looks at
-// the keys at the top only: what else is wrong is found by who reads it.
+// protocolOf returns the protocol of a document, or an empty text for a bare manifest. It reads
+// only the top-level keys and ignores other problems.
 func protocolOf(key string, value []byte) (string, model.Problems) {
 	if !bytes.Contains(value, []byte("protocol")) && !bytes.Contains(value, []byte("payload")) {
 		return "", nil

@@ -42,7 +42,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestTermsAreThoseOfTheDocument, with a signature or without; of what nodes reject only the signature is told.
+// TestTermsAreThoseOfTheDocument checks the terms with and without a signature. A rejected value
+// only has its signature.
 func TestTermsAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	const assignment = "protocol: io.muster.v1.assignment\nmanifest: |\n  muster: {}\nnoop: true\npriority: 3\nexpires: 2026-01-02T03:04:05Z\n"
@@ -67,7 +68,7 @@ func TestTermsAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// TestAnEnvelopeHoldsNoOther: what nodes reject as one within another is not opened twice.
+// TestAnEnvelopeHoldsNoOther checks that nested envelopes are rejected.
 func TestAnEnvelopeHoldsNoOther(t *testing.T) {
 	t.Parallel()
 	inner := envelope(t, "muster: {}\n")

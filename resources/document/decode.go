@@ -9,19 +9,18 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Decoder decodes values into fields. It is strict, and goes on after a problem.
-// The zero value is ready to use.
+// Decoder decodes values into fields. It is strict and reports all problems. The zero value is
+// ready to use.
 type Decoder struct {
 	Problems model.Problems
-	// Secrets are the secret values that were decoded.
+	// Secrets are the decoded secret values.
 	Secrets []model.Secret
-	// Places are those of the values, by path (nats.servers.0) with the
-	// keys as written, where the map is made.
-	Places map[string]model.Position
+	// Positions are the positions of the values by path (nats.servers.0), if the map is set.
+	Positions map[string]model.Position
 }
 
-// Document decodes a whole document into a struct, by the json and alias tags of
-// its fields. What is not given keeps its value.
+// Document decodes a document into a struct, by the json and alias tags of its fields. It keeps the
+// values of fields that are not given.
 func (d *Decoder) Document(v Value, target any) {
 	switch v.Kind {
 	case Map:
@@ -32,7 +31,7 @@ func (d *Decoder) Document(v Value, target any) {
 	}
 }
 
-// Into decodes v into a field, which key names. Null leaves it: it means not set.
+// Into decodes v into a field. key is its name. Null keeps the value of the field.
 func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 	if v.Kind == Null {
 		return
@@ -108,7 +107,7 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 		switch {
 		case v.IsScalar():
 			hint = "write it as a list: [" + shown(v, v.Text) + "]"
-		case key == "environment" && len(v.Entries) > 0: // its values may be secret
+		case key == "environment" && len(v.Entries) > 0: // the values may be secret
 			hint = `write it as a list: ["` + v.Entries[0].Key + `=VALUE"]`
 		}
 		d.misread(key, v, hint, "`%s` must be a list, not %s", key, v.Kind)
@@ -117,11 +116,11 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
 	for i, item := range v.Items {
 		path := key
-		if d.Places != nil || item.Kind == Map {
+		if d.Positions != nil || item.Kind == Map {
 			path += "." + strconv.Itoa(i)
 		}
-		if d.Places != nil {
-			d.Places[path] = item.Pos
+		if d.Positions != nil {
+			d.Positions[path] = item.Pos
 		}
 		switch item.Kind {
 		case Null:
@@ -144,8 +143,8 @@ func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
 	}
 	out := reflect.MakeMapWithSize(f.Type(), len(v.Entries))
 	for _, e := range v.Entries {
-		if d.Places != nil {
-			d.Places[key+"."+e.Key] = e.Pos
+		if d.Positions != nil {
+			d.Positions[key+"."+e.Key] = e.Pos
 		}
 		item := reflect.New(f.Type().Elem()).Elem()
 		d.Into(item, key+"."+e.Key, e.Value)
@@ -154,7 +153,7 @@ func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
 	f.Set(out)
 }
 
-// structure decodes a mapping into a struct; key is empty for the document.
+// structure decodes a mapping into a struct. key is empty for the document.
 func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	fields := Fields(f.Type())
 	where, prefix := "", ""
@@ -167,14 +166,14 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
 			continue
 		}
-		if d.Places != nil {
-			d.Places[prefix+fields[i].Key] = e.Value.Pos
+		if d.Positions != nil {
+			d.Positions[prefix+fields[i].Key] = e.Value.Pos
 		}
 		d.Into(f.FieldByIndex(fields[i].Index), prefix+e.Key, e.Value)
 	}
 }
 
-// reveal notes a secret and returns its text, for the field that is meant to have it.
+// reveal records a secret and returns its text for the field.
 func (d *Decoder) reveal(s model.Secret) any {
 	d.Secrets = append(d.Secrets, s)
 
@@ -189,7 +188,7 @@ func (d *Decoder) mismatch(key, want string, v Value) {
 	d.misread(key, v, "", "`%s` must be %s, not %s", key, want, got)
 }
 
-// misread adds that a value cannot be what key is.
+// misread reports an unsuitable value of key.
 func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
 	d.Problems.Add(v.Pos, hint, format, args...)
 	d.Problems[len(d.Problems)-1].Property = key
@@ -214,13 +213,12 @@ func kindName(k reflect.Kind) string {
 	}
 }
 
-// DecodeInto reads a document of at most max bytes and fills target, a pointer to a
-// struct, by its json tags. It returns the place of each value by its path
-// (nats.servers), and every problem.
+// DecodeInto decodes a document of at most max bytes into target, a pointer to a struct, by its
+// json tags. It returns the position of each value by path (nats.servers), and all problems.
 func DecodeInto(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
 	root, problems := Read(name, data, max)
-	d := Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d := Decoder{Problems: problems, Positions: map[string]model.Position{}}
 	d.Document(root, target)
 
-	return d.Places, d.Problems
+	return d.Positions, d.Problems
 }

@@ -28,7 +28,7 @@ type target struct {
 func decoded(t *testing.T, text string) (target, *document.Decoder) {
 	t.Helper()
 	v, problems := document.Read("d.yaml", []byte(text), 1<<20)
-	d := &document.Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d := &document.Decoder{Problems: problems, Positions: map[string]model.Position{}}
 	out := target{On: true}
 	d.Document(v, &out)
 
@@ -43,7 +43,7 @@ func TestDecode(t *testing.T) {
 	if got.Size != 1 || strings.Join(got.Inner.List, " ") != "a 07" || got.Text == nil || *got.Text != "" || got.On || got.At.Year() != 2030 || got.Map["a"] != 1 || got.Any["a"].([]any)[0] != 1 {
 		t.Errorf("%+v", got)
 	}
-	if at := d.Places["within.list.1"]; at.Line != 2 || at.Column != 20 {
+	if at := d.Positions["within.list.1"]; at.Line != 2 || at.Column != 20 {
 		t.Errorf("it stands at %s", at)
 	}
 }
@@ -64,7 +64,7 @@ func TestDecodeProblems(t *testing.T) {
 		"map: {a: b}":               "d.yaml:1:10: `map.a` must be a whole number, not \"b\"",
 		"at: [x]":                   "d.yaml:1:5: `at` must be a string, not a list",
 		"rollout: {}":               "d.yaml:1:1: key `rollout` is not in this version yet (leave it out until a later version brings it)",
-		"on: true\non: no\nx: y":    "d.yaml:2:1: the key `on` is there twice, first at d.yaml:1:1 (keep one of them)\nd.yaml:3:1: unknown key `x`",
+		"on: true\non: no\nx: y":    "d.yaml:2:1: duplicate key `on`, first at d.yaml:1:1 (keep one of them)\nd.yaml:3:1: unknown key `x`",
 	} {
 		if _, d := decoded(t, text); d.Problems.Error() != want {
 			t.Errorf("%q gives\n%v\nwant\n%s", text, d.Problems, want)

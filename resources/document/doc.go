@@ -1,4 +1,3 @@
-// Package document reads documents in YAML or JSON, with the place of every value
-
-// and the place and remedy of every problem.
+// Package document reads documents in YAML or JSON, with the position of every value, and reports
+// problems with their position and remedy.
 package document

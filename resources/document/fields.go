@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Field is a field of a struct that documents can fill.
+// Field is a field of a struct that a document can set.
 type Field struct {
-	// Key is the name of its json tag, Aliases those of its alias tag.
+	// Key is the name in its json tag. Aliases are the names in its alias tag.
 	Key     string
 	Aliases []string
-	// Index is what reflect.Value.FieldByIndex takes.
+	// Index is the argument of reflect.Value.FieldByIndex.
 	Index []int
-	// Common reports whether it is of an embedded struct, as what many structs have.
+	// Common reports whether the field belongs to an embedded struct.
 	Common bool
 	Type   reflect.Type
 	Tag    reflect.StructTag
 }
 
-// Is reports whether a key of a document means the field.
+// Is reports whether a key of a document names the field.
 func (f Field) Is(key string) bool { return f.Key == key || slices.Contains(f.Aliases, key) }
 
-// Fields returns the fields of a struct type, those of embedded structs in their place.
+// Fields returns the fields of a struct type, including fields of embedded structs.
 func Fields(t reflect.Type) []Field {
 	var out []Field
 	for i := range t.NumField() {

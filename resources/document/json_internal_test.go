@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBrokenJSON has what is wrong with JSON, in words and with what to do.
+// TestBrokenJSON checks the problems of invalid JSON and their remedies.
 func TestBrokenJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a": x}`:        `f.json:1:7: invalid JSON: unexpected 'x' where a value begins (put text in double quotes; the last item has no comma)`,

@@ -1,4 +1,4 @@
-// Memory is measured as the product takes it: without the race detector.
+// Memory is measured without the race detector, like the product.
 
 //go:build !race
 
@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/testing/heap"
 )
 
-// repeated returns a text of about a megabyte: a part again and again, with its number.
+// repeated returns a text of about a megabyte that repeats a part with its number.
 func repeated(part string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < 1<<20; i++ {
@@ -23,8 +23,8 @@ func repeated(part string) string {
 	return b.String()
 }
 
-// shapes are documents of a megabyte that once took up to 140 times their size in
-// memory. maxTimes is how often their size they may take while they are read.
+// shapes are documents of a megabyte that once needed up to 140 times their size. maxTimes is the
+// limit as a multiple of the size.
 var shapes = map[string]string{
 	"list of short maps":      "data:\n  x:\n" + repeated("  - {a: 1}\n"),
 	"list of short values":    "data:\n  x:\n" + repeated("  - a\n"),
@@ -56,10 +56,10 @@ var shapes = map[string]string{
 	"broken JSON":             `{"data":{"x":[` + repeated(`{"a":1},`),
 }
 
-// maxTimes is ten, and what the measurement adds.
+// maxTimes is ten plus the overhead of the measurement.
 const maxTimes = 12
 
-// TestMemory measures what each shape takes while it is read, beyond the document.
+// TestMemory measures the memory of reading each shape, without the document itself.
 func TestMemory(t *testing.T) {
 	if !heap.Alone(t) {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// TestNearestGoesOn: a word that is the beginning of one known word, and near to none, is that one.
+// TestNearestGoesOn checks a word that is similar to no known word and the beginning of one.
 func TestNearestGoesOn(t *testing.T) {
 	t.Parallel()
 	known := []string{"user", "password_file", "sign-key", "trust_keys", "trust_policy", "password_file"}

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// Node is a value of a document that was parsed. The zero Node is Null.
+// Node is a value of a parsed document. The zero Node is Null.
 type Node struct {
 	tree *yamlread.Tree
 	at   int
@@ -27,7 +27,7 @@ func (n Node) Kind() Kind { return n.node().Kind }
 // IsScalar reports whether Text returns the value.
 func (n Node) IsScalar() bool { return Value{Kind: n.Kind()}.IsScalar() }
 
-// Text returns a scalar as written, and nothing for others.
+// Text returns a scalar as written. It is empty for other kinds.
 func (n Node) Text() string {
 	if !n.IsScalar() {
 		return ""
@@ -36,7 +36,7 @@ func (n Node) Text() string {
 	return n.tree.TextOf(n.node())
 }
 
-// Pos returns the place of the value.
+// Pos returns the position of the value.
 func (n Node) Pos() model.Position {
 	if n.tree == nil {
 		return model.Position{}
@@ -54,7 +54,7 @@ func (n Node) Items() iter.Seq[Node] {
 	}
 }
 
-// Values returns the items of a list, each with all within it.
+// Values returns the items of a list as values.
 func (n Node) Values() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for item := range n.Items() {
@@ -84,8 +84,8 @@ func (n Node) Entries() iter.Seq2[Node, Node] {
 	}
 }
 
-// children calls do with the nodes of a list, or the keys and values of a mapping,
-// until it returns false.
+// children calls do with the items of a list, or with the keys and values of a mapping, until do
+// returns false.
 func (n Node) children(do func(Node) bool) {
 	end := n.at + n.node().Span()
 	for i := n.at + 1; i < end; {
@@ -97,7 +97,7 @@ func (n Node) children(do func(Node) bool) {
 	}
 }
 
-// Len returns how many items a list has, or entries a mapping.
+// Len returns the number of items of a list, or of entries of a mapping.
 func (n Node) Len() int {
 	count := 0
 	if kind := n.Kind(); kind == List || kind == Map {
@@ -121,7 +121,7 @@ func (n Node) Get(key string) (Node, bool) {
 	return Node{}, false
 }
 
-// Value returns the value with all within it.
+// Value converts the node and its content to a Value.
 func (n Node) Value() Value {
 	in := n.node()
 	v := Value{Kind: in.Kind, Pos: n.Pos()}

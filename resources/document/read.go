@@ -3,35 +3,37 @@ package document
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// MaxBytes is the largest document that is read, unless who reads it says otherwise.
+// MaxBytes is the default limit of the size of a document.
 const MaxBytes = 16 << 20
 
-// Read makes a value of a document in YAML or JSON, as Parse does.
+// Read is Parse that returns a Value.
 func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 	n, problems := Parse(name, data, limit)
 
 	return n.Value(), problems
 }
 
-// Parse reads a document in YAML or JSON; one whose name ends in .json must be
-// JSON. name is what its places are called. A document that holds nothing is Null.
-// Where there are problems the node is what is known of the rest: keys that are
-// there twice, for one, do not hide what else is wrong.
+// Parse reads a document in YAML or JSON. A document whose name ends in .json must be JSON. name is
+// the file name in positions. An empty document is Null. With problems such as duplicate keys, the
+// node contains the rest of the document, so that the caller can report more problems.
 func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 	var none Node
 	if int64(len(data)) > min(limit, math.MaxInt32) {
 		return none, model.ProblemAt(model.Position{File: name}, "deliver large files beside the manifest, as source, in a bundle",
 			"the document has %d bytes, more than the %d that are allowed", len(data), limit)
 	}
-	// Editors of other systems write a byte order mark. Positions do not count it.
+	// Some editors write a byte order mark. Positions do not count it.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	named := filepath.Ext(name) == ".json" && len(trimmed) > 0
@@ -53,5 +55,54 @@ func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 	return Node{tree: t}, problems
 }
 
-// looksLikeJSON is how JSON begins that was meant to be JSON.
+// looksLikeJSON matches the start of a document that is meant as JSON.
 var looksLikeJSON = regexp.MustCompile(`^\s*\{\s*"`)
+
+// checkText returns the first character that a document must not contain, and reports whether the
+// text contains any of yamlread.Breaks. JSON may contain some control characters that YAML may not.
+func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *model.Problem) {
+	for i := 0; i < len(data); {
+		c := data[i]
+		if c >= ' ' && c < 0x7f || c == '\n' || c == '\t' || c == '\r' {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(data[i:])
+		message, hint := textProblem(data, i, r, size)
+		if message != "" && (!isJSON || i == 0 || size == 1 && r == utf8.RuneError) {
+			return breaks, &model.Problem{Pos: PositionAt(name, data, i), Message: message, Hint: hint}
+		}
+		breaks = breaks || strings.ContainsRune(yamlread.Breaks, r)
+		i += size
+	}
+
+	return breaks, nil
+}
+
+func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
+	switch {
+	case i == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})):
+		return "the document is not UTF-8, it begins as UTF-16 does", "save it as UTF-8"
+	case i == 0 && bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
+		return "the document is a gzip archive, not text", "a bundle is taken from a path, obj:// or http(s)://"
+	case r == utf8.RuneError && size == 1:
+		return fmt.Sprintf("the byte %#02x is not valid UTF-8", data[i]), "save the document as UTF-8, or write bytes as `!!binary` with base64"
+	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:
+		return fmt.Sprintf("the control character %U is not allowed in a document", r), "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
+	default:
+		return "", ""
+	}
+}
+
+func escapeRune(r rune) string {
+	if r < 0x100 {
+		return fmt.Sprintf(`\x%02x`, r)
+	}
+
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// PositionAt returns the line and column of a byte offset. Columns count characters.
+func PositionAt(name string, data []byte, offset int) model.Position {
+	return yamlread.PositionAt(name, data, offset)
+}

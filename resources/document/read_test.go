@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// TestDialects reads YAML that the parser by itself refuses; places stay what they are.
+// TestDialects reads valid YAML that the parser alone rejects. Positions are preserved.
 func TestDialects(t *testing.T) {
 	for text, want := range map[string]string{
 		"%YAML 1.2\n---\na: 1\n":                               `{"a":1}`,
@@ -42,8 +42,8 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// FuzzRead reads anything as YAML and as JSON: it never panics, problems have
-// their place, and what is read is JSON again.
+// FuzzRead reads any text as YAML and as JSON. It never panics, problems have positions, and the
+// result is valid JSON.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"", "a: 1", `{"a": [1, {}]}`, "a: &x [*x]", "? [a]\n: b", "a: .inf", "--- a\n--- b", "<<: {a: 1}", "a: !!float nan", "\xff\xfe", "a: True", "%YAML 1.2\n--- |\n \tx", "- a: |\n    \tx", "0\n--- |\n "} {
 		f.Add(seed, true)

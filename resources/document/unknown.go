@@ -7,11 +7,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// later are words of the formats that this version does not have yet.
+// later are keys of the specification that this version does not support.
 var later = [...]string{"key rollout"}
 
-// Unknown is the problem of a word that is none of those known: of a what, such
-// as key or property, in a place that where names, " of file", or nothing.
+// Unknown returns the problem of an unknown word. what is its kind, such as key or property. where
+// is its place, such as " of file", or empty.
 func Unknown(pos model.Position, what, word, where string, known []string) model.Problem {
 	named := what + " `" + word + "`" + where
 	if slices.Contains(later[:], what+" "+word) {
@@ -21,7 +21,7 @@ func Unknown(pos model.Position, what, word, where string, known []string) model
 	return model.Problem{Pos: pos, Message: "unknown " + named, Hint: DidYouMean(word, known)}
 }
 
-// DidYouMean returns the hint for an unknown word, empty when nothing is near.
+// DidYouMean returns a hint for an unknown word, or an empty text without a similar known word.
 func DidYouMean(word string, known []string) string {
 	if near := Nearest(word, known); near != "" {
 		return "did you mean `" + near + "`?"
@@ -30,9 +30,9 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// Nearest returns the known word that differs from word by the fewest edits, or
-// nothing when more than a third of it would have to change: then the only one that goes on behind it, as
-// password_file behind password.
+// Nearest returns the known word with the fewest edits from word. If more than a third of the word
+// differs, it returns the only known word that extends it, such as password_file for password, or
+// an empty text.
 func Nearest(word string, known []string) string {
 	best, least := "", len(word)/3+2
 	for _, k := range known {
@@ -47,8 +47,8 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// onlyWith returns the only known word that goes on behind another one, as password_file and sign-key do; empty for
-// none and for several.
+// onlyWith returns the only known word that extends a word, such as password_file or sign-key. It
+// is empty for none or several.
 func onlyWith(word string, known []string) (found string) {
 	for _, k := range known {
 		rest, is := strings.CutPrefix(k, word)
@@ -64,8 +64,8 @@ func onlyWith(word string, known []string) (found string) {
 	return found
 }
 
-// distance is the number of insertions, deletions, replacements and swaps of
-// neighbours that make b of a.
+// distance is the number of insertions, deletions, replacements and swaps of neighbours that turn a
+// into b.
 func distance(a, b string) int {
 	if max(len(a)-len(b), len(b)-len(a)) > len(a)/3+2 {
 		return len(a) + len(b)

@@ -12,10 +12,10 @@ import (
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// Kind is the shape of a Value.
+// Kind is the kind of a Value.
 type Kind = yamlread.Kind
 
-// The kinds.
+// The kinds of values.
 const (
 	Null   = yamlread.Null
 	Bool   = yamlread.Bool
@@ -25,32 +25,30 @@ const (
 	Map    = yamlread.Map
 )
 
-// Value is a value of a document with its place, after its
-// expressions were resolved.
+// Value is a value of a document with its position.
 type Value struct {
 	Kind Kind
-	// Secret reports whether the text came out of a secret.
+	// Secret reports whether the text contains a secret.
 	Secret bool
-	// Derived reports that it is no secret itself, but came of one.
+	// Derived reports whether the text was derived from a secret.
 	Derived bool
-	// Late is set on a value that can only be known when what it needs has run.
-	Late bool
+	// Deferred marks a value that is known only after other resources have run.
+	Deferred bool
 	// Text is a scalar as written.
 	Text string
-	// Inserted are the parts of Text that expressions gave and that matter where it
-	// is a command line; nil, as nearly always, for none.
+	// Inserted are the results of expressions in Text that affect the splitting of a command line.
+	// It is nil for most values.
 	Inserted *Inserted
 	Pos      model.Position
 	Items    []Value
-	// Entries are a mapping's, in their order; keys are unique.
+	// Entries are the entries of a mapping in order, with unique keys.
 	Entries []Entry
 }
 
-// Inserted are parts of a text in their order, each by its first byte and the one
-// behind it.
+// Inserted are parts of a text in order: the offsets of the start and the end.
 type Inserted [][2]int
 
-// Entry is one key of a mapping.
+// Entry is an entry of a mapping.
 type Entry struct {
 	Key   string
 	Pos   model.Position
@@ -68,19 +66,17 @@ func (v Value) Get(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// IsScalar reports whether Text holds the value.
+// IsScalar reports whether Text contains the value.
 func (v Value) IsScalar() bool { return v.Kind == Bool || v.Kind == Number || v.Kind == String }
 
-// Plain returns the value as expressions see it: nil, bool, int or float64,
-// string, []any and map[string]any; a secret scalar becomes a model.Secret. A
-// number that is not written in its shortest form (0644, 1.10) stays text,
-// because the text is what its author means; as a number it would come out as
-// 644 and 1.1.
+// Plain returns the value for expressions: nil, bool, int, float64, string, []any or
+// map[string]any. A secret scalar becomes a model.Secret. A number that is not in its shortest form
+// (0644, 1.10) stays text, because as a number it would become 644 or 1.1.
 func (v Value) Plain() any {
 	return v.PlainWith(func(s model.Secret) any { return s })
 }
 
-// PlainWith is Plain with something else for secrets.
+// PlainWith is Plain with a function that converts secrets.
 func (v Value) PlainWith(secret func(model.Secret) any) any {
 	switch {
 	case v.IsScalar() && v.Secret:
@@ -110,7 +106,7 @@ func (v Value) PlainWith(secret func(model.Secret) any) any {
 	return v.Text
 }
 
-// AsSecret returns the text of a value that is secret.
+// AsSecret returns the text as a secret.
 func (v Value) AsSecret() model.Secret {
 	if v.Derived {
 		return model.NewDerived(v.Text)
@@ -134,8 +130,7 @@ func plainNumber(text string) any {
 	return f
 }
 
-// ParseBool takes true and false, and the booleans of YAML 1.1 too, because that
-// is what older manifests hold.
+// ParseBool parses true, false and the booleans of YAML 1.1, which older manifests contain.
 func ParseBool(text string) (yes, ok bool) {
 	switch strings.ToLower(text) {
 	case "true", "yes", "on":
@@ -147,7 +142,7 @@ func ParseBool(text string) (yes, ok bool) {
 	}
 }
 
-// EachScalar calls do with each scalar of a value, itself included; do may change it.
+// EachScalar calls do with each scalar of a value. do may change the scalar.
 func (v *Value) EachScalar(do func(*Value)) {
 	if v.IsScalar() {
 		do(v)
@@ -160,14 +155,14 @@ func (v *Value) EachScalar(do func(*Value)) {
 	}
 }
 
-// IsLate reports whether the value, or any within it, is known only later.
-func (v Value) IsLate() bool {
-	return v.Late || slices.ContainsFunc(v.Items, Value.IsLate) ||
-		slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Value.IsLate() })
+// IsDeferred reports whether the value or any part of it is deferred.
+func (v Value) IsDeferred() bool {
+	return v.Deferred || slices.ContainsFunc(v.Items, Value.IsDeferred) ||
+		slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Value.IsDeferred() })
 }
 
-// AppendJSON writes the value as JSON with the order of its keys and the text of
-// its numbers kept. It reveals secrets.
+// AppendJSON appends the value as JSON. It keeps the order of keys and the text of numbers, and it
+// reveals secrets.
 func (v Value) AppendJSON(b []byte) []byte {
 	switch v.Kind {
 	case List:
@@ -207,7 +202,7 @@ func (v Value) AppendJSON(b []byte) []byte {
 func appendText(b []byte, s string) []byte {
 	text := bytes.NewBuffer(b)
 	e := json.NewEncoder(text)
-	// Escaped for HTML, a character takes six, and messages have a limit.
+	// An escape for HTML takes six characters, and the size of messages is limited.
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s)
 

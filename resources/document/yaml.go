@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// YAML converts a JSON document to YAML, and keeps the order of its keys.
+// YAML converts a JSON document to YAML and keeps the order of its keys.
 func YAML(text []byte) ([]byte, error) {
 	root, err := yamlread.Parse(escape(text))
 	if err != nil {
@@ -28,9 +28,8 @@ func YAML(text []byte) ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// setStyle clears the JSON style of a node: the encoder then writes blocks. A text
-// that is not shown as it is stays between quotes, where escapes are read as such, and
-// the key that merges in YAML is none.
+// setStyle clears the JSON style of a node, so that the encoder writes blocks. It quotes texts with
+// hidden characters, to escape them, and the key "<<", which would merge.
 func setStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && (n.Value == "<<" || strings.ContainsFunc(n.Value, isHidden)) {
@@ -41,8 +40,8 @@ func setStyle(n *yaml.Node) {
 	}
 }
 
-// escape escapes what JSON may hold as it is and YAML may not, or takes for the end
-// of a line. In JSON it is part of a text, wherever it is.
+// escape escapes characters that JSON allows and YAML does not, or that YAML reads as line breaks.
+// In JSON they occur only in texts.
 func escape(text []byte) []byte {
 	if !bytes.ContainsFunc(text, isHidden) {
 		return text
@@ -59,8 +58,8 @@ func escape(text []byte) []byte {
 	return b.Bytes()
 }
 
-// isHidden reports whether r is a control character but for line ends and tabs, a line
-// end to YAML 1.1 alone, reorders text, or is none.
+// isHidden reports whether r is invisible: a control character other than a line end or tab, a line
+// end of YAML 1.1, a character that reorders text, or a noncharacter.
 func isHidden(r rune) bool {
 	switch r {
 	case '\n', '\t':

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// access is what the rooms of the engine need to know of a run: what a type is
-// handed, and what may be shown. It is observe.Run and apply.Run.
+// access is the state of a run that its parts share: the decisions, the environment for the
+// types, the observations, the report and the secrets.
 type access struct {
 	*plan.Upstream
 
@@ -21,10 +21,10 @@ type access struct {
 	observer *observer
 }
 
-// Env returns what a type is handed for a node, or for many when n is nil.
+// Env returns the environment for the type of a node. n is nil for a call about many nodes.
 func (a *access) Env(n *graph.Node) resource.Env {
 	env := a.env
-	env.Log = a.secrets.Log(env.Log)
+	env.Log = a.secrets.log(env.Log)
 	if n == nil {
 		return env
 	}
@@ -33,7 +33,7 @@ func (a *access) Env(n *graph.Node) resource.Env {
 		env.Log = env.Log.With("manifest", n.Owner.Ref.Name)
 	}
 	env.Scope = a.ScopeOf(n)
-	env.Children = a.report.Counts[n.Ref]
+	env.Children = a.report.counts[n.Ref]
 	if a.IsNoop(n) {
 		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
 	}
@@ -41,8 +41,8 @@ func (a *access) Env(n *graph.Node) resource.Env {
 	return env
 }
 
-// Rest returns the nodes after n that have not had their turns.
-func (a *access) Rest(n *graph.Node) []*graph.Node {
+// rest returns the nodes after n that are not done.
+func (a *access) rest(n *graph.Node) []*graph.Node {
 	var out []*graph.Node
 	for _, other := range a.Graph.Nodes()[n.At+1:] {
 		if !a.Results[other.At].Done {
@@ -53,8 +53,8 @@ func (a *access) Rest(n *graph.Node) []*graph.Node {
 	return out
 }
 
-// ErrorText returns an error of a node as it may be shown, with its remedy.
-func (a *access) ErrorText(n *graph.Node, err error) string {
+// errorText returns the redacted text of an error of a node, with its remedy.
+func (a *access) errorText(n *graph.Node, err error) string {
 	text := a.secrets.Error(err, a.isSensitive(n))
 	if do := remedy(err, os.Geteuid()); do != "" {
 		text += " (" + do + ")"
@@ -63,13 +63,13 @@ func (a *access) ErrorText(n *graph.Node, err error) string {
 	return text
 }
 
-// changes returns the changes of a plan as they may be shown.
+// changes returns the redacted changes of a plan.
 func (a *access) changes(n *graph.Node, due resource.Plan) []model.Change {
-	return a.secrets.Changes(due, a.isSensitive(n))
+	return a.secrets.changes(due, a.isSensitive(n))
 }
 
-// isSensitive reports whether nothing of a resource's values may be shown: neither
-// as declared, nor with what its late properties came to.
+// isSensitive reports whether all values of a resource are secret, as declared or after its
+// deferred properties are resolved.
 func (a *access) isSensitive(n *graph.Node) bool {
-	return n.Resource.Sensitive() || a.observer.Spec(n).Meta().Sensitive
+	return n.Resource.Sensitive() || a.observer.spec(n).Meta().Sensitive
 }

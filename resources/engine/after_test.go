@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFailedChangeSaysTheStateFoundAfterwards, not the one from before it, and
-// still why it failed.
+// TestFailedChangeSaysTheStateFoundAfterwards checks the reported state and the error of a failed
+// change.
 func TestFailedChangeSaysTheStateFoundAfterwards(t *testing.T) {
 	for name, c := range map[string]struct{ line, ensure, value, want string }{
 		"the change fails":       {"thing a value=1 fail_at=apply", "present", "half", "apply failed"},
@@ -48,7 +48,7 @@ func TestFailedChangeSaysTheStateFoundAfterwards(t *testing.T) {
 	}
 }
 
-// TestNothingIsSaidOfAStateThatNobodyLookedAt, as when a run is broken off.
+// TestNothingIsSaidOfAStateThatNobodyLookedAt checks an interrupted run, which reports no state.
 func TestNothingIsSaidOfAStateThatNobodyLookedAt(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Full = true
@@ -66,7 +66,7 @@ func TestNothingIsSaidOfAStateThatNobodyLookedAt(t *testing.T) {
 	contains(t, w.txs["thing#a"].Errors[0], "killed")
 }
 
-// TestTimeOfOneIsNotThatOfOthers who are looked at with it.
+// TestTimeOfOneIsNotThatOfOthers checks resources that are observed together.
 func TestTimeOfOneIsNotThatOfOthers(t *testing.T) {
 	w := newWorld(t)
 	w.run(w.graph("svc a value=1 makes=slow", "many b value=1 fail_at=hang-look guard=slow timeout=10ms", "many c value=1", "many d value=1"))

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsMadeOnTheWay: what a resource makes beside what it is there for
-// serves those that miss it, whatever their order in the document, and changes
-// no order where nothing is missing.
+// TestWhatIsMadeOnTheWay checks implicit creation: it serves resources that miss something, in any
+// order of the document, and changes no order if nothing is missing.
 func TestWhatIsMadeOnTheWay(t *testing.T) {
 	const maker, user = "rel deep value=1 along=value:dir makes=dir", "thing file value=1 missing=dir"
 	for name, c := range map[string]struct {
@@ -40,7 +39,7 @@ func TestWhatIsMadeOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNoopKnowsWhatIsMadeOnTheWay, and so fails where the run does.
+// TestNoopKnowsWhatIsMadeOnTheWay checks that noop fails where a run fails.
 func TestNoopKnowsWhatIsMadeOnTheWay(t *testing.T) {
 	const maker, user = "rel deep value=1 along=value:dir makes=dir", "thing file value=1 missing=dir"
 	for name, c := range map[string]struct{ lines, want []string }{
@@ -62,7 +61,8 @@ func TestNoopKnowsWhatIsMadeOnTheWay(t *testing.T) {
 	}
 }
 
-// TestChangedOutOfTurnIsChangedOnce: one that went first is no part of a later batch.
+// TestChangedOutOfTurnIsChangedOnce checks that a resource that ran early does not join a later
+// batch.
 func TestChangedOutOfTurnIsChangedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.run(w.graph("broad file value=1 missing=dir", "broad x value=1", "broad deep value=1 along=value:dir fail_at=apply"))

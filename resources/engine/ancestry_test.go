@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestAutomaticEdgesAreAllThatFit makes resources at random: no edge closes a
-// cycle, and each need that no edge meets would close one.
+// TestAutomaticEdgesAreAllThatFit builds random resources: no edge closes a cycle, and each need
+// without an edge would close one.
 func TestAutomaticEdgesAreAllThatFit(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -54,7 +54,7 @@ func TestAutomaticEdgesAreAllThatFit(t *testing.T) {
 	}
 }
 
-// leads says that there is a way from one to another.
+// leads reports whether a path connects two nodes.
 func leads(after map[string][]string, from, to string) bool {
 	seen := map[string]bool{from: true}
 	for todo := []string{from}; len(todo) > 0; {
@@ -74,8 +74,7 @@ func leads(after map[string][]string, from, to string) bool {
 	return false
 }
 
-// BenchmarkBackwardEdges orders resources that wait for each other and need
-// what is declared last.
+// BenchmarkBackwardEdges orders resources that wait for each other and need the last resource.
 func BenchmarkBackwardEdges(b *testing.B) {
 	const count = 20_000
 	typ := resource.Of[*spec, *state, provider](relating{newThing(newMachine(), "rel", nil)}, plain{})

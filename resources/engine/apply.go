@@ -2,8 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -12,132 +12,116 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Run is what an Applier needs to know of the run it is part of.
-type applierRun interface {
-	// Env returns what a type is handed for a node, or for many when n is nil.
-	Env(n *graph.Node) resource.Env
-	// Plan returns what is due to a node in a state.
-	Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (resource.Plan, error)
-	// ErrorText returns an error of a node as it may be shown.
-	ErrorText(n *graph.Node, err error) string
-}
+// applier makes the changes of a run. One goroutine uses it.
+type applier struct{ *access }
 
-// Applier makes the changes of a run. It is used by one goroutine.
-type applier struct {
-	Run      applierRun
-	Observer *observer
-	Log      *slog.Logger
-}
-
-// Change is a change that is due to a node.
+// dueChange is a pending change of a node.
 type dueChange struct {
-	Node    *graph.Node
-	Plan    resource.Plan
-	Refresh bool
+	node    *graph.Node
+	plan    resource.Plan
+	refresh bool
 }
 
-// Result is what came of a change.
+// changeResult is the result of a change.
 type changeResult struct {
-	Outcome resource.Outcome
-	// Err is why the node is not in its desired state. Touched means that it was
-	// changed all the same, or may be.
-	Err     error
-	Touched bool
-	// Made is when the change was made, before it was verified; zero where none was.
-	Made time.Time
+	outcome resource.Outcome
+	// err is set if the node is not in its desired state. touched reports that the node changed or
+	// may have changed, also after an error.
+	err     error
+	touched bool
+	// made is the time of the change, before its verification. It is zero if no change was made.
+	made time.Time
 }
 
-// afterFailure bounds the observation of what a failed change left: the
-// resource's own time may be used up by then.
+// afterFailure limits the observation after a failed change. The timeout of the resource may be
+// used up then.
 const afterFailure = 30 * time.Second
 
-// One applies a change until it succeeds or the resource's attempts are used up.
-// The refresh is kept from attempt to attempt. No attempt begins once stop has
-// ended; ctx bounds the one in hand.
-func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
-	meta := c.Node.Resource.Meta()
+// one applies a change and retries it as often as the resource allows. A retry still makes the
+// refresh. One starts no attempt after stop has ended; ctx limits the current attempt.
+func (a *applier) one(stop, ctx context.Context, c dueChange) changeResult {
+	meta := c.node.Resource.Meta()
 	touched := false
 	for attempt := 0; ; attempt++ {
 		outcome, made, err := a.once(ctx, c)
 		touched = touched || err == nil || !outcome.Untouched
 		if err == nil {
-			return changeResult{Outcome: outcome, Touched: touched, Made: made}
+			return changeResult{outcome: outcome, touched: touched, made: made}
 		}
 		if attempt >= meta.Retry || !waitForRetry(stop, meta.Delay.Std()) {
 			return a.result(ctx, c, outcome, err, touched)
 		}
-		a.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.Run.ErrorText(c.Node, err))
+		a.env.Log.InfoContext(ctx, "retrying", "resource", c.node.Ref.String(), "attempt", attempt+2, "error", a.errorText(c.node, err))
 		again, err := a.again(ctx, c)
-		if err != nil || again.Plan.Empty() {
+		if err != nil || again.plan.Empty() {
 			return a.result(ctx, c, outcome, err, touched)
 		}
-		c.Plan = again.Plan
+		c.plan = again.plan
 	}
 }
 
-// result returns what came of a change, after observing what a failed one left.
+// result returns the result of a change. It observes the node again after an error.
 func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outcome, err error, touched bool) changeResult {
 	if err != nil {
 		ctx, cancel := context.WithTimeout(ctx, afterFailure)
 		defer cancel()
-		a.Observer.Refresh(ctx, c.Node)
+		a.observer.refresh(ctx, c.node)
 	}
 
-	return changeResult{Outcome: outcome, Err: err, Touched: touched}
+	return changeResult{outcome: outcome, err: err, touched: touched}
 }
 
-// again observes a node once more and plans without asking its guards, which are
-// asked once a run.
+// again observes a node and plans again. It does not run the guards again, because they run once
+// per run.
 func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
-	a.Observer.Refresh(ctx, c.Node)
-	state, err := a.Observer.Planned(c.Node)
+	a.observer.refresh(ctx, c.node)
+	state, err := a.observer.planned(c.node)
 	if err == nil {
-		c.Plan, err = a.Run.Plan(c.Node, a.Observer.Spec(c.Node), state, c.Refresh)
+		c.plan, err = a.Plan(c.node, a.observer.spec(c.node), state, c.refresh)
 	}
 
 	return c, err
 }
 
-// once applies a change, observes what came of it and verifies that. made is when it was
-// applied.
+// once applies a change, observes the node and verifies it. made is the time of the change.
 func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outcome, made time.Time, err error) {
-	ctx, cancel := withTimeout(ctx, c.Node)
+	ctx, cancel := withTimeout(ctx, c.node)
 	defer cancel()
 	outcome, err = a.apply(ctx, c)
 	made = time.Now()
-	a.touched(c.Node)
+	a.touched(c.node)
 	if err != nil {
 		return outcome, made, err
 	}
-	a.Observer.Invalidate(c.Node)
-	a.Observer.Refresh(ctx, c.Node)
+	a.observer.invalidate(c.node)
+	a.observer.refresh(ctx, c.node)
 	outcome.Untouched = false
 
-	return outcome, made, a.verify(c.Node, outcome)
+	return outcome, made, a.verify(c.node, outcome)
 }
 
 func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outcome, err error) {
-	typ := c.Node.Resource.Type
+	typ := c.node.Resource.Type
 	err = plan.Protect(func() (err error) {
-		outcome, err = typ.Apply(ctx, a.Run.Env(c.Node), a.Observer.Provider(c.Node), a.Observer.Spec(c.Node), c.Plan)
+		outcome, err = typ.Apply(ctx, a.Env(c.node), a.observer.provider(c.node), a.observer.spec(c.node), c.plan)
 		return err
 	})
 
 	return outcome, err
 }
 
-// touched makes what a change of n may have changed invalid.
+// touched invalidates the observations that a change of n may have changed.
 func (a *applier) touched(n *graph.Node) {
 	writes := n.Resource.Type.Writes
-	a.Observer.Changed(writes)
-	if h := a.Run.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
+	a.observer.changed(writes)
+	if h := a.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
 		h.ForgetAccounts()
 	}
 }
 
-// verify judges the state after a change.
+// verify checks the state after a change.
 func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
-	seen := a.Observer.Of(n)
+	seen := a.observer.of(n)
 	err := seen.Err
 	if err == nil {
 		err = plan.Protect(func() error { return n.Resource.Type.Verify(seen.Spec, outcome, seen.State) })
@@ -149,7 +133,7 @@ func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
 	return nil
 }
 
-// Attempt bounds ctx by the timeout of a resource.
+// withTimeout limits ctx to the timeout of a resource.
 func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.CancelFunc) {
 	timeout := n.Resource.Meta().Timeout.Std()
 	if timeout == 0 || n.Resource.Type.OwnTimeout {
@@ -159,7 +143,7 @@ func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.C
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s (raise its timeout if it needs longer)", timeout))
 }
 
-// wait waits between attempts, and reports whether another one may begin.
+// waitForRetry waits for the delay and reports whether another attempt may start.
 func waitForRetry(stop context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -167,4 +151,113 @@ func waitForRetry(stop context.Context, d time.Duration) bool {
 	case <-stop.Done():
 		return false
 	}
+}
+
+// batchRounds is the number of changes that each parallel worker makes in a batch.
+const batchRounds = 4
+
+// batchSize returns the maximum number of changes of a type in one batch; 1 means no batches. count
+// is the number of resources.
+func batchSize(typ *resource.Type, count int) int {
+	switch {
+	case typ.EvalGuards != nil:
+		return 1
+	case typ.ApplyAll != nil:
+		return count
+	case typ.Parallel < 2:
+		return 1
+	default:
+		// A batch must be short, because stopping a run waits for the current batch.
+		return batchRounds * typ.Parallel
+	}
+}
+
+// together makes changes of one type and provider in one batch. A nil result means that the change
+// must be made again alone. The error applies to the whole batch.
+func (a *applier) together(ctx context.Context, changes []dueChange) ([]*changeResult, error) {
+	typ := changes[0].node.Resource.Type
+	apply := a.inTransaction
+	if typ.ApplyAll == nil {
+		apply = a.inParallel
+	}
+	outcomes, errs, err := apply(ctx, changes)
+	made := time.Now()
+	a.touched(changes[0].node)
+	a.observer.Read(ctx, nodesOf(changes))
+	results := make([]*changeResult, len(changes))
+	if err != nil {
+		return results, err
+	}
+	for i, c := range changes {
+		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
+		switch {
+		case errs[i] == nil && a.verify(c.node, outcomes[i]) == nil:
+			results[i] = &changeResult{outcome: outcomes[i], touched: true, made: made}
+		case isFinal && c.node.Resource.Meta().Retry == 0:
+			r := a.result(ctx, c, outcomes[i], errs[i], !outcomes[i].Untouched)
+			results[i] = &r
+		}
+	}
+
+	return results, nil
+}
+
+// alone makes a change that failed in a batch. It observes first, because the batch may have made
+// part of the change.
+func (a *applier) alone(stop, ctx context.Context, c dueChange) changeResult {
+	again, err := a.again(ctx, c)
+	switch {
+	case err != nil:
+		return a.result(ctx, c, resource.Outcome{}, err, true)
+	case again.plan.Empty():
+		return changeResult{touched: true}
+	default:
+		return a.one(stop, ctx, again)
+	}
+}
+
+// inTransaction makes the changes in one transaction of the type.
+func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outcomes []resource.Outcome, errs []error, err error) {
+	first := changes[0].node
+	plans := make([]resource.Plan, len(changes))
+	for i, c := range changes {
+		plans[i] = c.plan
+	}
+	ctx, cancel := withTimeout(ctx, first)
+	defer cancel()
+	typ := first.Resource.Type
+	err = plan.Protect(func() (err error) {
+		outcomes, err = typ.ApplyAll(ctx, a.Env(nil), a.observer.provider(first), a.observer.specs(nodesOf(changes)), plans)
+		if err == nil && len(outcomes) != len(changes) {
+			err = fmt.Errorf("%s returned %d outcomes for %d changes", typ.Name, len(outcomes), len(changes))
+		}
+		return err
+	})
+	var failed resource.BatchError
+	if errors.As(err, &failed) && len(failed) == len(changes) && len(outcomes) == len(changes) {
+		return outcomes, failed, nil
+	}
+
+	return outcomes, make([]error, len(changes)), err
+}
+
+// inParallel makes the changes concurrently, up to the limit of the type.
+func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resource.Outcome, []error, error) {
+	outcomes, errs := make([]resource.Outcome, len(changes)), make([]error, len(changes))
+	parallel(len(changes), changes[0].node.Resource.Type.Parallel, func(i int) {
+		ctx, cancel := withTimeout(ctx, changes[i].node)
+		defer cancel()
+		outcomes[i], errs[i] = a.apply(ctx, changes[i])
+	})
+
+	return outcomes, errs, nil
+}
+
+func nodesOf(changes []dueChange) []*graph.Node {
+	nodes := make([]*graph.Node, len(changes))
+	for i, c := range changes {
+		nodes[i] = c.node
+	}
+
+	return nodes
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// TestAtEnd has what is put off done after all resources, with no refresh pending any more, and
-// reported then.
+// TestAtEnd checks that deferred changes run after all resources, without pending refreshes, and
+// are reported then.
 func TestAtEnd(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
@@ -33,7 +33,7 @@ func TestAtEnd(t *testing.T) {
 	}
 }
 
-// TestAtEndFails fails the run, and not what follows.
+// TestAtEndFails checks that a failure fails the run, but not the following changes.
 func TestAtEndFails(t *testing.T) {
 	w := newWorld(t)
 	run := w.run(w.graph("thing a value=1 fail_at=end-fails", "thing b value=1 fail_at=end"))
@@ -45,7 +45,7 @@ func TestAtEndFails(t *testing.T) {
 	}
 }
 
-// TestAtEndOfAStoppedRun does nothing: muster ends without it.
+// TestAtEndOfAStoppedRun checks that a stopped run makes no deferred changes.
 func TestAtEndOfAStoppedRun(t *testing.T) {
 	w := newWorld(t)
 	stop := w.stoppable()
@@ -61,7 +61,8 @@ func TestAtEndOfAStoppedRun(t *testing.T) {
 	}
 }
 
-// TestAtEndEndsTheRun: it is not broken off by what it leads to, and the next one is left out.
+// TestAtEndEndsTheRun checks that a deferred change that ends the run is not interrupted, and that
+// the next one is skipped.
 func TestAtEndEndsTheRun(t *testing.T) {
 	w := newWorld(t)
 	stop := w.stoppable()
@@ -76,8 +77,8 @@ func TestAtEndEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestAtEndIsRefused: what is refused at the end fails its resource, and its refresh is pending
-// until a later run, also one of a part, is not refused.
+// TestAtEndIsRefused checks a failed deferred change: it fails its resource, and its refresh stays
+// pending until a later run, also the run of a part, succeeds.
 func TestAtEndIsRefused(t *testing.T) {
 	for name, again := range map[string]func(w *world, g *graph.Graph) *graph.Graph{
 		"the next run":  func(_ *world, g *graph.Graph) *graph.Graph { return g },
@@ -102,7 +103,7 @@ func TestAtEndIsRefused(t *testing.T) {
 					t.Errorf("run %d: %v, pending %v", i+1, err, pending)
 				}
 				again := again(w, g)
-				w.opts.Earlier = plan.Standing(again, func(model.Ref) bool { return false })
+				w.opts.Prior = plan.HistoryForPartial(again, func(model.Ref) bool { return false })
 				w.m.actions()
 				w.run(again)
 				if got := "svc#s " + string(w.txs["svc#s"].Outcome()); got != want || !slices.Equal(w.m.actions(), []string{"refresh s", "end s"}) {

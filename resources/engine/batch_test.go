@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestReportsComeInTheOrderOfTheGraph, whatever came of resources that were
-// changed together.
+// TestReportsComeInTheOrderOfTheGraph checks the order of transactions for resources that change
+// together.
 func TestReportsComeInTheOrderOfTheGraph(t *testing.T) {
 	cases := map[string][]string{
 		"parallel, one fails":        {"wide a value=1", "wide b value=1 fail_at=apply", "wide c value=1"},
@@ -42,7 +42,7 @@ func TestReportsComeInTheOrderOfTheGraph(t *testing.T) {
 	}
 }
 
-// TestPartOfABatchThatFails is done again alone, and nothing else is.
+// TestPartOfABatchThatFails checks that only failed changes of a batch are repeated alone.
 func TestPartOfABatchThatFails(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -54,7 +54,8 @@ func TestPartOfABatchThatFails(t *testing.T) {
 	equal(t, got, []string{"set x", "change 3 together", "refresh a", "refresh c", "refresh b"})
 }
 
-// TestPartOfABatchThatTimedOut is not done again, but for what retry says.
+// TestPartOfABatchThatTimedOut checks that a timed-out change is repeated only as often as retry
+// allows.
 func TestPartOfABatchThatTimedOut(t *testing.T) {
 	w := newWorld(t)
 	w.run(w.graph("daemons a value=1", "daemons b value=1 fail_at=timed-out", "daemons c value=1 fail_at=timed-out retry=1"))
@@ -64,7 +65,8 @@ func TestPartOfABatchThatTimedOut(t *testing.T) {
 	equal(t, w.txs["daemons#b"].Errors, []string{"not this one: it had its time"})
 }
 
-// TestDurationsOfABatch have nothing of the time that others of it were changed alone.
+// TestDurationsOfABatch checks that durations exclude the time in which other resources of the
+// batch changed alone.
 func TestDurationsOfABatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
@@ -93,8 +95,7 @@ func TestDurationsOfABatch(t *testing.T) {
 	}
 }
 
-// TestUnrefreshed is a change that has nothing to do with the refresh: the
-// refresh was ignored, and is not owed any more.
+// TestUnrefreshed checks a change that is unrelated to the refresh: the refresh is dropped.
 func TestUnrefreshed(t *testing.T) {
 	for noop, want := range map[bool]string{false: "changed", true: "noop"} {
 		w := newWorld(t)
@@ -107,7 +108,7 @@ func TestUnrefreshed(t *testing.T) {
 	}
 }
 
-// TestTimeoutsOfABatch are one: each resource has the time that it was given.
+// TestTimeoutsOfABatch checks that a batch contains only resources with equal timeouts.
 func TestTimeoutsOfABatch(t *testing.T) {
 	w := newWorld(t)
 	w.run(w.graph("many a value=1 timeout=1m", "many b value=1 timeout=1m", "many c value=1", "many d value=1 fail_at=hang timeout=10ms", "many e value=1"))
@@ -116,8 +117,8 @@ func TestTimeoutsOfABatch(t *testing.T) {
 	equal(t, got, []string{"change 2 together"})
 }
 
-// TestLimitOfABatch changes together what a limit allows, and puts the rest off, with what
-// comes after it. What is noop is not counted.
+// TestLimitOfABatch checks that a batch respects the limit, and that the limit defers the other
+// changes and all resources after them. Noop changes do not count.
 func TestLimitOfABatch(t *testing.T) {
 	w := newWorld(t)
 	left, until := 2, time.Unix(1_000_000, 0)
@@ -130,7 +131,7 @@ func TestLimitOfABatch(t *testing.T) {
 	}
 	run := w.run(w.graph("thing n value=1 noop=true", "many a value=1", "many b value=1", "many c value=1", "many s", "thing x value=1 require=many#c", "thing y value=1 require=thing#x"))
 	w.outcomes("thing#n noop", "many#a changed", "many#b changed", "many#c notrun", "many#s stable", "thing#x notrun", "thing#y notrun")
-	if !run.Resumes.Equal(until) || run.Outcome() != model.OutcomeNotRun {
-		t.Errorf("the run is %s and resumes at %s", run.Outcome(), run.Resumes)
+	if !run.RetryAt.Equal(until) || run.Outcome() != model.OutcomeNotRun {
+		t.Errorf("the run is %s and resumes at %s", run.Outcome(), run.RetryAt)
 	}
 }

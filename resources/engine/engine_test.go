@@ -25,7 +25,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// world is the types of a test, the machine they manage and what was logged.
+// world contains the types of a test, the machine that they manage, and the log.
 type world struct {
 	t     *testing.T
 	m     *machine
@@ -35,10 +35,10 @@ type world struct {
 	txs   map[string]*model.Transaction
 	order []string
 	hook  func(event, name string)
-	ctx   context.Context // of the runs that stoppable is for
+	ctx   context.Context // for the runs after stoppable
 }
 
-// stoppable lets the next runs finish the change in hand when stop is called.
+// stoppable lets the next runs finish the current change when stop is called.
 func (w *world) stoppable() (stop func()) {
 	w.ctx, stop = context.WithCancel(w.t.Context())
 	return stop
@@ -210,7 +210,7 @@ func TestEdgesSayWhy(t *testing.T) {
 	})
 }
 
-// TestSteps has what each resource waits for, in the order of the run.
+// TestSteps checks what each resource waits for, in the order of the run.
 func TestSteps(t *testing.T) {
 	w := newWorld(t)
 	var all []*resource.Resource
@@ -239,11 +239,11 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// TestLateResourcesAreRelated orders by what is known of them.
+// TestLateResourcesAreRelated checks the order of deferred resources by their known relations.
 func TestLateResourcesAreRelated(t *testing.T) {
 	w := newWorld(t)
 	late, dir := w.res("rel late needs=value:dir"), w.res("rel dir value=1")
-	late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
+	late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
 		return w.res("rel late value=2").Spec, nil, nil
 	}
 	g, err := graph.Build([]*resource.Resource{late, dir}, nil)
@@ -277,7 +277,7 @@ func TestGraphErrors(t *testing.T) {
 	}
 }
 
-// TestExcludedUnderAnotherName is no declaration of the same thing.
+// TestExcludedUnderAnotherName checks that an excluded resource declares nothing.
 func TestExcludedUnderAnotherName(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.res("units a value=1"), w.res("units a.unit value=1")
@@ -533,8 +533,8 @@ func TestFailedChangeThatChangedNothingOwesNothing(t *testing.T) {
 	}
 }
 
-// TestFailedChangeThatMayHaveChangedSomethingStaysOwed: until it is as it should
-// be, and then once, whatever made it so and whatever else changed meanwhile.
+// TestFailedChangeThatMayHaveChangedSomethingStaysOwed checks that the refresh stays pending until
+// the resource is in its desired state, and is then made once.
 func TestFailedChangeThatMayHaveChangedSomethingStaysOwed(t *testing.T) {
 	for name, typ := range map[string]string{"alone": "thing", "in a batch": "broad", "in one transaction": "many"} {
 		t.Run(name, func(t *testing.T) {
@@ -589,7 +589,7 @@ func TestStopFinishesTheChangeInHand(t *testing.T) {
 
 func TestLooksAgainAfterAChange(t *testing.T) {
 	w := newWorld(t)
-	// svc may have changed anything, so b must be seen as it is afterwards.
+	// svc may have changed anything, so b must be observed again.
 	w.hook = func(event, name string) {
 		if event == "apply" && name == "cmd" {
 			w.m.set("b", "1")
@@ -682,7 +682,8 @@ func TestGuardIsAskedOnceAlsoInNoop(t *testing.T) {
 	}
 }
 
-// TestStaleLookIsTakenAgain prepares only after a look that is out of date, once, and never in noop.
+// TestStaleLookIsTakenAgain checks that a type prepares only after an outdated observation, once,
+// and never in noop.
 func TestStaleLookIsTakenAgain(t *testing.T) {
 	for _, c := range []struct {
 		stale string
@@ -722,7 +723,7 @@ func TestOutputsReachLaterResources(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.res("guarded a value=hello"), w.res("thing b")
 	second.Taken = []resource.Reference{{Ref: first.Ref(), Property: "outputs"}}
-	second.Late = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
+	second.ResolveDeferred = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
 		v, ok := out[first.Ref()]["value"]
 		if !ok {
 			return nil, nil, errors.New("not known yet")
@@ -747,8 +748,8 @@ func TestOutputsReachLaterResources(t *testing.T) {
 	}
 }
 
-// A transaction has the outputs where they are asked for, without secrets, and says
-// what was done.
+// TestOutputsInTransactions checks that a transaction has the requested outputs, without secrets,
+// and the changes.
 func TestOutputsInTransactions(t *testing.T) {
 	const secret = "hunter2-hunter2"
 	for line, c := range map[string]struct {
@@ -829,11 +830,11 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 		}
 	}
 	earlier := func() graph.Known {
-		w.opts.Earlier, err = s.History()
+		w.opts.Prior, err = s.History()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return w.opts.Earlier.Knows
+		return w.opts.Prior.Knows
 	}
 	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
 	store()

@@ -10,15 +10,16 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// errCritical is a resource of which a health check is critical.
+// errCritical is the error of a critical health check.
 var errCritical = errors.New("is critical")
 
-// conclude makes the health checks of a resource after its turn, and ends it.
+// conclude runs the health checks of a resource after its change, and ends its transaction.
 func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction) {
 	interrupted := false
-	if state := r.observer.State(n); state != nil && !t.Skipped {
+	if state := r.observer.state(n); state != nil && !t.Skipped {
 		t.FinalEnsure = state.State().Ensure
 	}
 	if r.checks.isMade(n) && !t.Failed && !t.Skipped {
@@ -37,7 +38,7 @@ func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction)
 	r.recorder.end(n, t, interrupted)
 }
 
-// longest returns how long checks took that were made at the same time.
+// longest returns the duration of concurrent checks.
 func longest(results []model.HealthResult) time.Duration {
 	var out time.Duration
 	for _, h := range results {
@@ -47,21 +48,21 @@ func longest(results []model.HealthResult) time.Duration {
 	return out
 }
 
-// interruptChecks records that not all health checks of a resource were made, so
-// that nobody takes it, or the run, for healthy.
+// interruptChecks records that some health checks of a resource did not run, so that the resource
+// and the run do not appear healthy.
 func (r *run) interruptChecks(ctx context.Context, n *graph.Node, t *model.Transaction) {
 	r.checkStop(ctx)
-	t.SkipReason = "its health checks were broken off: " + r.Stopped
+	t.SkipReason = "its health checks were interrupted: " + r.Stopped
 	switch {
 	case t.Failed:
 	case t.Changed || t.Refreshed:
-		r.report.AddError(n.Ref.String() + ": " + t.SkipReason)
+		r.report.addError(n.Ref.String() + ": " + t.SkipReason)
 	default:
 		t.NotRun = true
 	}
 }
 
-// judge records the results of health checks. Only a critical one fails the resource.
+// judge records the results of health checks. Only a critical result fails the resource.
 func (r *run) judge(ctx context.Context, n *graph.Node, t *model.Transaction, results []model.HealthResult) {
 	for _, h := range results {
 		line, _, _ := strings.Cut(h.Output, "\n")
@@ -79,4 +80,74 @@ func (r *run) judge(ctx context.Context, n *graph.Node, t *model.Transaction, re
 		}
 		r.recorder.fail(ctx, n, t, err)
 	}
+}
+
+// checks runs the health checks of a run.
+type checks struct {
+	checker Checker
+	// env is added to the environment of the commands.
+	env   []string
+	terms *plan.Terms
+	// made are the results of checks that ran before the resources.
+	made map[model.Ref][]model.HealthResult
+}
+
+// isMade reports whether the health checks of a resource run in this run. They do not run in noop.
+// In a run that only checks, the noop of a resource does not disable them, except in the periodic
+// checks of an agent.
+func (c *checks) isMade(n *graph.Node) bool {
+	if len(n.Resource.Meta().HealthChecks) == 0 || c.terms.Scope.Noop {
+		return false
+	}
+	requested, own := c.terms.Scope.HealthCheckOnly && !c.terms.Cause.IsUnasked(), n.Resource.Scope
+
+	return requested || (own.HealthCheckOnly && !own.Noop) || !c.terms.IsNoop(n)
+}
+
+// ahead runs all health checks of a run that only checks. They run concurrently, so that one slow
+// check does not delay the others.
+func (c *checks) ahead(ctx context.Context, all []*graph.Node) {
+	if !c.terms.Scope.HealthCheckOnly {
+		return
+	}
+	var nodes []*graph.Node
+	for _, n := range all {
+		if c.isMade(n) && n.Resource.Excluded == "" {
+			nodes = append(nodes, n)
+		}
+	}
+	c.made = make(map[model.Ref][]model.HealthResult, len(nodes))
+	for i, results := range c.of(ctx, nodes) {
+		c.made[nodes[i].Ref] = results
+	}
+}
+
+// of runs the health checks of nodes. They change nothing, so they are interrupted when the run
+// stops.
+func (c *checks) of(ctx context.Context, nodes []*graph.Node) [][]model.HealthResult {
+	var all []model.HealthCheck
+	for _, n := range nodes {
+		all = append(all, n.Resource.Meta().HealthChecks...)
+	}
+	results := notMade(all)
+	if c.checker != nil {
+		results = c.checker.CheckAll(ctx, all, c.env)
+	}
+	out := make([][]model.HealthResult, len(nodes))
+	for i, n := range nodes {
+		count := len(n.Resource.Meta().HealthChecks)
+		out[i], results = results[:count], results[count:]
+	}
+
+	return out
+}
+
+// notMade returns unknown results, for a run without a checker.
+func notMade(all []model.HealthCheck) []model.HealthResult {
+	out := make([]model.HealthResult, len(all))
+	for i, c := range all {
+		out[i] = model.HealthResult{Name: c.Name, Format: c.Format, Status: model.HealthUnknown, Output: "health checks are not available here"}
+	}
+
+	return out
 }

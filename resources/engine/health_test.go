@@ -14,12 +14,12 @@ import (
 	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
-// clinic makes the checks of a test: each is the status that its command names.
+// clinic implements the checks of a test. The command of a check is its status.
 type clinic struct {
 	mu   sync.Mutex
 	made []string
 	env  []string
-	// hold, when set, is closed by whoever lets checks end.
+	// hold, if set, blocks checks until it is closed.
 	hold chan struct{}
 }
 
@@ -46,7 +46,7 @@ func (c *clinic) CheckAll(ctx context.Context, checks []model.HealthCheck, env [
 	return out
 }
 
-// checked makes a graph of lines of which each ends in "| check,check".
+// checked builds a graph of lines that end in "| check,check".
 func (w *world) checked(lines ...string) *graph.Graph {
 	w.t.Helper()
 	g := w.graph(func() []string {
@@ -84,7 +84,7 @@ func (w *world) statuses(ref string) []string {
 	return out
 }
 
-// TestOnlyCriticalFails is the row health-check-only and formats.md, "Health checks".
+// TestOnlyCriticalFails checks the row health-check-only and formats.md, "Health checks".
 func TestOnlyCriticalFails(t *testing.T) {
 	w := newWorld(t)
 	c := &clinic{}
@@ -121,7 +121,7 @@ func TestChecksFollowEveryTurn(t *testing.T) {
 	equal(t, c.made, []string{"a0", "a0"})
 }
 
-// TestChecksOfBatches has resources that are changed together.
+// TestChecksOfBatches checks resources that change together.
 func TestChecksOfBatches(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Checker = &clinic{}
@@ -136,8 +136,8 @@ func TestCriticalStopsWithFailOnError(t *testing.T) {
 	w.outcomes("thing#a failed", "thing#b notrun")
 }
 
-// TestMonitorOnly looks at nothing and changes nothing, whatever is required,
-// and whatever is due about drift.
+// TestMonitorOnly checks that a run of health checks observes and changes nothing, despite
+// requirements and drift.
 func TestMonitorOnly(t *testing.T) {
 	w := newWorld(t)
 	c := &clinic{}
@@ -148,7 +148,7 @@ func TestMonitorOnly(t *testing.T) {
 	w.outcomes("thing#a failed", "thing#b stable", "thing#c stable", "thing#d stable", "thing#e stable")
 	slices.Sort(c.made)
 	equal(t, c.made, []string{"a0", "b0", "c0"})
-	// Whoever asks for nothing but the checks gets those of what is not changed anyway.
+	// A user who requests only checks also gets those of noop resources.
 	c.made, w.opts.Cause = nil, model.CauseCommand
 	w.run(g)
 	slices.Sort(c.made)
@@ -176,7 +176,8 @@ func TestRefreshOfTheCritical(t *testing.T) {
 	w.outcomes("thing#a stable", "svc#b refreshed")
 }
 
-// TestHealthRunsAreNotAskedFor: what a critical check begins repairs no more than drift does.
+// TestHealthRunsAreNotAskedFor checks that a run after a critical check repairs no more than a run
+// after drift.
 func TestHealthRunsAreNotAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Cause = model.CauseHealth
@@ -196,7 +197,7 @@ func TestStopBreaksChecksOff(t *testing.T) {
 	w.outcomes("thing#a notrun")
 }
 
-// stopping has a run stopped while a check is made.
+// stopping stops the run during a check.
 type stopping struct {
 	clinic
 	stop func()
@@ -215,9 +216,10 @@ func (s *stopping) CheckAll(ctx context.Context, checks []model.HealthCheck, env
 	return out
 }
 
-// TestChecksThatWereBrokenOff: what was not found out is not told, and not taken for fine.
+// TestChecksThatWereBrokenOff checks that interrupted checks have no result and do not count as
+// healthy.
 func TestChecksThatWereBrokenOff(t *testing.T) {
-	const reason = "its health checks were broken off: the run was interrupted"
+	const reason = "its health checks were interrupted: the run was interrupted"
 	for _, c := range []struct {
 		line, outcome, run string
 		made               []string
@@ -257,7 +259,7 @@ func TestChecksThatWereBrokenOff(t *testing.T) {
 	}
 }
 
-// TestTimeOfChecksMadeAhead is that of the slowest.
+// TestTimeOfChecksMadeAhead checks that the duration is the duration of the slowest check.
 func TestTimeOfChecksMadeAhead(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Checker = timed{time.Minute, time.Hour}
@@ -268,7 +270,7 @@ func TestTimeOfChecksMadeAhead(t *testing.T) {
 	}
 }
 
-// timed says that checks took so long.
+// timed returns results with durations.
 type timed []time.Duration
 
 func (d timed) CheckAll(_ context.Context, checks []model.HealthCheck, _ []string) []model.HealthResult {
@@ -313,7 +315,7 @@ func TestLogLineOfHealth(t *testing.T) {
 		{model.Transaction{HealthCheck: []model.HealthResult{ok, silent}}, "level=WARN msg=\"file#a stable\" ensure=present runtime=0s health=d:warning\n"},
 		{model.Transaction{HealthCheck: []model.HealthResult{warning, silent, unknown}}, "level=WARN msg=\"file#a stable\" ensure=present runtime=0s health=b:warning,d:warning,c:unknown output=\"b: load is 7; c: /x does not exist\"\n"},
 		{model.Transaction{HealthCheck: []model.HealthResult{critical}, Failed: true, Errors: []string{"e"}}, "level=ERROR msg=\"file#a failed\" ensure=present runtime=0s health=e:critical error=e\n"},
-		// What was not looked at has no state.
+		// A resource that was not observed has no state.
 		{model.Transaction{HealthCheck: []model.HealthResult{ok}, HealthCheckOnly: true}, "level=INFO msg=\"file#a checked\" runtime=0s health=ok\n"},
 		{model.Transaction{HealthCheckOnly: true}, "level=INFO msg=\"file#a not checked\" runtime=0s\n"},
 		{model.Transaction{HealthCheckOnly: true, FinalEnsure: "present"}, "level=INFO msg=\"file#a stable\" ensure=present runtime=0s\n"},

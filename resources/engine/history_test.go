@@ -13,8 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestRefreshByEarlierCommands: a change refreshes each subscriber once, and is
-// not forgotten before it has.
+// TestRefreshByEarlierCommands checks that a change refreshes each subscriber exactly once.
 func TestRefreshByEarlierCommands(t *testing.T) {
 	thing := func(o model.Transaction) model.Transaction { o.Type, o.Name, o.Alias = "thing", "a", "other"; return o }
 	svc := func(o model.Transaction) model.Transaction { o.Type, o.Name = "svc", "s"; return o }
@@ -44,8 +43,8 @@ func TestRefreshByEarlierCommands(t *testing.T) {
 				w := newWorld(t)
 				w.m.set("s", "x")
 				w.opts.Env.Scope.Noop = c.noop
-				w.opts.Earlier = w.history(c.earlier...)
-				g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Earlier.Knows)
+				w.opts.Prior = w.history(c.earlier...)
+				g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Prior.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -56,8 +55,8 @@ func TestRefreshByEarlierCommands(t *testing.T) {
 	}
 }
 
-// TestRequireOfEarlierCommands: a run goes by what runs did, noop also by what
-// noop would have done.
+// TestRequireOfEarlierCommands checks that a run depends on earlier runs, and noop also on earlier
+// predictions.
 func TestRequireOfEarlierCommands(t *testing.T) {
 	thing := model.Transaction{Type: "thing", Name: "a"}
 	failed, planned, plannedFailed := thing, thing, thing
@@ -75,11 +74,11 @@ func TestRequireOfEarlierCommands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.opts.Earlier = w.history(c.earlier...)
+			w.opts.Prior = w.history(c.earlier...)
 			for noop, want := range map[bool]model.Outcome{true: c.noop, false: c.run} {
 				w.m.set("b", "")
 				w.opts.Env.Scope.Noop = noop
-				g, err := graph.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Earlier.Knows)
+				g, err := graph.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Prior.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +89,7 @@ func TestRequireOfEarlierCommands(t *testing.T) {
 	}
 }
 
-// TestNoopIsNotCountedInASession, for nothing happened.
+// TestNoopIsNotCountedInASession checks the counts of a session with noop.
 func TestNoopIsNotCountedInASession(t *testing.T) {
 	w := newWorld(t)
 	s := w.session(
@@ -105,7 +104,7 @@ func TestNoopIsNotCountedInASession(t *testing.T) {
 	}
 }
 
-// history gives what a session has of transactions.
+// history returns the history of a session.
 func (w *world) history(all ...model.Transaction) plan.History {
 	w.t.Helper()
 	h, err := w.session(all...).History()
@@ -115,7 +114,7 @@ func (w *world) history(all ...model.Transaction) plan.History {
 	return h
 }
 
-// session stores transactions in a session, one second after the other.
+// session stores transactions in a session, one second apart.
 func (w *world) session(all ...model.Transaction) *engine.SessionStore {
 	w.t.Helper()
 	s, err := engine.NewSession(w.t.Context(), w.opts.Env.Host, w.t.TempDir())

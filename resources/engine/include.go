@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// expand reads the manifest that n includes and makes its resources part of the
-// run, in front of n. Nothing of it runs when anything is wrong with it.
+// expand reads the manifest that n includes and inserts its resources before n. If the manifest is
+// invalid, none of its resources runs.
 func (r *run) expand(ctx context.Context, n *graph.Node) error {
-	found, err := n.Resource.Expand(ctx, r.observer.Spec(n))
+	found, err := n.Resource.Expand(ctx, r.observer.spec(n))
 	if err != nil {
 		return err
 	}
@@ -22,17 +23,17 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 		}
 	}
 	if r.inclusions > resource.MaxInclusions {
-		return fmt.Errorf("more than %d child manifests are included during the run: does a manifest include itself?", resource.MaxInclusions)
+		return fmt.Errorf("more than %d child manifests were included during the run; a manifest may include itself", resource.MaxInclusions)
 	}
-	// From now on everything that is reported may be about what was found.
-	r.secrets.Add(found.Secrets...)
+	// From here on, all reports may contain values of the child manifest.
+	r.secrets.add(found.Secrets...)
 	if r.opts.Admit != nil {
 		err = r.opts.Admit(found.Resources)
 	}
 	if err != nil {
 		return err
 	}
-	g, err := r.Graph.Expand(n, found, r.opts.Earlier.Knows)
+	g, err := r.Graph.Expand(n, found, r.opts.Prior.Knows)
 	if err != nil {
 		return err
 	}
@@ -43,16 +44,59 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 	return r.replaceGraph(ctx, g)
 }
 
-// replaceGraph goes on with a graph that has more resources, and observes those.
+// replaceGraph continues the run with a larger graph and observes the new resources.
 func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 	old := r.Graph
 	r.Move(g)
-	r.observer.Move(old, g)
-	r.report.Move(g)
+	r.observer.move(old, g)
+	r.report.move(g)
 	r.cursor = 0
 	fresh := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n *graph.Node) bool { return old.Node(n.Ref) != nil })
-	r.secrets.AddOf(fresh)
+	r.secrets.addOf(fresh)
 	r.observeAll(ctx, fresh)
 
-	return r.refreshes.Joined(ctx, fresh)
+	return r.refreshes.joined(ctx, fresh)
+}
+
+// announcer logs the messages of child manifests, each once.
+type announcer struct {
+	access *access
+	// started are the nodes with a started child manifest.
+	started map[model.Ref]bool
+}
+
+// begin logs the start of the manifests that contain n or that n includes, outermost first.
+func (a *announcer) begin(ctx context.Context, n *graph.Node) {
+	for _, p := range n.Parents {
+		a.begin(ctx, p)
+	}
+	if n.Resource.Type.Include == nil || a.started[n.Ref] {
+		return
+	}
+	a.started[n.Ref] = true
+	env := a.access.Env(n)
+	if n.Resource.NeverNoop && env.Scope.Noop {
+		env.Log.WarnContext(ctx, "noop: false is ignored, the parent manifest runs in noop", "child", n.Ref.Name)
+	}
+	a.show(ctx, n, n.Resource.Messages.Before)
+}
+
+// isDue reports whether a manifest logs a message when n begins.
+func (a *announcer) isDue(n *graph.Node) bool {
+	return slices.ContainsFunc(n.Parents, func(p *graph.Node) bool {
+		return !a.started[p.Ref] && (p.Resource.Messages.Before != "" || a.isDue(p))
+	})
+}
+
+// end logs the end of the manifest that n includes.
+func (a *announcer) end(n *graph.Node) {
+	if a.started[n.Ref] {
+		a.show(context.Background(), n, n.Resource.Messages.After)
+	}
+}
+
+func (a *announcer) show(ctx context.Context, n *graph.Node, message string) {
+	if message != "" {
+		a.access.Env(nil).Log.InfoContext(ctx, message, "manifest", n.Ref.Name)
+	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// including is a thing that includes a manifest, and is judged by that alone.
+// including is a thing that includes a manifest and depends only on it.
 type including struct{ thing }
 
 func (including) Include(s *spec) resource.Inclusion { return resource.Inclusion{Source: s.Name} }
@@ -40,7 +40,7 @@ func (including) Apply(context.Context, resource.Env, provider, *spec, resource.
 
 func (including) Verify(*spec, resource.Outcome, *state) error { return nil }
 
-// tree is a manifest: its resources, each a line or a manifest that is included.
+// tree is a manifest: its resources, each a line or a child manifest.
 type tree struct {
 	name  string
 	depth int
@@ -49,8 +49,8 @@ type tree struct {
 	scope resource.Scope
 }
 
-// resources makes those of a manifest, and of what it includes in front of what does. late
-// leaves those that say so to the run.
+// resources returns the resources of a manifest, with those of child manifests before the including
+// resource. late leaves marked manifests to the run.
 func (w *world) resources(m *tree, late bool) (all, own []*resource.Resource) {
 	for i, line := range m.lines {
 		child, includes := line.(*tree)
@@ -79,8 +79,8 @@ func (w *world) resources(m *tree, late bool) (all, own []*resource.Resource) {
 	return all, own
 }
 
-// grow makes a manifest at random, with some resources that fail and some references to what
-// stands before, wherever that is.
+// grow builds a random manifest with some failing resources and some references to earlier
+// resources.
 func grow(r *rand.Rand, name string, depth int, known *[]string) *tree {
 	m := &tree{name: name, depth: depth, late: r.IntN(2) == 0, scope: resource.Scope{Noop: depth > 0 && r.IntN(8) == 0}}
 	for i := range 1 + r.IntN(4) {
@@ -105,9 +105,9 @@ func grow(r *rand.Rand, name string, depth int, known *[]string) *tree {
 	return m
 }
 
-// TestLateIsAsEarly grows manifests at random: those that are read during the run come to just
-// what they come to when they are read before, and each resource has one turn, before
-// what includes it and after what that waits for.
+// TestLateIsAsEarly builds random manifests. Reading child manifests during the run has the same
+// result as reading them before. Each resource runs once, before its parent and after everything
+// that the parent waits for.
 func TestLateIsAsEarly(t *testing.T) {
 	for seed := range uint64(200) {
 		outcomes := map[bool][]string{}
@@ -134,7 +134,7 @@ func TestLateIsAsEarly(t *testing.T) {
 			}
 			slices.Sort(outcomes[late])
 		}
-		// A manifest whose turn does not come is not read: of its resources nothing is told.
+		// If the parent does not run, the manifest is not read and its resources are not reported.
 		for _, line := range outcomes[true] {
 			if !slices.Contains(outcomes[false], line) {
 				t.Fatalf("seed %d: %s only when it is read late\nearly\n  %s\nlate\n  %s", seed, line, strings.Join(outcomes[false], "\n  "), strings.Join(outcomes[true], "\n  "))
@@ -143,13 +143,13 @@ func TestLateIsAsEarly(t *testing.T) {
 	}
 }
 
-// childOf puts a resource into a manifest that is included.
+// childOf puts a resource into a child manifest.
 func childOf(res *resource.Resource, scope resource.Scope) *resource.Resource {
 	res.Scope, res.Scope.Depth = scope, 1
 	return res
 }
 
-// A batch takes in only what may be changed.
+// TestBatchLeavesOutChildren checks that a batch contains only resources that may change.
 func TestBatchLeavesOutChildren(t *testing.T) {
 	for name, scope := range map[string]resource.Scope{"health checks": {HealthCheckOnly: true}, "noop": {Noop: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,8 @@ func TestBatchLeavesOutChildren(t *testing.T) {
 	}
 }
 
-// A manifest that has ended changes nothing, also in a batch with what goes on.
+// TestBatchLeavesOutWhatEnded checks that a manifest that has ended changes nothing, also in a
+// batch with other manifests.
 func TestBatchLeavesOutWhatEnded(t *testing.T) {
 	w := newWorld(t)
 	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
@@ -183,7 +184,7 @@ func TestBatchLeavesOutWhatEnded(t *testing.T) {
 	}
 	many := w.res("many a value=1")
 	many.Meta().Require = nil
-	// a is looked for before, and has its turn after broken.
+	// a is observed before broken and runs after it.
 	many.Meta().Subscribe = []model.Ref{broken.Ref()}
 	g, err := graph.Build([]*resource.Resource{broken, many, child, inner, outer}, nil)
 	if err != nil {
@@ -193,7 +194,7 @@ func TestBatchLeavesOutWhatEnded(t *testing.T) {
 	w.outcomes("thing#broken failed", "many#a changed", "many#child notrun", "incl#inner.yaml notrun", "incl#outer.yaml failed")
 }
 
-// Drift of a child is counted once, not also for what includes it.
+// Drift of a child counts once, not again for its parent.
 func TestDriftOfAChildIsCountedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
@@ -209,8 +210,7 @@ func TestDriftOfAChildIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestNoopAfterAManifestWasRead: what a resource waits for is at its place in
-// the new graph, which its needs may have moved.
+// TestNoopAfterAManifestWasRead checks positions in the new graph, which needs may have moved.
 func TestNoopAfterAManifestWasRead(t *testing.T) {
 	w := newWorld(t)
 	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))

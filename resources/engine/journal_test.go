@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 )
 
-// damage puts something in the place of a journal that owes svc#s a refresh.
+// damage replaces a journal with a pending refresh of svc#s by a text.
 func damage(t *testing.T, w *world, text string) (j *engine.FileJournal, path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,8 +39,8 @@ var damages = map[string]string{
 	"with something behind": `{"manifest":"test.yaml","owed":["svc#s"]}{"manifest":"test.yaml","owed":["svc#t"]}`,
 }
 
-// TestDamagedJournal: what cannot be read may have owed anybody a refresh, so
-// all who subscribe get one, once; what stood there is kept.
+// TestDamagedJournal checks that a damaged journal refreshes all subscribers once, and that its
+// content is saved.
 func TestDamagedJournal(t *testing.T) {
 	for name, text := range damages {
 		t.Run(name, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestDamagedJournalIsNeverOverwritten(t *testing.T) {
 	}
 }
 
-// TestJournalThatCannotBeRead stops nothing that needs no journal, and nothing
-// is changed that would owe a refresh.
+// TestJournalThatCannotBeRead checks that resources without subscribers still change, and that no
+// change with subscribers is made.
 func TestJournalThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	_, path := damage(t, w, "")
@@ -122,12 +122,11 @@ func TestJournalThatCannotBeRead(t *testing.T) {
 	contains(t, strings.Join(run.Errors, "\n"), "reading the journal of pending refreshes", "the refresh of its subscribers cannot be recorded", path)
 }
 
-// TestDebtsOfABatch: one of its members may have left everything as it was while
-// another one has changed.
+// TestDebtsOfABatch checks a batch in which one resource changed and another did not.
 func TestDebtsOfABatch(t *testing.T) {
 	cases := map[string]struct {
 		lines []string
-		cut   string   // whose change is the last one before the run is stopped
+		cut   string   // the run stops after the change of this resource
 		want  []string // the outcome of svc#s in each run
 	}{
 		"the first fails, the second changes": {

@@ -12,15 +12,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestNoopDoesNotTrustGuards: what a guard says of the machine as it is may not
-// be what it says once what comes before is applied. A no is not believed, and a
-// yes with that proviso.
+// TestNoopDoesNotTrustGuards checks that noop does not trust the result of a guard after earlier
+// changes. A negative result is unknown, a positive result is conditional.
 func TestNoopDoesNotTrustGuards(t *testing.T) {
 	const unknown = "unknown until thing#a is applied"
-	const provided = "Would have set g, provided that its guards let it once thing#a is applied"
+	const provided = "Would have set g, if its guards allow it after thing#a is applied"
 	cases := map[string]struct {
 		lines []string
-		want  string // the noop message of guarded#g, empty when it is stable
+		want  string // the noop message of guarded#g, empty if it is stable
 		asked bool
 	}{
 		"a requirement that would change":       {[]string{"thing a value=1", "guarded g value=1 guard=door require=thing#a"}, unknown, true},
@@ -55,7 +54,8 @@ func TestNoopDoesNotTrustGuards(t *testing.T) {
 	}
 }
 
-// TestRealRunBesideANoopResourceAsksItsGuards, for it acts on the machine as it is.
+// TestRealRunBesideANoopResourceAsksItsGuards checks that a real run trusts guards, because noop
+// resources do not change.
 func TestRealRunBesideANoopResourceAsksItsGuards(t *testing.T) {
 	w := newWorld(t)
 	w.run(w.graph("thing a value=1 noop=true", "guarded g value=1 guard=door require=thing#a"))
@@ -80,8 +80,8 @@ func TestNoopRefreshByWhatIsUnknown(t *testing.T) {
 	}
 }
 
-// TestCommandsKnowThatNothingIsToBeChanged: a muster that a guard starts must
-// not change what its run does not change.
+// TestCommandsKnowThatNothingIsToBeChanged checks that a muster process that a guard starts changes
+// no more than its run.
 func TestCommandsKnowThatNothingIsToBeChanged(t *testing.T) {
 	const variable = "MUSTER_NOOP=1"
 	cases := map[string]struct {
@@ -114,8 +114,8 @@ func TestCommandsKnowThatNothingIsToBeChanged(t *testing.T) {
 	}
 }
 
-// TestNoopOfOneResourceRefreshesNobodyInNoopEither: the run that noop stands for
-// does not change it, so nothing follows from it.
+// TestNoopOfOneResourceRefreshesNobodyInNoopEither checks that a noop resource causes no refresh in
+// a noop run.
 func TestNoopOfOneResourceRefreshesNobodyInNoopEither(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
@@ -144,8 +144,8 @@ func TestNoopOfOneResourceRefreshesNobodyInNoopEither(t *testing.T) {
 	}
 }
 
-// TestNoopNamesWhatLatePropertiesWaitFor: what brings what is missing, and no
-// other resource that would change; what fails in the run fails in noop.
+// TestNoopNamesWhatLatePropertiesWaitFor checks that noop names the provider of what is missing,
+// and that a failure of the run fails noop too.
 func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 	wrong := errors.New("`count` must be a whole number")
 	missing := resource.PrerequisiteError{Needs: []string{"value:app"}, Err: errors.New("no such file")}
@@ -173,7 +173,7 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 			}
 			late := w.res("thing late require=guarded#e")
 			late.Taken = []resource.Reference{{Ref: model.Ref{Type: "guarded", Name: "e"}, Property: "outputs"}}
-			late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
+			late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
 			g, err := graph.Build(append(all, late), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -190,13 +190,13 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 	}
 }
 
-// TestNoopDoesNotTakeTheMachineForWhatItWillBe, where a resource before would
-// change what another one is judged by.
+// TestNoopDoesNotTakeTheMachineForWhatItWillBe checks resources whose state depends on earlier
+// changes.
 func TestNoopDoesNotTakeTheMachineForWhatItWillBe(t *testing.T) {
 	const unknown = "unknown until rel#a is applied"
 	for name, c := range map[string]struct {
 		lines []string
-		want  string // the noop message of the last, empty when it is stable
+		want  string // the noop message of the last resource, empty if it is stable
 	}{
 		"what makes it needless would come":     {[]string{"rel a value=1", "rel b value=1 unless=value:a"}, unknown},
 		"by what is unknown itself":             {[]string{"rel a value=1", "rel x value=1 unless=value:a", "rel b value=1 unless=value:x"}, unknown},

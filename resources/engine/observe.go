@@ -5,49 +5,40 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Run is what an Observer needs to know of the run it is part of.
-type observerRun interface {
-	// Env returns what a type is handed for a node, or for many when n is nil.
-	Env(n *graph.Node) resource.Env
-	// IsNoop reports whether a node must not be changed.
-	IsNoop(n *graph.Node) bool
-	// Rest returns the nodes after n that have not had their turns.
-	Rest(n *graph.Node) []*graph.Node
-}
-
-// Observer keeps what was observed of the nodes of a graph. An observation is
-// valid until something changes a domain it describes. It is used by one
-// goroutine.
+// observer stores the observations of the nodes of a graph. An observation is valid until a change
+// touches a domain that it describes. One goroutine uses it.
 type observer struct {
-	run  observerRun
+	run  *access
 	seen []observation
 	generations
 }
 
-// observation is what is known of a node.
+// observation is the observation of a node.
 type observation struct {
 	plan.Observation
 	provider resource.Provider
-	// guarded is the state with the answers of the guards, nil where none were asked.
+	// guarded is the state with the results of the guards, nil before the guards run.
 	guarded resource.State
-	// generation is how many changes had been made when the state was read.
+	// generation is the number of changes before the state was read.
 	generation int
 	taken      bool
 }
 
-// New returns the observer of a run of a graph with count nodes.
-func newObserver(run observerRun, count int) *observer {
+// newObserver returns an observer for a graph with count nodes.
+func newObserver(run *access, count int) *observer {
 	return &observer{run: run, seen: make([]observation, count)}
 }
 
-// Move carries the observations over to a graph that has more nodes.
-func (o *observer) Move(from, to *graph.Graph) {
+// move transfers the observations to a larger graph.
+func (o *observer) move(from, to *graph.Graph) {
 	before := o.seen
 	o.seen = make([]observation, to.Len())
 	for i, n := range from.Nodes() {
@@ -55,8 +46,8 @@ func (o *observer) Move(from, to *graph.Graph) {
 	}
 }
 
-// Of returns what is known of a node now.
-func (o *observer) Of(n *graph.Node) plan.Observation {
+// of returns the current observation of a node.
+func (o *observer) of(n *graph.Node) plan.Observation {
 	s := &o.seen[n.At]
 	out := s.Observation
 	if out.Valid = o.isValid(s, n.Resource.Type.Reads); s.taken && !out.Valid {
@@ -66,14 +57,14 @@ func (o *observer) Of(n *graph.Node) plan.Observation {
 	return out
 }
 
-// State returns the state that a node was last seen in, nil when it was not.
-func (o *observer) State(n *graph.Node) resource.State { return o.seen[n.At].State }
+// state returns the last observed state of a node, or nil.
+func (o *observer) state(n *graph.Node) resource.State { return o.seen[n.At].State }
 
-// Provider returns the provider of a node, nil while none is chosen.
-func (o *observer) Provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
+// provider returns the provider of a node, or nil before it is selected.
+func (o *observer) provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
 
-// Spec returns the properties of a node, as far as they are known.
-func (o *observer) Spec(n *graph.Node) resource.Spec {
+// spec returns the properties of a node, without unresolved deferred properties.
+func (o *observer) spec(n *graph.Node) resource.Spec {
 	if spec := o.seen[n.At].Spec; spec != nil {
 		return spec
 	}
@@ -81,29 +72,28 @@ func (o *observer) Spec(n *graph.Node) resource.Spec {
 	return n.Resource.Spec
 }
 
-// SetSpec sets the properties of a late node, or why they could not be had.
-func (o *observer) SetSpec(n *graph.Node, spec resource.Spec, err error) {
+// setSpec sets the resolved properties of a deferred node, or the error.
+func (o *observer) setSpec(n *graph.Node, spec resource.Spec, err error) {
 	o.seen[n.At].Spec, o.seen[n.At].Err = spec, err
 }
 
-// Fail records why what a decision waits for could not be had.
-func (o *observer) Fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
+// fail records the error of a step that a decision waits for.
+func (o *observer) fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
 
-// Retry drops the errors of a node, and what was late, so that both are asked for
-// again.
-func (o *observer) Retry(n *graph.Node) {
+// retry drops the errors and the deferred properties of a node, so that both are read again.
+func (o *observer) retry(n *graph.Node) {
 	s := &o.seen[n.At]
 	if !s.taken {
 		s.Err = nil
 	}
 	s.GuardErr = nil
-	if n.Resource.Late != nil {
+	if n.Resource.ResolveDeferred != nil {
 		s.Spec = nil
 	}
 }
 
-// EvalGuards asks the guards of a node.
-func (o *observer) EvalGuards(ctx context.Context, n *graph.Node) {
+// evalGuards runs the guards of a node.
+func (o *observer) evalGuards(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	s.GuardErr = plan.Protect(func() error {
 		state, err := n.Resource.Type.EvalGuards(ctx, o.run.Env(n), s.provider, s.Spec, s.State)
@@ -114,9 +104,9 @@ func (o *observer) EvalGuards(ctx context.Context, n *graph.Node) {
 	})
 }
 
-// Planned returns the state that a change of a node is planned from again: the
-// guards are asked once a run, so their answers stay valid.
-func (o *observer) Planned(n *graph.Node) (resource.State, error) {
+// planned returns the state for planning a change again. It contains the results of the guards,
+// which run once per run.
+func (o *observer) planned(n *graph.Node) (resource.State, error) {
 	s := &o.seen[n.At]
 	if s.Err != nil || s.guarded == nil {
 		return s.State, s.Err
@@ -125,20 +115,20 @@ func (o *observer) Planned(n *graph.Node) (resource.State, error) {
 	return s.guarded, nil
 }
 
-// Invalidate makes the next Refresh read the state of a node again.
-func (o *observer) Invalidate(n *graph.Node) { o.seen[n.At].taken = false }
+// invalidate makes the next refresh read the state of a node again.
+func (o *observer) invalidate(n *graph.Node) { o.seen[n.At].taken = false }
 
-// All observes every node that can be before its turn.
-func (o *observer) All(ctx context.Context, nodes []*graph.Node) {
+// all observes all nodes that can be observed before the first change.
+func (o *observer) all(ctx context.Context, nodes []*graph.Node) {
 	for _, n := range nodes {
 		o.seen[n.At].Spec = n.Resource.Spec
 	}
 	o.Read(ctx, nodes)
 }
 
-// Refresh observes a node again when its observation is not valid, together with
-// the rest of its type where that reads many at once.
-func (o *observer) Refresh(ctx context.Context, n *graph.Node) {
+// refresh observes a node again if its observation is invalid. It includes the remaining nodes of
+// the type if the type reads many states in one call.
+func (o *observer) refresh(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	if o.isValid(s, n.Resource.Type.Reads) {
 		return
@@ -148,7 +138,7 @@ func (o *observer) Refresh(ctx context.Context, n *graph.Node) {
 	}
 	nodes := []*graph.Node{n}
 	if n.Resource.Type.StatusAll != nil {
-		for _, other := range o.run.Rest(n) {
+		for _, other := range o.run.rest(n) {
 			if other.Resource.Type == n.Resource.Type && o.seen[other.At].taken {
 				nodes = append(nodes, other)
 			}
@@ -158,14 +148,14 @@ func (o *observer) Refresh(ctx context.Context, n *graph.Node) {
 	if ctx.Err() == nil {
 		return
 	}
-	// The time of n is used up, which is no observation of the others.
+	// The timeout of n has ended, so the states of the other nodes are not valid.
 	for _, other := range nodes[1:] {
 		o.seen[other.At].generation = -1
 	}
 }
 
-// Read reads the states of nodes, grouped by type and provider. A type prepares
-// before, or after a state that needs a reload.
+// Read reads the states of nodes, grouped by type and provider. A type prepares before reading, or
+// after reading a state that needs a reload.
 func (o *observer) Read(ctx context.Context, nodes []*graph.Node) {
 	for _, g := range o.groups(nodes) {
 		if g.typ.PreparesFirst() && !o.prepare(ctx, g) {
@@ -178,15 +168,15 @@ func (o *observer) Read(ctx context.Context, nodes []*graph.Node) {
 	}
 }
 
-// group is the nodes of one type and provider, which are read together.
+// statusGroup is the nodes of one type and provider. Their states are read together.
 type statusGroup struct {
 	typ      *resource.Type
 	provider resource.Provider
 	nodes    []*graph.Node
 }
 
-// groups sorts nodes by type and provider, and chooses the provider of those that
-// have none yet; a node without a suitable one has that as its error.
+// groups sorts nodes by type and provider, and selects missing providers. A node without a suitable
+// provider gets an error.
 func (o *observer) groups(nodes []*graph.Node) []*statusGroup {
 	type key struct {
 		typ      *resource.Type
@@ -227,7 +217,7 @@ func (o *observer) selectProvider(n *graph.Node) error {
 	})
 }
 
-// needsReload reports whether a state of a group is stale.
+// needsReload reports whether a state of a group is outdated.
 func (o *observer) needsReload(g *statusGroup) bool {
 	stale := false
 	for _, n := range g.nodes {
@@ -240,14 +230,14 @@ func (o *observer) needsReload(g *statusGroup) bool {
 	return stale
 }
 
-// prepare does what a type needs to be read; it is a change, so never in noop. Its
-// failure is the error of the whole group.
+// prepare runs Prepare of a type. Prepare changes the machine, so it does not run in noop. If it
+// fails, the whole group fails.
 func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
 	changing := slices.DeleteFunc(slices.Clone(g.nodes), o.run.IsNoop)
 	if g.typ.Prepare == nil || len(changing) == 0 {
 		return true
 	}
-	err := plan.Protect(func() error { return g.typ.Prepare(ctx, o.run.Env(nil), g.provider, o.Specs(changing)) })
+	err := plan.Protect(func() error { return g.typ.Prepare(ctx, o.run.Env(nil), g.provider, o.specs(changing)) })
 	if err != nil {
 		for _, n := range g.nodes {
 			o.note(n, nil, err)
@@ -257,8 +247,8 @@ func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
 	return err == nil
 }
 
-// Specs returns the properties of nodes.
-func (o *observer) Specs(nodes []*graph.Node) []resource.Spec {
+// specs returns the properties of nodes.
+func (o *observer) specs(nodes []*graph.Node) []resource.Spec {
 	specs := make([]resource.Spec, len(nodes))
 	for i, n := range nodes {
 		specs[i] = o.seen[n.At].Spec
@@ -267,7 +257,7 @@ func (o *observer) Specs(nodes []*graph.Node) []resource.Spec {
 	return specs
 }
 
-// readGroup reads all states of a group with one question where the type can.
+// readGroup reads all states of a group, in one call if the type supports it.
 func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 	var states []resource.State
 	var errs []error
@@ -275,7 +265,7 @@ func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 		if g.typ.StatusAll == nil {
 			states, errs = o.readEach(ctx, g)
 		} else {
-			states, errs = g.typ.StatusAll(ctx, o.run.Env(nil), g.provider, o.Specs(g.nodes))
+			states, errs = g.typ.StatusAll(ctx, o.run.Env(nil), g.provider, o.specs(g.nodes))
 		}
 		return nil
 	})
@@ -291,7 +281,7 @@ func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 	}
 }
 
-// note keeps an observation; one with an error has no state.
+// note stores an observation. An observation with an error has no state.
 func (o *observer) note(n *graph.Node, state resource.State, err error) {
 	s := &o.seen[n.At]
 	if err != nil {
@@ -300,8 +290,8 @@ func (o *observer) note(n *graph.Node, state resource.State, err error) {
 	s.State, s.Err, s.Guarded, s.GuardErr, s.generation, s.taken = state, err, false, nil, o.now, true
 }
 
-// chunk is how many states one worker reads at a time: enough that handing them
-// out costs nothing, few enough that the workers end together.
+// chunk is the number of states that a worker reads at a time. It is large enough to make
+// scheduling cheap, and small enough for the workers to end together.
 const chunk = 32
 
 // readEach reads the states of a group one by one, on all cores.
@@ -323,4 +313,53 @@ func (o *observer) readEach(ctx context.Context, g *statusGroup) ([]resource.Sta
 	})
 
 	return states, errs
+}
+
+// generations stores the number of the last change of each domain.
+type generations struct {
+	now  int
+	last [8]int
+}
+
+// changed invalidates the observations of domains.
+func (g *generations) changed(domains resource.Domain) {
+	g.now++
+	for bit := range g.last {
+		if domains.Overlaps(1 << bit) {
+			g.last[bit] = g.now
+		}
+	}
+}
+
+// isValid reports whether nothing has changed in domains since an observation.
+func (g *generations) isValid(s *observation, domains resource.Domain) bool {
+	if !s.taken {
+		return false
+	}
+	for bit := range g.last {
+		if domains.Overlaps(1<<bit) && g.last[bit] > s.generation {
+			return false
+		}
+	}
+
+	return true
+}
+
+// parallel calls f with each number below count, at most limit calls at a time, and waits for all
+// calls.
+func parallel(count, limit int, f func(i int)) {
+	if count == 1 {
+		f(0) // avoids waking another goroutine
+		return
+	}
+	var all sync.WaitGroup
+	var started atomic.Int64
+	for range min(count, limit) {
+		all.Go(func() {
+			for i := int(started.Add(1)) - 1; i < count; i = int(started.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -1,7 +1,6 @@
-// Package engine runs the resources of a manifest: it observes all of them at
-// once, decides on each in the order of its graph, changes what differs,
-// verifies that and reports what happened. It knows the contract of types and no
-// type.
+// Package engine runs the resources of a manifest. It observes all resources, decides on each in
+// the order of the graph, changes the resources that differ, verifies them, and reports the result.
+// It knows the contract of a type, but no type.
 package engine
 
 import (
@@ -14,38 +13,37 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The variables by which a muster that a command of a run starts knows of the run.
+// These variables pass a run to a muster process that a command of the run starts.
 const (
-	// EnvRun are the ids of the runs it belongs to, outermost first, separated by commas.
+	// EnvRun lists the ids of the runs that the process belongs to, outermost first, separated by
+	// commas.
 	EnvRun = "MUSTER_RUN"
-	// EnvState is the state directory of the run, where its lock is.
+	// EnvState is the state directory of the run. It contains the run lock.
 	EnvState = "MUSTER_STATE_DIR"
-	// EnvNoop is set when it must not change anything: the resource that the command
-	// is for is not changed either.
+	// EnvNoop is set if the process must not change anything, because the resource of the command
+	// is in noop.
 	EnvNoop = "MUSTER_NOOP"
 )
 
-// Checker makes health checks; *health.Checker is one.
+// Checker runs health checks. *health.Checker implements it.
 type Checker interface {
-	// CheckAll returns the results of checks, in their order; one that was broken off
-	// because ctx ended has no status. env is added to the environment of their
-	// commands.
+	// CheckAll returns the results of checks in their order. The result of an interrupted check has
+	// no status. env is added to the environment of their commands.
 	CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult
 }
 
-// Grace waits, once the context of a run has ended, for as long as the change in
-// hand may go on, and returns why it must end now. When ctx ends the change has
-// ended by itself.
+// Grace waits after the context of a run has ended, and returns the reason to interrupt the current
+// change. Its own ctx ends when the change has ended.
 type Grace func(ctx context.Context) error
 
-// GracePeriod returns a grace of a fixed length.
+// GracePeriod returns a Grace with a fixed duration.
 func GracePeriod(d time.Duration) Grace {
 	return func(ctx context.Context) error {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			return fmt.Errorf("the change in hand was still running %s after the interrupt", d)
+			return fmt.Errorf("the change was still running %s after the interrupt", d)
 		case <-ctx.Done():
 			return nil
 		}
@@ -54,56 +52,56 @@ func GracePeriod(d time.Duration) Grace {
 
 // Options are the options of a run.
 type Options struct {
-	// Identity is what the transactions have in common. An empty RunID makes one.
+	// Identity is common to all transactions. Run creates an empty RunID.
 	Identity
-	// Env is handed to the types. Its Scope says whether this is noop; its log
-	// must be set. RunID, Part and RunEnv are the engine's.
+	// Env is passed to the types. Env.Scope sets noop. Env.Log is required. The engine sets RunID,
+	// Part and RunEnv.
 	Env resource.Env
-	// FailOnError stops the run at the first resource that fails.
+	// FailOnError stops the run at the first failed resource.
 	FailOnError bool
-	// Grace is for the change in hand when the context ends; nil breaks it off.
+	// Grace limits the current change after the context has ended; nil interrupts it.
 	Grace Grace
-	// Checker makes health checks; without it their results are unknown.
+	// Checker runs health checks; nil makes their results unknown.
 	Checker Checker
-	// Refresh are resources to be refreshed because a health check of them is critical.
+	// Refresh are the resources to refresh because of a critical health check.
 	Refresh []model.Ref
-	// Register gets the entries that a resource registers while it is in its state,
-	// and none when it is not. It is not called in noop, nor for a resource that the
-	// run did not come to.
+	// Register receives the registrations of a resource in its desired state, and nil for a
+	// resource that is not. It is not called in noop, or for a resource that did not run.
 	Register func(ref model.Ref, entries []model.RegisterEntry)
-	// Journal keeps pending refreshes; nil means that they do not outlive the run.
+	// Journal stores pending refreshes; nil loses them at the end of the run.
 	Journal Journal
-	// Earlier is what the earlier commands of the session did, or how the rest of the
-	// manifest stands of which a part runs (plan.Standing).
-	Earlier plan.History
-	// Granted is that of plan.Terms.
-	Granted func(model.Ref) bool
-	// Full puts properties and status into the transactions of stable resources too.
+	// Prior is the history of earlier commands of the session, or the state of the rest of the
+	// manifest in the run of a part (plan.HistoryForPartial).
+	Prior plan.History
+	// AlreadyConverged is passed to plan.Terms.
+	AlreadyConverged func(model.Ref) bool
+	// Full adds properties and status to the transactions of stable resources.
 	Full bool
-	// Outputs puts what a resource gives to later ones into its transaction.
+	// Outputs adds the outputs of a resource to its transaction.
 	Outputs bool
-	// Check counts no executed command as a change: the commands of the run only read.
+	// Check counts no executed command as a change, because the commands of the run only read.
 	Check bool
-	// Secrets are redacted from everything the run reports, besides those of the resources.
+	// Secrets are redacted from all reports, in addition to the secrets of the resources.
 	Secrets []model.Secret
-	// Parents are the ids of the runs that this one belongs to, outermost first: the
-	// processes of those hold the run lock and keep the host's record of litter.
+	// Parents are the ids of the enclosing runs, outermost first. Their processes hold the run lock
+	// and record the temporary files of the host.
 	Parents []string
-	// ReadAll reads all content again, whatever is remembered of it.
+	// ReadAll reads all content again and ignores cached hashes.
 	ReadAll bool
-	// OnTransaction gets each transaction as it is made, in the order of the graph.
+	// OnTransaction receives each transaction in the order of the graph.
 	OnTransaction func(*model.Transaction)
-	// Left gets what a resource was last seen in, at the end of its turn; nil is nobody.
-	Left func(ref model.Ref, state resource.State)
-	// Limit counts a change that is about to be made to a resource, or returns until when a
-	// limit puts it off; nil is no limit.
+	// RecordOwnState receives the last observed state of each resource after it ran; nil for no
+	// receiver.
+	RecordOwnState func(ref model.Ref, state resource.State)
+	// Limit counts a change before it is made. A time in the future defers the change until then.
+	// Nil means no limit.
 	Limit func(r *resource.Resource) (until time.Time)
-	// Admit judges whether resources of a manifest that is read during the run may be
-	// part of it; nil admits all. Its error may be model.Problems.
+	// Admit checks whether the run may contain the resources of a manifest that is read during the
+	// run. Its error may be model.Problems. Nil admits all.
 	Admit func([]*resource.Resource) error
-	// Woken is when the wake-up came that led to this run, for the latency of repairs.
+	// Woken is the time of the event that caused the run, for the latency of repairs.
 	Woken time.Time
-	// DriftSince returns when drift of a resource was first noticed that is not repaired yet; zero,
-	// and nil, is at Woken.
+	// DriftSince returns the time when an unrepaired drift of a resource was detected. Zero, and a
+	// nil function, mean Woken.
 	DriftSince func(ref model.Ref) time.Time
 }

@@ -6,31 +6,31 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// outputs are what resources leave for later ones.
+// outputs stores the outputs of resources for later resources.
 type outputs struct {
 	access *access
-	kept   resource.Outputs
+	values resource.Outputs
 }
 
-// of returns the outputs of a node after its turn. It returns nil if the state is unknown,
-// because the observation after a failed or interrupted change failed too.
+// of returns the outputs of a node that ran. It returns nil if the state is unknown, because the
+// observation after a failed or interrupted change failed.
 func (o *outputs) of(n *graph.Node, outcome resource.Outcome) map[string]any {
-	state := o.access.observer.State(n)
+	state := o.access.observer.state(n)
 	if n.Resource.Type.Outputs == nil || state == nil {
 		return nil
 	}
 
-	return n.Resource.Type.Outputs(o.access.observer.Spec(n), state, outcome)
+	return n.Resource.Type.Outputs(o.access.observer.spec(n), state, outcome)
 }
 
-// keep keeps what later resources may take of a node.
+// keep stores the outputs of a node.
 func (o *outputs) keep(n *graph.Node, outcome resource.Outcome) {
 	if n.Resource.Type.Outputs == nil {
 		return
 	}
-	values := o.access.secrets.Outputs(o.of(n, outcome), o.access.isSensitive(n))
-	o.kept[n.Ref] = values
+	values := o.access.secrets.outputs(o.of(n, outcome), o.access.isSensitive(n))
+	o.values[n.Ref] = values
 	if alias := n.Resource.Meta().Alias; alias != "" {
-		o.kept[model.Ref{Type: n.Ref.Type, Name: alias}] = values
+		o.values[model.Ref{Type: n.Ref.Type, Name: alias}] = values
 	}
 }

@@ -32,12 +32,11 @@ func references(names ...string) (refs []model.Ref) {
 	return refs
 }
 
-// TestPart runs a part of a manifest that was applied, after something of it
-// drifted.
+// TestPart runs a part of an applied manifest after drift.
 func TestPart(t *testing.T) {
 	cases := map[string]struct {
 		lines, drifted, refs, failed []string
-		// looked are the resources of which the state is read, want all results.
+		// looked are the resources whose state is read, want the results.
 		looked, want []string
 	}{
 		"one of many":                {[]string{"thing a value=1", "thing b value=1", "thing c value=1"}, []string{"b"}, []string{"thing#b"}, nil, []string{"b"}, []string{"thing#b changed"}},
@@ -72,7 +71,7 @@ func TestPart(t *testing.T) {
 			}
 			part := w.part(g, c.refs...)
 			w.opts.Cause = model.CauseDrift
-			w.opts.Earlier = plan.Standing(part, func(ref model.Ref) bool { return slices.Contains(references(c.failed...), ref) })
+			w.opts.Prior = plan.HistoryForPartial(part, func(ref model.Ref) bool { return slices.Contains(references(c.failed...), ref) })
 			summary := w.run(part)
 			w.outcomes(c.want...)
 			slices.Sort(looked)
@@ -85,8 +84,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestNoPart is of a reference that the manifest does not have: it may be one that
-// was found during a run.
+// TestNoPart checks a reference that the manifest does not declare. It may belong to a manifest
+// that was read during a run.
 func TestNoPart(t *testing.T) {
 	w := newWorld(t)
 	if part, ok := w.graph("thing a value=1").Part(references("thing#other")); ok {
@@ -94,7 +93,7 @@ func TestNoPart(t *testing.T) {
 	}
 }
 
-// TestPartKeepsTheWholesProviders is of a change that would remove what a resource
+// TestPartKeepsTheWholesProviders checks a change that would remove something that a resource
 // outside of the part provides.
 func TestPartKeepsTheWholesProviders(t *testing.T) {
 	w := newWorld(t)
@@ -108,7 +107,7 @@ func TestPartKeepsTheWholesProviders(t *testing.T) {
 	}
 }
 
-// TestRepairIsDescribed is of what the transaction of a repair says of the drift.
+// TestRepairIsDescribed checks the drift in the transaction of a repair.
 func TestRepairIsDescribed(t *testing.T) {
 	w := newWorld(t)
 	g := w.graph("thing a value=1")
@@ -127,7 +126,7 @@ func TestRepairIsDescribed(t *testing.T) {
 	}
 }
 
-// TestPartAndPendingRefreshes is of the journal, which is that of the whole manifest.
+// TestPartAndPendingRefreshes checks the journal, which a part shares with its manifest.
 func TestPartAndPendingRefreshes(t *testing.T) {
 	w := newWorld(t)
 	g := w.graph("thing a value=1", "svc s value=1 subscribe=thing#a", "thing b value=1", "svc u value=1 subscribe=thing#b")
@@ -164,7 +163,7 @@ func TestPartAndPendingRefreshes(t *testing.T) {
 		w.run(part)
 		w.outcomes("thing#b failed")
 		w.opts.Cause = model.CauseSchedule
-		w.run(g) // as a whole it refreshes everybody
+		w.run(g) // the full run refreshes all subscribers
 		w.outcomes("thing#a changed", "svc#s refreshed", "thing#b changed", "svc#u refreshed")
 	})
 }

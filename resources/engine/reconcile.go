@@ -11,38 +11,39 @@ import (
 	"github.com/musterfleet/muster/resources/host/state"
 )
 
-// Options are the options of a run, beside those of the engine.
+// ReconcileOptions are the options of Reconcile.
 type ReconcileOptions struct {
 	Options
-	// JournalOf names the manifest whose pending refreshes are kept; empty keeps none.
+	// JournalOf names the manifest of the journal; empty means no journal.
 	JournalOf string
-	// Command is what others learn that wait for this run. It must not hold secrets.
+	// Command describes this run to runs that wait for it. It must not contain secrets.
 	Command string
-	// NoWait fails with state.ErrLocked when another run holds the lock.
+	// NoWait fails with state.ErrLocked if another run holds the lock.
 	NoWait bool
-	// Turn, unless it is zero, is the place of the run among those of this process that go
-	// on at the same time: they hold the lock together, and always wait. Nothing of what
-	// they touch may be the same; a later one may wait for an earlier one.
-	Turn int
-	// Within are the ids of the runs that started this one, outermost first. It
-	// belongs to the innermost of them that still holds its lock.
-	Within []string
-	// Waited is set when another run held this one up.
+	// Seq orders the concurrent runs of this process; 0 is for a run that excludes all others.
+	// Concurrent runs share the lock and always wait for it. They must not touch the same
+	// resources. A later run may wait for an earlier run.
+	Seq int
+	// StartedBy are the ids of the runs that started this run, outermost first. This run belongs to
+	// the innermost of them that still holds its lock.
+	StartedBy []string
+	// Waited is set if this run waited for another run.
 	Waited bool
-	// Locked is called once the lock is held, before anything is read. It may return
-	// another graph, and its error ends the run; nil changes nothing.
+	// Locked is called while the lock is held, before anything is read. It may return a different
+	// graph. An error ends the run. Nil does nothing.
 	Locked func(ctx context.Context, o *ReconcileOptions) (*graph.Graph, error)
 }
 
-// Run runs a graph as the one run of the node, or beside others of this process; a run that
-// changes nothing takes no lock. Without a summary no resource had its turn, and the error is that of
-// the lock or of Options.Locked, or wraps state.ErrFormat; beside one it is about what comes after the run.
+// Reconcile is the only entry point for running resources. It takes the run lock of the node,
+// unless the run is read-only, opens the journal and runs the graph. Without a summary, no resource
+// ran, and the error is the error of the lock or of Locked, or wraps state.ErrFormat. With a
+// summary, the error is about releasing the lock.
 func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *model.Run, err error) {
 	h := o.Env.Host
 	if o.RunID == "" {
 		o.RunID = ksuid.New().String()
 	}
-	if err := h.OpenState(!o.Env.Scope.Unchanging()); err != nil {
+	if err := h.OpenState(!o.Env.Scope.ReadOnly()); err != nil {
 		return nil, err
 	}
 	unlock, err := o.lock(ctx)
@@ -51,7 +52,7 @@ func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *mo
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	if o.JournalOf != "" {
-		// Noop reads what is pending too, or it would not predict what the run does.
+		// Noop also reads the pending refreshes, to predict what a run does.
 		o.Journal = NewFileJournal(h, h.StateDir(), o.JournalOf)
 	}
 	if o.Locked != nil {
@@ -60,28 +61,27 @@ func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *mo
 		}
 	}
 
-	return Run(ctx, g, o.Options), nil
+	return newRun(g, o.Options).do(ctx), nil
 }
 
-// lock takes the run lock of the node, or the one within the run that started
-// this one.
+// lock takes the run lock of the node, or the nested lock within the run that started this run.
 func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err error) {
 	h := o.Env.Host
 	for checked := true; ; checked = false { // OpenState has checked it
-		depth, err := h.Holding(o.Within)
+		depth, err := h.Holding(o.StartedBy)
 		if err != nil {
 			return nil, err
 		}
-		o.Parents = o.Within[:depth]
-		if o.Env.Scope.Unchanging() {
+		o.Parents = o.StartedBy[:depth]
+		if o.Env.Scope.ReadOnly() {
 			return func() error { return nil }, nil
 		}
 		take := h.Lock
-		if o.Turn > 0 {
+		if o.Seq > 0 {
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, state.LockOptions{
-			Wait: !o.NoWait, Depth: depth, Turn: o.Turn, Checked: checked,
+			Wait: !o.NoWait, Depth: depth, Turn: o.Seq, Checked: checked,
 			Holder: state.LockHolder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by state.LockHolder) {
 				o.Waited = true
@@ -91,8 +91,9 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 		if err != nil {
 			return nil, err
 		}
-		// The run that started this one may have ended while it waited, and another begun.
-		if now, err := h.Holding(o.Within); err == nil && now == depth {
+		// While this run waited, the run that started it may have ended and another may have
+		// started.
+		if now, err := h.Holding(o.StartedBy); err == nil && now == depth {
 			return unlock, nil
 		} else if err := errors.Join(err, unlock()); err != nil {
 			return nil, err

@@ -12,40 +12,40 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// recorder records what came of resources: in their transactions, and for whom Options name.
+// recorder records the results of resources in their transactions and calls the functions of
+// Options.
 type recorder struct {
 	*access
 
 	opts      Options
 	refreshes *pendingRefreshes
-	late      []lateChange
+	deferred  []deferredChange
 }
 
-// end ends the turn of a node. interrupted means that its health checks were.
+// end ends the transaction of a node. interrupted reports that its health checks were interrupted.
 func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
-	if p := r.observer.Provider(n); p != nil {
+	if p := r.observer.provider(n); p != nil {
 		t.Provider = p.Name()
 	}
 	if !r.isSensitive(n) {
-		r.report.Describe(t, r.observer.Spec(n), r.observer.State(n))
-		t.Properties, t.Status = r.secrets.Document(t.Properties), r.secrets.Document(t.Status)
+		r.report.describe(t, r.observer.spec(n), r.observer.state(n))
+		t.Properties, t.Status = r.secrets.document(t.Properties), r.secrets.document(t.Status)
 	}
-	if state := r.observer.State(n); r.opts.Left != nil && state != nil {
-		r.opts.Left(n.Ref, state)
+	if state := r.observer.state(n); r.opts.RecordOwnState != nil && state != nil {
+		r.opts.RecordOwnState(n.Ref, state)
 	}
 	r.End(n)
-	if l := r.lateOf(n.Ref); l != nil {
+	if l := r.deferredOf(n.Ref); l != nil {
 		l.interrupted = interrupted
-		r.report.Hold(n, t)
+		r.report.hold(n, t)
 		return
 	}
 	r.register(n, t, interrupted)
-	r.report.End(n, t)
+	r.report.end(n, t)
 }
 
-// register hands on what a resource registers after its turn. A run that only
-// makes health checks registers nothing, but ends the registrations of what is
-// critical.
+// register passes on the registrations of a resource after it ran. A run that only checks health
+// registers nothing, but ends the registrations of critical resources.
 func (r *recorder) register(n *graph.Node, t *model.Transaction, interrupted bool) {
 	entries := n.Resource.Meta().RegisterWhenStable
 	lost := !t.OK() || t.Skipped
@@ -60,20 +60,20 @@ func (r *recorder) register(n *graph.Node, t *model.Transaction, interrupted boo
 	}
 }
 
-// repaired counts and describes the repair of drift that a change was, unless nobody noticed any.
+// repaired counts and describes a change that repaired drift.
 func (r *recorder) repaired(n *graph.Node, t *model.Transaction, p resource.Plan, made time.Time) {
 	if !t.Changed {
 		return
 	}
-	r.report.NoteDrift(n, p, true)
+	r.report.noteDrift(n, p, true)
 	seen := r.seen(n)
 	if seen.IsZero() {
 		seen = r.opts.Woken
 	}
-	r.report.Repaired(t, p, seen, made)
+	r.report.repaired(t, p, seen, made)
 }
 
-// seen returns when drift of a resource was first noticed; zero is not known.
+// seen returns the time when drift of a resource was detected, or zero.
 func (r *recorder) seen(n *graph.Node) time.Time {
 	if r.opts.DriftSince == nil {
 		return time.Time{}
@@ -85,8 +85,8 @@ func (r *recorder) seen(n *graph.Node) time.Time {
 // fail records an error of a resource.
 func (r *recorder) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
 	t.Failed, t.Noop = true, r.IsNoop(n)
-	t.Errors = append(t.Errors, r.ErrorText(n, err))
-	r.report.Unrepaired(t, r.seen(n))
+	t.Errors = append(t.Errors, r.errorText(n, err))
+	r.report.unrepaired(t, r.seen(n))
 	var p *plan.PanicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))

@@ -12,43 +12,41 @@ import (
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// Refreshes are the pending refreshes of a run: those of Upstream.Pending, kept
-// equal to its Journal.
+// pendingRefreshes keeps Upstream.Pending of a run equal to its Journal.
 type pendingRefreshes struct {
 	journal Journal
 	up      *plan.Upstream
 	log     *slog.Logger
-	// added had no refresh pending before the changes in hand.
+	// added are the refreshes that became pending for the current changes.
 	added []model.Ref
-	// lost means that what earlier runs left pending is not known.
+	// lost reports that the pending refreshes of earlier runs are unknown.
 	lost bool
-	// errors are about the journal, and none of a resource.
+	// errors are errors of the journal that fail no resource.
 	errors []string
 }
 
-// NewRefreshes returns the refreshes of a run. A nil journal means that they do
-// not outlive it.
+// newPendingRefreshes returns the pending refreshes of a run. A nil journal loses them at its end.
 func newPendingRefreshes(j Journal, up *plan.Upstream, log *slog.Logger) *pendingRefreshes {
 	return &pendingRefreshes{journal: j, up: up, log: log}
 }
 
-// Errors returns what went wrong with the journal so far. The run goes on, so
-// that a refresh may be made twice or be lost is reported, not swallowed.
+// Errors returns the errors of the journal. The run continues, so lost or repeated refreshes must
+// be reported.
 func (r *pendingRefreshes) Errors() []string { return r.errors }
 
-// Recall reads what earlier runs left pending.
-func (r *pendingRefreshes) Recall(ctx context.Context) {
+// recall reads the refreshes that earlier runs left pending.
+func (r *pendingRefreshes) recall(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
 	if r.isPart() && !slices.ContainsFunc(r.up.Graph.Nodes(), func(n *graph.Node) bool { return len(n.Subscribes)+len(n.SubscribesElsewhere) > 0 }) {
-		return // no refresh can be due to any of them
+		return // none of them can have a pending refresh
 	}
 	pending, err := r.journal.Pending()
 	if errors.Is(err, ErrDamagedJournal) && !r.isPart() {
 		r.log.WarnContext(ctx, "refreshing all subscribers, the pending refreshes are lost", "error", err)
 		pending, r.lost = plan.Refreshable(r.up.Graph.Nodes()), true
-		if err = nil; !r.up.Scope.Unchanging() {
+		if err = nil; !r.up.Scope.ReadOnly() {
 			err = r.journal.Reset(ctx, pending...)
 		}
 	}
@@ -64,9 +62,9 @@ func (r *pendingRefreshes) mark(refs []model.Ref) {
 	}
 }
 
-// Joined makes the refreshes of nodes pending that joined during a run which
-// does not know what earlier ones left pending.
-func (r *pendingRefreshes) Joined(ctx context.Context, nodes []*graph.Node) error {
+// joined marks the refreshes of nodes that joined during the run, if the pending refreshes of
+// earlier runs are lost.
+func (r *pendingRefreshes) joined(ctx context.Context, nodes []*graph.Node) error {
 	refs := plan.Refreshable(nodes)
 	if !r.lost || len(refs) == 0 {
 		return nil
@@ -79,10 +77,9 @@ func (r *pendingRefreshes) Joined(ctx context.Context, nodes []*graph.Node) erro
 	return r.journal.Add(ctx, refs...)
 }
 
-// Notify writes down, before nodes change, that their subscribers have a refresh
-// pending, and those of what includes them, for which that is a change too. It
-// is one write for all of them.
-func (r *pendingRefreshes) Notify(ctx context.Context, nodes ...*graph.Node) error {
+// notify records, before nodes change, the refreshes of their subscribers and of the subscribers of
+// the manifests that contain them. It writes once for all nodes.
+func (r *pendingRefreshes) notify(ctx context.Context, nodes ...*graph.Node) error {
 	if r.journal == nil {
 		return nil
 	}
@@ -106,10 +103,9 @@ func (r *pendingRefreshes) Notify(ctx context.Context, nodes ...*graph.Node) err
 	return nil
 }
 
-// CancelPending clears what was written down for the changes in hand when they
-// left everything as it was: a subscriber must not restart at every run because
-// a file cannot be written.
-func (r *pendingRefreshes) CancelPending(ctx context.Context) {
+// cancelPending clears the refreshes of the current changes if these changed nothing. Otherwise a
+// file that cannot be written would restart a service in every run.
+func (r *pendingRefreshes) cancelPending(ctx context.Context) {
 	for _, ref := range r.added {
 		if !slices.ContainsFunc(r.up.Graph.Node(ref).Subscribes, r.up.Results.WasTouched) {
 			r.clear(ctx, ref)
@@ -118,9 +114,9 @@ func (r *pendingRefreshes) CancelPending(ctx context.Context) {
 	r.added = nil
 }
 
-// Made clears the refresh of a node that was made, unless more of it is to come, and reports
-// whether it did.
-func (r *pendingRefreshes) Made(ctx context.Context, n *graph.Node) (cleared bool) {
+// made clears the refresh of a node after it was made, and reports whether it did. It keeps a
+// refresh that will be due again.
+func (r *pendingRefreshes) made(ctx context.Context, n *graph.Node) (cleared bool) {
 	if cleared = r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n); cleared {
 		r.clear(ctx, n.Ref)
 	}
@@ -128,23 +124,23 @@ func (r *pendingRefreshes) Made(ctx context.Context, n *graph.Node) (cleared boo
 	return cleared
 }
 
-// Restore makes the refresh of a node pending again, which failed after Made cleared it.
-func (r *pendingRefreshes) Restore(ctx context.Context, n *graph.Node) {
+// restore makes a refresh pending again that failed after made cleared it.
+func (r *pendingRefreshes) restore(ctx context.Context, n *graph.Node) {
 	if err := r.journal.Add(context.WithoutCancel(ctx), n.Ref); err != nil {
 		r.errors = append(r.errors, "recording the pending refresh of "+n.Ref.String()+": "+err.Error())
 	}
 	r.mark([]model.Ref{n.Ref})
 }
 
-// isPart reports whether the run is one of a part of its manifest.
-func (r *pendingRefreshes) isPart() bool { return r.up.Graph.Whole() != nil }
+// isPart reports whether the run covers only a part of its manifest.
+func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
 
-// ClearUndeclared clears the refreshes of resources that are not in the manifest
-// any more, or subscribe to nothing. What a manifest declares that was not read
-// is not known to be gone, nor what is in no part.
-func (r *pendingRefreshes) ClearUndeclared(ctx context.Context) {
+// clearUndeclared clears the refreshes of resources that the manifest no longer declares, or that
+// no longer subscribe to anything. It does nothing if a child manifest was not read, or if the run
+// covers only a part.
+func (r *pendingRefreshes) clearUndeclared(ctx context.Context) {
 	g := r.up.Graph
-	if r.up.Scope.Unchanging() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
+	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
 		return
 	}
 	for ref := range r.up.Pending {
@@ -156,7 +152,7 @@ func (r *pendingRefreshes) ClearUndeclared(ctx context.Context) {
 
 func isOpenEnded(n *graph.Node) bool { return graph.IsOpenEnded(n.Resource) }
 
-// clear removes a refresh; one that cannot be removed is made once more.
+// clear removes a refresh. If that fails, the next run makes the refresh again.
 func (r *pendingRefreshes) clear(ctx context.Context, ref model.Ref) {
 	if err := r.journal.Clear(context.WithoutCancel(ctx), ref); err != nil {
 		r.errors = append(r.errors, "clearing the pending refresh of "+ref.String()+": "+err.Error())

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
-// registering makes every resource of a graph register itself, and gives what is told.
+// registering makes every resource of a graph register itself, and records the registrations.
 func (w *world) registering(g *graph.Graph) *[]string {
 	for _, n := range g.Nodes() {
 		r := n.Resource
@@ -22,7 +22,7 @@ func (w *world) registering(g *graph.Graph) *[]string {
 	return told
 }
 
-// TestWhatRegisters has what is stable or changed with no critical check.
+// TestWhatRegisters checks that stable and changed resources without a critical check register.
 func TestWhatRegisters(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Checker = &clinic{}
@@ -35,7 +35,8 @@ func TestWhatRegisters(t *testing.T) {
 	equal(t, *told, []string{"thing#a 1", "thing#b 0", "thing#c 0", "thing#d 0", "many#f 1"})
 }
 
-// TestWhatIsChangedAtTheEndRegistersThen, and not before it is known that the change could be made.
+// TestWhatIsChangedAtTheEndRegistersThen checks that a resource registers only after its deferred
+// change.
 func TestWhatIsChangedAtTheEndRegistersThen(t *testing.T) {
 	w := newWorld(t)
 	g := w.graph("thing a value=1 fail_at=end", "thing b value=1 fail_at=end-fails", "thing c value=1")
@@ -44,7 +45,8 @@ func TestWhatIsChangedAtTheEndRegistersThen(t *testing.T) {
 	equal(t, *told, []string{"thing#c 1", "thing#a 1", "thing#b 0"})
 }
 
-// TestNothingRegistersWithoutARun: not in noop, not when only checks are made (spec/README.md, health-check-only).
+// TestNothingRegistersWithoutARun checks noop and runs of checks only (spec/README.md,
+// health-check-only).
 func TestNothingRegistersWithoutARun(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Checker = &clinic{}

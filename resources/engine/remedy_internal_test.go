@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRemedy: what to do about the errors of the machine, also for whoever is not
-// root, and nothing where the error has its own remedy or none is known.
+// TestRemedy checks the remedies for errors of the machine, for root and for other users. Errors
+// with their own remedy, and unknown errors, have none.
 func TestRemedy(t *testing.T) {
 	t.Parallel()
 	prerequisite := func(err error) error { return resource.PrerequisiteError{Needs: []string{"path:/x"}, Err: err} }
@@ -28,10 +28,10 @@ func TestRemedy(t *testing.T) {
 		"parent missing":         {prerequisite(files.ErrNoParent), 0, "ensure: directory"},
 		"parent is a file":       {files.ErrNoParent, 0, ""},
 		"program":                {command.ErrNotFound, 1000, "install it first"},
-		"program with a blank":   {fmt.Errorf("%w: %w", command.ErrNotFound, command.ErrBlankName), 0, "an item of its own"},
+		"program with a blank":   {fmt.Errorf("%w: %w", command.ErrNotFound, command.ErrBlankName), 0, "a separate item"},
 		"program not executable": {fmt.Errorf("x %w: %w", command.ErrNotExecutable, unix.EACCES), 1000, "chmod +x"},
 		"working directory":      {command.ErrNoDir, 0, "`cwd`"},
-		"permission of a user":   {&fs.PathError{Op: "open", Path: "/x", Err: unix.EACCES}, 1000, "muster runs as user 1000: run it as root"},
+		"permission of a user":   {&fs.PathError{Op: "open", Path: "/x", Err: unix.EACCES}, 1000, "muster runs as user 1000; run it as root"},
 		"permission of root":     {&fs.PathError{Op: "open", Path: "/x", Err: unix.EPERM}, 0, "lsattr"},
 		"anything else":          {errors.New("exit code 3"), 0, ""},
 	} {

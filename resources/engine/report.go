@@ -14,11 +14,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Identity is what all transactions of a run have in common.
+// Identity is common to all transactions of a run.
 type Identity struct {
 	// RunID is a KSUID.
 	RunID string
-	// Manifest names what runs; Revision and Digest say which version of it.
+	// Manifest is the name of the manifest. Revision and Digest identify its version.
 	Manifest      string
 	Revision      uint64
 	Digest        string
@@ -28,24 +28,23 @@ type Identity struct {
 	CorrelationID string
 }
 
-// Report is the report of one run.
+// runReport builds the summary and the transactions of a run.
 type runReport struct {
 	Identity
-	Summary model.Run
-	// Counts are those of the resources of included manifests, by what includes them.
-	Counts map[model.Ref]model.Counts
-	// Full puts properties and status into the transactions of stable resources too.
-	Full bool
-	// OnTransaction gets each transaction, in the order of the graph; nil is nobody.
-	OnTransaction func(*graph.Node, *model.Transaction)
+	summary model.Run
+	// counts are the counts of included resources, by the resource that includes them.
+	counts map[model.Ref]model.Counts
+	// full adds properties and status to the transactions of stable resources.
+	full bool
+	// onTransaction receives each transaction in the order of the graph. It may be nil.
+	onTransaction func(*graph.Node, *model.Transaction)
 
 	graph *graph.Graph
-	// ended are the transactions by the place of their node, those before next were
-	// handed on.
+	// ended are the transactions by the position of their node. Those before next were emitted.
 	ended []reportEntry
 	next  int
-	// leftOut is how many nodes got no turn.
-	leftOut int
+	// notRun is the number of nodes that did not run.
+	notRun int
 }
 
 type reportEntry struct {
@@ -53,19 +52,19 @@ type reportEntry struct {
 	done bool
 }
 
-// New returns the report of a run that begins now.
+// newReport returns the report of a run that starts now.
 func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
 	return &runReport{
-		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), Counts: map[model.Ref]model.Counts{},
-		Summary: model.Run{
+		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), counts: map[model.Ref]model.Counts{},
+		summary: model.Run{
 			Protocol: model.ProtocolRun, RunID: id.RunID, Node: id.Node, Manifest: id.Manifest, Revision: id.Revision, Digest: id.Digest,
 			Cause: id.Cause, Started: now(), Noop: noop, Version: id.Version, CorrelationID: id.CorrelationID,
 		},
 	}
 }
 
-// Move carries the report over to a graph that has more nodes.
-func (r *runReport) Move(to *graph.Graph) {
+// move transfers the report to a larger graph.
+func (r *runReport) move(to *graph.Graph) {
 	before := r.ended
 	r.ended, r.next = make([]reportEntry, to.Len()), 0
 	for i, n := range r.graph.Nodes() {
@@ -74,8 +73,8 @@ func (r *runReport) Move(to *graph.Graph) {
 	r.graph = to
 }
 
-// Begin starts the transaction of a node.
-func (r *runReport) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
+// begin starts the transaction of a node.
+func (r *runReport) begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{
 		Protocol: model.ProtocolTransaction, Timestamp: now(),
@@ -90,44 +89,44 @@ func (r *runReport) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Tran
 	return t
 }
 
-// End completes a transaction, and hands it on once all before it were.
-func (r *runReport) End(n *graph.Node, t *model.Transaction) {
+// end completes a transaction, and emits it after all transactions before it.
+func (r *runReport) end(n *graph.Node, t *model.Transaction) {
 	r.complete(n, t)
 	r.conclude(n, t)
 }
 
-// Hold completes the transaction of a change that is made at the end of the run, for Release.
-// Those after it are handed on without it.
-func (r *runReport) Hold(n *graph.Node, t *model.Transaction) {
+// hold completes the transaction of a deferred change, which release emits. The transactions after
+// it do not wait for it.
+func (r *runReport) hold(n *graph.Node, t *model.Transaction) {
 	r.complete(n, t)
 	r.conclude(n, nil)
 }
 
-// Release hands on a transaction that was held, after all others.
-func (r *runReport) Release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
+// release emits a transaction after hold, after all others.
+func (r *runReport) release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
 
-// complete completes a transaction. One that only counts has no id: making 5,000 of them takes a
-// tenth of a stable run.
+// complete completes a transaction. A stable transaction has no id, because making 5,000 ids takes
+// a tenth of a stable run.
 func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
 	t.Duration = now().Sub(t.Timestamp)
-	if r.Full || t.Refreshed || t.Outcome() != model.OutcomeStable {
+	if r.full || t.Refreshed || t.Outcome() != model.OutcomeStable {
 		t.EventID = ksuid.New().String()
 	}
 	for _, p := range n.Parents {
-		counts := r.Counts[p.Ref]
+		counts := r.counts[p.Ref]
 		counts.Unique++
 		counts.Add(t)
-		r.Counts[p.Ref] = counts
+		r.counts[p.Ref] = counts
 	}
 }
 
-// LeaveOut leaves a node out of the report.
-func (r *runReport) LeaveOut(n *graph.Node) {
-	r.leftOut++
+// leaveOut removes a node from the report.
+func (r *runReport) leaveOut(n *graph.Node) {
+	r.notRun++
 	r.conclude(n, nil)
 }
 
-// conclude hands on what has ended, up to the first node that has not.
+// conclude emits the ended transactions up to the first node that is not done.
 func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
 	r.ended[n.At] = reportEntry{t, true}
 	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
@@ -138,37 +137,35 @@ func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
 	}
 }
 
-// hand counts a transaction and hands it on.
+// hand counts a transaction and emits it.
 func (r *runReport) hand(n *graph.Node, t *model.Transaction) {
-	r.Summary.Counts.Add(t)
-	if at := t.Resumes; !at.IsZero() && (r.Summary.Resumes.IsZero() || at.Before(r.Summary.Resumes)) {
-		r.Summary.Resumes = at
+	r.summary.Counts.Add(t)
+	if at := t.RetryAt; !at.IsZero() && (r.summary.RetryAt.IsZero() || at.Before(r.summary.RetryAt)) {
+		r.summary.RetryAt = at
 	}
 	for _, err := range t.Errors {
-		r.AddError(t.Label() + ": " + err)
+		r.addError(t.Label() + ": " + err)
 	}
-	if r.OnTransaction != nil {
-		r.OnTransaction(n, t)
-	}
-}
-
-// AddError adds an error to the summary.
-func (r *runReport) AddError(text string) { r.Summary.Errors = append(r.Summary.Errors, text) }
-
-// Finish completes the summary. woken is when the wake-up came that led to the
-// run, zero when it is not known.
-func (r *runReport) Finish(woken time.Time) {
-	r.Summary.Counts.Unique = r.graph.Len() - r.leftOut
-	r.Summary.Duration = time.Since(r.Summary.Started)
-	if r.Summary.Drift.Repaired > 0 && !woken.IsZero() {
-		r.Summary.Drift.Latency = time.Since(woken)
+	if r.onTransaction != nil {
+		r.onTransaction(n, t)
 	}
 }
 
-// Repaired describes the repair of a resource of which nobody asked for the change p;
-// seen is when that was noticed, zero at the begin of the run; made when the change was made,
-// zero for now.
-func (r *runReport) Repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
+// addError adds an error to the summary.
+func (r *runReport) addError(text string) { r.summary.Errors = append(r.summary.Errors, text) }
+
+// finish completes the summary. woken is the time of the event that caused the run, or zero.
+func (r *runReport) finish(woken time.Time) {
+	r.summary.Counts.Unique = r.graph.Len() - r.notRun
+	r.summary.Duration = time.Since(r.summary.Started)
+	if r.summary.Drift.Repaired > 0 && !woken.IsZero() {
+		r.summary.Drift.Latency = time.Since(woken)
+	}
+}
+
+// repaired describes the repair of drift by plan p. seen is the time of the detection; zero means
+// the start of the run. made is the time of the change; zero means now.
+func (r *runReport) repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
 	if !r.Cause.IsUnasked() || p.Always {
 		return
 	}
@@ -176,21 +173,20 @@ func (r *runReport) Repaired(t *model.Transaction, p resource.Plan, seen, made t
 		made = time.Now()
 	}
 	if seen.IsZero() {
-		seen = r.Summary.Started
+		seen = r.summary.Started
 	}
 	made = made.UTC()
 	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC(), RepairedAt: made, Latency: made.Sub(seen)}
 }
 
-// Unrepaired describes drift of a resource that failed, noticed at a time; zero is that nobody
-// did.
-func (r *runReport) Unrepaired(t *model.Transaction, seen time.Time) {
+// unrepaired describes drift of a failed resource, detected at seen. Zero means not detected.
+func (r *runReport) unrepaired(t *model.Transaction, seen time.Time) {
 	if r.Cause.IsUnasked() && !seen.IsZero() {
 		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
 	}
 }
 
-// differed returns what the changes were about.
+// differed lists the properties that changes are about.
 func differed(changes []model.Change) string {
 	var out []string
 	for _, c := range changes {
@@ -206,21 +202,21 @@ func differed(changes []model.Change) string {
 	return strings.Join(out, ", ")
 }
 
-// NoteDrift counts a difference that nobody asked for, and its repair. A resource
-// that includes a manifest differs by what that has, which is counted already.
-func (r *runReport) NoteDrift(n *graph.Node, p resource.Plan, repaired bool) {
+// noteDrift counts drift and its repair. It ignores resources that include a manifest, because
+// their children are counted.
+func (r *runReport) noteDrift(n *graph.Node, p resource.Plan, repaired bool) {
 	if !r.Cause.IsUnasked() || p.Always || n.Resource.Type.Include != nil {
 		return
 	}
-	r.Summary.Drift.Detected++
+	r.summary.Drift.Detected++
 	if repaired {
-		r.Summary.Drift.Repaired++
+		r.summary.Drift.Repaired++
 	}
 }
 
-// Describe adds properties and status to a transaction that shows them.
-func (r *runReport) Describe(t *model.Transaction, spec resource.Spec, state resource.State) {
-	if !r.Full && t.Outcome() == model.OutcomeStable {
+// describe adds properties and status to a transaction.
+func (r *runReport) describe(t *model.Transaction, spec resource.Spec, state resource.State) {
+	if !r.full && t.Outcome() == model.OutcomeStable {
 		return
 	}
 	t.Properties = encodeJSON(spec)
@@ -232,15 +228,15 @@ func (r *runReport) Describe(t *model.Transaction, spec resource.Spec, state res
 func encodeJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		// Specs and states are plain structs; one that cannot be encoded is a
-		// mistake of its type that must show, not vanish.
+		// Specs and states are plain structs. If one cannot be encoded, its type has a bug, and the
+		// report must show it.
 		b, _ = json.Marshal(map[string]string{"error": err.Error()})
 	}
 
 	return b
 }
 
-// WouldRefresh returns the subscribers that a real change would refresh.
+// wouldRefresh returns the subscribers that a real change would refresh.
 func wouldRefresh(n *graph.Node) []model.Ref {
 	var refs []model.Ref
 	for _, s := range n.Subscribers {
@@ -252,5 +248,5 @@ func wouldRefresh(n *graph.Node) []model.Ref {
 	return refs
 }
 
-// Now is when something happened, in UTC.
+// now returns the current time in UTC.
 func now() time.Time { return time.Now().UTC() }

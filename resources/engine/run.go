@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// run is one run of a graph: what ties the rooms of the engine together.
+// run is one run of a graph.
 type run struct {
 	*access
 	opts      Options
@@ -26,39 +26,36 @@ type run struct {
 	checks    *checks
 	outputs   *outputs
 	recorder  *recorder
-	cursor    int // all before it had their turns
-	// inclusions counts the child manifests that were found during the run.
+	cursor    int // all nodes before it are done
+	// inclusions counts the child manifests that were read during the run.
 	inclusions int
 }
 
-// Run reconciles the resources of a graph. When ctx ends, nothing more begins
-// and whatever only reads is broken off; the change in hand gets opts.Grace. What
-// went wrong is in the summary and the transactions.
+// Run reconciles the resources of a graph. After ctx has ended, it starts no change, interrupts
+// reads, and gives the current change the time of opts.Grace. Errors are in the summary and in the
+// transactions.
 func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
-	r := newRun(g, opts)
-	r.do(ctx)
-
-	return &r.report.Summary
+	return newRun(g, opts).do(ctx)
 }
 
 func newRun(g *graph.Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
 	}
-	opts.Env.RunID, opts.Env.Part = opts.RunID, g.Whole() != nil
+	opts.Env.RunID, opts.Env.Part = opts.RunID, g.PartOf() != nil
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
 	secrets := &secretSet{}
-	secrets.Add(opts.Secrets...)
-	secrets.AddOf(g.Nodes())
+	secrets.add(opts.Secrets...)
+	secrets.addOf(g.Nodes())
 	up := &plan.Upstream{
-		Terms: plan.Terms{Cause: opts.Cause, Granted: opts.Granted, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
-		Earlier: opts.Earlier, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
+		Terms: plan.Terms{Cause: opts.Cause, AlreadyConverged: opts.AlreadyConverged, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
+		Prior: opts.Prior, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
 	}
 	rep := newReport(opts.Identity, g, opts.Env.Scope.Noop)
 	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
 	a.observer = newObserver(a, g.Len())
-	ann := &announcer{access: a, begun: map[model.Ref]bool{}}
-	rep.Full, rep.OnTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
+	ann := &announcer{access: a, started: map[model.Ref]bool{}}
+	rep.full, rep.onTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
 		if opts.OnTransaction != nil {
 			opts.OnTransaction(t)
 		}
@@ -68,43 +65,44 @@ func newRun(g *graph.Graph, opts Options) *run {
 	refreshes := newPendingRefreshes(opts.Journal, up, opts.Env.Log)
 
 	return &run{
-		access: a, opts: opts, applier: &applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
+		access: a, opts: opts, applier: &applier{a},
 		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
-		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
+		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, values: resource.Outputs{}},
 	}
 }
 
-func (r *run) do(ctx context.Context) {
+func (r *run) do(ctx context.Context) *model.Run {
 	work, end := graceful(ctx, r.opts.Grace)
 	defer end()
 	leave, err := enter(work, &r.opts)
 	defer leave() // also after a panic
 	if err != nil {
 		r.Stopped = "the run could not begin: " + err.Error()
-		r.report.AddError(r.Stopped)
+		r.report.addError(r.Stopped)
 	}
-	r.refreshes.Recall(work)
+	r.refreshes.recall(work)
 	if r.Stopped == "" {
 		r.observeAll(ctx, r.Graph.Nodes())
 		r.checks.ahead(ctx, r.Graph.Nodes())
 	}
 	for n := r.next(); n != nil; n = r.next() {
-		r.turn(ctx, work, n)
+		r.reconcileResource(ctx, work, n)
 	}
-	r.refreshes.ClearUndeclared(work)
+	r.refreshes.clearUndeclared(work)
 	r.reloadUnits(ctx)
 	r.recorder.finish(ctx)
 	if err := leave(); err != nil {
-		r.report.AddError(err.Error())
+		r.report.addError(err.Error())
 	}
 	for _, text := range r.refreshes.Errors() {
-		r.report.AddError(text)
+		r.report.addError(text)
 	}
-	r.report.Finish(r.opts.Woken)
+	r.report.finish(r.opts.Woken)
+
+	return &r.report.summary
 }
 
-// graceful returns a context for the change in hand, which outlives ctx by the
-// grace.
+// graceful returns a context for the current change, which ends after ctx and the grace.
 func graceful(ctx context.Context, grace Grace) (work context.Context, end func()) {
 	if grace == nil {
 		return ctx, func() {}
@@ -124,14 +122,14 @@ func graceful(ctx context.Context, grace Grace) (work context.Context, end func(
 	}
 }
 
-// enter begins the host's run, which ends with the first call of leave. One that changes
-// nothing writes nothing, not even that it ran.
+// enter starts the run of the host. The first call of leave ends it. A read-only run writes
+// nothing.
 func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 	h, none := o.Env.Host, func() error { return nil }
 	switch {
 	case h == nil:
 		return none, nil
-	case o.Env.Scope.Unchanging():
+	case o.Env.Scope.ReadOnly():
 		h.ForgetAccounts()
 		return none, nil
 	}
@@ -142,21 +140,21 @@ func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 	return sync.OnceValue(h.EndRun), nil
 }
 
-// observeAll takes the observation that nodes share.
+// observeAll takes the common observation of nodes.
 func (r *run) observeAll(ctx context.Context, nodes []*graph.Node) {
-	r.observer.All(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
+	r.observer.all(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
 }
 
-// next returns the first node that has not had its turn, nil when all have. One
-// that follows others has none unless it comes to that.
+// next returns the first node that is not done, or nil. A node of a part that follows others is
+// done if nothing that it follows changed.
 func (r *run) next() *graph.Node {
 	for ; r.cursor < r.Graph.Len(); r.cursor++ {
 		n := r.Graph.Nodes()[r.cursor]
 		switch {
 		case r.Results[r.cursor].Done:
-		case n.Follows && !r.Results[r.cursor].Begun && !r.Results.IsFollowedUp(n):
+		case n.Follows && !r.Results[r.cursor].Started && !r.Results.IsFollowedUp(n):
 			r.End(n)
-			r.report.LeaveOut(n)
+			r.report.leaveOut(n)
 		default:
 			return n
 		}
@@ -165,7 +163,7 @@ func (r *run) next() *graph.Node {
 	return nil
 }
 
-// checkStop ends the run when its context has ended.
+// checkStop stops the run after its context has ended.
 func (r *run) checkStop(ctx context.Context) {
 	if r.Stopped == "" && ctx.Err() != nil {
 		r.Stopped = "the run was interrupted" + reason(ctx)

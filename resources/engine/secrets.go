@@ -13,15 +13,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Secrets are the values that a run must not show.
+// secretSet is the values that a run must not show.
 type secretSet struct {
 	values []model.Secret
 	known  map[model.Secret]bool
 	redact redact.Redactor
 }
 
-// Add adds values.
-func (s *secretSet) Add(values ...model.Secret) {
+// add adds values.
+func (s *secretSet) add(values ...model.Secret) {
 	before := len(s.values)
 	for _, v := range values {
 		if !v.IsDerived() && !s.known[v] {
@@ -37,34 +37,34 @@ func (s *secretSet) Add(values ...model.Secret) {
 	}
 }
 
-// AddOf adds the values of the resources of a graph.
-func (s *secretSet) AddOf(nodes []*graph.Node) {
+// addOf adds the values of the resources of a graph.
+func (s *secretSet) addOf(nodes []*graph.Node) {
 	var values []model.Secret
 	for _, n := range nodes {
 		values = append(values, n.Resource.Secrets...)
 	}
-	s.Add(values...)
+	s.add(values...)
 }
 
-// Redact returns a text without the values.
+// Redact redacts a text.
 func (s *secretSet) Redact(text string) string { return s.redact.Redact(text) }
 
-// Document returns a JSON document without the values.
-func (s *secretSet) Document(text json.RawMessage) json.RawMessage {
+// document redacts a JSON document.
+func (s *secretSet) document(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || len(s.values) == 0 {
 		return text
 	}
 	out := json.RawMessage(s.Redact(string(text)))
 	if !json.Valid(out) {
-		// A value was part of its braces and quotes.
+		// A secret contains JSON syntax of the document.
 		return json.RawMessage(strconv.Quote(model.Redacted))
 	}
 
 	return out
 }
 
-// Log returns a log that shows none of the values.
-func (s *secretSet) Log(log *slog.Logger) *slog.Logger {
+// log returns a log that redacts the values.
+func (s *secretSet) log(log *slog.Logger) *slog.Logger {
 	if len(s.values) == 0 {
 		return log
 	}
@@ -72,8 +72,8 @@ func (s *secretSet) Log(log *slog.Logger) *slog.Logger {
 	return slog.New(redacting{log.Handler(), s.redact})
 }
 
-// Error returns the text of an error, long values cut; of a sensitive resource without
-// the output of commands.
+// Error returns the redacted text of an error with shortened values. For a sensitive resource it
+// omits the output of commands.
 func (s *secretSet) Error(err error, sensitive bool) string {
 	if sensitive {
 		return model.ShortenWords(s.Redact(resource.WithoutOutput(err)))
@@ -82,8 +82,8 @@ func (s *secretSet) Error(err error, sensitive bool) string {
 	return model.ShortenWords(s.Redact(err.Error()))
 }
 
-// Changes returns the changes of a plan; of a sensitive resource without values.
-func (s *secretSet) Changes(due resource.Plan, sensitive bool) []model.Change {
+// changes returns the redacted changes of a plan. For a sensitive resource it omits all values.
+func (s *secretSet) changes(due resource.Plan, sensitive bool) []model.Change {
 	out := make([]model.Change, len(due.Changes))
 	for i, c := range due.Changes {
 		c.Message = s.Redact(c.Message)
@@ -98,9 +98,8 @@ func (s *secretSet) Changes(due resource.Plan, sensitive bool) []model.Change {
 	return out
 }
 
-// Outputs returns the values that a resource gives to later ones, as secrets
-// where it is sensitive.
-func (s *secretSet) Outputs(values map[string]any, sensitive bool) map[string]any {
+// outputs returns the outputs of a resource. They are secrets if the resource is sensitive.
+func (s *secretSet) outputs(values map[string]any, sensitive bool) map[string]any {
 	if sensitive {
 		for k, v := range values {
 			values[k] = model.NewSecret(fmt.Sprint(v))
@@ -110,8 +109,8 @@ func (s *secretSet) Outputs(values map[string]any, sensitive bool) map[string]an
 	return values
 }
 
-// Shown returns outputs as a report has them.
-func (s *secretSet) Shown(values map[string]any) map[string]any {
+// shown returns redacted outputs for a report.
+func (s *secretSet) shown(values map[string]any) map[string]any {
 	for k, v := range values {
 		if text, ok := v.(string); ok {
 			values[k] = s.Redact(text)
@@ -121,14 +120,14 @@ func (s *secretSet) Shown(values map[string]any) map[string]any {
 	return values
 }
 
-// redacting is a log handler that shows no secret.
+// redacting is a log handler that redacts secrets.
 type redacting struct {
 	slog.Handler
 	redact redact.Redactor
 }
 
-// Handle redacts the message, which may be a line that a command printed, and the
-// attributes of a record.
+// Handle redacts the message and the attributes of a record. The message may be the output of a
+// command.
 func (h redacting) Handle(ctx context.Context, rec slog.Record) error {
 	out := slog.NewRecord(rec.Time, rec.Level, h.redact.RedactLine(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
@@ -139,7 +138,7 @@ func (h redacting) Handle(ctx context.Context, rec slog.Record) error {
 	return h.Handler.Handle(ctx, out)
 }
 
-// WithAttrs keeps attributes, redacted.
+// WithAttrs redacts attributes.
 func (h redacting) WithAttrs(attrs []slog.Attr) slog.Handler {
 	clean := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
@@ -149,7 +148,7 @@ func (h redacting) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return redacting{h.Handler.WithAttrs(clean), h.redact}
 }
 
-// WithGroup keeps the group.
+// WithGroup returns a handler with the group.
 func (h redacting) WithGroup(name string) slog.Handler {
 	return redacting{h.Handler.WithGroup(name), h.redact}
 }

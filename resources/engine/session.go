@@ -20,23 +20,24 @@ import (
 	"github.com/musterfleet/muster/resources/host/state"
 )
 
-// ErrNone is a directory that is missing, or is no session store.
+// ErrNoSession is the error of a directory that is missing or is not a session store.
 var ErrNoSession = errors.New("no session store")
 
-// maxTransaction bounds the size of one stored transaction.
+// maxTransaction limits the size of a stored transaction.
 const maxTransaction = 16 << 20
 
-// Store is a directory of transactions, one file each.
+// SessionStore is a directory with the transactions of several commands, one file each. They let
+// the resources of one command refer to the resources of earlier commands.
 type SessionStore struct {
 	host *host.Host
 	dir  string
 }
 
-// sessionMark is the file that tells a store from any other directory.
+// sessionMark is the file that identifies a session store.
 const sessionMark = ".muster-session"
 
-// New makes a directory a store. It must be empty. The error wraps paths.ErrUntrusted for a directory that other users
-// may change.
+// NewSession makes an empty directory a session store. The error wraps paths.ErrUntrusted if other
+// users may change the directory.
 func NewSession(ctx context.Context, h *host.Host, dir string) (*SessionStore, error) {
 	if _, err := state.Check(dir); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)
@@ -53,9 +54,9 @@ func NewSession(ctx context.Context, h *host.Host, dir string) (*SessionStore, e
 	return s, s.write(ctx, sessionMark, nil)
 }
 
-// Open opens an existing store. Any other directory is refused: what a
-// variable names by mistake must not be written into, still less removed. The
-// error wraps ErrNone, or paths.ErrUntrusted for a directory that other users may change.
+// OpenSession opens a session store. It refuses any other directory, so that a mistake in a
+// variable does not write to it or remove it. The error wraps ErrNoSession, or paths.ErrUntrusted
+// if other users may change the directory.
 func OpenSession(h *host.Host, dir string) (*SessionStore, error) {
 	if _, err := state.Check(dir); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)
@@ -85,7 +86,7 @@ func (s *SessionStore) write(ctx context.Context, name string, data []byte) erro
 	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), files.OwnAttrs(0o600))
 }
 
-// transactions returns all that is stored, the oldest first.
+// transactions returns all stored transactions, oldest first.
 func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 	names, err := s.names()
 	if err != nil {
@@ -99,13 +100,13 @@ func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 		}
 		out = append(out, t)
 	}
-	// A KSUID counts in seconds; within one the time of the event decides.
+	// A KSUID has a resolution of one second. Within a second the time of the event decides.
 	slices.SortStableFunc(out, func(a, b *model.Transaction) int { return a.Timestamp.Compare(b.Timestamp) })
 
 	return out, nil
 }
 
-// names returns the files of the store that hold transactions.
+// names returns the files with transactions.
 func (s *SessionStore) names() ([]string, error) {
 	names, err := s.host.Names(s.dir)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *SessionStore) read(name string) (*model.Transaction, error) {
 	return t, nil
 }
 
-// History returns what the commands of the session did so far.
+// History returns the transactions of the session by resource.
 func (s *SessionStore) History() (plan.History, error) {
 	all, err := s.transactions()
 	if err != nil {
@@ -152,7 +153,7 @@ func (s *SessionStore) History() (plan.History, error) {
 	return h, nil
 }
 
-// Summary is what muster session report prints (spec/formats.md, "Sessions").
+// SessionSummary is the output of muster session report (spec/formats.md, "Sessions").
 type SessionSummary struct {
 	StartTime     time.Time     `json:"start_time"`
 	EndTime       time.Time     `json:"end_time"`
@@ -160,7 +161,7 @@ type SessionSummary struct {
 	model.Counts
 }
 
-// Summary counts what happened in the session, without what noop predicted.
+// Summary counts the transactions of the session, without noop.
 func (s *SessionStore) Summary() (SessionSummary, error) {
 	all, err := s.transactions()
 	if err != nil {
@@ -185,8 +186,8 @@ func (s *SessionStore) Summary() (SessionSummary, error) {
 	return out, nil
 }
 
-// Remove deletes the store: what muster put there, and the directory when that
-// leaves it empty. Whatever else is in it stays, and is an error.
+// Remove deletes the session store and its files. It keeps foreign files, which makes it return an
+// error.
 func (s *SessionStore) Remove() error {
 	names, err := s.names()
 	if err != nil {

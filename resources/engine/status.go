@@ -12,22 +12,21 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Status observes one resource and changes nothing: what muster status shows. It
-// is the last of resources; those before it are of the manifest it includes,
-// whose state is what a run would come to. Its errors are those of choosing a
-// provider and of observing.
+// Status observes the last of resources and changes nothing. The resources before it are the
+// resources of the manifest that it includes; its state is the result of a noop run of them. The
+// error is the error of selecting a provider or of observing.
 func Status(ctx context.Context, env resource.Env, resources []*resource.Resource) (resource.State, error) {
-	asked := resources[len(resources)-1]
-	if asked.Type.Include != nil {
+	target := resources[len(resources)-1]
+	if target.Type.Include != nil {
 		return statusOfIncluded(ctx, env, resources)
 	}
 	var state resource.State
 	err := plan.Protect(func() error {
-		p, err := asked.Type.Select(env.Facts, asked.Spec)
+		p, err := target.Type.Select(env.Facts, target.Spec)
 		if err != nil {
 			return err
 		}
-		state, err = asked.Type.Status(ctx, env, p, asked.Spec)
+		state, err = target.Type.Status(ctx, env, p, target.Spec)
 		return err
 	})
 	if err != nil {
@@ -42,12 +41,12 @@ func statusOfIncluded(ctx context.Context, env resource.Env, resources []*resour
 	if err != nil {
 		return nil, err
 	}
-	env.Scope.Noop, env.Log = true, slog.New(slog.DiscardHandler) // who asks only wants the answer
+	env.Scope.Noop, env.Log = true, slog.New(slog.DiscardHandler) // the caller needs only the state
 	r := newRun(g, Options{Env: env})
 	r.do(ctx)
-	if state := r.observer.State(r.Graph.Node(resources[len(resources)-1].Ref())); state != nil {
+	if state := r.observer.state(r.Graph.Node(resources[len(resources)-1].Ref())); state != nil {
 		return state, nil
 	}
 
-	return nil, errors.New(strings.Join(r.report.Summary.Errors, "; "))
+	return nil, errors.New(strings.Join(r.report.summary.Errors, "; "))
 }

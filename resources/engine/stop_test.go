@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestStopBreaksOffWhatChangesNothing: a look or a guard in hand is not waited
-// for, and what it was for counts as not run.
+// TestStopBreaksOffWhatChangesNothing checks that stopping interrupts observations and guards, and
+// that their resources count as not run.
 func TestStopBreaksOffWhatChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
@@ -47,8 +47,8 @@ func TestStopBreaksOffWhatChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNothingIsChangedAfterTheRunIsBrokenOff, also where that comes before the
-// change and after all there is to ask.
+// TestNothingIsChangedAfterTheRunIsBrokenOff checks that a stopped run makes no change, also if it
+// stops directly before the change.
 func TestNothingIsChangedAfterTheRunIsBrokenOff(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -10,9 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Log writes the one line that a resource gets in the log
-// (spec/formats.md, "Command line"): INFO when stable, WARN when changed, ERROR
-// when failed.
+// LogTransaction writes one log line for a resource (spec/formats.md, "Command line"): INFO if
+// stable, WARN if changed, ERROR if failed.
 func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	level, word := lineOf(t)
 	if c := t.HealthCheck; slices.ContainsFunc(c, func(h model.HealthResult) bool { return h.Status != model.HealthOK }) {
@@ -58,21 +57,21 @@ func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction)
 	log.LogAttrs(model.WithRef(ctx, t.Ref()), level, t.Ref().String()+" "+word, attrs...)
 }
 
-// isUnseen reports whether nothing of a resource was observed but its health.
+// isUnseen reports whether only the health of a resource was observed.
 func isUnseen(t *model.Transaction) bool { return t.HealthCheckOnly && t.FinalEnsure == "" }
 
-// healthOf returns the checks that are not ok with their output, which the errors
-// of the resource have of critical ones; or that all are, and nothing where none
-// was made.
+// healthOf returns the names of the checks that are not ok, and the output of those that are not
+// critical, because the errors contain the output of critical checks. It returns "ok" if all checks
+// are ok.
 func healthOf(t *model.Transaction) []slog.Attr {
-	var words, said []string
+	var words, outputs []string
 	for _, h := range t.HealthCheck {
 		if h.Status == model.HealthOK {
 			continue
 		}
 		words = append(words, h.Name+":"+string(h.Status))
 		if line, _, _ := strings.Cut(h.Output, "\n"); line != "" && h.Status != model.HealthCritical {
-			said = append(said, h.Name+": "+line)
+			outputs = append(outputs, h.Name+": "+line)
 		}
 	}
 	if len(words) == 0 && len(t.HealthCheck) > 0 {
@@ -82,8 +81,8 @@ func healthOf(t *model.Transaction) []slog.Attr {
 	if len(words) > 0 {
 		out = append(out, slog.String("health", strings.Join(words, ",")))
 	}
-	if len(said) > 0 {
-		out = append(out, slog.String("output", strings.Join(said, "; ")))
+	if len(outputs) > 0 {
+		out = append(out, slog.String("output", strings.Join(outputs, "; ")))
 	}
 
 	return out
@@ -110,8 +109,8 @@ func lineOf(t *model.Transaction) (slog.Level, string) {
 	}
 }
 
-// steady returns the word for a resource without an event. One that was not
-// observed is not called stable.
+// steady returns the word for a resource without an event. A resource that was not observed is not
+// called stable.
 func steady(t *model.Transaction) string {
 	switch {
 	case !isUnseen(t):

@@ -12,13 +12,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// machine is what the test types manage: values by name, and a record of what
-// was done to it.
+// machine is the machine of the test types: values by name, and a record of actions.
 type machine struct {
 	mu     sync.Mutex
 	values map[string]string
 	did    []string
-	// environment is what the last guard was handed.
+	// environment is the environment of the last guard.
 	environment []string
 }
 
@@ -42,7 +41,7 @@ func (m *machine) set(name, value string) {
 	m.values[name] = value
 }
 
-// actions gives what was done, and forgets it.
+// actions returns the recorded actions and clears them.
 func (m *machine) actions() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,16 +54,16 @@ type spec struct {
 	model.Common
 	Value    string   `json:"value,omitempty" sensitive:"true"`
 	FailAt   string   `json:"fail_at,omitempty"`
-	Times    int      `json:"times,omitempty"` // how often FailAt fails, 0 is always
+	Times    int      `json:"times,omitempty"` // number of failures of FailAt, 0 for all
 	Provides []string `json:"provides,omitempty"`
 	Along    []string `json:"along,omitempty"`
 	Removes  []string `json:"removes,omitempty"`
 	Unless   []string `json:"unless,omitempty"`
 	Reads    []string `json:"reads,omitempty"`
-	Makes    string   `json:"makes,omitempty"` // machine.values[Makes] is set with the own value
+	Makes    string   `json:"makes,omitempty"` // sets machine.values[Makes] to the value
 	Needs    []string `json:"needs,omitempty"`
-	Missing  string   `json:"missing,omitempty"` // the look needs machine.values of all of them: a|b
-	Or       string   `json:"or,omitempty"`      // another need that would do
+	Missing  string   `json:"missing,omitempty"` // the observation needs all these machine.values: a|b
+	Or       string   `json:"or,omitempty"`      // an alternative need
 	Guard    string   `json:"guard,omitempty"`
 }
 
@@ -86,7 +85,7 @@ func (plain) IsManageable(model.Facts, resource.Spec) (bool, int, error) { retur
 
 type provider interface{ resource.Provider }
 
-// thing sets machine.values[name] to its value. Its options come from its spec.
+// thing sets machine.values[name] to its value. Its spec has more options.
 type thing struct {
 	m    *machine
 	info resource.Info
@@ -113,7 +112,7 @@ func (t thing) event(what, n string) {
 	}
 }
 
-// failing says that a resource fails at a place now.
+// failing reports whether a resource fails at a step.
 func (t thing) failing(s *spec, at string) error {
 	if s.FailAt != at {
 		return nil
@@ -229,7 +228,7 @@ func (relating) Relations(s *spec) resource.Relations {
 	return out
 }
 
-// many is a thing that looks at and changes many at once.
+// many is a thing that observes and changes many resources at once.
 type many struct{ thing }
 
 func (t many) StatusAll(ctx context.Context, env resource.Env, p provider, specs []*spec) ([]*state, []error) {
@@ -247,6 +246,10 @@ func (t many) StatusAll(ctx context.Context, env resource.Env, p provider, specs
 }
 
 func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs []*spec, plans []resource.Plan) ([]resource.Outcome, error) {
+	if len(specs) == 1 {
+		outcome, err := t.Apply(ctx, env, p, specs[0], plans[0])
+		return []resource.Outcome{outcome}, err
+	}
 	t.m.note("change %d together", len(specs))
 	if slices.ContainsFunc(specs, func(s *spec) bool { return s.FailAt == "together" }) {
 		return nil, errors.New("not together")
@@ -310,8 +313,8 @@ func (guarded) Outputs(s *spec, st *state, _ resource.Outcome) map[string]any {
 	return map[string]any{"value": st.Value}
 }
 
-// settling is a thing whose state may be stale: machine.values["stale"] says so,
-// until it has prepared. Where that is "always" nothing helps.
+// settling is a thing with a transitional state: machine.values["stale"] marks it until the type
+// prepares, or forever if it is "always".
 type settling struct{ many }
 
 type settlingState struct {
@@ -319,7 +322,7 @@ type settlingState struct {
 	stale bool
 }
 
-// NeedsReload reports that the state was stale when it was read.
+// NeedsReload reports whether the state was outdated.
 func (s *settlingState) NeedsReload() bool { return s.stale }
 
 func (t settling) settle(st *state, err error) (*settlingState, error) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUnsettled has what is in between observed alone, when it has its turn.
+// TestUnsettled checks that a resource in a transitional state is observed again, alone.
 func TestUnsettled(t *testing.T) {
 	w := newWorld(t)
 	w.run(w.graph("many a value=1", "many b value=1 fail_at=unsettled require=many#a", "many c value=1 fail_at=unsettled require=thing#x", "thing x value=1 fail_at=apply"))

@@ -20,7 +20,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// in gives properties in which DIR is the case's directory.
+// in returns properties and replaces DIR by the directory of the case.
 func in(p typetest.Properties) func(string) typetest.Properties {
 	return func(dir string) typetest.Properties {
 		out := typetest.Properties{}
@@ -55,7 +55,7 @@ func holds(name, content string) func(*testing.T, string) {
 	}
 }
 
-// lie claims an exit code that means failure, and that nothing was created.
+// lie reports a failing exit code and a missing path.
 func lie(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
 	failed := 99
 	outcome.ExitCode = &failed
@@ -66,7 +66,7 @@ func lie(before resource.State, outcome resource.Outcome) (resource.Outcome, res
 }
 
 func TestContract(t *testing.T) {
-	// Guards ask, and nothing else: what a case runs is one of these.
+	// Observing may only run the guards of the cases.
 	asks := func(command string) bool {
 		return !strings.Contains(command, "echo ran") && !strings.Contains(command, "touch ")
 	}

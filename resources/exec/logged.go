@@ -3,25 +3,25 @@ package exec
 import "fmt"
 
 const (
-	// maxLogged bounds the logged part of each end of a stream: a command must not
-	// fill the disk of the log, or the memory.
+	// maxLogged limits the logged part of each end of a stream, so that a command cannot fill the
+	// disk or the memory.
 	maxLogged = 64 << 10
 	// lineCost is the overhead of a line in a log.
 	lineCost = 64
 )
 
-// outputLog logs the output of a command: the beginning of each stream line by
-// line as it comes, and the end of a longer one once the command has ended.
+// outputLog logs the output of a command: the beginning of each stream line by line during the run, and
+// the end of a longer stream after the command ended.
 type outputLog struct {
 	emit           func(line, stream string)
 	stdout, stderr loggedStream
 }
 
-// loggedStream is one stream so far.
+// loggedStream is one stream of the output.
 type loggedStream struct {
 	name   string
 	logged int
-	// rest are the last lines not yet logged, held is their cost.
+	// rest holds the last lines that are not logged yet, held is their cost.
 	rest    []string
 	held    int
 	dropped int
@@ -49,7 +49,7 @@ func (l *outputLog) line(line string, stderr bool) {
 	}
 }
 
-// end logs what was held back.
+// end logs the held lines.
 func (l *outputLog) end() {
 	for _, s := range []*loggedStream{&l.stdout, &l.stderr} {
 		if s.dropped > 0 {

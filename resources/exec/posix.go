@@ -9,18 +9,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// priorityPosix is the best one: this is the default provider.
-const priorityPosix = 1
-
 // Posix runs a program with arguments, without a shell.
 type Posix struct{}
 
 // Name is posix.
 func (Posix) Name() string { return "posix" }
 
-// IsManageable accepts every command.
+// IsManageable accepts every command, with the best priority: posix is the default provider.
 func (Posix) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
-	return true, priorityPosix, nil
+	return true, 1, nil
 }
 
 // Status is Look.
@@ -28,8 +25,8 @@ func (Posix) Status(_ context.Context, env resource.Env, spec *Spec) (*State, er
 	return Look(env, spec, "")
 }
 
-// Execute runs how.Argv, else the command, split by the shell's quoting rules. Its
-// errors are ErrNoCommand and those of command.Split and Host.Run.
+// Execute runs how.Argv, or else the command, split by the quoting rules of the shell. A command without
+// words is ErrNoCommand.
 func (Posix) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
 	if how.Argv == nil {
 		words, err := command.Split(text)

@@ -14,14 +14,12 @@ type ExecProvider interface {
 	resource.Provider
 	// Status reads whether the path in creates exists.
 	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
-	// Execute runs how.Argv, which a shell has not, or turns command into it. A
-	// failing exit code is not an error.
+	// Execute runs how.Argv if it is set, or else the command. A failing exit code is not an error.
 	Execute(ctx context.Context, env resource.Env, command string, how command.Command) (command.Result, error)
 }
 
-// Look returns the state of an exec for a provider that starts program, or the
-// first word of the command when that is empty. Anything satisfies creates,
-// also a dangling link.
+// Look returns the state of an exec for a provider that starts program, or the first word of the command
+// if program is empty. Any entry satisfies creates, including a dangling link.
 func Look(env resource.Env, spec *Spec, program string) (*State, error) {
 	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}, obstacle: obstacle(env, spec, program)}
 	if spec.Creates == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxValue bounds the output that other resources may use.
+// maxValue limits the output that other resources may use.
 const maxValue = 32 << 10
 
 // HasGuards reports whether guards decide if the command runs. A refresh overrides them.
@@ -41,8 +41,8 @@ func (Type) EvalGuards(ctx context.Context, env resource.Env, p ExecProvider, sp
 	return &answered, nil
 }
 
-// evalGuard runs a guard and reports whether its exit code is 0. One that does not
-// complete is an error.
+// evalGuard runs a guard and reports whether its exit code is 0. A guard that does not complete is
+// an error.
 func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
 	result, err := p.Execute(ctx, env, command, how(env, spec))
 	switch {
@@ -67,8 +67,8 @@ func obstacle(env resource.Env, spec *Spec, program string) error {
 	return missing(env, spec, spec.words(), command.Check(c))
 }
 
-// missing names what another resource may still provide: the directory or the
-// program of a command; words are nil for one that a shell splits.
+// missing names the directory or the program of a command as something that another resource may
+// provide. words are nil for a command that a shell splits.
 func missing(env resource.Env, spec *Spec, words []string, err error) error {
 	switch {
 	case errors.Is(err, command.ErrNoDir):
@@ -136,12 +136,12 @@ func shortened(o command.Output) string {
 		text = fmt.Sprintf("%s\n… %d bytes dropped …\n%s", text[:half], dropped, text[len(text)-half:])
 	}
 
-	// Documents are UTF-8, commands need not be.
+	// Documents are UTF-8, but the output of commands may be anything.
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// Relations order a command after its directory, its program and their parents,
-// and before resources that need what it creates.
+// Relations order a command after its directory, its program and their parents, and before resources
+// that need the path in creates.
 func (Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {

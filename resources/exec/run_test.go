@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestNotRun checks what is judged when nothing ran.
+// TestNotRun checks Verify for a command that did not run.
 func TestNotRun(t *testing.T) {
 	verify := execType().Verify
 	check(t, verify(&exec.Spec{RefreshOnly: true}, resource.Outcome{}, &exec.State{}))
@@ -108,8 +108,8 @@ func TestNotRun(t *testing.T) {
 	}
 }
 
-// TestErrors checks what keeps a command from being run: the plan tells it, also
-// in noop, and with it what else may bring what is missing.
+// TestErrors covers commands that cannot start. The plan reports the error, also in noop, with the needs
+// that another resource may provide.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	withFile("plain", "no program")(t, dir)
@@ -168,9 +168,8 @@ func TestNoCommand(t *testing.T) {
 	}
 }
 
-// TestTimeout checks that a command that hangs is killed with its children, and
-// that what it said is in the error. Both hold a fifo open: it ends when the
-// last of them is gone.
+// TestTimeout checks that a hanging command is killed with its children, and that the error has its
+// output. Both processes hold a fifo open, so the fifo ends with the last process.
 func TestTimeout(t *testing.T) {
 	dir := t.TempDir()
 	check(t, unix.Mkfifo(filepath.Join(dir, "alive"), 0o600))
@@ -251,8 +250,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestEnvironment checks cwd, environment, path and what tells a muster that is
-// started of its run.
+// TestEnvironment checks cwd, environment, path and the variables that connect a started muster with
+// its run.
 func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("MUSTER_SECRET", "no")

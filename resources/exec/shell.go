@@ -12,9 +12,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// priorityShell is the worst one: the shell is used only when it is named.
-const priorityShell = 99
-
 // errNoShellCommand is a blank command.
 var errNoShellCommand = errors.New("no command to execute")
 
@@ -27,13 +24,14 @@ func NewShell() Shell { return Shell{shell: "/bin/sh"} }
 // Name is shell.
 func (Shell) Name() string { return "shell" }
 
-// IsManageable reports whether the shell exists; the error names it.
+// IsManageable reports whether the shell exists. The priority is the worst, so a resource has to name this
+// provider.
 func (p Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	if _, err := os.Stat(p.shell); err != nil {
 		return false, 0, fmt.Errorf("there is no shell: %w", err)
 	}
 
-	return true, priorityShell, nil
+	return true, 99, nil
 }
 
 // Status is Look.

@@ -28,7 +28,7 @@ func (Type) Info() resource.Info {
 		NameHelp: "the command, or any name with `command` or `argv`",
 		Ensures:  []string{model.EnsurePresent},
 		Outputs: []resource.Output{
-			{Name: "stdout", Help: "What it printed, without the blanks around it, shortened in the middle beyond 32 KiB"},
+			{Name: "stdout", Help: "Its output without surrounding blanks, shortened in the middle beyond 32 KiB"},
 			{Name: "stderr", Help: "Likewise"},
 			{Name: "exit_code", Help: "Its exit code, a number"},
 		},
@@ -121,7 +121,7 @@ func (Type) Outputs(_ *Spec, _ *State, outcome resource.Outcome) map[string]any 
 	return maps.Clone(outcome.Values)
 }
 
-// Watches names the path whose absence makes the command run.
+// Watches returns the path in creates: the command runs if the path is absent.
 func (Type) Watches(_ ExecProvider, spec *Spec) []watch.Point {
 	if spec.RefreshOnly {
 		return nil

@@ -46,13 +46,12 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-// isGuarded reports whether anything says when the command need not run.
+// isGuarded reports whether a property can make the command unnecessary.
 func (s *Spec) isGuarded() bool {
 	return s.Creates != "" || s.RefreshOnly || s.OnlyIf != "" || s.Unless != ""
 }
 
-// validateCommands checks that commands without a shell can be split into
-// words.
+// validateCommands checks that muster can split commands that run without a shell.
 func (s *Spec) validateCommands(out *model.Problems) {
 	switch {
 	case s.Argv != nil:

@@ -38,8 +38,8 @@ func withoutACL(t *testing.T, path string) {
 	}
 }
 
-// TestSystemInheritedLists has a stranger set a default access control list on the
-// directory in which root makes files and directories.
+// TestSystemInheritedLists sets a default access control list, as another user, on the directory
+// where root makes files and directories.
 func TestSystemInheritedLists(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)

@@ -81,8 +81,8 @@ func TestSystemCapabilitiesAndOwner(t *testing.T) {
 	}
 }
 
-// TestSystemCapabilitiesOfAnOrdinaryUser refuses a change for which the process lacks the right to
-// set capabilities, before anything changes.
+// TestSystemCapabilitiesOfAnOrdinaryUser checks that a change fails before it begins if the process
+// must not set capabilities.
 func TestSystemCapabilitiesOfAnOrdinaryUser(t *testing.T) {
 	hosttest.NeedRoot(t)
 	for name, more := range map[string]typetest.Properties{"content": {"content": "new"}, "group": {"group": "54321"}} {

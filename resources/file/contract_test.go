@@ -195,7 +195,7 @@ func directoryCases(t *testing.T) []typetest.Case {
 		{Name: "directory, link to one", Setup: all(withDir("d", 0o755), withLink("x", "d")), Properties: wants("0755")},
 		{
 			Name: "directory, link to one with another mode", Setup: all(withDir("d", 0o700), withLink("x", "d")), Properties: wants("0755"),
-			Error: "is a symbolic link to a directory whose attributes differ and are not changed through the link, manage the directory itself: mode is 0700, not 0755", Check: isDir("d", 0o700),
+			Error: "is a symbolic link to a directory with other attributes, and a link is not followed; manage the directory itself: mode is 0700, not 0755", Check: isDir("d", 0o700),
 		},
 		{Name: "directory, link to a file", Setup: all(withFile("f", "1", 0o644), withLink("x", "f")), Properties: wants("0755"), Error: "path exists as a symbolic link to a file"},
 		{Name: "directory, dangling link", Setup: withLink("x", "nowhere"), Properties: wants("0755"), Error: "path exists as a symbolic link that leads nowhere"},
@@ -280,8 +280,8 @@ func linkCases(t *testing.T) []typetest.Case {
 	}
 }
 
-// unsafeCases are below a directory that everybody may write to, where app is a
-// link of nobody knows whom, and a directory that nobody knows whom put there.
+// unsafeCases are below a directory that every user may write to. In it, app is a link of an unknown
+// user, and there is a directory of an unknown user.
 func unsafeCases(t *testing.T) []typetest.Case {
 	const refused = "unsafe path: "
 	there := all(openTo("o"), withFile("etc/x", "kept", 0o600), withFile("o/d/x", "kept", 0o600), withLink("o/app", "../etc"))
@@ -303,7 +303,7 @@ func unsafeCases(t *testing.T) []typetest.Case {
 	}
 }
 
-// driftCases change by hand what was made, in the ways that a file has.
+// driftCases change a managed file by hand, in every way.
 func driftCases(t *testing.T) []typetest.Case {
 	const created = "Would have created the file"
 	hello := owned(t, "d/x", typetest.Properties{"content": "hello"})

@@ -29,8 +29,8 @@ func open(t *testing.T) string {
 	return dir
 }
 
-// TestPermissionDenied covers the row of a path that may not be looked at:
-// absent, with a warning, and still nothing is planned.
+// TestPermissionDenied covers a path without permission to inspect it: the state is absent, with a
+// warning, and the plan is empty.
 func TestPermissionDenied(t *testing.T) {
 	dir := open(t)
 	closed := filepath.Join(dir, "closed")
@@ -79,8 +79,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestOwnUnreadable repairs a file that only its mode keeps its owner from
-// reading, whose content so cannot be compared.
+// TestOwnUnreadable repairs a file that its owner cannot read because of its mode, so its content cannot
+// be compared.
 func TestOwnUnreadable(t *testing.T) {
 	dir := open(t)
 	uid, gid := hosttest.Ordinary()
@@ -116,7 +116,7 @@ func TestOwnUnreadable(t *testing.T) {
 	holds("x", "new", 0o600)(t, dir)
 }
 
-// TestDirectoryThatMayNotBeWritten: what a change will fail of is told by the plan.
+// TestDirectoryThatMayNotBeWritten checks that the plan reports the error of the change.
 func TestDirectoryThatMayNotBeWritten(t *testing.T) {
 	dir := open(t)
 	uid, gid := hosttest.Ordinary()

@@ -24,8 +24,8 @@ const (
 	propertyContent = "content"
 )
 
-// Plan compares the path with the properties. An error is something that must
-// not be replaced or removed, or that could not be inspected.
+// Plan compares the path with the properties. An error is a path that must not be replaced or removed, or
+// that could not be inspected.
 func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if state.Unknown != nil {
 		return resource.Plan{}, fmt.Errorf("could not inspect %s: %w", spec.Name, state.Unknown)
@@ -69,8 +69,8 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 		plan.Add(model.Change{Action: actionCreateDirectory, Message: "Would have created directory", Property: propertyEnsure, From: model.EnsureAbsent, To: EnsureDirectory})
 		return plan, state.want.obstacle
 	case files.Directory:
-		// A directory keeps its special bits: they come from elsewhere, and mode
-		// cannot express them.
+		// A directory keeps its special bits: they have other causes, and mode cannot express
+		// them.
 		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode)
 		setMessage(plan, "Would have updated attributes")
 		return plan, state.Entry.MayChange(state.want.attrs)
@@ -83,8 +83,8 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 }
 
-// linkedDirectory compares the directory that a link leads to. It belongs to
-// another resource and is never changed.
+// linkedDirectory compares the directory at the end of a link. The directory belongs to another
+// resource and is never changed.
 func linkedDirectory(spec *Spec, state *State) error {
 	switch state.Target.Kind {
 	case files.Directory:
@@ -98,7 +98,7 @@ func linkedDirectory(spec *Spec, state *State) error {
 		return nil
 	}
 
-	return fmt.Errorf("%s is a symbolic link to a directory whose attributes differ and are not changed through the link, manage the directory itself: %s", spec.Name, differing(resource.Plan{Changes: changes}))
+	return fmt.Errorf("%s is a symbolic link to a directory with other attributes, and a link is not followed; manage the directory itself: %s", spec.Name, differing(resource.Plan{Changes: changes}))
 }
 
 func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
@@ -143,7 +143,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	return plan, state.want.obstacle
 }
 
-// attributesMessage returns what a message adds about the extended attributes of a file.
+// attributesMessage returns the part of a message about the extended attributes of a file.
 func (w wanted) attributesMessage(dropCapabilities bool) (message string) {
 	kept, lost := w.carried.Effects(dropCapabilities)
 	if len(kept) > 0 {
@@ -207,7 +207,7 @@ func setMessage(plan resource.Plan, message string) {
 	}
 }
 
-// found names the content of the existing file.
+// found returns the words for the content of the existing file.
 func found(state *State) string {
 	if state.hidden() && state.Unreadable == nil && state.digest() == "" {
 		return resource.FormatSize(state.Entry.Size)

@@ -85,7 +85,7 @@ func TestChanges(t *testing.T) {
 			for i, want := range c.want {
 				want.Diff = strings.ReplaceAll(want.Diff, "DIR", dir)
 				want.Diff = strings.ReplaceAll(want.Diff, "sha256 SUM", got[i].From)
-				// The digests of old contents are checked by the contract; here only that they are told.
+				// The contract tests check the digest of the old content; this test checks that it is present.
 				if want.Property == "content" && strings.HasPrefix(got[i].From, "sha256 ") {
 					want.From, want.To = got[i].From, got[i].To
 				}
@@ -97,7 +97,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestDiffBounds checks that long diffs are cut at a line, and say so.
+// TestDiffBounds checks that a long diff is cut at a line, with a note.
 func TestDiffBounds(t *testing.T) {
 	for name, c := range map[string]struct{ line, left string }{
 		"lines": {line: "a\n", left: "… 903 more lines"},
@@ -140,7 +140,7 @@ func TestSourceChanged(t *testing.T) {
 	withFile("src", "changed meanwhile", 0o644)(t, dir)
 	outcome, err := typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 	check(t, err)
-	verify := resource.Of(typ).Verify
+	verify := fileType().Verify
 	if err := verify(spec, outcome, stateOf(t, env, spec)); err == nil || !strings.Contains(err.Error(), "the source changed while it was copied") {
 		t.Errorf("before the copy: %v", err)
 	}

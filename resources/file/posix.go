@@ -15,27 +15,21 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-const (
-	namePosix = "posix"
-	// priorityPosix is the best one: this is the default provider.
-	priorityPosix = 1
-)
-
 // Posix manages files with system calls.
 type Posix struct{}
 
 // Name is posix.
-func (Posix) Name() string { return namePosix }
+func (Posix) Name() string { return "posix" }
 
 // IsManageable accepts every path.
 func (Posix) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
-	return true, priorityPosix, nil
+	return true, 1, nil
 }
 
-// Status reads path. Without permission, and for an unsafe one, it reports absent, as specified, with a
-// warning and with Unknown: nothing may be written or removed because of a
-// refused inspection. After other errors ensure stays empty.
-func (Posix) Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*State, error) {
+// Status reads path. For a path that is unsafe or without permission to inspect it reports absent, as
+// specified, with a warning and with Unknown, so that the path is not written or removed. After other errors
+// ensure stays empty.
+func (p Posix) Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*State, error) {
 	state := &State{}
 	entry, err := env.Host.Look(path)
 	if err != nil {
@@ -56,7 +50,7 @@ func (Posix) Status(ctx context.Context, env resource.Env, path string, reads fu
 	default:
 		state.Ensure = model.EnsurePresent
 	}
-	state.Metadata = &Metadata{Name: path, Provider: namePosix}
+	state.Metadata = &Metadata{Name: path, Provider: p.Name()}
 	switch {
 	case entry.Kind == files.Link:
 		entry = follow(env, state)
@@ -78,8 +72,8 @@ func (Posix) Status(ctx context.Context, env resource.Env, path string, reads fu
 	return state, nil
 }
 
-// follow returns the entry that describes a link: the directory it leads to, or
-// the link itself, also when it cannot be followed.
+// follow returns the entry that describes a link: the directory at its end, or the link itself, even if
+// it cannot be followed.
 func follow(env resource.Env, state *State) files.Entry {
 	state.Metadata.Extended = map[string]any{"link": true}
 	target, err := env.Host.Follow(state.Entry.Path)
@@ -119,7 +113,7 @@ func (Posix) Store(ctx context.Context, env resource.Env, path string, c Content
 	return env.Host.WriteWith(ctx, path, content, a, o)
 }
 
-// SetAttributes changes owner, group and mode; a link is files.ErrLink.
+// SetAttributes changes owner, group and mode. It returns files.ErrLink for a link.
 func (Posix) SetAttributes(_ context.Context, env resource.Env, path string, a files.Attrs) error {
 	return env.Host.SetAttrs(path, a)
 }
@@ -129,8 +123,8 @@ func (Posix) CreateDirectory(_ context.Context, env resource.Env, path string, a
 	return env.Host.MakeDirectory(path, a)
 }
 
-// Remove removes path, not the target of a link. A directory with entries is
-// files.ErrNotEmpty.
+// Remove removes path, not the target of a link. It returns files.ErrNotEmpty for a directory with
+// entries.
 func (Posix) Remove(ctx context.Context, env resource.Env, path string, force bool) error {
 	if force {
 		return env.Host.RemoveAll(ctx, path)

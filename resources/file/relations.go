@@ -8,9 +8,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Relations order a file after its parent directories, its source and its
-// accounts, and the removal of a directory after that of its entries. A
-// directory resource also provides its parents.
+// Relations order a file after its parent directories, its source and its accounts. The removal of a
+// directory comes after the removal of its entries. A directory also provides its parents.
 func (Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{
@@ -33,7 +32,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the path, and the source.
+// Watches returns the path and the source.
 func (Type) Watches(_ FileProvider, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Source)
 }

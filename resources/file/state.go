@@ -8,32 +8,32 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// State is the observed state of a path. A symbolic link is present, or
-// directory when it leads to one.
+// State is the observed state of a path. A symbolic link is present, or directory if it leads to a
+// directory.
 type State struct {
 	model.CommonState
-	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What is at the path; absent when nothing is"`
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"The file or directory at the path; omitted if the path does not exist"`
 
-	// Entry is the path itself; a link is not followed.
+	// Entry is the path itself, even if it is a link.
 	Entry files.Entry `json:"-"`
-	// Target is the end of a link, Absent for a dangling one; nil for what is none.
+	// Target is the end of a link. Its kind is Absent for a dangling link. It is nil if the path is not a link.
 	Target *files.Entry `json:"-"`
-	// Unknown is why the path could not be inspected. It is then never changed.
+	// Unknown is why the path could not be inspected. Such a path is never changed.
 	Unknown error `json:"-"`
 
-	// Text is the content that has the checksum, where it was read for that just now, and is
-	// short enough to be kept.
+	// Text is the content of the checksum, if the checksum was computed just now and the content is
+	// short.
 	Text *string `json:"-"`
 	// Unreadable is why the content could not be read for its checksum.
 	Unreadable error `json:"-"`
-	// Unshown is the digest of a content that is compared, and not shown: that of a
-	// file which does not belong to the owner of its directory.
+	// Unshown is the digest of a content that is compared but not shown, because the file does not
+	// belong to the owner of its directory.
 	Unshown string `json:"-"`
 
 	want wanted
 }
 
-// Mark returns the path and the mark of what is there.
+// Mark returns the path and its mark.
 func (s *State) Mark() (path string, mark files.Mark) { return s.Name, s.Entry.Mark() }
 
 // digest returns the digest of the content, empty for none.
@@ -45,7 +45,7 @@ func (s *State) digest() string {
 	return s.Metadata.Checksum
 }
 
-// hidden reports whether the content that is there cannot be shown.
+// hidden reports whether the existing content cannot be shown.
 func (s *State) hidden() bool {
 	return s.Unreadable != nil || s.Unshown != "" || s.Entry.Kind == files.File && s.digest() == ""
 }
@@ -63,18 +63,18 @@ type Metadata struct {
 	Extended map[string]any `json:"extended,omitempty" jsonschema_description:"Provider-specific metadata"`
 }
 
-// wanted is the desired state on this machine, with what prevents it: all that
-// Plan needs and may not read itself.
+// wanted is the desired state on this machine, with its obstacles. Plan needs it, but may not read the
+// machine.
 type wanted struct {
 	attrs files.Attrs
-	// digest and size are those of the wanted content, when content is managed.
+	// digest and size describe the wanted content, if content is managed.
 	digest string
 	size   int64
 	// obstacle is why the path cannot be created, replaced or removed.
 	obstacle error
 	// carried describes the extended attributes of a file that changes its content or owner.
 	carried files.Carried
-	// mask marks a link to /dev/null, by which systemd masks a unit.
+	// mask reports a link to /dev/null, which masks a unit in systemd.
 	mask bool
 	// notEmpty marks a directory with entries.
 	notEmpty bool

@@ -17,8 +17,7 @@ import (
 // Status reads the path and resolves the properties on this machine. A missing
 // account or source is a resource.PrerequisiteError.
 func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
-	// Without managed content a file is never read, except when only its state is
-	// asked for.
+	// Without managed content muster never reads a file, except for a query of its state.
 	var reads func(files.Entry) bool
 	switch {
 	case spec.Ensure == model.EnsureAbsent || spec.Ensure == EnsureDirectory:
@@ -33,7 +32,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *
 		return state, err
 	}
 	text := state.Text
-	state.Text = nil // not kept for longer than it takes
+	state.Text = nil // free the memory
 	if state.Unknown != nil {
 		return state, nil
 	}
@@ -59,9 +58,8 @@ func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *
 	return state, resolveContent(ctx, env, spec, state, text)
 }
 
-// maxOther is the size in bytes up to which a file of another size than the wanted
-// content is read for the digest of its change. A file of any size costs its owner
-// nothing, and hours to read.
+// maxOther is the largest size in bytes of a file that is read for the digest of its change although its
+// size shows that it differs. A file of any size costs its owner nothing; reading it takes hours.
 const maxOther = 64 << 20
 
 // wantedSize returns the size of the wanted content, or -1.
@@ -111,8 +109,8 @@ func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	return err
 }
 
-// resolveContent fills in the wanted content, and the texts of a diff when it
-// differs; text is the content that was found, nil where that has to be read for it.
+// resolveContent sets the wanted content and, if it differs, the texts of a diff. text is the content
+// of the file, nil if it still has to be read.
 func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *State, text *string) error {
 	source, err := sourcePath(env.Scope.Dir, spec)
 	if err != nil {
@@ -133,7 +131,7 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 		want.obstacle = resource.MayReplace(env.Host, spec.Name)
 		want.carried = env.Host.Carried(spec.Name, want.attrs, false)
 	}
-	// Sensitive content is not even read for a diff.
+	// Sensitive content is never read for a diff.
 	if found == want.digest || spec.Sensitive {
 		return nil
 	}
@@ -153,8 +151,8 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	return nil
 }
 
-// digestOf returns the hex SHA-256 of a content, which is usually the one that was
-// found: then nothing is allocated for it.
+// digestOf returns the hex SHA-256 of a content. It allocates nothing if the content has the
+// digest found, as usual.
 func digestOf(content, found string) string {
 	var small [1 << 10]byte
 	var text [2 * sha256.Size]byte
@@ -175,15 +173,15 @@ func unreadable(state *State) error {
 	return fmt.Errorf("could not read the file: %w", state.Unreadable)
 }
 
-// willBeReadable reports whether the content can be compared, or only a wrong
-// mode keeps its owner from reading it, which a store corrects.
+// willBeReadable reports whether the content can be compared, or only a wrong mode prevents its owner from
+// reading it, which a store corrects.
 func willBeReadable(state *State) bool {
 	const ownerReads = 0o400
 
 	return state.Unreadable == nil || state.Entry.IsOwn() && state.Entry.Mode&ownerReads == 0 && state.want.attrs.Mode&ownerReads != 0
 }
 
-// resolveSource fills in the wanted content, and returns the file that has it.
+// resolveSource sets the wanted content, and returns the source file.
 func resolveSource(ctx context.Context, env resource.Env, source string, spec *Spec, want *wanted) (files.Entry, error) {
 	entry, err := lookAtSource(env.Host, source, spec)
 	if err != nil {
@@ -197,8 +195,8 @@ func resolveSource(ctx context.Context, env resource.Env, source string, spec *S
 	return entry, nil
 }
 
-// lookAtSource returns the file that is copied. One that is too large is an error: it
-// costs whoever may write to it nothing, and hours to read.
+// lookAtSource returns the entry of the source. A source that is too large is an error: a file of
+// any size costs a user who may write to it nothing, and reading it takes hours.
 func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) {
 	entry, err := h.Follow(source)
 	switch {
@@ -217,11 +215,11 @@ func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) 
 	}
 }
 
-// maxOfOthers is the size of the largest source that others may write to, without max_size.
+// maxOfOthers is the maximum size of a source that other users can write, without max_size.
 const maxOfOthers = 10 << 30
 
-// sourcePath returns the absolute path of the source, empty for none; dir is that
-// of the manifest.
+// sourcePath returns the absolute path of the source, empty for no source. dir is the directory of
+// the manifest.
 func sourcePath(dir string, spec *Spec) (string, error) {
 	switch {
 	case spec.Source == "" || filepath.IsAbs(spec.Source):

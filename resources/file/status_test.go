@@ -104,8 +104,8 @@ func TestProviderStatus(t *testing.T) {
 	}
 }
 
-// TestStatusReads checks when content is read: a look with a name alone shows
-// the checksum, and what is not managed is not read.
+// TestStatusReads checks when content is read: an observation with only a name has the checksum, and
+// unmanaged content is not read.
 func TestStatusReads(t *testing.T) {
 	user, group := hosttest.Owner(t)
 	dir := t.TempDir()
@@ -229,7 +229,7 @@ func TestSourceWithoutDirectory(t *testing.T) {
 	}
 }
 
-// TestLargeDiff checks that a file that is too large for a diff is told as such.
+// TestLargeDiff checks the message for a file that is too large for a diff.
 func TestLargeDiff(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(dir, "x"), []byte(strings.Repeat("a\n", 600_000)), 0o644))
@@ -258,7 +258,7 @@ func TestLargeSource(t *testing.T) {
 	outcome, err := typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 	check(t, err)
 	state := stateOf(t, env, spec)
-	check(t, resource.Of(typ).Verify(spec, outcome, state))
+	check(t, fileType().Verify(spec, outcome, state))
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > size/16 || state.Metadata.Size != size {
 		t.Errorf("%d bytes were allocated for a source of %d, of which %d were copied", used, size, state.Metadata.Size)

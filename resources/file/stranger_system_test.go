@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// strangers are what a manifest of root asks for below a directory that belongs
-// to somebody else, each by a path that goes through app in it.
+// strangers are the resources of root below a directory of another user, each with a path that goes
+// through app in it.
 func strangers(home string) map[string]typetest.Properties {
 	root := func(more typetest.Properties) typetest.Properties {
 		p := typetest.Properties{"owner": "54321", "group": "54321", "mode": "0666"}
@@ -34,8 +34,8 @@ func strangers(home string) map[string]typetest.Properties {
 	}
 }
 
-// TestSystemBelowStrangers covers what root goes on managing in the directories
-// of others: the keys of a user, and the files of a service two levels below.
+// TestSystemBelowStrangers covers resources that root still manages in directories of other users: the
+// keys of a user, and the files of a service two levels below.
 func TestSystemBelowStrangers(t *testing.T) {
 	hosttest.NeedRoot(t)
 	belongs := func(uid uint32, names ...string) setup {

@@ -18,8 +18,8 @@ type Type struct{}
 // New returns the type with its providers, for resources.All.
 func New(providers ...FileProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
-// parallel is how many files are written at once: the system then syncs many of
-// them together.
+// parallel is the number of files that are written in parallel, so the system syncs many of them at
+// once.
 const parallel = 16
 
 // Info describes the type.
@@ -40,8 +40,8 @@ func (Type) Info() resource.Info {
 // New returns empty properties.
 func (Type) New() *Spec { return &Spec{} }
 
-// Apply runs the one action of the plan. A failure is Untouched when the path is
-// as before, which after a recursive removal shows only the top.
+// Apply makes the one change of the plan. A failure is Untouched if the path has not changed. After a
+// recursive removal the path alone is no proof.
 func (Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	before, lookErr := env.Host.Look(spec.Name)
 	outcome, err := apply(ctx, env, p, spec, plan)

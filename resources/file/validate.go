@@ -52,7 +52,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// Warnings returns properties without effect, and a mode that may be meant in decimal.
+// Warnings returns properties without effect, and a mode that is probably decimal.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if mode, err := parseMode(s.Mode); err == nil && s.Ensure != model.EnsureAbsent && decimalMode(s.Mode) != "" {
@@ -71,7 +71,7 @@ func (s *Spec) Warnings() model.Problems {
 // dropContent is the remedy for content that has no effect.
 const dropContent = "remove it, or use ensure: present"
 
-// contentProperties returns the set properties that are about content.
+// contentProperties returns the set properties that concern content.
 func (s *Spec) contentProperties() []string {
 	var set []string
 	if s.Content != nil {
@@ -119,8 +119,8 @@ func validateMode(out *model.Problems, s *Spec) {
 	}
 }
 
-// decimalMode returns the mode that digits without a leading 0 are in decimal, where it is
-// one that files have: 420 is 0644. A document that was converted may have such a number.
+// decimalMode returns the octal mode for a common mode in decimal, such as 0644 for 420, and an empty
+// string for other digits. Converted documents contain such numbers.
 func decimalMode(text string) string {
 	mode, err := strconv.ParseUint(text, 10, 32)
 	common := []uint64{0o400, 0o440, 0o444, 0o500, 0o550, 0o555, 0o600, 0o640, 0o644, 0o660, 0o664, 0o666, 0o700, 0o750, 0o755, 0o770, 0o775, 0o777}

@@ -55,7 +55,7 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// What validate refuses does not take the place of what is there.
+// A rejected file does not replace the existing file.
 func TestValidateRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		validate, want string
@@ -98,8 +98,8 @@ func TestValidateHidesOutput(t *testing.T) {
 	}
 }
 
-// The new file is beside the old one, complete, and in a private directory by its
-// name where others may exchange what is beside it.
+// The new file is complete and in the directory of the old one. Where other users may exchange files, it
+// has its final name in a private directory.
 func TestValidatedPlace(t *testing.T) {
 	for below, name := range map[string]string{"private": ".muster-*", "open": "x"} {
 		t.Run(below, func(t *testing.T) {

@@ -22,10 +22,10 @@ const (
 	defaultTimeout  = time.Minute
 )
 
-// maxOutput bounds the kept output of a check.
+// maxOutput limits the stored output of a check.
 const maxOutput = 4 << 10
 
-// maxAtOnce is how many checks run at once.
+// maxAtOnce is the maximum number of parallel checks.
 const maxAtOnce = 8
 
 // Checker runs health checks. It is safe for concurrent use.
@@ -34,15 +34,13 @@ type Checker struct {
 	goss []string
 }
 
-// New returns a checker. goss is the command that evaluates goss rules: it
-// reads them from standard input as JSON and exits like a plugin. goss in this
-// process could not be stopped, would see its environment, and would keep its
-// memory.
+// New returns a checker. goss is the command that evaluates goss rules: it reads them from standard input as
+// JSON and exits like a plugin. In this process, goss could not be stopped, would see the environment, and
+// would use memory permanently.
 func New(h *host.Host, goss ...string) *Checker { return &Checker{host: h, goss: goss} }
 
-// CheckAll runs completed checks, several at once, and returns their results in
-// order. env is added to the environment of their commands. A check that ctx
-// cancelled has no status.
+// CheckAll runs completed checks in parallel and returns their results in order. env is added to the
+// environment of their commands. A check that ctx cancelled has no status.
 func (c *Checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
 	out := make([]model.HealthResult, len(checks))
 	slots := make(chan struct{}, maxAtOnce)
@@ -59,7 +57,7 @@ func (c *Checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env 
 	return out
 }
 
-// check runs a check until it is ok or its tries are used up.
+// check runs a check until it is ok or all tries failed.
 func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []string) model.HealthResult {
 	began := time.Now()
 	out := model.HealthResult{Name: check.Name, Format: check.Format}
@@ -96,10 +94,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errTimeout is a check that exceeded its timeout.
+// errTimeout means that a check exceeded its timeout.
 var errTimeout = errors.New("timed out")
 
-// try runs a check once; it returns no status when ctx ended.
+// try runs a check once. It returns no status if ctx ended.
 func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string) (model.HealthStatus, string) {
 	timeout := defaultTimeout
 	if check.Timeout != nil {
@@ -109,8 +107,8 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	if err != nil {
 		return model.HealthUnknown, err.Error()
 	}
-	// Nothing of a check outlives it, not even background processes and those that
-	// goss stops waiting for.
+	// No process of a check outlives it, including background processes and processes that goss no
+	// longer waits for.
 	command.Env, command.Tied, command.EndGroup = env, true, true
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %s", errTimeout, timeout))
 	defer cancel()

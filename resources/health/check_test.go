@@ -65,7 +65,7 @@ func TestCriticalOnNonzero(t *testing.T) {
 	}
 }
 
-// TestExitCodes are those of formats.md, "Health checks".
+// TestExitCodes covers the exit codes in formats.md, "Health checks".
 func TestExitCodes(t *testing.T) {
 	for code, want := range map[int]model.HealthStatus{
 		0: model.HealthOK, 1: model.HealthWarning, 2: model.HealthCritical, 3: model.HealthUnknown, 4: model.HealthUnknown, 127: model.HealthUnknown, 255: model.HealthUnknown,
@@ -122,7 +122,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// held gives a pipe with a name, and what ends once nobody holds it open for writing.
+// held returns the path of a named pipe, and a channel that ends when no process can write to it.
 func held(t *testing.T) (path string, ended <-chan error) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "pipe")
@@ -188,7 +188,7 @@ func TestKilledWithItsMuster(t *testing.T) {
 	}
 }
 
-// TestRulesGetTheTimeOfTheCheck where goss would end what it waits for sooner.
+// TestRulesGetTheTimeOfTheCheck covers rules that goss itself would stop earlier.
 func TestRulesGetTheTimeOfTheCheck(t *testing.T) {
 	c := health.New(host.New(host.Options{}), "cat")
 	rules := model.GossRules{"command": {"a": {"exit-status": 0}, "b": {"timeout": 500}}, "http": {"c": {"status": 200}}, "mount": {"d": {"exists": true}}, "addr": {"e": {"reachable": false}}, "dns": {"f": {"resolvable": false}}}
@@ -264,7 +264,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestRulesGoToTheEvaluator has an evaluator that shows what it reads.
+// TestRulesGoToTheEvaluator has an evaluator that prints its input.
 func TestRulesGoToTheEvaluator(t *testing.T) {
 	c := health.New(host.New(host.Options{}), "sh", "-c", "cat; exit 2")
 	rules := model.GossRules{"file": {"/etc/motd": {"exists": true}}}

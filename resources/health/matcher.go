@@ -56,7 +56,7 @@ func matchers(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// namedMatcher is matcher for one with a name.
+// namedMatcher is matcher for a mapping of a name to its argument.
 func namedMatcher(name string, of any) (problem, hint string) {
 	all := matcherArguments()
 	takes, known := all[name]
@@ -122,7 +122,7 @@ func patterns(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// pattern returns the problem of a regular expression, which is part of text.
+// pattern returns the problem of a regular expression in text.
 func pattern(text, expression string) string {
 	var problem *syntax.Error
 	if _, err := regexp.Compile(expression); errors.As(err, &problem) {

@@ -63,7 +63,7 @@ func (v *validator) rule(at, of, id string, have map[string]any, k kind) {
 	}
 }
 
-// target checks what a rule looks at: an attribute, else the name of the rule.
+// target checks the subject of a rule: an attribute, or else the name of the rule.
 func (v *validator) target(at, key, id string, have map[string]any, valid func(string) bool, hint, what string) {
 	if text, ok := have[key].(string); ok && text != "" {
 		at, id = at+"."+key, text
@@ -151,7 +151,7 @@ func isWhole(text string) bool {
 	return err == nil
 }
 
-// shown returns a value as a problem names it.
+// shown returns a value in the form for a problem.
 func shown(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -167,7 +167,7 @@ func shown(value any) string {
 	}
 }
 
-// quoted returns a text as it is written, so that a secret is found in it.
+// quoted returns a text in its source form, so that redaction finds a secret in it.
 func quoted(text string) string {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return "a text of several lines"

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// sort is the argument of a goss attribute.
+// sort is the type of argument of a goss attribute.
 type sort string
 
 // The sorts. An attribute without one takes any matcher.
@@ -30,12 +30,12 @@ const (
 type kind struct {
 	// attributes are the allowed attributes.
 	attributes map[string]sort
-	// needs are attributes of which a rule has at least one.
+	// needs are attributes; a rule has at least one of them.
 	needs []string
 }
 
-// kinds are the kinds of goss rules. A test of package goss compares them with
-// goss itself, which is linked only there.
+// kinds are the kinds of goss rules. A test of package goss compares them with goss, because only that
+// package links goss.
 func kinds() map[string]kind {
 	out := map[string]kind{}
 	for name, words := range map[string]string{
@@ -70,8 +70,8 @@ func kinds() map[string]kind {
 	return out
 }
 
-// timed sets the timeout of the check in rules that goss would end sooner.
-// Addresses and names keep theirs: no answer in time is an answer there.
+// timed sets the timeout of the check in rules that goss would stop earlier. Addresses and names keep their
+// timeout, because for them no answer in time is a result.
 func timed(rules model.GossRules, timeout time.Duration) model.GossRules {
 	out := maps.Clone(rules)
 	for _, kind := range []string{"command", "http", "mount"} {

@@ -16,8 +16,8 @@ const (
 	maxName  = 200
 )
 
-// nameOf returns the name of a check: its own, that of its program, or goss;
-// empty without command and rules.
+// nameOf returns the name of a check: its name property, the name of its program, or goss. It is empty
+// without command and rules.
 func nameOf(c model.HealthCheck) string {
 	switch {
 	case c.Name != "":
@@ -53,7 +53,7 @@ func Validate(checks []model.HealthCheck, typ string, refreshes bool) model.Prob
 		v.at = fmt.Sprintf("health_checks.%d", i)
 		v.check(c)
 		if first := slices.IndexFunc(checks[:i], func(other model.HealthCheck) bool { return nameOf(other) == nameOf(c) }); first >= 0 && nameOf(c) != "" {
-			v.problem("name", "give each a `name` of its own", "two health checks are called %q", nameOf(c))
+			v.problem("name", "give each a different `name`", "two health checks are called %q", nameOf(c))
 		}
 	}
 

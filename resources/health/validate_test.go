@@ -42,7 +42,7 @@ func TestChecksThatAreNotValid(t *testing.T) {
 		{"critical_on of rules", `[{goss_rules: {file: {/a: {exists: true}}}, critical_on: nonzero}]`, "health_checks.0.critical_on", "`critical_on` is for a `command`, not for `goss_rules` (remove it)"},
 		{"name", `[{command: a, name: "a\nb"}]`, "health_checks.0.name", "the name of a health check is one line of at most 200 bytes"},
 		{"a long name", `[{command: a, name: ` + strings.Repeat("a", 201) + `}]`, "health_checks.0.name", "the name of a health check is one line of at most 200 bytes"},
-		{"one name twice", `[{command: /a/x}, {command: /b/x -v}]`, "health_checks.1.name", "two health checks are called \"x\" (give each a `name` of its own)"},
+		{"one name twice", `[{command: /a/x}, {command: /b/x -v}]`, "health_checks.1.name", "two health checks are called \"x\" (give each a different `name`)"},
 		{"no rules", `[{goss_rules: {}}]`, "health_checks.0.goss_rules", "`goss_rules` has no rules (for example {file: {/etc/motd: {exists: true}}})"},
 		{"a kind", `[{goss_rules: {fil: {/a: {exists: true}}}}]`, "health_checks.0.goss_rules.fil", "goss has no rules for `fil` (did you mean `file`?)"},
 		{"a kind without rules", `[{goss_rules: {file: {}}}]`, "health_checks.0.goss_rules.file", "`file` has no rules"},
@@ -63,8 +63,8 @@ func TestChecksThatAreNotValid(t *testing.T) {
 	}
 }
 
-// TestRulesThatCannotBeEvaluated has rules that goss would refuse or panic at, each
-// with the property that is told and how it is.
+// TestRulesThatCannotBeEvaluated covers rules that goss would refuse or panic at, with the reported
+// property and value.
 func TestRulesThatCannotBeEvaluated(t *testing.T) {
 	for _, c := range []struct{ rules, property, problem string }{
 		{"file: {/a: {mode: '0644'}}", "file./a", "a rule of `file` needs `exists`"},
@@ -172,8 +172,7 @@ health_checks:
 	}
 }
 
-// FuzzValidate decodes and validates what anyone may write; what is valid has a
-// name and a format afterwards.
+// FuzzValidate decodes and validates any input. A valid check has a name and a format.
 func FuzzValidate(f *testing.F) {
 	for _, seed := range []string{
 		`[{command: "check_http -H 'local host'", tries: 3, try_sleep: 2s, timeout: 5s}]`,

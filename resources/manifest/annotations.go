@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// annotations reads the comments of a document.
+// annotationChecks checks values by the comments of a document.
 type annotationChecks struct {
 	lines  [][]byte
 	behind trailingComments
@@ -20,17 +20,17 @@ type annotationChecks struct {
 	out    model.Problems
 }
 
-// checkAnnotations checks what the comments above keys of data, and of the
-// Overrides that were taken, say of the values that came out in the end.
+// checkAnnotations checks the final data by the comments above the keys of data and of the used
+// overrides.
 func checkAnnotations(ctx context.Context, w *evaluator, data map[string]any, taken []override) model.Problems {
-	lines := w.Doc.Lines()
+	lines := w.doc.Lines()
 	if lines == nil {
 		return nil
 	}
-	a := annotationChecks{data: data, lines: lines, behind: trailingComments{Lines: lines}, scope: w.Scope(ctx, inResources, data, nil)}
-	a.value(ctx, w.Doc.Data, nil, nil)
+	a := annotationChecks{data: data, lines: lines, behind: trailingComments{lines: lines}, scope: w.newScope(ctx, inResources, data, nil)}
+	a.value(ctx, w.doc.Data, nil, nil)
 	for _, o := range taken {
-		a.behind = trailingComments{Lines: lines}
+		a.behind = trailingComments{lines: lines}
 		a.value(ctx, o.values, nil, o.below)
 	}
 
@@ -54,7 +54,7 @@ func (a *annotationChecks) value(ctx context.Context, v document.Node, path []st
 	for item := range v.Items() {
 		i++
 		at := append(path[:len(path):len(path)], strconv.Itoa(i))
-		// A list that replaced this one may be shorter.
+		// The list that replaced this one may be shorter.
 		if _, ok := expression.Find(a.data, at); ok {
 			a.value(ctx, item, at, nil)
 		}
@@ -65,12 +65,12 @@ func (a *annotationChecks) value(ctx context.Context, v document.Node, path []st
 func (a *annotationChecks) comments(key model.Position) []string {
 	var out []string
 	for _, c := range commentsAbove(a.lines, key) {
-		if c.Pos.Column == key.Column {
-			out = append(out, c.Text)
+		if c.pos.Column == key.Column {
+			out = append(out, c.text)
 		}
 	}
-	for _, c := range a.behind.Key(key) {
-		out = append(out, c.Text)
+	for _, c := range a.behind.key(key) {
+		out = append(out, c.text)
 	}
 
 	return out
@@ -86,7 +86,7 @@ func (a *annotationChecks) check(ctx context.Context, pos model.Position, path [
 			a.out.Add(pos, "set it in data, an override or with --data", "`%s` is required and has no value", name)
 		}
 		if strings.HasPrefix(rest, annotationValidate) {
-			a.check(ctx, pos, path, rest) // both on one line
+			a.check(ctx, pos, path, rest) // both checks are in one comment
 		}
 	case annotationValidate:
 		program := a.scope.Program(rest, true)
@@ -103,7 +103,7 @@ func (a *annotationChecks) check(ctx context.Context, pos model.Position, path [
 
 func (a *annotationChecks) validate(ctx context.Context, pos model.Position, p *expression.Program, name string, value any) {
 	source := p.Source().String()
-	result, _, f := a.scope.Run(ctx, p, withChecks(template.Reveal(value, a.scope.Reveal)))
+	result, _, f := a.scope.run(ctx, p, withChecks(template.Reveal(value, a.scope.reveal)))
 	shown := ""
 	if v, err := expression.ToValue(value, pos); err == nil && v.IsScalar() && !v.Secret {
 		shown = " " + v.Text
@@ -113,7 +113,7 @@ func (a *annotationChecks) validate(ctx context.Context, pos model.Position, p *
 	case f != nil && template.Holds(value):
 		a.out.Add(pos, "", "the value of `%s` cannot be checked by `%s`", name, source)
 	case f != nil:
-		a.out.Add(pos, f.Hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.Message)
+		a.out.Add(pos, f.hint, "the value of `%s` cannot be checked by `%s`: %s", name, source, f.message)
 	case !isBool:
 		a.out.Add(pos, "write a comparison, for example value > 0", "the expression of @validate gives %s, not true or false", expression.KindOf(result))
 	case !ok:

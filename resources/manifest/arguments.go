@@ -1,5 +1,3 @@
-// Package arguments keeps the values that expressions insert into command lines
-// apart from the text around them.
 package manifest
 
 import (
@@ -12,9 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Keep returns properties whose command lines split as they were written:
-// a value that an expression inserted belongs to one argument, whatever it holds.
-// A line that would split otherwise is written with quotes, and a warning names it.
+// keepArguments returns properties with command lines in which each inserted value stays one
+// argument. It quotes a line that would otherwise split differently, and returns a warning.
 func keepArguments(t *resource.Type, properties document.Value) (document.Value, model.Problems) {
 	var k argumentKeeper
 	provider, _ := properties.Get("provider")
@@ -43,8 +40,8 @@ func keepArguments(t *resource.Type, properties document.Value) (document.Value,
 	return properties, k.warnings
 }
 
-// ShellSyntax returns a warning for each command line that is split and holds
-// what only a shell acts on, of the text itself and not of inserted values.
+// shellWarnings returns a warning for each command line without a shell that contains shell syntax.
+// It ignores inserted values.
 func shellWarnings(t *resource.Type, properties document.Value) (warnings model.Problems) {
 	provider, _ := properties.Get("provider")
 	name, _ := properties.Get("name")
@@ -73,8 +70,8 @@ func shellWarnings(t *resource.Type, properties document.Value) (warnings model.
 	return warnings
 }
 
-// shellSyntax adds the warnings of the lines in a value, which are only those at
-// the key command of mappings where it is a list of checks.
+// addShellWarnings adds the warnings of the command lines in a value. In a list of checks, only the
+// key command holds a command line.
 func addShellWarnings(warnings *model.Problems, v document.Value, isChecks bool, hint string) {
 	for _, item := range v.Items {
 		addShellWarnings(warnings, item, isChecks, hint)
@@ -84,7 +81,7 @@ func addShellWarnings(warnings *model.Problems, v document.Value, isChecks bool,
 			addShellWarnings(warnings, e.Value, isChecks, hint)
 		}
 	}
-	if v.Kind != document.String || v.Late {
+	if v.Kind != document.String || v.Deferred {
 		return
 	}
 	var inserted [][2]int
@@ -100,16 +97,16 @@ func addShellWarnings(warnings *model.Problems, v document.Value, isChecks bool,
 	}
 }
 
-// isLine reports whether the property is a command line that the provider splits,
-// which is the default one where it is empty.
+// isLine reports whether a property is a command line that the provider splits. An empty provider
+// is the default provider.
 func isLine(p resource.Property, provider string) bool {
 	return p.Line == "any" || p.Line != "" && (provider == "" || provider == p.Line)
 }
 
 type argumentKeeper struct{ warnings model.Problems }
 
-// within keeps the arguments of the lines in a value; those of mappings are at one
-// key, or at each where that is empty.
+// within keeps the arguments of the command lines in a value. In a mapping it handles one key, or
+// all keys if key is empty.
 func (k *argumentKeeper) within(v document.Value, key string, p resource.Property) document.Value {
 	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
 	for i := range v.Items {
@@ -124,8 +121,8 @@ func (k *argumentKeeper) within(v document.Value, key string, p resource.Propert
 	return k.line(v, p)
 }
 
-// line returns a command line that splits by itself as it does with its inserted
-// values apart. One that cannot be split comes back as another that cannot be split.
+// line returns a command line that splits into the same arguments without the marks of inserted
+// values. A line that cannot be split stays invalid.
 func (k *argumentKeeper) line(v document.Value, p resource.Property) document.Value {
 	if v.Inserted == nil || v.Text == "" {
 		return v
@@ -142,11 +139,11 @@ func (k *argumentKeeper) line(v document.Value, p resource.Property) document.Va
 		}
 	default:
 		v.Text = command.Join(words)
-		hint := "quote the value, or insert each argument by an expression of its own"
+		hint := "quote the value, or use one expression per argument"
 		if p.List != "" {
 			hint = "list the arguments in `" + p.List + "`, or quote the value"
 		}
-		k.warnings.Add(v.Pos, hint, "a value in this command has blanks or quotes, or is empty: it is one argument")
+		k.warnings.Add(v.Pos, hint, "a value in this command has blanks or quotes, or is empty; it stays one argument")
 	}
 	v.Inserted = nil
 

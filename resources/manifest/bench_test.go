@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// files makes a manifest of n files of 200 bytes of content each.
+// files returns a manifest of n files with 200 bytes of content.
 func files(n int) []byte {
 	var b bytes.Buffer
 	b.WriteString("muster:\n  resources:\n    - file:\n")
@@ -56,8 +56,8 @@ func BenchmarkParse5000(b *testing.B) {
 	}
 }
 
-// BenchmarkExpressions5000 has expressions in every resource: half of them
-// the same, half of them each its own.
+// BenchmarkExpressions5000 has an expression in every resource. Half of them are equal, half
+// differ.
 func BenchmarkExpressions5000(b *testing.B) {
 	var m bytes.Buffer
 	m.WriteString("data: {name: app, pw: \"${ secret('hunter2') }\"}\nmuster:\n  resources:\n    - file:\n")

@@ -10,15 +10,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Declared is a resource as the document declares it: its name is the first
-// property, and the defaults of its block are among them.
+// declaration is a resource of a document. Its name is the first property. The defaults of its
+// block are included.
 type declaration struct {
 	Type       *resource.Type
-	Pos        model.Position
-	Properties document.Value
+	pos        model.Position
+	properties document.Value
 }
 
-// The keys of a resource that are none of its type.
+// The keys of a resource that belong to no type.
 const (
 	keyDefaults = "defaults"
 	keyName     = "name"
@@ -26,11 +26,11 @@ const (
 	keyAlias    = "alias"
 )
 
-// Blocks takes the list of resources apart, and calls Declare for each.
+// blocks reads the list of resources and calls declare for each resource.
 type blocks struct {
-	Types    resource.Types
-	Declare  func(declaration)
-	Problems model.Problems
+	types    resource.Types
+	declare  func(declaration)
+	problems model.Problems
 }
 
 // Read reads the entries of resources.
@@ -47,8 +47,8 @@ func (b *blocks) Read(items []document.Value) {
 	}
 }
 
-// ReadParsed is Read for resources as they were parsed. One is made a value at a time.
-func (b *blocks) ReadParsed(list document.Node) {
+// readParsed is Read for parsed resources. It converts one value at a time, to save memory.
+func (b *blocks) readParsed(list document.Node) {
 	for item := range list.Items() {
 		if !b.isEntry(item.Kind(), item.Len(), item.Pos()) {
 			continue
@@ -65,14 +65,14 @@ func (b *blocks) ReadParsed(list document.Node) {
 	}
 }
 
-// isEntry reports whether an entry of resources is a mapping that holds something.
+// isEntry reports whether an entry of resources is a mapping.
 func (b *blocks) isEntry(kind document.Kind, entries int, pos model.Position) bool {
 	const hint = "write `- file:` with its resources below"
 	switch {
 	case kind != document.Map:
-		b.Problems.Add(pos, hint, "an entry of `resources` must be a mapping, not %s", kind)
+		b.problems.Add(pos, hint, "an entry of `resources` must be a mapping, not %s", kind)
 	case entries == 0:
-		b.Problems.Add(pos, hint, "an entry of `resources` is empty")
+		b.problems.Add(pos, hint, "an entry of `resources` is empty")
 	}
 
 	return kind == document.Map
@@ -80,9 +80,9 @@ func (b *blocks) isEntry(kind document.Kind, entries int, pos model.Position) bo
 
 // typeOf returns the type that a key names.
 func (b *blocks) typeOf(key string, pos model.Position) (*resource.Type, bool) {
-	t, ok := b.Types.Get(key)
+	t, ok := b.types.Get(key)
 	if !ok {
-		b.Problems.AddMade(func() model.Problem { return unknownType(b.Types, key, pos) })
+		b.problems.AddMade(func() model.Problem { return unknownType(b.types, key, pos) })
 	}
 
 	return t, ok
@@ -95,11 +95,11 @@ func (b *blocks) block(t *resource.Type, e document.Entry) {
 	case document.Map:
 		b.single(t, e)
 	default:
-		b.Problems.Add(e.Value.Pos, "write `- <name>:` with its properties below", "`%s` must be a list of resources, not %s", e.Key, e.Value.Kind)
+		b.problems.Add(e.Value.Pos, "write `- <name>:` with its properties below", "`%s` must be a list of resources, not %s", e.Key, e.Value.Kind)
 	}
 }
 
-// UnknownType returns the problem of a type that does not exist.
+// unknownType returns the problem of an unknown type.
 func unknownType(types resource.Types, name string, pos model.Position) model.Problem {
 	out := document.Unknown(pos, "resource type", name, "", types.Names())
 	if out.Cause = model.ErrUnknownType; out.Hint == "" {
@@ -109,21 +109,21 @@ func unknownType(types resource.Types, name string, pos model.Position) model.Pr
 	return out
 }
 
-// single is the form with a name property.
+// single reads the form with a name property.
 func (b *blocks) single(t *resource.Type, e document.Entry) {
 	if _, named := e.Value.Get(keyName); !named && len(e.Value.Entries) > 0 && e.Value.Entries[0].Value.Kind == document.Map && !isProperty(t, e.Value.Entries[0].Key) {
 		first := e.Value.Entries[0]
-		b.Problems.Add(first.Pos, "write it as an item of a list: `- "+first.Key+":`", "`%s` has neither a list of resources nor a name", t.Name)
+		b.problems.Add(first.Pos, "write it as an item of a list: `- "+first.Key+":`", "`%s` has neither a list of resources nor a name", t.Name)
 		return
 	}
 	entries := e.Value.Entries
 	if i := slices.IndexFunc(entries, func(e document.Entry) bool { return e.Key == keyName }); i > 0 {
 		entries = slices.Concat(entries[i:i+1], entries[:i], entries[i+1:])
 	}
-	b.Declare(declaration{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
+	b.declare(declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
 }
 
-// list is the form of items name: properties. Defaults apply to the whole block. If several
+// list reads the form of items name: properties. Defaults apply to the whole block. If several
 // defaults set one property, the last one before a resource wins, else the last one after it.
 func (b *blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 	var defaults []document.Entry
@@ -135,10 +135,10 @@ func (b *blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 	for item := range items {
 		switch {
 		case item.Kind != document.Map && item.IsScalar():
-			b.Problems.Add(item.Pos, "write `- "+item.Text+":` with its properties below, if it has any", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
+			b.problems.Add(item.Pos, "write `- "+item.Text+":` with its properties below, if it has any", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
 			continue
 		case item.Kind != document.Map:
-			b.Problems.Add(item.Pos, "", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
+			b.problems.Add(item.Pos, "", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)
 			continue
 		case len(item.Entries) != 1:
 			b.notOne(t, item)
@@ -146,7 +146,7 @@ func (b *blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 		}
 		e := item.Entries[0]
 		if e.Value.Kind != document.Map && e.Value.Kind != document.Null {
-			b.Problems.Add(e.Value.Pos, "write its properties below the name, as key: value", "`%s` must be a mapping of properties, not %s", e.Key, e.Value.Kind)
+			b.problems.Add(e.Value.Pos, "write its properties below the name, as key: value", "`%s` must be a mapping of properties, not %s", e.Key, e.Value.Kind)
 			continue
 		}
 		if e.Key == keyDefaults {
@@ -174,7 +174,7 @@ func (b *blocks) notOne(t *resource.Type, item document.Value) {
 	case len(item.Entries) > 1:
 		hint = "indent the properties further than the name"
 	}
-	b.Problems.Add(item.Pos, hint, "an item of `%s` must hold one name, not %d keys", t.Name, len(item.Entries))
+	b.problems.Add(item.Pos, hint, "an item of `%s` must hold one name, not %d keys", t.Name, len(item.Entries))
 }
 
 // add declares a resource of the list form.
@@ -182,7 +182,7 @@ func (b *blocks) add(t *resource.Type, e document.Entry, defaults []document.Ent
 	entries := make([]document.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
 	entries = append(entries, document.Entry{Key: keyName, Pos: e.Pos, Value: document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos}})
 	entries = append(entries, addMissing(t, e.Value.Entries, defaults)...)
-	b.Declare(declaration{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
+	b.declare(declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
 // addMissing adds entries for properties that are not set yet.
@@ -197,16 +197,16 @@ func addMissing(t *resource.Type, properties, more []document.Entry) []document.
 	return out
 }
 
-// mergeDefaults returns the defaults with more of them: a later entry wins.
+// mergeDefaults merges defaults. A later entry wins.
 func (b *blocks) mergeDefaults(t *resource.Type, before, more []document.Entry) []document.Entry {
 	out := slices.Clone(before)
 	for _, e := range more {
 		switch {
 		case e.Key == keyName, e.Key == keyAlias:
-			b.Problems.Add(e.Pos, "", "`%s` cannot be a default: it belongs to one resource", e.Key)
+			b.problems.Add(e.Pos, "", "`%s` cannot be a default: it belongs to one resource", e.Key)
 			continue
 		case !isProperty(t, e.Key):
-			b.Problems.AddMade(func() model.Problem { return t.UnknownProperty(e.Key, e.Pos) })
+			b.problems.AddMade(func() model.Problem { return t.UnknownProperty(e.Key, e.Pos) })
 			continue
 		}
 		out = slices.DeleteFunc(out, func(old document.Entry) bool { return sameProperty(t, old.Key, e.Key) })
@@ -222,7 +222,7 @@ func isProperty(t *resource.Type, key string) bool {
 	return ok
 }
 
-// SameProperty reports whether two keys are of one property, which may have aliases.
+// sameProperty reports whether two keys are names of one property.
 func sameProperty(t *resource.Type, a, b string) bool {
 	p, known := t.Property(a)
 

@@ -13,51 +13,51 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// build makes resources of what a document declares.
+// build converts the declarations of a document to resources.
 type build struct {
 	session  *session
 	scope    *scope
 	out      *Resolved
 	problems model.Problems
-	// own are the resources that the document itself declares.
+	// own are the resources of the document itself.
 	own []*resource.Resource
-	// links are those of the resources that the document and what it includes declare.
+	// links are the links of the resources of the document and of its child manifests.
 	links []resource.Links
-	// openEnded reports whether not all that is declared is known.
+	// openEnded reports whether some declarations are unknown.
 	openEnded bool
 	// decode decodes the properties of a resource; nil is resource.Decode.
 	decode decode
-	// leftOpen reports whether not all is known of what is declared and left out.
-	leftOpen bool
+	// excludedUnknown reports whether some declarations of excluded manifests are unknown.
+	excludedUnknown bool
 }
 
-// warner is a Spec that has something to say although it is valid.
+// warner is a valid Spec with warnings.
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declaration) {
-	if d.Type.Include != nil && b.session.holds.DenyApply {
+	if d.Type.Include != nil && b.session.resourceScope.DenyApply {
 		b.openEnded = true
-		b.problems.Add(d.Pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
+		b.problems.Add(d.pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
 		return
 	}
-	r := resolver{Scope: b.scope}
-	reason, ok := r.Excluded(ctx, d.Properties)
-	r.Forgiving, b.scope.Quiet = reason != "", reason != ""
-	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
-	b.scope.Quiet = false
+	r := resolver{scope: b.scope}
+	reason, ok := r.excluded(ctx, d.properties)
+	r.forgiving, b.scope.quiet = reason != "", reason != ""
+	properties, _ := r.mapping(ctx, d.properties, unevaluated(d.Type)...)
+	b.scope.quiet = false
 	warnings := shellWarnings(d.Type, properties)
 	if r.Inserted {
 		kept, more := keepArguments(d.Type, properties)
 		properties, warnings = kept, append(warnings, more...)
 	}
-	warnings = append(warnings, numbersOfTemplates(d.Properties, properties)...)
-	if b.session.Absent && reason == "" {
+	warnings = append(warnings, numbersOfTemplates(d.properties, properties)...)
+	if b.session.forOtherNode && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	name, sure := name(&r, properties)
 	at := len(b.links)
 	if sure {
-		b.link(model.Ref{Type: d.Type.Name, Name: name}, d.Pos, properties, r.Waits)
+		b.link(model.Ref{Type: d.Type.Name, Name: name}, d.pos, properties, r.waits)
 	}
 	b.openEnded = b.openEnded || !sure
 
@@ -65,31 +65,31 @@ func (b *build) add(ctx context.Context, d declaration) {
 	if decode == nil {
 		decode = resource.Decode
 	}
-	res, problems := decode(d.Type, properties, d.Pos)
-	if len(r.Failed) > 0 {
-		problems = ownProblems(r.Failed, d, properties, problems)
+	res, problems := decode(d.Type, properties, d.pos)
+	if len(r.failed) > 0 {
+		problems = ownProblems(r.failed, d, properties, problems)
 	}
-	b.problems.Append(append(r.Problems, problems...)...)
+	b.problems.Append(append(r.problems, problems...)...)
 	if reason == "" {
 		b.checkSource(properties)
 	}
 	shell := reason != "" || (d.Type.Include != nil && sure)
 	switch {
-	case len(r.Problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.Failed) > 0):
+	case len(r.problems)+len(problems) > 0 || !ok, !shell && (res == nil || len(r.failed) > 0):
 		b.openEnded = b.openEnded || d.Type.Include != nil
 		return
 	case res == nil:
-		res = &resource.Resource{Type: d.Type, Spec: d.Type.New(), Pos: d.Pos}
+		res = &resource.Resource{Type: d.Type, Spec: d.Type.New(), Pos: d.pos}
 		res.Meta().Name = name
 	}
 	res.Excluded = reason
 	noop, _ := properties.Get("noop")
 	res.NeverNoop = noop.Kind != document.Null && !res.Meta().Noop
 	b.session.inherit(res.Meta())
-	if len(r.Waits) > 0 && reason == "" {
-		b.wait(res, d, properties, r.Waits)
+	if len(r.waits) > 0 && reason == "" {
+		b.wait(res, d, properties, r.waits)
 	}
-	b.keep(res, properties)
+	b.addResource(res, properties)
 	if reason == "" {
 		b.out.Warnings.Append(warnings...)
 	}
@@ -98,10 +98,9 @@ func (b *build) add(ctx context.Context, d declaration) {
 	}
 }
 
-// ownProblems returns the problems of a resource that are not the consequence of
-// an expression that failed. Values that failed look late, and then a type does
-// not validate; so what is left without them is decoded too, and believed where
-// it speaks of a property that is there.
+// ownProblems returns the problems of a resource without those that a failed expression causes. A
+// failed value looks deferred, and validation then reports consequences. So ownProblems decodes the
+// resource again without the failed values, and keeps the problems of the remaining properties.
 func ownProblems(unresolved []model.Position, d declaration, properties document.Value, problems model.Problems) model.Problems {
 	failed := slices.Clone(unresolved)
 	sound := properties
@@ -111,12 +110,12 @@ func ownProblems(unresolved []model.Position, d declaration, properties document
 		switch {
 		case !holdsFailed(e.Value, unresolved):
 			sound.Entries = append(sound.Entries, e)
-			// What is wrong with the name, or missing, may come of what failed.
+			// A failed value may cause the problem of the name.
 			if e.Key != keyName {
 				places = append(places, e.Value.Pos)
 			}
 		case e.Key == keyName:
-			e.Value.Late = false
+			e.Value.Deferred = false
 			sound.Entries = append(sound.Entries, e)
 			failed = append(failed, e.Value.Pos)
 		default:
@@ -124,7 +123,7 @@ func ownProblems(unresolved []model.Position, d declaration, properties document
 		}
 	}
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool { return slices.Contains(failed, p.Pos) })
-	_, more := resource.Decode(d.Type, sound, d.Pos)
+	_, more := resource.Decode(d.Type, sound, d.pos)
 	for _, p := range more {
 		if slices.Contains(places, p.Pos) {
 			problems = append(problems, p)
@@ -140,18 +139,18 @@ func holdsFailed(v document.Value, failed []model.Position) bool {
 		slices.ContainsFunc(v.Entries, func(e document.Entry) bool { return holdsFailed(e.Value, failed) })
 }
 
-// name returns the name of a resource, and reports one that cannot be shown or is not known.
+// name returns the name of a resource. It reports a secret or deferred name.
 func name(r *resolver, properties document.Value) (text string, sure bool) {
 	v, _ := properties.Get(keyName)
 	switch {
-	case slices.Contains(r.Failed, v.Pos) && v.Late:
-		if r.Forgiving && len(r.Problems) == 0 {
-			r.Problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
+	case slices.Contains(r.failed, v.Pos) && v.Deferred:
+		if r.forgiving && len(r.problems) == 0 {
+			r.problems.Add(v.Pos, "an excluded resource also needs a name", "the expression of the name fails")
 		}
-	case v.Late:
-		r.Fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
+	case v.Deferred:
+		r.fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
 	case v.Secret:
-		r.Fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
+		r.fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
 	default:
 		return v.Text, true
 	}
@@ -159,8 +158,7 @@ func name(r *resolver, properties document.Value) (text string, sure bool) {
 	return v.Text, false
 }
 
-// wait makes a resource wait for others: it requires them, and its properties
-// are resolved once they have run.
+// wait makes a resource require others, and resolves its properties after they have run.
 func (b *build) wait(res *resource.Resource, d declaration, properties document.Value, waits []resource.Reference) {
 	var refs []model.Ref
 	for _, w := range waits {
@@ -168,14 +166,14 @@ func (b *build) wait(res *resource.Resource, d declaration, properties document.
 	}
 	res.Taken = waits
 	for _, e := range properties.Entries {
-		if p, known := d.Type.Property(e.Key); known && e.Value.IsLate() {
+		if p, known := d.Type.Property(e.Key); known && e.Value.IsDeferred() {
 			res.Waiting = append(res.Waiting, p.Key)
 		}
 	}
 	requireAlso(res.Spec, refs)
 	s, data := b.session, b.out.Data
-	res.Late = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
-		return s.resolveLate(ctx, d, data, refs, outputs)
+	res.ResolveDeferred = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+		return s.resolveDeferred(ctx, d, data, refs, outputs)
 	}
 }
 
@@ -201,23 +199,23 @@ func unevaluated(t *resource.Type) []string {
 	return out
 }
 
-// resolveLate returns the properties of a resource at its turn.
-func (s *session) resolveLate(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+// resolveDeferred returns the properties of a resource when it runs.
+func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
 	}
-	r := resolver{Scope: s.Scope(ctx, inResources, data, outputs)}
-	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
+	r := resolver{scope: s.newScope(ctx, inResources, data, outputs)}
+	properties, _ := r.mapping(ctx, d.properties, unevaluated(d.Type)...)
 	switch {
-	case len(r.Problems) > len(r.Missing):
-		return nil, nil, tidyProblems(s.Printed.Problems(r.Problems))
-	case len(r.Missing) > 0:
-		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: tidyProblems(s.Printed.Problems(r.Problems))}
+	case len(r.problems) > len(r.missing):
+		return nil, nil, tidyProblems(s.printed.problems(r.problems))
+	case len(r.missing) > 0:
+		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.missing[0])}, absentAbove(r.missing[0])...), Err: tidyProblems(s.printed.problems(r.problems))}
 	}
 	if r.Inserted {
 		properties, _ = keepArguments(d.Type, properties)
 	}
-	res, problems := resource.Decode(d.Type, properties, d.Pos)
+	res, problems := resource.Decode(d.Type, properties, d.pos)
 	if len(problems) > 0 {
 		return nil, nil, tidyProblems(problems)
 	}
@@ -228,7 +226,7 @@ func (s *session) resolveLate(ctx context.Context, d declaration, data map[strin
 	return res.Spec, append(res.Secrets, s.Secrets()...), nil
 }
 
-// absentAbove are the needs for those directories above a path that are not there.
+// absentAbove returns the needs for the missing directories above a path.
 func absentAbove(path string) (needs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -238,15 +236,15 @@ func absentAbove(path string) (needs []string) {
 	}
 }
 
-// noteSensitive notes a resource whose files are not shown either.
+// noteSensitive records a sensitive resource, whose files are secret too.
 func (s *session) noteSensitive(res *resource.Resource) {
 	if res.Sensitive() {
-		s.Sensitive[res.Ref()] = true
+		s.sensitive[res.Ref()] = true
 	}
 }
 
-func (b *build) keep(res *resource.Resource, properties document.Value) {
-	res.Scope = b.session.holds
+func (b *build) addResource(res *resource.Resource, properties document.Value) {
+	res.Scope = b.session.resourceScope
 	if res.Type.Include != nil {
 		res.Instance = b.session.common.instance(res)
 	}
@@ -254,14 +252,14 @@ func (b *build) keep(res *resource.Resource, properties document.Value) {
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
-		b.session.common.bringing = append(b.session.common.bringing, res)
+		b.session.common.uncollected = append(b.session.common.uncollected, res)
 	}
-	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.Late == nil {
+	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.ResolveDeferred == nil {
 		b.warn(res, properties, w.Warnings())
 	}
 }
 
-// warn places the warnings of a resource at their properties.
+// warn sets the positions of the warnings of a resource to its properties.
 func (b *build) warn(res *resource.Resource, properties document.Value, warnings model.Problems) {
 	for _, w := range warnings {
 		if w.Pos.IsZero() {

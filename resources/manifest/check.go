@@ -11,11 +11,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Checked is what is known of a manifest without the node it is for.
+// Checked is the result of Check.
 type Checked struct {
-	// Resources are those that do not depend on the node.
+	// Resources are the resources that do not depend on the node.
 	Resources []*resource.Resource
-	// Files are those it names relative to its own directory.
+	// Files are the files that the manifest names relative to its directory.
 	Files    []File
 	Warnings model.Problems
 }
@@ -23,16 +23,15 @@ type Checked struct {
 // File is a path that a manifest names relative to its own directory.
 type File struct {
 	Path string
-	// Pos is where it does; of what an expression reads only the document is known.
+	// Pos is the position of the path. For an expression that reads a file it is the document.
 	Pos model.Position
-	// Late reports whether Path holds an expression that only the node can evaluate.
-	Late bool
+	// HasExpression reports whether Path contains an expression that only the node can evaluate.
+	HasExpression bool
 }
 
-// Check finds what is wrong with a document without the node that it is for.
-// What depends on the node, by facts, environment, buckets or files of it, is
-// checked as far as it can be: expressions are compiled, and their values are
-// taken for good. The error is that of Resolve; the files are known with it too.
+// Check checks a document without its node. It compiles expressions that depend on the node (facts,
+// environment, buckets, files), and assumes that their values are valid. The error is the error of
+// Resolve. Checked contains the files also after an error.
 func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked, error) {
 	s := l.elsewhere(doc, in)
 	resolved, err := s.resolve(ctx, in)
@@ -43,37 +42,37 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 	return &Checked{Resources: resolved.Resources, Files: s.files(), Warnings: resolved.Warnings}, nil
 }
 
-// CheckCondition finds what is wrong with the text of a Condition without the
-// node that it is for. The error is that of Condition.
+// CheckCondition checks the text of a Condition without its node. The error is the error of
+// Condition.
 func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Value) error {
-	r := resolver{Scope: l.elsewhere(emptyDocument(v.Pos.File), Inputs{}).Scope(ctx, inData, nil, nil)}
-	r.Condition(ctx, name, v)
+	r := resolver{scope: l.elsewhere(emptyDocument(v.Pos.File), Inputs{}).newScope(ctx, inData, nil, nil)}
+	r.condition(ctx, name, v)
 
-	return r.Problems.Err()
+	return r.problems.Err()
 }
 
-// elsewhere begins to resolve a document that is for another machine.
+// elsewhere returns the session of a document for another machine.
 func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there := *l
-	there.eval.Facts, there.eval.Environ, there.eval.KV, there.eval.Registrations = nil, nil, nil, nil
+	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := there.session(doc, in)
-	s.Absent = true
+	s.forOtherNode = true
 
 	return s
 }
 
-// sourceBeside returns the file beside the manifest that a resource names, if it does.
+// sourceBeside returns the source of a resource if it is a file beside the manifest.
 func sourceBeside(properties document.Value) (document.Value, bool) {
 	v, ok := properties.Get(resource.SourceProperty)
 
 	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
 }
 
-// checkSource reports a file beside a manifest that has no directory.
+// checkSource reports a file beside a manifest without a directory.
 func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
-	if beside && !v.Late && b.session.Dir == "" && !b.session.Absent {
+	if beside && !v.Deferred && b.session.dir == "" && !b.session.forOtherNode {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
 	}
 }
@@ -83,11 +82,11 @@ func (c *Checked) addSource(properties document.Value) {
 	if !beside {
 		return
 	}
-	// What an expression begins may turn out to be absolute.
-	if v.Late && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
+	// A path that begins with an expression may be absolute.
+	if v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
 		return
 	}
-	c.add(File{Path: v.Text, Pos: v.Pos, Late: v.Late})
+	c.add(File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
 }
 
 func (c *Checked) add(f File) {
@@ -96,13 +95,13 @@ func (c *Checked) add(f File) {
 	}
 }
 
-// Condition evaluates an expression that must be true or false on the node. v
-// is its text and place, name what problems call it. It sees facts and the
-// environment. The error is model.Problems.
+// Condition evaluates an expression that must be true or false on the node. v is its text and
+// position, name is its name in problems. The expression can use facts and the environment. The
+// error is model.Problems.
 func (l *Loader) Condition(ctx context.Context, name string, v document.Value, in Inputs) (bool, error) {
 	s := l.session(emptyDocument(v.Pos.File), in)
-	r := resolver{Scope: s.Scope(ctx, inData, nil, nil)}
-	yes, _ := r.Condition(ctx, name, v)
+	r := resolver{scope: s.newScope(ctx, inData, nil, nil)}
+	yes, _ := r.condition(ctx, name, v)
 
-	return yes, r.Problems.Err()
+	return yes, r.problems.Err()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// checked checks a document whose directory is dir.
+// checked checks a document in the directory dir.
 func checked(t *testing.T, text, dir string, data map[string]any) (*manifest.Checked, error) {
 	t.Helper()
 	doc, err := manifest.Parse("m.yaml", []byte(text))
@@ -23,7 +23,7 @@ func checked(t *testing.T, text, dir string, data map[string]any) (*manifest.Che
 	return manifest.NewLoader(o).Check(t.Context(), doc, manifest.Inputs{Dir: dir, Data: data})
 }
 
-// What only the node knows is taken for good, whoever asks and wherever.
+// Values that only the node knows are assumed to be valid.
 func TestCheckLeavesToTheNodeWhatIsIts(t *testing.T) {
 	for name, text := range map[string]string{
 		"facts":               "muster: {resources: [{copied: [{/a: {mode: \"${ Facts.no.such }\"}}]}]}",
@@ -73,7 +73,8 @@ func TestCheckFindsWhatIsWrongAnywhere(t *testing.T) {
 	}
 }
 
-// The files that travel with a manifest are found, those of the node are not.
+// TestCheckFindsFiles checks that files beside the manifest are found, and files of the node are
+// not.
 func TestCheckFindsFiles(t *testing.T) {
 	const text = `
 data: {os: debian}
@@ -103,7 +104,7 @@ muster:
 	var found []string
 	for _, f := range got.Files {
 		line := f.Path + " " + f.Pos.String()
-		if f.Late {
+		if f.HasExpression {
 			line += " late"
 		}
 		found = append(found, line)
@@ -114,7 +115,7 @@ muster:
 	}
 }
 
-// A file beside the manifest that is not valid as what it is used for is found too.
+// TestCheckReadsFilesBesideIt checks that invalid files beside the manifest are reported.
 func TestCheckReadsFilesBesideIt(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("rw"), 0o600); err != nil {

@@ -10,30 +10,30 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// The comments above a key that check its resolved value.
+// These comments above a key check its resolved value.
 const (
 	annotationRequire  = "@require"
 	annotationValidate = "@validate"
-	// annotationRequired is another name of AnnotationRequire.
+	// annotationRequired is an alias of annotationRequire.
 	annotationRequired = "@required"
 )
 
-// comment is one of a document, without its sign.
+// comment is a comment without its sign.
 type comment struct {
-	Text string
-	Pos  model.Position
+	text string
+	pos  model.Position
 	// within reports whether it is inside a multi-line value.
 	within bool
 }
 
 // word returns the first word of a comment.
 func (c comment) word() string {
-	word, _, _ := strings.Cut(c.Text, " ")
+	word, _, _ := strings.Cut(c.text, " ")
 
 	return word
 }
 
-// Check returns the check of a comment and the text after it. Both are empty if the comment
+// annotationOf returns the check of a comment and the text after it. Both are empty if the comment
 // checks nothing.
 func annotationOf(text string) (annotation, rest string) {
 	word, rest, _ := strings.Cut(text, " ")
@@ -47,7 +47,7 @@ func annotationOf(text string) (annotation, rest string) {
 	}
 }
 
-// Lines returns the lines of a document, nil when no comment of it can be meant to check anything.
+// Lines returns the lines of a document, or nil if no comment looks like a check.
 func (d *Document) Lines() [][]byte {
 	if !mayCheck.Match(d.text) {
 		return nil
@@ -58,12 +58,12 @@ func (d *Document) Lines() [][]byte {
 
 var (
 	mayCheck = regexp.MustCompile(`#[ \t]*@[A-Za-z]`)
-	// trailing is a comment behind something, which begins with a word of its own.
+	// trailing matches a check in a comment after a value.
 	trailing = regexp.MustCompile(`[ \t]#[ \t]*(@[A-Za-z]+)`)
 )
 
-// CommentsAbove returns the comments directly above a key, in their order: those
-// in its column or before it. What is further right may be a line of a text.
+// commentsAbove returns the comments directly above a key in order. It ignores comments to the
+// right of the column of the key, which may be lines of a text.
 func commentsAbove(lines [][]byte, key model.Position) []comment {
 	var out []comment
 	for i := key.Line - 2; i >= 0 && i < len(lines); i-- {
@@ -76,23 +76,23 @@ func commentsAbove(lines [][]byte, key model.Position) []comment {
 		case text[0] != '#' || column > key.Column:
 			return out
 		}
-		c := comment{Text: strings.TrimSpace(string(text[1:])), Pos: model.Position{File: key.File, Line: i + 1, Column: column}}
+		c := comment{text: strings.TrimSpace(string(text[1:])), pos: model.Position{File: key.File, Line: i + 1, Column: column}}
 		out = append([]comment{c}, out...)
 	}
 
 	return out
 }
 
-// CheckComments finds the comments at keys of data and overrides that are meant
-// to check a value and do not: a check that is not made is worse than none.
+// CheckComments reports comments at keys of data and overrides that look like checks but check
+// nothing.
 func (d *Document) CheckComments() model.Problems {
 	lines := d.Lines()
 	if lines == nil {
 		return nil
 	}
-	m := misplaced{lines: lines, behind: trailingComments{Lines: lines}}
+	m := misplaced{lines: lines, behind: trailingComments{lines: lines}}
 	m.value(d.Data)
-	m.behind = trailingComments{Lines: lines}
+	m.behind = trailingComments{lines: lines}
 	for _, o := range d.Overrides.Entries() {
 		m.value(o)
 	}
@@ -111,7 +111,7 @@ func (m *misplaced) value(v document.Node) {
 	for item := range v.Items() {
 		if item.Kind() != document.Map && item.Kind() != document.List {
 			for _, c := range m.behind.at(item.Pos()) {
-				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing behind an item of a list", c.word())
+				m.out.Add(c.pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
 			}
 		}
 		m.value(item)
@@ -124,8 +124,8 @@ func (m *misplaced) value(v document.Node) {
 			case meant == "":
 			case meant != c.word():
 				m.misspelled(c, meant)
-			case c.Pos.Column != at.Column && begins(m.lines, at):
-				m.out.Add(c.Pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
+			case c.pos.Column != at.Column && begins(m.lines, at):
+				m.out.Add(c.pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
 			}
 		}
 		for _, c := range m.behind.at(at) {
@@ -133,9 +133,9 @@ func (m *misplaced) value(v document.Node) {
 			case meant != c.word():
 				m.misspelled(c, meant)
 			case c.within:
-				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), key.Text())
+				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), key.Text())
 			case !begins(m.lines, at):
-				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
+				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
 			}
 		}
 		m.value(value)
@@ -143,10 +143,10 @@ func (m *misplaced) value(v document.Node) {
 }
 
 func (m *misplaced) misspelled(c comment, meant string) {
-	m.out.Add(c.Pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
+	m.out.Add(c.pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
 }
 
-// begins reports whether a key is the first on its line, or in an item of a list.
+// begins reports whether a key is the first word of its line, or of a list item.
 func begins(lines [][]byte, key model.Position) bool {
 	// A lone \r is a line break to YAML only.
 	if key.Line > len(lines) {
@@ -157,18 +157,19 @@ func begins(lines [][]byte, key model.Position) bool {
 	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
 }
 
-// Behind finds the comments after values. Call it for the keys in the order of the document.
+// trailingComments finds the comments after values. Call it for the keys in the order of the
+// document.
 type trailingComments struct {
-	// Lines are the lines of the document.
-	Lines [][]byte
+	// lines are the lines of the document.
+	lines [][]byte
 	// read is the last line that was read.
 	read int
 }
 
-// Key returns the comments that check the value of a key, which must begin its line.
-func (b *trailingComments) Key(at model.Position) []comment {
+// key returns the comments that check the value of a key. The key must begin its line.
+func (b *trailingComments) key(at model.Position) []comment {
 	found := b.at(at)
-	if !begins(b.Lines, at) {
+	if !begins(b.lines, at) {
 		return nil
 	}
 
@@ -183,9 +184,9 @@ func (b *trailingComments) at(at model.Position) []comment {
 	}
 	var out []comment
 	var state lineState
-	for i := at.Line - 1; i >= 0 && i < len(b.Lines); i++ {
-		if from := state.comment(b.Lines[i]); from >= 0 {
-			out = append(out, meantOn(b.Lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
+	for i := at.Line - 1; i >= 0 && i < len(b.lines); i++ {
+		if from := state.comment(b.lines[i]); from >= 0 {
+			out = append(out, meantOn(b.lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
 		}
 		if !state.open() {
 			b.read = i + 1
@@ -210,7 +211,7 @@ func meantOn(line []byte, from int, at model.Position, within bool) []comment {
 		}
 		pos := document.PositionAt(at.File, line, from+match[0]+1)
 		pos.Line = at.Line
-		out = append(out, comment{Text: string(bytes.TrimSpace(line[from+match[2] : end])), Pos: pos, within: within})
+		out = append(out, comment{text: string(bytes.TrimSpace(line[from+match[2] : end])), pos: pos, within: within})
 	}
 
 	return out
@@ -259,8 +260,7 @@ func (s *lineState) comment(line []byte) int {
 	return -1
 }
 
-// meantBy returns the check that a word is or is likely meant to be, empty for
-// the words of ordinary comments.
+// meantBy returns the check that a word is or resembles. It is empty for other words.
 func meantBy(word string) string {
 	if !strings.HasPrefix(word, "@") {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// resolvedData gives the data of a document as JSON, or its problems.
+// resolvedData returns the data of a document as JSON, or its problems.
 func resolvedData(t *testing.T, text string, external map[string]any) string {
 	t.Helper()
 	doc, err := manifest.Parse("m.yaml", []byte(text))
@@ -46,7 +46,7 @@ overrides:
   host:web01: {app: {port: 9090}}
 `
 
-// TestHierarchy has how data, overrides and external data come together.
+// TestHierarchy checks how data, overrides and external data are combined.
 func TestHierarchy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in       string
@@ -84,7 +84,7 @@ func TestHierarchy(t *testing.T) {
 	}
 }
 
-// TestMerge has how lists, mappings and texts of several sources come together.
+// TestMerge checks how lists, mappings and texts of several sources are combined.
 func TestMerge(t *testing.T) {
 	const order = "hierarchy: {order: [one, two], merge: deep}\n"
 	for name, tc := range map[string]struct {
@@ -119,7 +119,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestDefaultOrder has hierarchies without an order: its only entry is default.
+// TestDefaultOrder checks hierarchies without an order: its only entry is default.
 func TestDefaultOrder(t *testing.T) {
 	const base = "data: {a: 0, l: [a]}\noverrides: {default: {a: 1, l: [b]}}\n"
 	for name, tc := range map[string]struct{ in, want string }{
@@ -139,8 +139,7 @@ func TestDefaultOrder(t *testing.T) {
 	}
 }
 
-// TestMissingFactsInOrder has entries of an order that name a fact which the node lacks:
-// the next entry is tried.
+// TestMissingFactsInOrder checks entries of an order with a missing fact: the next entry is used.
 func TestMissingFactsInOrder(t *testing.T) {
 	for entry, want := range map[string]string{
 		"role:${ lookup('facts.role') }":                  "common",
@@ -187,7 +186,7 @@ func TestMissingFactsInOrder(t *testing.T) {
 	}
 }
 
-// TestUnnamedOverrides has warnings about overrides that no entry of the order can name.
+// TestUnnamedOverrides checks warnings about overrides that no entry of the order can name.
 func TestUnnamedOverrides(t *testing.T) {
 	const text = "muster: {resources: []}\noverrides: {a: {}, \"os:x\": {}, default: {}, \"a:x:b\": {}}\n"
 	warn := func(at, name string) string {
@@ -215,7 +214,7 @@ func TestUnnamedOverrides(t *testing.T) {
 	}
 }
 
-// TestDataProblems has what can be wrong with data.
+// TestDataProblems checks the problems of data.
 func TestDataProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"Data":            {"data:\n  a: 1\n  b: \"${ Data.a }\"\n", "m.yaml:3:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
@@ -240,7 +239,7 @@ func TestDataProblems(t *testing.T) {
 		"key":             {"data:\n  \"${ Facts.cores + [] }\": 1\n", "m.yaml:2:4: the expression is not valid: invalid operation: + (mismatched types any and list) (write `$${` for a literal `${`)"},
 		"secret key":      {"data:\n  \"${ secret('a') }\": 1\n", "m.yaml:2:3: a key cannot be secret, because it is shown (use it as a value)"},
 		"list key":        {"data:\n  \"${ [1] }\": 1\n", "m.yaml:2:3: the expression gives a list for a key, which must be text"},
-		"key twice":       {"data:\n  debian: 1\n  \"${ Facts.os }\": 2\n", "m.yaml:3:3: the key `debian` is there twice, first at m.yaml:2:3 (keep one of them)"},
+		"key twice":       {"data:\n  debian: 1\n  \"${ Facts.os }\": 2\n", "m.yaml:3:3: duplicate key `debian`, first at m.yaml:2:3 (keep one of them)"},
 		"unused override": {"overrides:\n  a:\n    b: \"${ nope }\"\n    c: [\"${ x\"]\n", "m.yaml:3:9: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)\nm.yaml:4:10: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
 		"unused key":      {"overrides:\n  a:\n    \"${ nope }\": 1\n", "m.yaml:3:6: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)"},
 		"unknown key":     {"dta: {}\n", "m.yaml:1:1: unknown key `dta` (did you mean `data`?)"},
@@ -253,7 +252,7 @@ func TestDataProblems(t *testing.T) {
 	}
 }
 
-// TestAnnotations has the comments that check data.
+// TestAnnotations checks the comments that check data.
 func TestAnnotations(t *testing.T) {
 	required := func(at, name string) string {
 		return "m.yaml:" + at + ": `" + name + "` is required and has no value (set it in data, an override or with --data)"
@@ -310,7 +309,7 @@ func TestAnnotations(t *testing.T) {
 		"behind a block":        {in: "data:\n  a: | # @validate len(value) > 10\n    x\n", want: "m.yaml:2:3: the value x  of `a` is not valid: `len(value) > 10` is false"},
 		"behind a text":         {in: "data:\n  a: \"x # @require\" # @validate len(value) > 99\n  'b # @require': 1\n", want: "m.yaml:2:3: the value x # @require of `a` is not valid: `len(value) > 99` is false"},
 		"behind an apostrophe":  {in: "data:\n  a: it's # @validate len(value) > 9\n", want: "m.yaml:2:3: the value it's of `a` is not valid: `len(value) > 9` is false"},
-		"behind an item":        {in: "data:\n  l:\n    - a # @require\n", want: "m.yaml:3:9: the comment `@require` checks nothing behind an item of a list (put it above the key of the list)"},
+		"behind an item":        {in: "data:\n  l:\n    - a # @require\n", want: "m.yaml:3:9: the comment `@require` checks nothing after an item of a list (put it above the key of the list)"},
 		"behind a flow item":    {in: "data:\n  l:\n    - {x: 1, y: 2} # @require\n", want: "m.yaml:3:20: the comment `@require` checks nothing, because its line does not begin with a key (put it on a separate line above the key)"},
 		"behind in an override": {in: "data: {}\nhierarchy: {order: [o]}\noverrides:\n  o:\n    a: # @require\n", want: required("5:5", "a")},
 		"in a text behind":      {in: "data:\n  a: \"x # @require\"\n  b: {c: 'x # @validate'}\n", want: `{"a":"x # @require","b":{"c":"x # @validate"}}`},
@@ -345,7 +344,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestCheckFunctions has the functions that the expressions of @validate may call.
+// TestCheckFunctions checks the functions of @validate.
 func TestCheckFunctions(t *testing.T) {
 	for function, values := range map[string]struct{ valid, invalid []string }{
 		"IP":        {[]string{"10.0.0.1", "::1", "fe80::1"}, []string{"10.0.0", "10.0.0.256", "x", "''", "10.0.0.1/8", "fe80::1%eth0", "7"}},
@@ -376,7 +375,8 @@ func TestCheckFunctions(t *testing.T) {
 	}
 }
 
-// TestCheckFunctionsCombined has expressions that call the functions, and values that these do not look at.
+// TestCheckFunctionsCombined checks expressions that combine functions, and values that the
+// functions ignore.
 func TestCheckFunctionsCombined(t *testing.T) {
 	invalid := func(value, expression string) string {
 		return "m.yaml:3:3: the value " + value + " of `a` is not valid: `" + expression + "` is false"
@@ -409,7 +409,7 @@ func TestCheckFunctionsCombined(t *testing.T) {
 	}
 }
 
-// TestLoadData has the forms of a source of data.
+// TestLoadData checks the forms of a source of data.
 func TestLoadData(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "word"), []byte("w"), 0o600); err != nil {

@@ -21,7 +21,7 @@ const maxRead = 20
 // NoManifestError is the error of a directory without manifest.yaml. It wraps ErrNoManifest.
 type NoManifestError struct {
 	Dir string
-	// Others are the files in the directory that are manifests under another name.
+	// Others are the files in the directory that contain manifests.
 	Others []string
 }
 

@@ -1,26 +1,23 @@
-// Package manifest turns a document into resources: it parses YAML or JSON with
-// the place of every value, resolves hierarchical data and expressions, and
-// decodes and validates what comes out. Whatever is wrong with a document is
-// reported at once, each problem with its file, line, column and remedy, and
-// nothing of the machine has been touched by then. What can only be known later
-// (outputs of other resources, a file that a resource of the same manifest
-// makes) waits in resource.Resource.Late for its turn.
+// Package manifest resolves a document into resources. It parses YAML or JSON, merges hierarchical
+// data, evaluates expressions, decodes properties strictly and validates them. It reports all
+// problems of a document at once, each with file, line, column and remedy, and changes nothing on
+// the machine. Values that are known only during a run (outputs of other resources, files that a
+// resource of the same manifest creates) are resolved by resource.Resource.ResolveDeferred.
 //
-// What is decided here, because the formats leave it open:
+// The package decides these points, which the formats leave open:
 //
-//   - A number that is not written in its shortest form (0644, 1.10) is text to
-//     expressions, so that it comes out as it was written.
-//   - Values of data see Facts and Environ; entries of hierarchy.order see Data
-//     too, which is the base data with the external data over it.
-//   - With merge first, the first match replaces the top-level keys that it has;
-//     with deep, mappings are merged and everything else is replaced. In both the
-//     first match in the order wins, and external data win over all, deeply.
-//   - What an expression makes is secret when it names a secret, a mapping or list
-//     that holds one, or all of the data; of a literal mapping each value by itself.
-//   - A template is secret when its source does that, or cannot be judged.
-//   - A resource that control excludes may hold expressions that fail when they
-//     are evaluated, for they are often why it is excluded.
-//   - A document is refused before it is parsed when it is larger than 16 MiB, and
-//     at the first mistake or limit: a million values, 100 levels, or aliases that
-//     expand to more than 200,000 values.
+//   - A number that is not in its shortest form (0644, 1.10) is text to expressions, so it keeps
+//     its form.
+//   - Values of data can use Facts and Environ. Entries of hierarchy.order can also use Data: the
+//     base data with the external data merged in.
+//   - With merge first, the first match replaces the top-level keys that it sets. With deep, all
+//     matches are merged in order: mappings are merged, lists are appended, and the last value wins.
+//     External data are merged over both in the same way.
+//   - The value of an expression is secret if the expression uses a secret, a mapping or list that
+//     contains one, or all data. The values of a literal mapping are judged one by one.
+//   - The result of a template is secret if its source uses a secret, or cannot be judged.
+//   - The expressions of an excluded resource may fail, because the failure is often the reason for
+//     the exclusion.
+//   - A document over 16 MiB is rejected before parsing. Parsing stops at the first syntax error or
+//     limit: a million values, 100 levels, or aliases that expand to more than 200,000 values.
 package manifest

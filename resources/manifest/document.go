@@ -1,9 +1,11 @@
 package manifest
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -15,19 +17,18 @@ const (
 	mergeDeep  = "deep"
 )
 
-// KeyJetFile is the setting that names the template of the resource list.
+// keyJetFile is the setting with the template of the resource list.
 const keyJetFile = "resources_jet_file"
 
-// DefaultMaxBytes is the largest document that is parsed, by default.
+// DefaultMaxBytes is the default limit of the size of a document.
 const DefaultMaxBytes = document.MaxBytes
 
-// Document is a parsed manifest with the place of every value; its expressions
-// are not resolved. It is not changed after it was made, so it is safe for
+// Document is a parsed manifest with unresolved expressions. It is immutable and safe for
 // concurrent use.
 type Document struct {
 	name string
 	text []byte
-	// lines returns where lines begin; problems alone need it.
+	// lines returns the offsets of the lines, for the positions of problems.
 	lines func() []int
 
 	Data      document.Node
@@ -35,31 +36,31 @@ type Document struct {
 	Merge     string
 	Overrides document.Node
 
-	// section is muster or ccm, empty in a document of data alone.
+	// section is muster or ccm. It is empty in a document with data only.
 	section   string
 	Fail      document.Value
 	Flapping  document.Value
 	Limit     document.Value
 	Pre, Post document.Value
 	Resources document.Node
-	// JetFile is the path of the template that renders the resources instead.
+	// JetFile is the path of a template that renders the resources.
 	JetFile document.Value
-	// problems are those of its structure.
+	// problems are the problems of the structure.
 	problems model.Problems
 }
 
-// IsCCM reports whether the section of the document is called ccm.
+// IsCCM reports whether the section of the document is ccm.
 func (d *Document) IsCCM() bool { return d.section == "ccm" }
 
-// Empty returns a document that holds nothing. name is what its places are called.
+// emptyDocument returns an empty document. name is the file name in positions.
 func emptyDocument(name string) *Document { return documentOf(name, nil) }
 
 func documentOf(name string, text []byte) *Document {
 	return &Document{name: name, text: text, lines: sync.OnceValue(func() []int { return startsOfLines(text) }), Merge: mergeFirst}
 }
 
-// Parse reads a manifest in YAML or JSON. name is the file name in positions.
-// It returns model.Problems. Resolve reports unknown keys and wrong values.
+// Parse reads a manifest in YAML or JSON. name is the file name in positions. It returns
+// model.Problems. Resolve reports unknown keys and wrong values.
 func Parse(name string, data []byte) (*Document, error) {
 	return parse(name, data, DefaultMaxBytes)
 }
@@ -69,15 +70,12 @@ func ParseData(name string, data []byte) (*Document, error) {
 	return parseData(name, data, DefaultMaxBytes)
 }
 
-// parse reads a manifest in YAML or JSON. name is what its places are called.
-// It fails for what makes a document unreadable (syntax, encoding, size, depth,
-// aliases, duplicate keys); unknown keys and the like are kept and reported by
-// Resolve, together with everything else that is wrong. The error is
-// model.Problems. data must not be changed afterwards.
+// parse reads a manifest in YAML or JSON of at most limit bytes. It fails if the document is
+// unreadable (syntax, encoding, size, depth, aliases, duplicate keys). Resolve reports unknown keys
+// and other problems. The error is model.Problems. The caller must not change data afterwards.
 //
-// Texts are kept byte for byte as YAML defines them: line breaks of plain,
-// folded and literal texts are read as \n however the file ends its lines, and
-// a text that must hold \r is written in double quotes. limit is in bytes.
+// Texts keep their bytes as YAML defines them. Line breaks of plain, folded and literal texts are
+// read as "\n". Only a text in double quotes can contain "\r".
 func parse(name string, data []byte, limit int64) (*Document, error) {
 	root, err := readMapping(name, data, limit, "a manifest", "it begins with `muster:` or `data:`")
 	if err != nil {
@@ -87,7 +85,7 @@ func parse(name string, data []byte, limit int64) (*Document, error) {
 	return newDocument(name, data, root), nil
 }
 
-// readMapping reads a document that must be a mapping; what and hint say what it is.
+// readMapping reads a document that must be a mapping. what and hint describe it in a problem.
 func readMapping(name string, data []byte, limit int64, what, hint string) (document.Node, error) {
 	root, problems := document.Parse(name, data, limit)
 	switch {
@@ -102,14 +100,14 @@ func readMapping(name string, data []byte, limit int64, what, hint string) (docu
 	}
 }
 
-// Name is what the document's places are called.
+// Name returns the file name in positions.
 func (d *Document) Name() string { return d.name }
 
-// Problems are those of the document's structure: unknown keys, values of the
-// wrong kind. Resolve reports them too.
+// Problems returns the problems of the structure: unknown keys and values of the wrong kind.
+// Resolve also reports them.
 func (d *Document) Problems() model.Problems { return slices.Clone(d.problems) }
 
-// HasResources reports whether the document has a muster (or ccm) section.
+// HasResources reports whether the document has the section muster or ccm.
 func (d *Document) HasResources() bool { return d.section != "" }
 
 func newDocument(name string, text []byte, root document.Node) *Document {
@@ -144,7 +142,7 @@ func newDocument(name string, text []byte, root document.Node) *Document {
 	return d
 }
 
-// expect returns a value that must be of a kind; nothing is taken for an empty one.
+// expect returns a value that must have a kind. It returns an empty value for null.
 func (d *Document) expect(key string, v document.Node, kind document.Kind) document.Node {
 	if v.Kind() == kind || v.Kind() == document.Null {
 		return v
@@ -154,14 +152,14 @@ func (d *Document) expect(key string, v document.Node, kind document.Kind) docum
 	return document.Node{}
 }
 
-// topKeys and sectionKeys return the keys of a manifest, and of its section muster.
+// topKeys and sectionKeys return the keys of a manifest and of its section muster.
 func topKeys() []string { return []string{"data", "hierarchy", "overrides", "muster", "ccm"} }
 
 func sectionKeys() []string {
 	return []string{"fail_on_error", "flapping", "limit", "pre_message", "post_message", keyJetFile, "resources"}
 }
 
-// unknownAtTop reports a key that a manifest has elsewhere, or not at all.
+// unknownAtTop reports an unknown key. The hint names the right place of a key of another level.
 func (d *Document) unknownAtTop(key document.Node) {
 	switch name := key.Text(); {
 	case slices.Contains(sectionKeys(), name):
@@ -180,7 +178,7 @@ func (d *Document) unknownInSection(key document.Node) {
 		return
 	}
 	if key.Text() == "drift" {
-		d.problems.Add(key.Pos(), "give it to a resource, to all of a type by `defaults`, or to the assignment by muster fleet push --drift", "unknown key `drift` in `%s`", d.section)
+		d.problems.Add(key.Pos(), "set it on a resource, on all resources of a type with `defaults`, or on an assignment with muster fleet push --drift", "unknown key `drift` in `%s`", d.section)
 		return
 	}
 	d.unknown(key, d.section, sectionKeys())
@@ -243,8 +241,7 @@ func (d *Document) body(section document.Node) {
 	}
 }
 
-// parseData is parse for a source of data, which may be a mapping without a
-// data key: then all of it is data.
+// parseData is parse for a source of data. Without a data key, the whole mapping is data.
 func parseData(name string, data []byte, limit int64) (*Document, error) {
 	root, err := readMapping(name, data, limit, "data", "write key: value")
 	if err != nil {
@@ -266,4 +263,69 @@ func parseData(name string, data []byte, limit int64) (*Document, error) {
 	}
 
 	return newDocument(name, data, root), nil
+}
+
+// Position returns the position of the expression at an offset of a text. YAML folds, indents and
+// escapes texts, so Position counts openers: the raw text has as many openers before the expression as
+// the value. at is the position of the text.
+func (d *Document) Position(at model.Position, text string, offset int) model.Position {
+	if at.File != d.name || at.Line == 0 {
+		return at
+	}
+	line, ok := d.line(at.Line)
+	if !ok {
+		return at
+	}
+	i := line
+	for column := 1; column < at.Column; column++ {
+		_, size := utf8.DecodeRune(d.text[i:])
+		i += size
+	}
+	for skip := openers(text, offset); i+1 < len(d.text); i++ {
+		if d.text[i+1] != '{' || d.text[i] != '$' && d.text[i] != '{' {
+			continue
+		}
+		if skip == 0 {
+			pos := document.PositionAt(d.name, d.text[line:], i-line)
+			pos.Line += at.Line - 1
+			return pos
+		}
+		skip--
+	}
+
+	return at
+}
+
+// line returns the byte offset of a line. Lines count from 1.
+func (d *Document) line(n int) (int, bool) {
+	starts := d.lines()
+	if n > len(starts) {
+		return 0, false
+	}
+
+	return starts[n-1], true
+}
+
+// startsOfLines returns the offsets of the lines.
+func startsOfLines(text []byte) []int {
+	var out []int
+	at := 0
+	for line := range bytes.Lines(text) {
+		out = append(out, at)
+		at += len(line)
+	}
+
+	return out
+}
+
+// openers counts `${` and `{{` before an offset.
+func openers(s string, before int) int {
+	n := 0
+	for i := 0; i < before && i+1 < len(s); i++ {
+		if s[i+1] == '{' && (s[i] == '$' || s[i] == '{') {
+			n++
+		}
+	}
+
+	return n
 }

@@ -38,7 +38,7 @@ func kv(_ context.Context, bucket, key string) ([]byte, error) {
 	return []byte("hello"), nil
 }
 
-// TestExpressions has what expressions give as the content of a file.
+// TestExpressions checks the results of expressions in the content of a file.
 func TestExpressions(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "motd"), []byte("from a file\n"), 0o600); err != nil {
@@ -109,7 +109,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestTypesKept has whole expressions whose type is that of the property.
+// TestTypesKept checks that a single expression keeps its type.
 func TestTypesKept(t *testing.T) {
 	in := dataHead + `
 muster:
@@ -134,7 +134,7 @@ muster:
 	}
 }
 
-// TestExpressionProblems has every way in which an expression fails, with its place.
+// TestExpressionProblems checks the errors of expressions and their positions.
 func TestExpressionProblems(t *testing.T) {
 	const escape = " (write `$${` for a literal `${`)"
 	const braces = " (write `{{ '{{' }}` for a literal `{{`)"
@@ -162,9 +162,9 @@ func TestExpressionProblems(t *testing.T) {
 		"list inside":        {`"a ${ Data.list }"`, "m.yaml:20:25: the expression gives a list, which is not allowed inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
 		"map inside":         {`"a ${ Data.nested }"`, "m.yaml:20:25: the expression gives a mapping, which is not allowed inside a text (use join() or toJSON())"},
 		"list for text":      {`"${ Data.list }"`, "m.yaml:20:22: `content` must be a string, not a list"},
-		"function":           {`"${ lookup }"`, "m.yaml:20:23: the expression fails: gives a function, which no document can hold"},
+		"function":           {`"${ lookup }"`, "m.yaml:20:23: the expression fails: gives a function, which a document cannot contain"},
 		"open comment":       {`"${ 1 /* }"`, "m.yaml:20:23: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
-		"infinity":           {`"${ 1 / 0 }"`, "m.yaml:20:23: the expression fails: gives +Inf, which no document can hold"},
+		"infinity":           {`"${ 1 / 0 }"`, "m.yaml:20:23: the expression fails: gives +Inf, which a document cannot contain"},
 		"lookup unknown":     {`"${ lookup('data.nested.dep.x') }"`, "m.yaml:20:23: the expression fails: `data.nested.dep.x` is not known (did you mean `data.nested.deep`?)"},
 		"lookup far":         {`"${ lookup('data.zzzzzz') }"`, "m.yaml:20:23: the expression fails: `data.zzzzzz` is not known (give lookup a default as its second argument where it may be missing)"},
 		"lookup root":        {`"${ lookup('fact.os') }"`, "m.yaml:20:23: the expression fails: lookup takes a path under facts., data. or environ., not `fact` (did you mean `facts`?)"},
@@ -194,11 +194,11 @@ func TestExpressionProblems(t *testing.T) {
 		"registrations":      {`"${ registrations('a', 'b', 'c', 'd') }"`, "m.yaml:20:23: the expression fails: registrations needs a NATS connection (give --server or --context, or let an agent run it)"},
 		"few words":          {`"${ registrations('a', 'b', 'c') }"`, "m.yaml:20:23: the expression is not valid: not enough arguments to call registrations" + escape},
 		"secret of a list":   {`"${ secret(Data.list) }"`, "m.yaml:20:23: the expression fails: secret takes a text, not a list"},
-		"endless loop":       {`"${ reduce(1..999999, #acc + 'xxxxxxxxxx', '') }"`, "m.yaml:20:23: the expression fails: it does too much work (use join() to make a text of a list, or make the value elsewhere)"},
-		"doubled":            {`"${ reduce(1..40, #acc + #acc, 'x') }"`, "m.yaml:20:23: the expression fails: it does too much work (use join() to make a text of a list, or make the value elsewhere)"},
+		"endless loop":       {`"${ reduce(1..999999, #acc + 'xxxxxxxxxx', '') }"`, "m.yaml:20:23: the expression fails: it exceeds the work limit (use join() to build a text from a list, or compute the value elsewhere)"},
+		"doubled":            {`"${ reduce(1..40, #acc + #acc, 'x') }"`, "m.yaml:20:23: the expression fails: it exceeds the work limit (use join() to build a text from a list, or compute the value elsewhere)"},
 		"nested loops":       {`"${ sum(map(1..999, count(1..999, any(1..999, # == 0)))) }"`, "m.yaml:20:23: the expression fails: memory budget exceeded"},
 		"large range":        {`"${ len(1..100000000) }"`, "m.yaml:20:23: the expression fails: memory budget exceeded"},
-		"repeat too much":    {`"${ repeat(repeat('x', 999999), 999999) }"`, "m.yaml:20:23: the expression fails: repeat would give more than the 16777216 bytes that are allowed"},
+		"repeat too much":    {`"${ repeat(repeat('x', 999999), 999999) }"`, "m.yaml:20:23: the expression fails: repeat would exceed the limit of 16777216 bytes"},
 		"second of a text":   {`"${ Data.name } ${ nope }"`, "m.yaml:20:38: the expression is not valid: unknown name `nope`" + escape},
 		"after an escape":    {`"$${x} {{ '{{' }} ${ nope }"`, "m.yaml:20:40: the expression is not valid: unknown name `nope`" + escape},
 		"in a literal":       {"|\n              first ${ Data.name }\n                second ${ nope }\n", "m.yaml:22:24: the expression is not valid: unknown name `nope`" + escape},
@@ -218,7 +218,7 @@ func TestExpressionProblems(t *testing.T) {
 	}
 }
 
-// TestUnavailable has what needs something that the loader was not given.
+// TestUnavailable checks expressions that need a missing option of the loader.
 func TestUnavailable(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"kv":            {`"${ kvGet('a', 'b') }"`, "m.yaml:5:23: the expression fails: kvGet needs a NATS connection (give --server or --context, or let an agent run it)"},
@@ -234,7 +234,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestFactsOnce counts how often the facts are asked for.
+// TestFactsOnce counts the reads of facts.
 func TestFactsOnce(t *testing.T) {
 	calls := 0
 	o := options()
@@ -260,7 +260,7 @@ func TestFactsOnce(t *testing.T) {
 	}
 }
 
-// TestStatic says which documents give the same every time.
+// TestStatic checks which documents always resolve to the same.
 func TestStatic(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
@@ -291,7 +291,7 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// TestNow gives a time that documents can hold, however it is made text.
+// TestNow checks that now is a time that documents can contain.
 func TestNow(t *testing.T) {
 	for _, in := range []string{`"${ now() }"`, `"at ${ now() }"`, `"${ string(now()) }"`, `"${ toJSON([now()]) }"`} {
 		if got := outcome(t, content(in), options(), manifest.Inputs{}); strings.Contains(got, "m=") || !strings.Contains(got, "20") {

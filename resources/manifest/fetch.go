@@ -3,7 +3,6 @@ package manifest
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -22,23 +21,23 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// Source is a document that was fetched, with what came with it.
+// Source is a fetched document.
 type Source struct {
-	// Name is what its places are called; it holds no credentials.
+	// Name is the file name in positions, without credentials.
 	Name string
-	// Dir is the directory that its relative paths are under, absolute; empty when it has none.
+	// Dir is the absolute directory of its relative paths, or empty.
 	Dir string
-	// Author is who may change what the document names.
+	// Author may change what the document names.
 	Author paths.Author
 	// Data is the document.
 	Data []byte
-	// Digest is that of the bytes fetched: of the document or of the bundle.
+	// Digest is the digest of the fetched bytes: of the document or of the bundle.
 	Digest string
 
 	cleanup func() error
 }
 
-// Close removes what was unpacked for the source.
+// Close removes the unpacked files of the source.
 func (s *Source) Close() error {
 	if s.cleanup == nil {
 		return nil
@@ -47,46 +46,14 @@ func (s *Source) Close() error {
 	return s.cleanup()
 }
 
-// ErrSource is a source that cannot be one: of an unknown scheme, incomplete,
-// or of a kind that is not available here. It never passes by trying again.
+// ErrSource is the error of an invalid source: an unknown scheme, an incomplete source, or a source
+// that is not available here. It is permanent.
 var ErrSource = errors.New("invalid source")
 
-// Options are what sources are fetched with. All may be left out; a source
-// that needs the missing part is refused with the remedy.
-type FetchOptions struct {
-	// KV reads kv://bucket/key and what kvGet asks for.
-	KV func(ctx context.Context, bucket, key string) ([]byte, error)
-	// Object reads obj://bucket/name. The caller closes it.
-	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
-	// HTTPStall is how long a server may send nothing in the middle of its answer;
-	// 0 means 30 seconds.
-	HTTPStall time.Duration
-	// Stdin is what "-" reads.
-	Stdin io.Reader
-	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
-	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
-	// MaxBytes is the largest document and file that is read whole; a loader's 0 means
-	// 16 MiB. MaxBundleBytes is the largest packed bundle; 0 means 1 GiB.
-	MaxBytes, MaxBundleBytes int64
-}
-
-// defaultStall is how long a server may send nothing, by default.
+// defaultStall is the default of Options.HTTPStall.
 const defaultStall = 30 * time.Second
 
-// Fetcher fetches sources. It is safe for concurrent use when its functions are.
-type fetcher struct {
-	opts   FetchOptions
-	client *http.Client
-}
-
-// New returns a fetcher; zero limits are the defaults.
-func newFetcher(o FetchOptions) *fetcher {
-	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, model.MaxBundle), cmp.Or(o.HTTPStall, defaultStall)
-
-	return &fetcher{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
-}
-
-// opened is a source that is open for reading.
+// opened is an open source.
 type opened struct {
 	name   string
 	dir    string
@@ -94,27 +61,27 @@ type opened struct {
 	io.ReadCloser
 }
 
-// Fetch reads a document from a path, "-", kv://bucket/key, obj://bucket/name
-// or http(s)://. A tar.gz is a bundle: its manifest.yaml is the document, and
-// what came with it is in Dir until Close. The caller closes the source. Its
-// errors wrap ErrSource, ErrTooLarge, or what the path, server or NATS said.
-func (f *fetcher) Fetch(ctx context.Context, source string) (*Source, error) {
-	return f.FetchTrusted(ctx, source, paths.Author{Everybody: true})
+// Fetch reads a document from a path, "-", kv://bucket/key, obj://bucket/name or http(s)://. A
+// tar.gz is a bundle: its manifest.yaml is the document, and Dir contains its files until Close.
+// The caller closes the source. Errors wrap ErrSource, ErrTooLarge, or the error of the path,
+// server or NATS.
+func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
+	return l.FetchTrusted(ctx, source, paths.Author{Everybody: true})
 }
 
-// FetchTrusted is Fetch that returns paths.ErrUntrusted, with the remedy, for a file
-// that others than root, the running user and the author may change.
-func (f *fetcher) FetchTrusted(ctx context.Context, source string, author paths.Author) (*Source, error) {
-	o, err := f.open(ctx, source, author)
+// FetchTrusted is Fetch that returns paths.ErrUntrusted, with the remedy, for a file that users
+// other than root, the running user and the author may change.
+func (l *Loader) FetchTrusted(ctx context.Context, source string, author paths.Author) (*Source, error) {
+	o, err := l.open(ctx, source, author)
 	if err != nil {
 		return nil, err
 	}
 	defer o.Close()
 	r := bufio.NewReader(o)
 	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) && !strings.HasPrefix(source, "kv://") {
-		return f.bundle(ctx, o, r)
+		return l.bundle(ctx, o, r)
 	}
-	data, err := readAll(r, f.opts.MaxBytes)
+	data, err := readAll(r, l.opts.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, causeOf(ctx, err))
 	}
@@ -122,8 +89,8 @@ func (f *fetcher) FetchTrusted(ctx context.Context, source string, author paths.
 	return &Source{Name: o.name, Dir: o.dir, Author: o.author, Data: data, Digest: model.DigestOf(data)}, nil
 }
 
-// because returns why ctx ended, if it did: what a reader that was closed under
-// says by then is noise.
+// causeOf returns the cause of ctx if it has ended, because errors of a closed reader are noise
+// then.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -132,23 +99,23 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-func (f *fetcher) open(ctx context.Context, source string, author paths.Author) (*opened, error) {
+func (l *Loader) open(ctx context.Context, source string, author paths.Author) (*opened, error) {
 	scheme, _, isURL := strings.Cut(source, "://")
 	switch {
 	case source == "":
 		return nil, fmt.Errorf("%w: it is empty, give a path, -, kv://, obj:// or http(s)://", ErrSource)
-	case source == "-" && f.opts.Stdin == nil:
+	case source == "-" && l.opts.Stdin == nil:
 		return nil, fmt.Errorf("%w: there is no standard input to read", ErrSource)
 	case source == "-":
-		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(f.opts.Stdin)}, nil
+		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(l.opts.Stdin)}, nil
 	case !isURL:
 		return openPath(source, author)
 	case scheme == "http" || scheme == "https":
-		return f.openHTTP(ctx, source)
+		return l.openHTTP(ctx, source)
 	case scheme == "kv":
-		return openBucket(ctx, source, "kv://bucket/key", f.opts.KV, func(value []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(value)) })
+		return openBucket(ctx, source, "kv://bucket/key", l.opts.KV, func(value []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(value)) })
 	case scheme == "obj":
-		return openBucket(ctx, source, "obj://bucket/name", f.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
+		return openBucket(ctx, source, "obj://bucket/name", l.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
 	default:
 		return nil, fmt.Errorf("%w: there is no scheme %s://, give a path, -, kv://, obj:// or http(s)://", ErrSource, scheme)
 	}
@@ -167,7 +134,7 @@ func openPath(path string, author paths.Author) (*opened, error) {
 	return &opened{name: path, dir: filepath.Dir(absolute), author: own, ReadCloser: file}, nil
 }
 
-// openBucket opens what a bucket has; get is nil without NATS.
+// openBucket opens a source in a bucket. get is nil without NATS.
 func openBucket[T any](ctx context.Context, source, form string, get func(ctx context.Context, bucket, name string) (T, error), reader func(T) io.ReadCloser) (*opened, error) {
 	_, rest, _ := strings.Cut(source, "://")
 	bucket, name, _ := strings.Cut(rest, "/")
@@ -185,14 +152,14 @@ func openBucket[T any](ctx context.Context, source, form string, get func(ctx co
 	return &opened{name: source, ReadCloser: reader(found)}, nil
 }
 
-// bundle unpacks a tar.gz and reads the manifest in it.
-func (f *fetcher) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
+// bundle unpacks a tar.gz and reads its manifest.
+func (l *Loader) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
 	name := o.name
-	dir, cleanup, digest, err := f.unpack(ctx, name, r)
+	dir, cleanup, digest, err := l.unpack(ctx, name, r)
 	s := &Source{Name: name + "/" + model.BundleManifest, Dir: dir, Author: o.author, Digest: digest, cleanup: cleanup}
 	s.Author.Private = dir
 	if err == nil {
-		if s.Data, err = readManifest(dir, f.opts.MaxBytes); err != nil {
+		if s.Data, err = readManifest(dir, l.opts.MaxBytes); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -203,16 +170,16 @@ func (f *fetcher) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, 
 	return s, nil
 }
 
-// unpack unpacks a tar.gz into a directory of its own, and returns the digest of
-// its bytes. cleanup may be there after an error too.
-func (f *fetcher) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
-	if f.opts.Unpack == nil {
+// unpack unpacks a tar.gz into a new directory, and returns the digest of its bytes. cleanup may be
+// set after an error too.
+func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
+	if l.opts.Unpack == nil {
 		return "", nil, "", fmt.Errorf("%w: %s is a bundle, which cannot be unpacked here", ErrSource, name)
 	}
-	counted := &countingReader{r: r, left: f.opts.MaxBundleBytes, sum: sha256.New()}
-	dir, cleanup, err = f.opts.Unpack(ctx, counted)
+	counted := &countingReader{r: r, left: l.opts.MaxBundleBytes, sum: sha256.New()}
+	dir, cleanup, err = l.opts.Unpack(ctx, counted)
 	if err == nil {
-		// What follows the archive belongs to the digest.
+		// The digest includes the bytes after the archive.
 		_, err = io.Copy(io.Discard, counted)
 	}
 	if err != nil {
@@ -223,15 +190,15 @@ func (f *fetcher) unpack(ctx context.Context, name string, r io.Reader) (dir str
 }
 
 // Tree fetches a tar.gz and unpacks it.
-func (f *fetcher) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
+func (l *Loader) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
 	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
 		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
 	}
-	opened, err := f.open(ctx, source, paths.Author{})
+	opened, err := l.open(ctx, source, paths.Author{})
 	if err != nil {
 		return "", nil, err
 	}
-	dir, cleanup, _, err = f.unpack(ctx, opened.name, bufio.NewReader(opened))
+	dir, cleanup, _, err = l.unpack(ctx, opened.name, bufio.NewReader(opened))
 	err = errors.Join(err, opened.Close())
 	if err != nil && cleanup != nil {
 		err = errors.Join(err, cleanup())
@@ -253,7 +220,7 @@ func readManifest(dir string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// countingReader sums what is read and ends with an error at a limit.
+// countingReader hashes what it reads and fails at a limit.
 type countingReader struct {
 	r    io.Reader
 	left int64
@@ -265,8 +232,97 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	c.left -= int64(n)
 	_, _ = c.sum.Write(p[:n])
 	if c.left < 0 {
-		return 0, fmt.Errorf("%w: the bundle has more bytes than are allowed", ErrTooLarge)
+		return 0, fmt.Errorf("%w: the bundle exceeds the size limit", ErrTooLarge)
 	}
 
 	return n, err
 }
+
+// fetchTimeout limits the time to fetch a document or bundle.
+const fetchTimeout = 10 * time.Minute
+
+// openHTTP requests a URL. Its errors contain no credentials: neither the user information nor the
+// query.
+func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	req, secrets, err := web.NewRequest(ctx, source)
+	if err != nil {
+		cancel(nil)
+		return nil, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	name := web.Name(req.URL)
+	resp, err := l.client.Do(req)
+	if err != nil {
+		cancel(nil)
+		return nil, web.Failed(req.URL, err, secrets...)
+	}
+	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: l.opts.HTTPStall, announced: resp.ContentLength}
+	if resp.StatusCode != http.StatusOK {
+		_ = body.Close()
+		return nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
+	}
+	if resp.ContentLength > l.opts.MaxBundleBytes {
+		_ = body.Close()
+		return nil, fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, resp.ContentLength)
+	}
+
+	return &opened{name: name, ReadCloser: body}, nil
+}
+
+// stalling is the body of a response. Read fails if the server pauses for too long.
+type stalling struct {
+	io.ReadCloser
+	ended  func() error
+	cancel context.CancelCauseFunc
+	limit  time.Duration
+	// announced is the length of the response, or -1. received counts its bytes.
+	announced, received int64
+}
+
+// Read reads until the limit of a pause.
+func (s *stalling) Read(b []byte) (int, error) {
+	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("no data for %s", s.limit)) })
+	n, err := s.ReadCloser.Read(b)
+	timer.Stop()
+	s.received += int64(n)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = web.CutShort(s.received, s.announced)
+	}
+	if cause := s.ended(); err != nil && cause != nil {
+		return n, cause
+	}
+
+	return n, err
+}
+
+// Close ends the request.
+func (s *stalling) Close() error {
+	err := s.ReadCloser.Close()
+	s.cancel(nil)
+
+	return err
+}
+
+// ErrTooLarge is the error of a source over the size limit.
+var ErrTooLarge = errors.New("too large")
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%w: more than the limit of %d bytes", ErrTooLarge, limit)
+	}
+
+	return data, nil
+}
+
+// gzipMagic is the beginning of a bundle.
+var gzipMagic = []byte{0x1f, 0x8b}
+
+// errNoNATS is the error of a source on NATS without a connection.
+var errNoNATS = errors.New("needs a NATS connection")
+
+// noNATSHint is the remedy of errNoNATS.
+const noNATSHint = "give --server or --context, or let an agent run it"

@@ -25,10 +25,10 @@ import (
 
 const small = "muster: {resources: []}\n"
 
-// bundle packs files, name and content in turn.
+// bundle packs files, given as names and contents.
 func bundle(t *testing.T, files ...string) []byte { return hosttest.TarGz(t, 0o644, files...) }
 
-// unpacking unpacks bundles with the host, as the command does.
+// unpacking unpacks bundles with the host, like the command.
 func unpacking(t *testing.T) func(context.Context, io.Reader) (string, func() error, error) {
 	t.Helper()
 	h := host.New(host.Options{StateDir: t.TempDir()})
@@ -47,7 +47,7 @@ func unpacking(t *testing.T) func(context.Context, io.Reader) (string, func() er
 	}
 }
 
-// store is a bucket of keys and one of objects.
+// store is a bucket of keys and a bucket of objects.
 func store(o *manifest.Options, keys map[string]string) {
 	o.KV = func(_ context.Context, bucket, key string) ([]byte, error) {
 		v, ok := keys[bucket+"/"+key]
@@ -145,7 +145,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchProblems has what is wrong with sources.
+// TestFetchProblems checks the problems of sources.
 func TestFetchProblems(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -178,11 +178,11 @@ func TestFetchProblems(t *testing.T) {
 		"missing":          {"nope.yaml", "open nope.yaml: no such file or directory", fs.ErrNotExist},
 		"directory":        {".", ". is not a regular file", nil},
 		"fifo":             {"fifo", "fifo is not a regular file", nil},
-		"large":            {"large.yaml", "large.yaml: too large: more than the 1000 bytes that are allowed", manifest.ErrTooLarge},
+		"large":            {"large.yaml", "large.yaml: too large: more than the limit of 1000 bytes", manifest.ErrTooLarge},
 		"kv key":           {"kv://b", "invalid source: write it as kv://bucket/key", manifest.ErrSource},
 		"kv bucket":        {"kv:///k", "invalid source: write it as kv://bucket/key", manifest.ErrSource},
 		"kv missing":       {"kv://b/nope", "kv://b/nope: file does not exist", fs.ErrNotExist},
-		"kv large":         {"kv://b/large", "kv://b/large: too large: more than the 1000 bytes that are allowed", manifest.ErrTooLarge},
+		"kv large":         {"kv://b/large", "kv://b/large: too large: more than the limit of 1000 bytes", manifest.ErrTooLarge},
 		"object name":      {"obj://b/", "invalid source: write it as obj://bucket/name", manifest.ErrSource},
 		"object missing":   {"obj://b/nope", "obj://b/nope: file does not exist", fs.ErrNotExist},
 		"no manifest":      {"none.tar.gz", "none.tar.gz: invalid source: the bundle has no manifest.yaml at its root", manifest.ErrSource},
@@ -215,8 +215,7 @@ func TestFetchProblems(t *testing.T) {
 	}
 }
 
-// TestFetchHTTPProblems has servers that do not serve, and what is said of
-// them, which holds no credentials.
+// TestFetchHTTPProblems checks the errors of failing servers, which must not contain credentials.
 func TestFetchHTTPProblems(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -235,7 +234,7 @@ func TestFetchHTTPProblems(t *testing.T) {
 		case "/loop":
 			http.Redirect(w, r, "/loop?token=s3cret", http.StatusFound)
 		case "/back":
-			// A client that repeats a bad Location would show what is in it.
+			// A client that quotes a bad Location would show its credentials.
 			w.Header().Set("Location", "http://joe:hunter2@[bad/?token=s3cret")
 			w.WriteHeader(http.StatusFound)
 		default:
@@ -249,7 +248,7 @@ func TestFetchHTTPProblems(t *testing.T) {
 	o.MaxBytes, o.MaxBundleBytes = 1000, 4000
 	for name, tc := range map[string]struct{ base, path, want string }{
 		"not found": {server.Listener.Addr().String(), "/nope", "the server answered 404 Not Found"},
-		"large":     {server.Listener.Addr().String(), "/large", "too large: more than the 1000 bytes that are allowed"},
+		"large":     {server.Listener.Addr().String(), "/large", "too large: more than the limit of 1000 bytes"},
 		"announced": {server.Listener.Addr().String(), "/announced", "too large: 5000 bytes"},
 		"cut":       {server.Listener.Addr().String(), "/cut", "the download was cut short, 1 of 100 bytes were received: unexpected EOF"},
 		"loop":      {server.Listener.Addr().String(), "/loop", "more than 10 redirects"},
@@ -277,7 +276,8 @@ func TestFetchHTTPProblems(t *testing.T) {
 	}
 }
 
-// TestFetchGivesUpAServerThatStalls in the middle of its answer, but none that goes on.
+// TestFetchGivesUpAServerThatStalls checks servers that pause in the middle of a response, with and
+// without continuing.
 func TestFetchGivesUpAServerThatStalls(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -291,7 +291,7 @@ func TestFetchGivesUpAServerThatStalls(t *testing.T) {
 	defer close(release)
 	o := options()
 	o.HTTPStall = 50 * time.Millisecond
-	if _, err := manifest.NewLoader(o).Fetch(t.Context(), server.URL+"/stalls"); err == nil || err.Error() != server.URL+"/stalls: nothing came for 50ms" {
+	if _, err := manifest.NewLoader(o).Fetch(t.Context(), server.URL+"/stalls"); err == nil || err.Error() != server.URL+"/stalls: no data for 50ms" {
 		t.Errorf("got %v", err)
 	}
 	o.HTTPStall = 0

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// seeds are the documents in testdata and a few that are wrong.
+// seeds are the documents in testdata and some invalid ones.
 func seeds(f *testing.F) {
 	f.Helper()
 	paths, err := filepath.Glob("testdata/*.yaml")
@@ -30,8 +30,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzParse parses and resolves anything: no panic, and every problem has a
-// place within the document, and what resolves renders to what resolves.
+// FuzzParse parses and resolves any text. Nothing panics, every problem has a position in the
+// document, and a rendered document resolves again.
 func FuzzParse(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -51,7 +51,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, res := range r.Resources {
-			if res.Sensitive() || res.Late != nil || res.Excluded != "" {
+			if res.Sensitive() || res.ResolveDeferred != nil || res.Excluded != "" {
 				return
 			}
 		}
@@ -69,7 +69,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// stripPlaces leaves out warnings, whose places differ.
+// stripPlaces omits warnings, because their positions differ.
 func stripPlaces(s string) string {
 	s, _, _ = strings.Cut(s, "warning: ")
 

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestDocuments resolves the whole documents in testdata.
+// TestDocuments resolves the documents in testdata.
 func TestDocuments(t *testing.T) {
 	for name, want := range map[string]string{
 		"manifest.yaml": lines(

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// node is what the tests know of a machine.
+// node contains the facts and buckets of the tests.
 func node(context.Context) (model.Facts, error) {
 	return model.Facts{
 		"os":    "debian",
@@ -35,7 +35,7 @@ func resolve(t *testing.T, text string, o manifest.Options, in manifest.Inputs) 
 	return manifest.NewLoader(o).Resolve(t.Context(), doc, in)
 }
 
-// resolved is resolve with the options of these tests, for a document that is right.
+// resolved is resolve with the options of these tests, for a valid document.
 func resolved(t *testing.T, text string, in manifest.Inputs) *manifest.Resolved {
 	t.Helper()
 	r, err := resolve(t, text, options(), in)
@@ -46,8 +46,7 @@ func resolved(t *testing.T, text string, in manifest.Inputs) *manifest.Resolved 
 	return r
 }
 
-// outcome returns what a document resolves to, as text: a line a resource, or a
-// line a problem.
+// outcome returns the result of resolving a document as text, one line per resource or problem.
 func outcome(t *testing.T, text string, o manifest.Options, in manifest.Inputs) string {
 	t.Helper()
 	r, err := resolve(t, text, o, in)
@@ -73,7 +72,7 @@ func describe(t *testing.T, r *manifest.Resolved) string {
 		if len(res.Secrets) > 0 {
 			line += " secret"
 		}
-		if res.Late != nil {
+		if res.ResolveDeferred != nil {
 			line += " late"
 		}
 		lines = append(lines, line)
@@ -85,10 +84,10 @@ func describe(t *testing.T, r *manifest.Resolved) string {
 	return strings.Join(lines, "\n")
 }
 
-// lines joins what a test wants.
+// lines joins the expected lines.
 func lines(l ...string) string { return strings.Join(l, "\n") }
 
-// one resolves a document with one file and gives a property of it.
+// one resolves a document with one file and returns a property of it.
 func one(t *testing.T, text string, o manifest.Options, in manifest.Inputs) *thingSpec {
 	t.Helper()
 	r, err := resolve(t, text, o, in)
@@ -102,7 +101,7 @@ func one(t *testing.T, text string, o manifest.Options, in manifest.Inputs) *thi
 	return r.Resources[0].Spec.(*thingSpec)
 }
 
-// content is a manifest of one file with an expression as its content.
+// content returns a manifest of one file whose content is an expression.
 func content(value string) string {
 	return "muster:\n  resources:\n    - file:\n        - /f:\n            content: " + strings.TrimSuffix(value, "\n") + "\n"
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,40 +21,37 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// DefaultMaxDepth is how deep manifests may include one another, by default.
+// DefaultMaxDepth is the default limit of nested inclusions.
 const DefaultMaxDepth = 10
 
-// assemble puts what resources include in front of them, once all resources of
-// the document are known.
+// assemble inserts the resources of included manifests before the including resources.
 func (b *build) assemble(ctx context.Context) {
 	for i, res := range b.own {
 		switch {
 		case res.Type.Include == nil:
 		case res.Excluded != "":
-			res.LeftOut = b.leaveOut(ctx, inclusion{Resource: res, properties: b.out.values[i]})
-			b.leftOpen = b.leftOpen || res.LeftOut == nil
+			res.LeftOut = b.excludedRefs(ctx, inclusion{Resource: res, properties: b.out.values[i]})
+			b.excludedUnknown = b.excludedUnknown || res.LeftOut == nil
 		default:
 			b.include(ctx, inclusion{Resource: res, properties: b.out.values[i]})
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
-	if b.session.by == nil && b.session.Doc.Name() != "" && !b.session.Absent {
+	if b.session.by == nil && b.session.doc.Name() != "" && !b.session.forOtherNode {
 		b.checkTemplates()
 	}
 }
 
-// templated is a Spec that needs a directory of templates: its path, empty where
-// it needs none.
+// templated is a Spec with a directory of templates. The path is empty if it needs none.
 type templated interface{ Templates() string }
 
-// checkTemplates reports templates that must be beside a manifest and are
-// not, where no resource of the run may bring them: the manifest came without
-// them. Those elsewhere on the node are looked for at their turn.
+// checkTemplates reports missing template directories beside the manifest, unless a resource of the
+// run may create them. Other directories are checked when the resource runs.
 func (b *build) checkTemplates() {
 	for _, res := range b.out.Resources {
 		spec, is := res.Spec.(templated)
 		dir := res.Scope.Dir
-		if !is || dir == "" || res.Excluded != "" || res.Late != nil || res.Scope.HealthCheckOnly || spec.Templates() == "" || filepath.IsAbs(spec.Templates()) {
+		if !is || dir == "" || res.Excluded != "" || res.ResolveDeferred != nil || res.Scope.HealthCheckOnly || spec.Templates() == "" || filepath.IsAbs(spec.Templates()) {
 			continue
 		}
 		path, pos := filepath.Join(dir, spec.Templates()), res.Pos
@@ -62,27 +60,27 @@ func (b *build) checkTemplates() {
 			pos = source.Pos
 		}
 		others := slices.DeleteFunc(slices.Clone(b.out.Resources), func(other *resource.Resource) bool { return other == res })
-		_, later := b.session.broughtLater(path, others)
+		_, later := b.session.providedLater(path, others)
 		info, err := os.Stat(path)
 		switch {
-		case later || b.openEnded || b.session.broughtWithin(path):
+		case later || b.openEnded || b.session.providedWithin(path):
 		case errors.Is(err, fs.ErrNotExist):
-			b.problems.Add(pos, "a relative path is beside the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource brings it", spec.Templates())
+			b.problems.Add(pos, "a relative path is relative to the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource creates it", spec.Templates())
 		case err == nil && !info.IsDir():
 			b.problems.Add(pos, "", "`source`: %s beside this manifest is not a directory of templates", spec.Templates())
 		}
 	}
 }
 
-// inclusion is a resource that includes a manifest, and where that is.
+// inclusion is a resource that includes a manifest, with the path of the manifest.
 type inclusion struct {
 	*resource.Resource
 	properties document.Value
 	path       string
 }
 
-// placeOfName is the place of the resource's name.
-func (i *inclusion) placeOfName() model.Position {
+// namePosition returns the position of the name of the resource.
+func (i *inclusion) namePosition() model.Position {
 	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
 	}
@@ -90,7 +88,7 @@ func (i *inclusion) placeOfName() model.Position {
 	return i.Pos
 }
 
-// hide marks a text of its data that is secret.
+// hide returns a function that marks secret texts in the data of the inclusion.
 func (i *inclusion) hide(known []model.Secret) func(any) any {
 	all, _ := i.properties.Get("sensitive")
 
@@ -105,14 +103,13 @@ func (i *inclusion) hide(known []model.Secret) func(any) any {
 	}
 }
 
-// include reads the manifest that a resource includes and makes what it declares
-// Part of this one. What cannot be read yet, because a resource of this run
-// brings it, is read at the resource's turn.
+// include reads the manifest of a resource and adopts its declarations. A manifest that a resource
+// of this run creates is read during the run.
 func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
-	if s.holds.Depth >= s.holds.MaxDepth {
+	if s.resourceScope.Depth >= s.resourceScope.MaxDepth {
 		b.openEnded = true
-		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
+		b.problems.Add(i.namePosition(), "does it include itself?", "manifests are nested more than %d levels deep: %s", s.resourceScope.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
 		return
 	}
 	var err error
@@ -120,13 +117,13 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.notIncluded(&i, err)
 		return
 	}
-	s.includedFile(source, i.placeOfName())
+	s.includedFile(source, i.namePosition())
 	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
-		return // its resources are there already, or it is a cycle, which is found as any other
+		return // its resources are known, or it is a cycle, which CheckLinks reports
 	}
-	s.SetDynamic()
-	brings, later := s.broughtLater(i.path, b.out.Resources)
-	if i.Late != nil || later {
+	s.setDynamic()
+	brings, later := s.providedLater(i.path, b.out.Resources)
+	if i.ResolveDeferred != nil || later {
 		b.includeLater(i, brings)
 		return
 	}
@@ -134,7 +131,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.openEnded = true
 		if !s.common.isFull {
 			s.common.isFull = true
-			b.problems.Add(i.placeOfName(), "does a manifest include itself?", "more than %d child manifests are included", resource.MaxInclusions)
+			b.problems.Add(i.namePosition(), "does a manifest include itself?", "more than %d child manifests are included", resource.MaxInclusions)
 		}
 		return
 	}
@@ -147,21 +144,21 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	s.common.included = append(s.common.included, i.Resource)
 }
 
-// isWithin reports whether the document is included by a resource.
+// isWithin reports whether a resource includes the document, directly or indirectly.
 func (s *session) isWithin(res *resource.Resource) bool {
 	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
 }
 
-// inclusions are the manifests that lead to this one, as they are named, from the outermost.
+// inclusions returns the names of the manifests that lead to this one, outermost first.
 func (s *session) inclusions() []string {
 	if s.by == nil {
-		return []string{s.Doc.Name()}
+		return []string{s.doc.Name()}
 	}
 
 	return append(s.parent.inclusions(), s.by.Meta().Name)
 }
 
-// includeLater makes a resource read its manifest at its turn, after what brings that.
+// includeLater makes a resource read its manifest when it runs, after the resource that creates it.
 func (b *build) includeLater(i inclusion, brings model.Ref) {
 	b.openEnded = true
 	if brings != (model.Ref{}) {
@@ -173,69 +170,67 @@ func (b *build) includeLater(i inclusion, brings model.Ref) {
 	}
 }
 
-// notIncluded reports what is wrong with an included manifest, of which then
-// nothing is known.
+// notIncluded reports an unreadable child manifest.
 func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
 	hint := expression.HintOf(err)
 	switch {
-	case b.session.Absent && (errors.Is(err, errElsewhere) || errors.Is(err, fs.ErrNotExist)):
-		b.session.Unsure = true // the absence of one beside the manifest is reported with that of all files
+	case b.session.forOtherNode && (errors.Is(err, errOnOtherNode) || errors.Is(err, fs.ErrNotExist)):
+		b.session.unsure = true // a missing file beside the manifest is reported with all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
-		hint = "a relative path is beside the manifest that names it"
+		hint = "a relative path is relative to the manifest that names it"
 		fallthrough
 	default:
 		if info, failed := os.Stat(i.path); failed == nil && info.IsDir() {
 			err, hint = errors.New("it is a directory"), "write "+filepath.Join(i.Meta().Name, model.BundleManifest)
 		}
-		b.problems.Add(i.placeOfName(), hint, "cannot include %s: %s", i.Meta().Name, err)
+		b.problems.Add(i.namePosition(), hint, "cannot include %s: %s", i.Meta().Name, err)
 	}
 }
 
-// adopt takes over what an included manifest declares.
+// adopt takes over the declarations of a child manifest.
 func (b *build) adopt(res *resource.Resource, child *build) {
 	res.Children, res.Messages = child.own, child.messages()
 	b.out.Resources = append(b.out.Resources, child.out.Resources...)
 	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
 	b.links = append(b.links, child.links...)
 	b.problems.Append(child.problems...)
-	b.openEnded, b.leftOpen = b.openEnded || child.openEnded, b.leftOpen || child.leftOpen
-	b.session.Learn(child.session.Secrets()...)
-	b.session.Unsure = b.session.Unsure || child.session.Unsure
+	b.openEnded, b.excludedUnknown = b.openEnded || child.openEnded, b.excludedUnknown || child.excludedUnknown
+	b.session.learn(child.session.Secrets()...)
+	b.session.unsure = b.session.unsure || child.session.unsure
 	b.session.besides(child.session)
 }
 
-// messages are those of the document.
+// messages returns the messages of the document.
 func (b *build) messages() resource.Messages {
 	return resource.Messages{Before: b.out.PreMessage, After: b.out.PostMessage}
 }
 
-// include reads and resolves an included manifest, as far as it can be without
-// the resources around it. Its error is why it could not be read.
+// include reads and resolves a child manifest without its links. Its error is the error of reading.
 func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
-	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
-		return nil, errElsewhere
+	if s.forOtherNode && (filepath.IsAbs(in.Source) || s.dir == "") {
+		return nil, errOnOtherNode
 	}
-	s.NoteInput(i.path)
-	text, err := files.ReadTrusted(i.path, s.Opts.MaxBytes, s.Author)
+	s.noteInput(i.path)
+	text, err := files.ReadTrusted(i.path, s.opts.MaxBytes, s.author)
 	switch {
 	case err != nil:
 		return nil, err
 	case bytes.HasPrefix(text, gzipMagic):
 		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := parse(i.path, text, s.Opts.MaxBytes)
+	doc, err := parse(i.path, text, s.opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
-	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.Author, Data: s.external})
-	child.parent, child.by, child.prefix, child.Outer, child.Absent, child.Unsure = s, i.Resource, in.Source, s.evaluator, s.Absent, s.Unsure
-	child.share(common)
-	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
-	if child.leaving = s.leaving; i.Excluded != "" {
-		child.leaving = append(slices.Clone(s.leaving), i.path)
+	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.author, Data: s.external})
+	child.parent, child.by, child.prefix, child.outer, child.forOtherNode, child.unsure = s, i.Resource, in.Source, s.evaluator, s.forOtherNode, s.unsure
+	child.useShared(common)
+	child.resourceScope, child.defaults = s.resourceScope.Within(in, dir), *spec.Meta()
+	if child.excludedPaths = s.excludedPaths; i.Excluded != "" {
+		child.excludedPaths = append(slices.Clone(s.excludedPaths), i.path)
 	}
 
 	data, _ := template.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
@@ -250,14 +245,14 @@ func (s *session) besideManifest(source string) (string, error) {
 		return "", errors.New("it has no name")
 	case filepath.IsAbs(source):
 		return source, nil
-	case s.Dir == "" && !s.Absent:
+	case s.dir == "" && !s.forOtherNode:
 		return "", expression.WithHint(errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path")
 	}
 
-	return filepath.Join(s.Dir, source), nil
+	return filepath.Join(s.dir, source), nil
 }
 
-// expand reads, at its turn, a manifest that could not be read before the run.
+// expand reads, during the run, a manifest that could not be read before.
 func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
 	child, err := s.include(ctx, i, spec, s.common.clone())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -273,14 +268,14 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.Secrets(), Warnings: child.out.Warnings}, nil
 }
 
-// broughtLater reports whether a resource of this run manages a file, or a directory
-// above it, or that the file is not there and may be brought by a command.
-func (s *session) broughtLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
-	if s.Absent {
+// providedLater reports whether a resource of this run manages a file or a directory above it, or
+// whether the file is missing and a command may create it.
+func (s *session) providedLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
+	if s.forOtherNode {
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.Provided()[resource.PathNeed(at)]; managed {
+		if by, managed := s.provided()[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -293,9 +288,9 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 	})
 }
 
-// broughtWithin reports whether a resource of this run manages something in a directory.
-func (s *session) broughtWithin(dir string) bool {
-	for word := range s.Provided() {
+// providedWithin reports whether a resource of this run manages something in a directory.
+func (s *session) providedWithin(dir string) bool {
+	for word := range s.provided() {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}
@@ -304,8 +299,7 @@ func (s *session) broughtWithin(dir string) bool {
 	return false
 }
 
-// inherit returns a resource what holds for all of its manifest, where it does
-// not say it itself.
+// inherit sets the common properties of a resource to the defaults of its manifest.
 func (s *session) inherit(meta *model.Common) {
 	meta.Drift = cmp.Or(meta.Drift, s.defaults.Drift)
 	meta.Timeout = cmp.Or(meta.Timeout, s.defaults.Timeout)
@@ -315,9 +309,9 @@ func (s *session) inherit(meta *model.Common) {
 	meta.Limit = cmp.Or(meta.Limit, s.defaults.Limit)
 }
 
-// besides notes the files beside an included manifest as files beside this one.
+// besides records the files beside a child manifest as files beside this one.
 func (s *session) besides(child *session) {
-	if !s.Absent || child == s {
+	if !s.forOtherNode || child == s {
 		return
 	}
 	dir := filepath.Dir(child.prefix)
@@ -327,14 +321,14 @@ func (s *session) besides(child *session) {
 	}
 }
 
-// files are those that a manifest, and what it includes, names relative to its directory.
+// files returns the files that a manifest and its child manifests name relative to its directory.
 func (s *session) files() []File {
 	var out Checked
 	for _, v := range s.declared {
 		out.addSource(v)
 	}
-	for _, path := range s.Relative {
-		out.add(File{Path: path, Pos: model.Position{File: s.Doc.Name()}})
+	for _, path := range s.relative {
+		out.add(File{Path: path, Pos: model.Position{File: s.doc.Name()}})
 	}
 	for _, f := range s.includedFiles {
 		out.add(f)
@@ -343,9 +337,45 @@ func (s *session) files() []File {
 	return out.Files
 }
 
-// includedFile notes a manifest that is included from beside this one.
+// includedFile records a child manifest beside this one.
 func (s *session) includedFile(source string, pos model.Position) {
-	if s.Absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+	if s.forOtherNode && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
 		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
 	}
+}
+
+// excludedRefs returns the references of all resources of an excluded manifest, because other
+// resources may refer to them. It returns nil if some are unknown, for example if the manifest
+// cannot be read here. It ignores other problems of the manifest.
+func (b *build) excludedRefs(ctx context.Context, i inclusion) map[model.Ref]bool {
+	s := b.session
+	var err error
+	if i.path, err = s.besideManifest(i.Meta().Name); err != nil || s.resourceScope.Depth >= s.resourceScope.MaxDepth || slices.Contains(s.excludedPaths, i.path) {
+		return nil
+	}
+	if _, later := s.providedLater(i.path, b.out.Resources); later {
+		return nil
+	}
+	child, err := s.include(ctx, &i, i.Spec, s.common.clone())
+	if err != nil || child.openEnded || child.excludedUnknown || len(child.session.doc.Problems()) > 0 {
+		return nil
+	}
+	out := child.allExcludedRefs()
+	for _, l := range child.links {
+		for _, name := range l.Names() {
+			out[name] = true
+		}
+	}
+
+	return out
+}
+
+// allExcludedRefs returns the references to all resources of excluded manifests.
+func (b *build) allExcludedRefs() map[model.Ref]bool {
+	out := map[model.Ref]bool{}
+	for _, res := range b.out.Resources {
+		maps.Copy(out, res.LeftOut)
+	}
+
+	return out
 }

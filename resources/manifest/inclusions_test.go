@@ -11,7 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestInclusionsEnd tests that a small manifest cannot include itself without an end by different data at each level.
+// TestInclusionsEnd checks that a small manifest cannot include itself forever by changing its data
+// at each level.
 func TestInclusionsEnd(t *testing.T) {
 	dir, child := t.TempDir(), "data: {d: x}\nmuster:\n  resources:\n"
 	for i := range 3 {

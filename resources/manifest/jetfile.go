@@ -13,22 +13,22 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// rendered returns the list of resources that a Jet template renders. What is
-// wrong with the template is reported at its line there, what is wrong with the
-// list at its place in what was rendered. open reports whether not all of it is known.
+// rendered returns the list of resources that a Jet template renders. It reports problems of the
+// template at their line in the template, and problems of the list at their position in the
+// rendered text. open reports whether some resources are unknown.
 func (b *build) rendered(ctx context.Context, file document.Value) (items []document.Value, open bool) {
-	r := resolver{Scope: b.scope}
-	path, _ := r.Value(ctx, file)
-	if len(r.Failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
-		r.Problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
+	r := resolver{scope: b.scope}
+	path, _ := r.value(ctx, file)
+	if len(r.failed) == 0 && (path.Deferred || path.Secret || !path.IsScalar()) {
+		r.problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
 	}
-	b.problems = append(b.problems, r.Problems...)
-	if len(r.Problems)+len(r.Failed) > 0 {
+	b.problems = append(b.problems, r.problems...)
+	if len(r.problems)+len(r.failed) > 0 {
 		return nil, true
 	}
-	b.session.Printed = newPrintedValues()
-	list := b.session.ScopeWith(ctx, inResources, b.out.Data, nil, b.session.Printed.Hide)
-	list.At = path.Pos
+	b.session.printed = newPrintedValues()
+	list := b.session.newScopeWith(ctx, inResources, b.out.Data, nil, b.session.printed.hide)
+	list.at = path.Pos
 	value, m, ok := b.list(ctx, list, path)
 	if ok && m.use == template.Mixed {
 		m.problem(model.Position{File: renderedName(path.Text), Line: 1, Column: 1})
@@ -37,8 +37,8 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 	}
 	for _, item := range value.Items {
 		for i := range item.Entries {
-			// A type is looked up before expressions are read.
-			item.Entries[i].Key = m.printed.Text(item.Entries[i].Key)
+			// Types are looked up before expressions are evaluated.
+			item.Entries[i].Key = m.printed.text(item.Entries[i].Key)
 		}
 	}
 	b.problems = append(b.problems, m.problems...)
@@ -46,11 +46,11 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 	return value.Items, !ok || len(m.problems) > 0
 }
 
-// renderedName is what the places of a rendered list are called.
+// renderedName is the file name in positions of a rendered list.
 func renderedName(path string) string { return path + " (rendered)" }
 
-// numbersOfTemplates warns about an owner or group that a template printed as a number. It is
-// often an index instead of a name, and would select another account.
+// numbersOfTemplates warns about an owner or group that a template printed as a number. The number
+// is often an index by mistake, and would select another account.
 func numbersOfTemplates(declared, properties document.Value) (warnings model.Problems) {
 	for _, key := range []string{"owner", "group"} {
 		text, _ := declared.Get(key)
@@ -68,35 +68,35 @@ func numbersOfTemplates(declared, properties document.Value) (warnings model.Pro
 // callsTemplate matches an expression that renders a template.
 var callsTemplate = regexp.MustCompile(`\b(jet|template)\(`)
 
-// list renders the list and reports what is wrong with it. Where the node is
-// not there to be asked, that its values are missing is no problem.
+// list renders the list and reports its problems. For another node, missing values are not a
+// problem.
 func (b *build) list(ctx context.Context, seen *scope, path document.Value) (list document.Value, m marks, ok bool) {
-	text, use, err := seen.JetFile(ctx, path.Text)
-	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.Printed, use: use}
+	text, use, err := seen.jetFile(ctx, path.Text)
+	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.printed, use: use}
 	if err == nil {
-		list, err = readList(path.Text, text, b.session.Opts.MaxBytes)
+		list, err = readList(path.Text, text, b.session.opts.MaxBytes)
 	}
 	var problems model.Problems
 	var bad *template.Error
 	switch invalid := errors.As(err, &bad) && bad.Syntax; {
 	case err == nil:
-		// What rests on data that are not all known may say anything.
-		return list, m, !b.scope.Broken
+		// A list from incomplete data is not reliable.
+		return list, m, !b.scope.broken
 	case errors.As(err, &problems):
 		for i := range problems {
-			problems[i].Pos = m.place(problems[i].Pos)
+			problems[i].Pos = m.position(problems[i].Pos)
 		}
-		if !b.scope.Broken {
+		if !b.scope.broken {
 			b.problems = append(b.problems, problems...)
 		}
-	case errors.As(err, new(lateError)):
+	case errors.As(err, new(deferredError)):
 		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", keyJetFile, err)
-	case !invalid && (b.scope.Broken || b.session.Tolerates()):
+	case !invalid && (b.scope.broken || b.session.tolerates()):
 	case bad != nil:
 		b.problems.Add(bad.Pos, expression.HintOf(err), "%s", bad.Message)
 	default:
-		f := b.session.Failed(err)
-		b.problems.Add(path.Pos, f.Hint, "`%s`: %s", keyJetFile, f.Message)
+		f := b.session.failed(err)
+		b.problems.Add(path.Pos, f.hint, "`%s`: %s", keyJetFile, f.message)
 	}
 
 	return document.Value{}, m, false
@@ -112,8 +112,7 @@ func readList(path, rendered string, limit int64) (document.Value, error) {
 	return value, problems.Err()
 }
 
-// marks marks what came of secrets in a rendered list, and moves the places in it
-// to where they are with the values that it shows.
+// marks marks the secrets in a rendered list, and corrects positions for the printed values.
 type marks struct {
 	file     string
 	lines    []string
@@ -123,8 +122,8 @@ type marks struct {
 }
 
 func (m *marks) mark(v *document.Value) {
-	v.Pos = m.place(v.Pos)
-	if v.IsScalar() && m.printed.IsSecret(v.Text) {
+	v.Pos = m.position(v.Pos)
+	if v.IsScalar() && m.printed.isSecret(v.Text) {
 		v.Secret, v.Derived = true, true
 	}
 	for i := range v.Items {
@@ -132,30 +131,30 @@ func (m *marks) mark(v *document.Value) {
 	}
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		e.Pos = m.place(e.Pos)
-		if m.printed.IsSecret(e.Key) {
+		e.Pos = m.position(e.Pos)
+		if m.printed.isSecret(e.Key) {
 			m.problem(e.Pos)
 		}
 		m.mark(&e.Value)
 	}
 }
 
-// maxPlaced is the longest line in which places are moved, each by all before it.
-const maxPlaced = 8 << 10
+// maxCorrected is the longest line in which positions are corrected. Correcting a position reads all
+// earlier positions of its line.
+const maxCorrected = 8 << 10
 
-// place returns the place of something in the list as it would be with the values
-// in place of the tokens.
-func (m *marks) place(pos model.Position) model.Position {
-	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxPlaced || !m.printed.In(m.lines[pos.Line-1]) {
+// position returns the position in the list after replacing tokens by values.
+func (m *marks) position(pos model.Position) model.Position {
+	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxCorrected || !m.printed.in(m.lines[pos.Line-1]) {
 		return pos
 	}
 	line := []rune(m.lines[pos.Line-1])
 	before := string(line[:min(max(pos.Column-1, 0), len(line))])
-	pos.Column = utf8.RuneCountInString(m.printed.Shown(before)) + 1
+	pos.Column = utf8.RuneCountInString(m.printed.shown(before)) + 1
 
 	return pos
 }
 
 func (m *marks) problem(pos model.Position) {
-	m.problems.Add(pos, "print secrets as they are, in the values of properties", "what %s renders here depends on a secret, and names and keys are shown", m.file)
+	m.problems.Add(pos, "print secrets as they are, in the values of properties", "the output of %s depends on a secret here, but names and keys are shown", m.file)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestValuesInJetFilesAreText has values that would be expressions or YAML if they
-// were read again: each is the text that it is, wherever the template prints it.
+// TestValuesInJetFilesAreText checks that a printed value stays text, although it looks like an
+// expression or YAML.
 func TestValuesInJetFilesAreText(t *testing.T) {
 	const structure = "x\n- exec: [evil: {}]\n#"
 	for name, c := range map[string]struct{ value, in, want string }{
@@ -93,12 +93,12 @@ func TestValuesInJetFilesAreText(t *testing.T) {
 	}
 }
 
-// TestJetFileValuesInLinks has values in names, in references and in what waits.
+// TestJetFileValuesInLinks checks values in names, in references and in deferred properties.
 func TestJetFileValuesInLinks(t *testing.T) {
 	data := "data: {n: \"it's ${'$'}{ 1 } [x]: y\", kind: file}\nmuster: {resources_jet_file: r.jet}\n"
 	dir := beside(t, "r.jet", "- exec:\n    - \"[[ Data.n ]]\": {}\n- [[ Data.kind ]]:\n    - /g: {content: \"${ outputs('exec#[[ Data.n ]]').stdout } $[[ Data.n ]]\", require: [\"exec#[[ Data.n ]]\"]}\n")
 	r := resolved(t, data, manifest.Inputs{Dir: dir})
-	if len(r.Resources) != 2 || r.Resources[0].Meta().Name != "it's ${ 1 } [x]: y" || r.Resources[1].Late == nil {
+	if len(r.Resources) != 2 || r.Resources[0].Meta().Name != "it's ${ 1 } [x]: y" || r.Resources[1].ResolveDeferred == nil {
 		t.Fatalf("%+v", r.Resources)
 	}
 	again, err := r.Render()
@@ -108,7 +108,7 @@ func TestJetFileValuesInLinks(t *testing.T) {
 	twice := resolved(t, string(again), manifest.Inputs{})
 	for _, of := range []*manifest.Resolved{r, twice} {
 		late := of.Resources[1]
-		spec, _, err := late.Late(t.Context(), map[model.Ref]map[string]any{of.Resources[0].Ref(): {"stdout": "out"}})
+		spec, _, err := late.ResolveDeferred(t.Context(), map[model.Ref]map[string]any{of.Resources[0].Ref(): {"stdout": "out"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,8 +118,8 @@ func TestJetFileValuesInLinks(t *testing.T) {
 	}
 }
 
-// TestProblemsOfJetFilesAfterValues has places after values, and messages that
-// quote them: the token of a value is never shown.
+// TestProblemsOfJetFilesAfterValues checks positions after printed values, and messages that quote
+// them. Tokens are never shown.
 func TestProblemsOfJetFilesAfterValues(t *testing.T) {
 	data := "data: {v: abc, pw: \"${ secret('hunter2') }\"}\nmuster: {resources_jet_file: r.jet}\n"
 	for in, want := range map[string]string{
@@ -145,7 +145,7 @@ func TestProblemsOfJetFilesAfterValues(t *testing.T) {
 	}
 }
 
-// FuzzJetFileValue prints a value in several places of a list: each is the value.
+// FuzzJetFileValue prints a value at several places of a list. Each place must contain the value.
 func FuzzJetFileValue(f *testing.F) {
 	for _, seed := range []string{"x\n- exec: [evil: {}]\n#", "${ Data.other }", `a", mode: "0777`, "{{ 1 }}$", "' + Data.other + '", "null", "- 1"} {
 		f.Add(seed)

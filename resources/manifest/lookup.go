@@ -19,7 +19,7 @@ import (
 type lookup struct {
 	scope   *scope
 	environ any
-	// texts are the JSON of each root, made when a path needs it.
+	// texts are the JSON of each root, encoded on first use.
 	texts map[string][]byte
 }
 
@@ -30,8 +30,8 @@ const (
 	rootEnviron = "environ"
 )
 
-// get is the function lookup: the value at the path, the default when there
-// is none, an error without a default.
+// get implements the function lookup. It returns the value at the path, else the default, else an
+// error.
 func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 	if len(def) > 1 {
 		return nil, errors.New("lookup takes a path and one default")
@@ -49,7 +49,7 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 		return l.scope.plain(v), nil
 	}
 	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
-		// What a query picks may depend on all that it looks at.
+		// The result of a query may depend on everything below the path.
 		l.scope.plain(template.Below(root, rest))
 		v, ok, err := l.query(name, root, rest)
 		if err != nil {
@@ -80,7 +80,7 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 		}
 		return facts, nil
 	case rootEnviron:
-		l.scope.SetDynamic()
+		l.scope.setDynamic()
 		return l.environ, nil
 	case rootData:
 		if l.scope.phase == inData {
@@ -93,12 +93,12 @@ func (l *lookup) root(ctx context.Context, name string) (any, error) {
 	}
 }
 
-// query answers a path that is more than keys: wildcards, conditions, modifiers.
+// query evaluates a path with wildcards, conditions or modifiers.
 func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	text, have := l.texts[name]
 	if !have {
 		var err error
-		if text, err = model.EncodeJSON(template.Reveal(root, l.scope.Reveal)); err != nil {
+		if text, err = model.EncodeJSON(template.Reveal(root, l.scope.reveal)); err != nil {
 			return nil, false, err
 		}
 		l.texts[name] = text
@@ -115,7 +115,7 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	return v, true, nil
 }
 
-// fromJSON returns a document with its numbers as expressions take them: whole ones as int.
+// fromJSON decodes a document. Integers become int.
 func fromJSON(text string) (any, error) {
 	v, problems := document.Read("answer.json", []byte(text), int64(len(text)))
 

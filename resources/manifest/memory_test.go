@@ -1,4 +1,4 @@
-// Memory is measured as the product takes it: without the race detector.
+// Memory is measured without the race detector, like the product.
 
 //go:build !race
 
@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/heap"
 )
 
-// repeated returns a text of about a megabyte: a part again and again, with its number.
+// repeated returns a text of about a megabyte that repeats a part with its number.
 func repeated(part string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < 1<<20; i++ {
@@ -25,10 +25,9 @@ func repeated(part string) string {
 	return b.String()
 }
 
-// TestMemoryOfChecking measures what a document takes while it is read and checked, in
-// times of its size. What data and resources take is more than what a document of
-// the shortest of them takes: docs/decisions/0020 has why. The bounds are half as much
-// again as what is measured.
+// TestMemoryOfChecking measures the memory of reading and checking a document, in multiples of its
+// size. Data and resources need more memory than the shortest documents with them: see
+// docs/decisions/0020. The limits are 1.5 times the measured values.
 func TestMemoryOfChecking(t *testing.T) {
 	if !heap.Alone(t) {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestUnreadable has every reason why Parse refuses a document.
+// TestUnreadable checks all reasons why Parse rejects a document.
 func TestUnreadable(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"empty":             {"", "m.yaml:1:1: the document is empty"},
@@ -16,12 +16,12 @@ func TestUnreadable(t *testing.T) {
 		"null":              {"null\n", "m.yaml:1:1: the document is empty"},
 		"text":              {"hello\n", "m.yaml:1:1: a manifest must be a mapping, not a string (it begins with `muster:` or `data:`)"},
 		"list":              {"- a\n", "m.yaml:1:1: a manifest must be a mapping, not a list (it begins with `muster:` or `data:`)"},
-		"second document":   {"data: {}\n---\ndata: {}\n", "m.yaml:2:1: a second document begins here (give each document a file of its own)"},
-		"empty second":      {"data: {}\n---\n", "m.yaml:2:1: a second document begins here (give each document a file of its own)"},
+		"second document":   {"data: {}\n---\ndata: {}\n", "m.yaml:2:1: a second document begins here (put each document into a separate file)"},
+		"empty second":      {"data: {}\n---\n", "m.yaml:2:1: a second document begins here (put each document into a separate file)"},
 		"broken second":     {"data: {}\n---\n\tx: 1\n", "m.yaml:3:1: a tab cannot indent (use spaces)"},
-		"duplicate":         {"data:\n  a: 1\n  b: 2\n  a: 3\n", "m.yaml:4:3: the key `a` is there twice, first at m.yaml:2:3 (keep one of them)"},
-		"duplicate text":    {"data:\n  8080: 1\n  \"8080\": 2\n", "m.yaml:3:3: the key `8080` is there twice, first at m.yaml:2:3 (keep one of them)"},
-		"duplicate of many": {"data: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1, l: 1, m: 1, n: 1,\n  m: 2}\n", "m.yaml:2:3: the key `m` is there twice, first at m.yaml:1:80 (keep one of them)"},
+		"duplicate":         {"data:\n  a: 1\n  b: 2\n  a: 3\n", "m.yaml:4:3: duplicate key `a`, first at m.yaml:2:3 (keep one of them)"},
+		"duplicate text":    {"data:\n  8080: 1\n  \"8080\": 2\n", "m.yaml:3:3: duplicate key `8080`, first at m.yaml:2:3 (keep one of them)"},
+		"duplicate of many": {"data: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1, l: 1, m: 1, n: 1,\n  m: 2}\n", "m.yaml:2:3: duplicate key `m`, first at m.yaml:1:80 (keep one of them)"},
 		"byte order mark":   {"\ufeffhello\n", "m.yaml:1:1: a manifest must be a mapping, not a string (it begins with `muster:` or `data:`)"},
 		"utf-16":            {"\xff\xfed\x00", "m.yaml:1:1: the document is not UTF-8, it begins as UTF-16 does (save it as UTF-8)"},
 		"gzip":              {"\x1f\x8b\x08", "m.yaml:1:1: the document is a gzip archive, not text (a bundle is taken from a path, obj:// or http(s)://)"},
@@ -41,8 +41,8 @@ func TestUnreadable(t *testing.T) {
 		"open bracket":      {"data:\n  a: [1, 2\n  b: 1\n", "m.yaml:3:3: invalid YAML: did not find expected ',' or ']' (a brace or bracket before this place is not closed; quote an expression that begins with a brace)"},
 		"open brace":        {"data: {a: 1\n", "m.yaml:1:1: invalid YAML: did not find expected ',' or '}' (a brace or bracket before this place is not closed; quote an expression that begins with a brace)"},
 		"unknown alias":     {"data:\n  a: *nope\n", "m.yaml:2:6: unknown alias `*nope` (name it before with `&nope`, or quote a text that begins with `*`)"},
-		"alias in itself":   {"data: &a\n  b: *a\n", "m.yaml:2:6: the alias `*a` is inside of what it names"},
-		"alias cycle":       {"data: &a\n  b: &b\n    c: *a\n    d: *b\n", "m.yaml:3:8: the alias `*a` is inside of what it names\nm.yaml:4:8: the alias `*b` is inside of what it names"},
+		"alias in itself":   {"data: &a\n  b: *a\n", "m.yaml:2:6: the alias `*a` is inside its own anchor"},
+		"alias cycle":       {"data: &a\n  b: &b\n    c: *a\n    d: *b\n", "m.yaml:3:8: the alias `*a` is inside its own anchor\nm.yaml:4:8: the alias `*b` is inside its own anchor"},
 		"merge of text":     {"data:\n  <<: x\n", "m.yaml:2:7: `<<` takes a mapping or a list of mappings, not a string (write `<<: *anchor`)"},
 		"mapping key":       {"data:\n  ? [a]\n  : 1\n", "m.yaml:2:5: a key must be text, not a list"},
 		"unquoted braces":   {"data:\n  a: {{ Data.x }}\n", "m.yaml:2:7: a key must be text, not a mapping (an expression that begins with a brace must be quoted: \"{{ … }}\")"},
@@ -55,9 +55,9 @@ func TestUnreadable(t *testing.T) {
 		"bad bool":          {"data: {a: !!bool x}\n", "m.yaml:1:11: \"x\" is no !!bool"},
 		"bad null":          {"data: {a: !!null x}\n", "m.yaml:1:11: \"x\" is no !!null"},
 		"bad binary":        {"data:\n  a: !!binary '*'\n", "m.yaml:2:6: `!!binary` does not hold base64: illegal base64 data at input byte 0"},
-		"json duplicate":    {"{\"data\": {\"a\": 1,\n  \"a\": 2}}", "m.yaml:2:3: the key `a` is there twice, first at m.yaml:1:11 (keep one of them)"},
+		"json duplicate":    {"{\"data\": {\"a\": 1,\n  \"a\": 2}}", "m.yaml:2:3: duplicate key `a`, first at m.yaml:1:11 (keep one of them)"},
 		"json surrogate":    {"{\"data\": {\"a\": \"\\ud800\"}}", "m.yaml:1:16: the text holds half of a surrogate pair (write the whole pair, or the character itself)"},
-		"several at a time": {"data:\n  a: !x 1\n  a: 2\n  ~: 3\n", lines("m.yaml:2:6: the tag `!x` has no meaning here (remove the tag, or quote the text if it begins with `!`)", "m.yaml:3:3: the key `a` is there twice, first at m.yaml:2:3 (keep one of them)", "m.yaml:4:3: a key must not be empty (write the key before the colon, in quotes if it is `null` or `~`)")},
+		"several at a time": {"data:\n  a: !x 1\n  a: 2\n  ~: 3\n", lines("m.yaml:2:6: the tag `!x` has no meaning here (remove the tag, or quote the text if it begins with `!`)", "m.yaml:3:3: duplicate key `a`, first at m.yaml:2:3 (keep one of them)", "m.yaml:4:3: a key must not be empty (write the key before the colon, in quotes if it is `null` or `~`)")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc, err := manifest.Parse("m.yaml", []byte(tc.in))
@@ -71,7 +71,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestBombs has documents that would cost far more than they look like.
+// TestBombs checks small documents with a high cost.
 func TestBombs(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("data:\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
@@ -113,7 +113,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestLargeBlock has a document that only looks as if it held too much.
+// TestLargeBlock checks a document that only seems to exceed a limit.
 func TestLargeBlock(t *testing.T) {
 	csv := strings.Repeat(strings.Repeat("1,", 100)+"\n", 15000)
 	in := "data:\n  csv: |\n    " + strings.TrimSuffix(strings.ReplaceAll(csv, "\n", "\n    "), "    ") + "  other: 1\n"

@@ -1,5 +1,3 @@
-// Package printed keeps the values that a template prints out of YAML and of
-// expressions: tokens take their place until both were read.
 package manifest
 
 import (
@@ -11,11 +9,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Values are the values that a template printed into a document. Each has a
-// token, so that it is neither read as YAML nor as an expression: it is put in
-// after both. Nil has none.
+// printedValues are the values that a template printed into a document. A token replaces each value
+// until the document was parsed as YAML and its expressions were evaluated. So a printed value is
+// neither YAML nor an expression. Nil has no values.
 type printedValues struct {
-	// mark begins every token, which is one word to YAML and a name to expressions.
+	// mark begins every token. A token is one word in YAML and a name in expressions.
 	mark   string
 	token  *regexp.Regexp
 	values []printedValue
@@ -26,27 +24,27 @@ type printedValue struct {
 	secret bool
 }
 
-// New returns an empty collection with tokens of its own.
+// newPrintedValues returns an empty collection with a random mark.
 func newPrintedValues() *printedValues {
 	mark := "V" + rand.Text()
 
 	return &printedValues{mark: mark, token: regexp.MustCompile(mark + `x(\d+)x`)}
 }
 
-// plain matches what means the same as text, in YAML and in an expression.
+// plainText matches a text that means the same in YAML and in an expression.
 var plainText = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false|)$`)
 
-// Print returns the token of a text, or the text where it needs none.
-func (p *printedValues) Print(text string) string {
+// print returns the token of a text, or the text itself if it needs no token.
+func (p *printedValues) print(text string) string {
 	if plainText.MatchString(text) {
 		return text
 	}
 
-	return p.add(p.Text(text), p.IsSecret(text))
+	return p.add(p.text(text), p.isSecret(text))
 }
 
-// Hide returns the token of a secret.
-func (p *printedValues) Hide(s model.Secret) string { return p.add(s.Reveal(), true) }
+// hide returns the token of a secret.
+func (p *printedValues) hide(s model.Secret) string { return p.add(s.Reveal(), true) }
 
 func (p *printedValues) add(text string, secret bool) string {
 	p.values = append(p.values, printedValue{text, secret})
@@ -54,12 +52,12 @@ func (p *printedValues) add(text string, secret bool) string {
 	return p.mark + "x" + strconv.Itoa(len(p.values)-1) + "x"
 }
 
-// In reports whether a text has tokens.
-func (p *printedValues) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
+// in reports whether a text contains tokens.
+func (p *printedValues) in(text string) bool { return p != nil && strings.Contains(text, p.mark) }
 
-// Walk calls literal and value with the parts of a text, in order.
-func (p *printedValues) Walk(text string, literal, value func(string)) {
-	if p.In(text) {
+// walk calls literal and value with the parts of a text, in order.
+func (p *printedValues) walk(text string, literal, value func(string)) {
+	if p.in(text) {
 		for at := p.token.FindStringSubmatchIndex(text); at != nil; at = p.token.FindStringSubmatchIndex(text) {
 			literal(text[:at[0]])
 			i, _ := strconv.Atoi(text[at[2]:at[3]])
@@ -70,8 +68,8 @@ func (p *printedValues) Walk(text string, literal, value func(string)) {
 	literal(text)
 }
 
-// IsSecret reports whether a text has the token of a secret.
-func (p *printedValues) IsSecret(text string) bool {
+// isSecret reports whether a text contains the token of a secret.
+func (p *printedValues) isSecret(text string) bool {
 	found := false
 	p.each(text, func(v printedValue) string {
 		found = found || v.secret
@@ -81,13 +79,13 @@ func (p *printedValues) IsSecret(text string) bool {
 	return found
 }
 
-// Text returns a text with the values in it.
-func (p *printedValues) Text(text string) string {
+// text replaces the tokens of a text by their values.
+func (p *printedValues) text(text string) string {
 	return p.each(text, func(v printedValue) string { return v.text })
 }
 
-// Shown returns a text with the values in it that may be shown.
-func (p *printedValues) Shown(text string) string {
+// shown replaces the tokens of a text by their values, with secrets redacted.
+func (p *printedValues) shown(text string) string {
 	return p.each(text, func(v printedValue) string {
 		if v.secret {
 			return model.Redacted
@@ -97,7 +95,7 @@ func (p *printedValues) Shown(text string) string {
 }
 
 func (p *printedValues) each(text string, shown func(printedValue) string) string {
-	if !p.In(text) {
+	if !p.in(text) {
 		return text
 	}
 
@@ -107,10 +105,10 @@ func (p *printedValues) each(text string, shown func(printedValue) string) strin
 	})
 }
 
-// Problems returns problems as they may be shown.
-func (p *printedValues) Problems(problems model.Problems) model.Problems {
+// problems replaces the tokens in problems, with secrets redacted.
+func (p *printedValues) problems(problems model.Problems) model.Problems {
 	for i := range problems {
-		problems[i].Message, problems[i].Hint = p.Shown(problems[i].Message), p.Shown(problems[i].Hint)
+		problems[i].Message, problems[i].Hint = p.shown(problems[i].Message), p.shown(problems[i].Hint)
 	}
 
 	return problems

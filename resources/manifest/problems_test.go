@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestManyProblems has documents of which everything is wrong: the first problems
-// are reported and the others counted, in bounded time.
+// TestManyProblems checks documents with problems everywhere: the first problems are reported, the
+// others are counted, in limited time.
 func TestManyProblems(t *testing.T) {
 	const many = 20_000
 	for name, c := range map[string]struct{ head, line string }{

@@ -13,8 +13,7 @@ import (
 // registered is the list of mappings that the function registrations returns.
 type registered []any
 
-// newRegistered makes the list. Each field has a second key in CamelCase, as manifests of CCM
-// write it.
+// newRegistered returns the list. Each field also has a key in CamelCase, for CCM manifests.
 func newRegistered(all []registration.Registration) registered {
 	out := registered{}
 	for _, r := range all {
@@ -59,11 +58,11 @@ func (r registered) PrometheusFileSD() (string, error) {
 	return string(text), err
 }
 
-// registrations is the function registrations: a list of mappings, the lowest priority
-// number first. A document asks only once for equal arguments.
+// registrations implements the function registrations. It returns a list of mappings, the lowest
+// priority number first. Equal arguments are requested once per document.
 func (w *evaluator) registrations(ctx context.Context, words ...string) (any, error) {
-	w.SetDynamic()
-	if w.Opts.Registrations == nil {
+	w.setDynamic()
+	if w.opts.Registrations == nil {
 		return nil, expression.WithHint(fmt.Errorf("registrations %w", errNoNATS), noNATSHint)
 	}
 	for i, key := range []string{"cluster", "protocol", "service", "address"} {
@@ -72,7 +71,7 @@ func (w *evaluator) registrations(ctx context.Context, words ...string) (any, er
 		}
 	}
 	text, err := w.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {
-		found, err := w.Opts.Registrations(ctx, words[0], words[1], words[2], words[3])
+		found, err := w.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
 		if err != nil {
 			return "", fmt.Errorf("registrations: %w", err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestRegistrationsInExpressions asks once for what a document uses several times.
+// TestRegistrationsInExpressions checks that equal arguments are requested once per document.
 func TestRegistrationsInExpressions(t *testing.T) {
 	var asked []string
 	o := options()
@@ -52,7 +52,8 @@ func TestRegistrationsInExpressions(t *testing.T) {
 	}
 }
 
-// TestRegistrationsMakeAManifestOneThatChanges: an agent resolves it again before each run.
+// TestRegistrationsMakeAManifestOneThatChanges checks that the manifest is not static, so an agent
+// resolves it before each run.
 func TestRegistrationsMakeAManifestOneThatChanges(t *testing.T) {
 	o := options()
 	o.Registrations = func(context.Context, string, string, string, string) ([]registration.Registration, error) {
@@ -67,7 +68,7 @@ func TestRegistrationsMakeAManifestOneThatChanges(t *testing.T) {
 	if err != nil || resolved.Static {
 		t.Errorf("%v, static %t", err, resolved.Static)
 	}
-	// Without the node it is left to the node.
+	// Check leaves registrations to the node.
 	if _, err := manifest.NewLoader(o).Check(t.Context(), doc, manifest.Inputs{}); err != nil {
 		t.Error(err)
 	}

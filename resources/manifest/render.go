@@ -1,9 +1,16 @@
 package manifest
 
 import (
+	"bytes"
+	"encoding/base64"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
@@ -12,44 +19,32 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Manifest is a resolved manifest.
-type renderInput struct {
-	// CCM reports whether the section of the manifest is ccm.
-	CCM                     bool
-	Data                    map[string]any
-	FailOnError             bool
-	Flapping                model.Flapping
-	Limit                   int
-	PreMessage, PostMessage string
-	// Resources are those that the manifest itself declares, Values their properties.
-	Resources []*resource.Resource
-	Values    []document.Value
-}
-
-// YAML writes a resolved manifest as YAML.
-func renderYAML(o renderInput) ([]byte, error) {
+// Render returns the manifest with everything resolved, as YAML that muster applies again. Secrets and
+// the values of sensitive resources are redacted. Deferred expressions stay as they are, with the data
+// that they may need. Excluded resources stay excluded. The same input returns the same bytes.
+func (r *Resolved) Render() ([]byte, error) {
 	root := document.Value{Kind: document.Map}
 	section := "muster"
-	if o.CCM && slices.ContainsFunc(o.Values, rendersLate) {
+	if r.ccm && slices.ContainsFunc(r.values, callsTemplateLater) {
 		section = "ccm" // the section selects the language of template
 	}
-	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
-		data, err := expression.ToValue(o.Data, model.Position{})
+	if len(r.Data) > 0 && slices.ContainsFunc(r.own, func(res *resource.Resource) bool { return res.ResolveDeferred != nil }) {
+		data, err := expression.ToValue(r.Data, model.Position{})
 		if err != nil {
 			return nil, err
 		}
 		root.Entries = append(root.Entries, entry("data", literal(data, redact.Redactor{})))
 	}
-	root.Entries = append(root.Entries, entry(section, o.body()))
+	root.Entries = append(root.Entries, entry(section, r.body()))
 
 	return encode(root)
 }
 
-// rendersLate reports whether an unevaluated expression in the properties calls template.
-func rendersLate(properties document.Value) bool {
+// callsTemplateLater reports whether an unevaluated expression in the properties calls template.
+func callsTemplateLater(properties document.Value) bool {
 	found := false
 	properties.EachScalar(func(v *document.Value) {
-		found = found || v.Late && strings.Contains(v.Text, expression.NameTemplate)
+		found = found || v.Deferred && strings.Contains(v.Text, expression.NameTemplate)
 	})
 
 	return found
@@ -59,34 +54,34 @@ func entry(key string, v document.Value) document.Entry { return document.Entry{
 
 func text(s string) document.Value { return document.Value{Kind: document.String, Text: s} }
 
-func (o renderInput) body() document.Value {
+func (r *Resolved) body() document.Value {
 	body := document.Value{Kind: document.Map}
-	if o.FailOnError {
+	if r.FailOnError {
 		body.Entries = append(body.Entries, entry("fail_on_error", document.Value{Kind: document.Bool, Text: "true"}))
 	}
-	switch o.Flapping {
+	switch r.Flapping {
 	case model.DefaultFlapping:
 	case model.Flapping{}:
 		body.Entries = append(body.Entries, entry("flapping", text("off")))
 	default:
 		limits := []document.Entry{
-			entry("repairs", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Flapping.Repairs)}),
-			entry("within", text(o.Flapping.Within.String())),
+			entry("repairs", document.Value{Kind: document.Number, Text: strconv.Itoa(r.Flapping.Repairs)}),
+			entry("within", text(r.Flapping.Within.String())),
 		}
 		body.Entries = append(body.Entries, entry("flapping", document.Value{Kind: document.Map, Entries: limits}))
 	}
-	if o.Limit > 0 {
-		body.Entries = append(body.Entries, entry("limit", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Limit)}))
+	if r.Limit > 0 {
+		body.Entries = append(body.Entries, entry("limit", document.Value{Kind: document.Number, Text: strconv.Itoa(r.Limit)}))
 	}
-	if o.PreMessage != "" {
-		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), redact.Redactor{})))
+	if r.PreMessage != "" {
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(r.PreMessage), redact.Redactor{})))
 	}
-	if o.PostMessage != "" {
-		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage), redact.Redactor{})))
+	if r.PostMessage != "" {
+		body.Entries = append(body.Entries, entry("post_message", literal(text(r.PostMessage), redact.Redactor{})))
 	}
 	list := document.Value{Kind: document.List}
-	for i, res := range o.Resources {
-		block := document.Value{Kind: document.Map, Entries: []document.Entry{entry(res.Type.Name, rendered(res, o.Values[i]))}}
+	for i, res := range r.own {
+		block := document.Value{Kind: document.Map, Entries: []document.Entry{entry(res.Type.Name, rendered(res, r.values[i]))}}
 		list.Items = append(list.Items, block)
 	}
 	body.Entries = append(body.Entries, entry("resources", list))
@@ -94,15 +89,15 @@ func (o renderInput) body() document.Value {
 	return body
 }
 
-// maxKeyLength is what a key of YAML may have without a mark of its own; the
-// parser allows 1024 bytes with quotes and escapes.
+// maxKeyLength is the maximum length of a simple key in YAML. The parser allows 1024 bytes with
+// quotes and escapes.
 const maxKeyLength = 200
 
-// rendered returns a resource in the list form, or in the single form when its
-// Name means something else there.
+// rendered returns a resource in the list form, or in the single form if its name has another
+// meaning in the list form.
 func rendered(res *resource.Resource, properties document.Value) document.Value {
 	out := document.Value{Kind: document.Map}
-	// A resource that only holds a secret is shown, but for the secret itself.
+	// A resource that only contains a secret is shown with the secret redacted.
 	sensitive, _ := properties.Get("sensitive")
 	declared := res.Meta().Sensitive && sensitive.Kind != document.Null
 	var own redact.Redactor
@@ -139,21 +134,19 @@ func rendered(res *resource.Resource, properties document.Value) document.Value 
 	return document.Value{Kind: document.List, Items: []document.Value{item}}
 }
 
-// mayReveal reports whether a value may hold what a sensitive resource is there to
-// hide: a text may, a switch or a number does not.
+// mayReveal reports whether a value may reveal the content of a sensitive resource. Only texts may.
 func mayReveal(v document.Value) bool {
 	return v.Secret || (v.Kind != document.Bool && v.Kind != document.Number && v.Kind != document.Null)
 }
 
-// literal returns a value whose texts mean themselves when they are resolved
-// again, secrets and what own knows redacted. What is late stays the expression
-// that it is.
+// literal returns a value that resolves to itself: texts are escaped, secrets are redacted, and
+// deferred expressions stay.
 func literal(v document.Value, own redact.Redactor) document.Value {
 	v.Text = own.Redact(v.Text)
 	switch {
 	case v.Secret:
 		return text(model.Redacted)
-	case v.Kind == document.String && !v.Late:
+	case v.Kind == document.String && !v.Deferred:
 		v.Text = expression.LiteralText(v.Text)
 	}
 	items := make([]document.Value, len(v.Items))
@@ -167,4 +160,86 @@ func literal(v document.Value, own redact.Redactor) document.Value {
 	v.Items, v.Entries = items, entries
 
 	return v
+}
+
+// encode writes a value as YAML. It uses only plain words, literal blocks and double quotes, so
+// that every value reads back byte for byte.
+func encode(v document.Value) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(node(v)); err != nil {
+		return nil, err
+	}
+
+	return b.Bytes(), e.Close()
+}
+
+func node(v document.Value) *yaml.Node {
+	switch v.Kind {
+	case document.Null:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+	case document.List:
+		out := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range v.Items {
+			out.Content = append(out.Content, node(item))
+		}
+		return out
+	case document.Map:
+		out := &yaml.Node{Kind: yaml.MappingNode}
+		for _, e := range v.Entries {
+			out.Content = append(out.Content, scalar(e.Key, false), node(e.Value))
+		}
+		return out
+	case document.String:
+		return scalar(v.Text, isLiteral(v.Text))
+	default:
+		if plainNumber.MatchString(v.Text) {
+			return &yaml.Node{Kind: yaml.ScalarNode, Value: v.Text}
+		}
+		return scalar(v.Text, false)
+	}
+}
+
+var plainNumber = regexp.MustCompile(`^[A-Za-z0-9+._-]+$`)
+
+// scalar returns a text as a literal block, a plain word or in double quotes.
+func scalar(s string, literal bool) *yaml.Node {
+	out := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
+	switch {
+	case !utf8.ValidString(s):
+		out.Tag, out.Value = "!!binary", base64.StdEncoding.EncodeToString([]byte(s))
+		out.Style |= yaml.TaggedStyle
+	case literal:
+		out.Style = yaml.LiteralStyle
+	case isWord(s):
+		out.Style = 0
+	}
+
+	return out
+}
+
+// isLiteral reports whether a literal block preserves a text.
+func isLiteral(s string) bool {
+	if !strings.Contains(s, "\n") || strings.TrimSpace(s) == "" || strings.ContainsAny(s[:1], " \t\n") || !utf8.ValidString(s) {
+		return false
+	}
+
+	return strings.IndexFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !isPlainRune(r) }) < 0
+}
+
+func isPlainRune(r rune) bool {
+	return r == ' ' || unicode.IsGraphic(r) && r != '\ufeff'
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z/_][A-Za-z0-9/_.+-]*( [A-Za-z0-9/_.+-]+)*$`)
+
+// isWord reports whether a text needs no quotes.
+func isWord(s string) bool {
+	switch strings.ToLower(s) {
+	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":
+		return false
+	default:
+		return plainWord.MatchString(s)
+	}
 }

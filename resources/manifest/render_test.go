@@ -18,7 +18,7 @@ func render(t *testing.T, text string, in manifest.Inputs) string {
 	return string(out)
 }
 
-// TestRender has a manifest and what it is rendered as.
+// TestRender checks rendered manifests.
 func TestRender(t *testing.T) {
 	got := render(t, `
 data: {pw: "${ secret('hunter2') }", n: 0644}
@@ -133,7 +133,7 @@ muster:
 	}
 }
 
-// TestRenderAgain resolves what was rendered, to the same.
+// TestRenderAgain checks that a rendered manifest resolves to the same result.
 func TestRenderAgain(t *testing.T) {
 	in := `
 muster:
@@ -166,7 +166,7 @@ muster:
 	}
 }
 
-// FuzzRender renders any text as a property and as a name, and expects it back.
+// FuzzRender renders any text as a property and as a name, and reads it back.
 func FuzzRender(f *testing.F) {
 	for _, s := range []string{"a", "a\n", "\na", " a\nb", "a \n\n", "${x}", "$${", "{{{", "{{ '", "\xff", "\u2028\n", "\ta\n", "a\n\tb", "# x\ny", "yes", "~", "1e3", "a: b", "-\n", "\r\n", "x\n \n", "defaults"} {
 		f.Add(s)

@@ -11,10 +11,9 @@ import (
 // commandType is the only type with read-only requests.
 const commandType = "exec"
 
-// ParseRequest reads an ensure request in JSON or YAML. It is strict: unknown
-// keys are errors. Besides the request it returns the properties with their
-// places, for DecodeOne. The error is model.Problems; the request has only its id
-// then, where that can be read.
+// ParseRequest reads an ensure request in JSON or YAML. Unknown keys are errors. It also returns
+// the properties with their positions, for DecodeOne. The error is model.Problems. With an error,
+// the request contains only its id if it is readable.
 func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value, error) {
 	var none document.Value
 	parsed, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
@@ -39,7 +38,7 @@ func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value
 	return r.out, r.properties, nil
 }
 
-// request takes a request apart.
+// request decodes a request.
 type request struct {
 	root       document.Value
 	out        model.EnsureRequest
@@ -47,7 +46,7 @@ type request struct {
 	problems   model.Problems
 }
 
-// onlyID returns a request with nothing but the id of an invalid one.
+// onlyID returns a request with the id of an invalid request.
 func (r *request) onlyID() model.EnsureRequest {
 	if id, _ := r.root.Get("id"); id.IsScalar() && model.IsRequestID(id.Text) {
 		return model.EnsureRequest{ID: id.Text}

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestParseRequest reads requests in both forms and makes their resource.
+// TestParseRequest reads requests in JSON and YAML and decodes their resources.
 func TestParseRequest(t *testing.T) {
 	for name, tc := range map[string]struct{ in, properties, spec string }{
 		"json":     {`{"protocol":"io.choria.ccm.v1.resource.ensure.request","type":"file","properties":{"name":"/a","mode":"0644","count":2}}`, `{"name":"/a","mode":"0644","count":2}`, `{"name":"/a","ensure":"present","mode":"0644","count":2}`},
@@ -44,7 +44,7 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-// TestRequestProblems has what can be wrong with a request.
+// TestRequestProblems checks the problems of requests.
 func TestRequestProblems(t *testing.T) {
 	const head = "protocol: io.choria.ccm.v1.resource.ensure.request\n"
 	for name, tc := range map[string]struct{ in, want string }{
@@ -65,14 +65,14 @@ func TestRequestProblems(t *testing.T) {
 		"noop text":        {head + "type: file\nnoop: \"true\"\n", "r:3:7: `noop` must be true or false"},
 		"check":            {head + "type: exec\ncheck: maybe\n", "r:3:8: `check` must be true or false"},
 		"check of a file":  {head + "type: file\ncheck: true\n", "r:3:8: `check` is for the type exec, not file"},
-		"duplicate":        {`{"type": "file", "type": "exec"}`, "r:1:18: the key `type` is there twice, first at r:1:2 (keep one of them)"},
+		"duplicate":        {`{"type": "file", "type": "exec"}`, "r:1:18: duplicate key `type`, first at r:1:2 (keep one of them)"},
 		"decode: type":     {head + "type: fil\nproperties: {name: /a}\n", "r:3:13: unknown resource type `fil` (did you mean `file`?)"},
 		"decode: far type": {head + "type: zookeeper\nproperties: {name: /a}\n", "r:3:13: unknown resource type `zookeeper` (one of file, package, exec)"},
 		"decode: name":     {head + "type: file\nproperties: {}\n", "r:3:13: the file needs a name (the path)"},
 		"decode: none":     {head + "type: file\n", "the file needs a name (the path)"},
 		"decode: key":      {head + "type: file\nproperties: {name: /a, mod: x}\n", "r:3:24: unknown property `mod` of file (did you mean `mode`?)"},
 		"decode: value":    {head + "type: file\nproperties: {name: /a, mode: rw, count: x}\n", "r:3:30: invalid mode \"rw\" (four octal digits)\nr:3:41: `count` must be a whole number, not \"x\""},
-		"decode: control":  {head + "type: file\nproperties: {name: /a, control: {if: 'true'}}\n", "r:3:24: `control` belongs into a manifest, not into a request (decide before asking)"},
+		"decode: control":  {head + "type: file\nproperties: {name: /a, control: {if: 'true'}}\n", "r:3:24: `control` is not allowed in a request (evaluate the condition before the request)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, properties, err := manifest.ParseRequest("r", []byte(tc.in))

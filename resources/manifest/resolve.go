@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// Resolve makes resources of a document. The error is model.Problems with
-// every problem of the document, sorted; nothing has been touched then.
+// Resolve resolves a document into resources and changes nothing on the machine. The error is
+// model.Problems with all problems of the document, sorted.
 func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolved, error) {
 	return l.session(doc, in).resolve(ctx, in)
 }
@@ -25,7 +27,7 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	return b.finish(ctx, in)
 }
 
-// finish returns what a document and all that it includes resolve to.
+// finish returns the resolved document with its child manifests.
 func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -34,34 +36,34 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if len(b.problems) > 0 {
 		return nil, tidyProblems(b.problems)
 	}
-	b.out.Static, b.out.Inputs = !b.session.Dynamic, b.session.Inputs()
+	b.out.Static, b.out.Inputs = !b.session.dynamic, b.session.Inputs()
 	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
 
 	return b.out, nil
 }
 
-// declare makes resources of what a document declares, and of what it includes,
-// with all problems but those of their links. Its error is why ctx ended.
+// declare converts the declarations of a document and of its child manifests to resources, with all
+// problems except those of links. Its error is the cause of ctx.
 func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
-	doc := s.Doc
+	doc := s.doc
 	problems := append(doc.Problems(), doc.CheckComments()...)
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
 	resolved := resolveData(ctx, s.evaluator, external)
-	data, dataProblems := resolved.Data, resolved.Problems
+	data, dataProblems := resolved.data, resolved.problems
 	s.evaluator.Data = data
-	out := &Resolved{Data: data, dir: s.Dir, ccm: doc.IsCCM(), Warnings: resolved.Warnings}
-	s.holds.Origin = s.loader.Origin(out)
+	out := &Resolved{Data: data, dir: s.dir, ccm: doc.IsCCM(), Warnings: resolved.warnings}
+	s.resourceScope.Origin = s.loader.Origin(out)
 
-	b := &build{session: s, scope: s.Scope(ctx, inResources, data, nil), out: out}
-	b.scope.Broken = len(dataProblems) > 0 || s.Unsure
+	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: out}
+	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
-	s.holds.FailOnError = out.FailOnError
-	declared := blocks{Types: s.Opts.Types, Declare: func(d declaration) { b.add(ctx, d) }}
+	s.resourceScope.FailOnError = out.FailOnError
+	declared := blocks{types: s.opts.Types, declare: func(d declaration) { b.add(ctx, d) }}
 	switch {
 	case doc.JetFile.Text == "":
-		declared.ReadParsed(doc.Resources)
+		declared.readParsed(doc.Resources)
 	case len(dataProblems) > 0:
 		b.openEnded = true
 	default:
@@ -69,19 +71,19 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 		items, b.openEnded = b.rendered(ctx, doc.JetFile)
 		declared.Read(items)
 	}
-	b.openEnded = b.openEnded || len(declared.Problems) > 0
+	b.openEnded = b.openEnded || len(declared.problems) > 0
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	out.Warnings = append(out.Warnings, s.Warnings()...)
-	b.problems = s.Printed.Problems(slices.Concat(problems, dataProblems, declared.Problems, b.problems))
+	b.problems = s.printed.problems(slices.Concat(problems, dataProblems, declared.problems, b.problems))
 
 	return b, nil
 }
 
-// ResolveData returns the data of a document alone, for muster data resolve and
-// for sources of data. Its errors are those of Resolve.
+// ResolveData returns the data of a document, for muster data resolve and for sources of data. Its
+// errors are the errors of Resolve.
 func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
 	data, err := l.resolveData(ctx, doc, in)
 
@@ -91,50 +93,50 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
 	resolved := resolveData(ctx, s.evaluator, in.Data)
-	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.Problems)
+	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.problems)
 	if len(problems) > 0 {
 		return Data{}, tidyProblems(problems)
 	}
-	if l.eval.Warn != nil {
-		for _, w := range resolved.Warnings {
-			l.eval.Warn(w)
+	if l.opts.Warn != nil {
+		for _, w := range resolved.warnings {
+			l.opts.Warn(w)
 		}
 	}
 
-	// Whoever takes the data does not know what secrets they were made of.
-	values := template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
+	// The caller does not know which secrets the data are derived from.
+	values := template.Reveal(resolved.data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
 
-	return Data{values, s.Distrusted()}, nil
+	return Data{values, s.distrusted()}, nil
 }
 
-// settings are all but the resources.
+// settings resolves the settings of the document.
 func (b *build) settings(ctx context.Context, doc *Document) {
-	r := resolver{Scope: b.scope}
+	r := resolver{scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
 	b.out.PostMessage = message(ctx, &r, "post_message", doc.Post)
-	if v, _ := r.Value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.Failed, v.Pos) {
+	if v, _ := r.value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.failed, v.Pos) {
 		yes, ok := document.ParseBool(v.Text)
 		if !ok || !v.IsScalar() {
-			r.Problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
+			r.problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
 		}
 		b.out.FailOnError = yes
 	}
 	b.out.Flapping = flapping(ctx, &r, doc.Flapping)
 	b.out.Limit = limit(ctx, &r, doc.Limit)
-	b.problems = append(b.problems, r.Problems...)
+	b.problems = append(b.problems, r.problems...)
 }
 
 func message(ctx context.Context, r *resolver, key string, v document.Value) string {
-	v, _ = r.Value(ctx, v)
+	v, _ = r.value(ctx, v)
 	switch {
-	case slices.Contains(r.Failed, v.Pos), v.Kind == document.Null:
+	case slices.Contains(r.failed, v.Pos), v.Kind == document.Null:
 		return ""
-	case v.Late:
-		r.Problems.Add(v.Pos, "", "`%s` must be known before the run", key)
+	case v.Deferred:
+		r.problems.Add(v.Pos, "", "`%s` must be known before the run", key)
 	case v.Secret:
-		r.Problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
+		r.problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
 	case !v.IsScalar():
-		r.Problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
+		r.problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
 	}
 
 	return v.Text
@@ -143,27 +145,95 @@ func message(ctx context.Context, r *resolver, key string, v document.Value) str
 // Data are the values of a source of data.
 type Data struct {
 	Values map[string]any
-	// Untrusted is why others may change a file that readFile returned for the values; nil if there is none.
+	// Untrusted is the reason why others may change a file that readFile returned for the values;
+	// nil if there is none.
 	Untrusted error
 }
 
-// LoadData fetches a source of data and resolves it: a document with data, and
-// hierarchy and overrides where it has them, or a mapping that is the data.
-// A file that others than root, the running user and in.Author may change wraps
-// paths.ErrUntrusted. What the data name is below the source's directory and judged
-// by the source's author, not by in.Dir and in.Author.
-// Its errors are those of Fetch, Parse and Resolve.
+// LoadData fetches a source of data and resolves it. The source is a document with data, hierarchy
+// and overrides, or a mapping of data. The error wraps paths.ErrUntrusted if users other than root,
+// the running user and in.Author may change the file. Paths in the data are relative to the
+// directory of the source, and its author is the author of the source. Errors are those of Fetch,
+// Parse and Resolve.
 func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data Data, err error) {
 	src, err := l.FetchTrusted(ctx, source, in.Author)
 	if err != nil {
 		return data, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	doc, err := parseData(src.Name, src.Data, l.eval.MaxBytes)
+	doc, err := parseData(src.Name, src.Data, l.opts.MaxBytes)
 	if err != nil {
 		return data, err
 	}
 	in.Dir, in.Author = src.Dir, src.Author
 
 	return l.resolveData(ctx, doc, in)
+}
+
+// maxRepairs is the maximum of flapping.repairs.
+const maxRepairs = 100
+
+// flapping reads the setting flapping: off, or a mapping.
+func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping {
+	out := model.DefaultFlapping
+	v, _ = r.value(ctx, v)
+	yes, isBool := document.ParseBool(v.Text)
+	switch {
+	case v.Kind == document.Null, slices.Contains(r.failed, v.Pos):
+		return out
+	case v.Kind == document.String && v.Text == "off", v.IsScalar() && isBool && !yes:
+		return model.Flapping{}
+	case v.Kind != document.Map:
+		r.problems.Add(v.Pos, "write off, or {repairs: 5, within: 1m}", "`flapping` cannot be %s", word(v))
+		return out
+	}
+	for _, e := range v.Entries {
+		switch e.Key {
+		case "repairs":
+			n, err := strconv.Atoi(e.Value.Text)
+			if err != nil || !e.Value.IsScalar() || n < 1 || n > maxRepairs {
+				r.problems.Add(e.Value.Pos, "write `flapping: off` for no limit", "`repairs` must be a number from 1 to %d", maxRepairs)
+				continue
+			}
+			out.Repairs = n
+		case "within":
+			err := out.Within.UnmarshalText([]byte(e.Value.Text))
+			if err != nil || !e.Value.IsScalar() || out.Within.Std() < time.Second || out.Within.Std() > 24*time.Hour {
+				r.problems.Add(e.Value.Pos, "for example 1m", "`within` must be a duration from 1s to 24h")
+			}
+		default:
+			r.problems.AddMade(func() model.Problem {
+				return document.Unknown(e.Pos, "key", e.Key, " in `flapping`", []string{"repairs", "within"})
+			})
+		}
+	}
+
+	return out
+}
+
+// limit reads the maximum number of changes per minute; 0 means no limit.
+func limit(ctx context.Context, r *resolver, v document.Value) int {
+	v, _ = r.value(ctx, v)
+	if v.Kind == document.Null || slices.Contains(r.failed, v.Pos) {
+		return 0
+	}
+	n, err := strconv.Atoi(v.Text)
+	const hint = "the most changes a minute, or 0 for any number"
+	switch {
+	case err != nil || !v.IsScalar():
+		r.problems.Add(v.Pos, hint, "`limit` must be a whole number, not %s", word(v))
+	case n < 0:
+		r.problems.Add(v.Pos, hint, "`limit` must not be negative")
+	}
+
+	return n
+}
+
+// word returns a value as one word for an error.
+func word(v document.Value) string {
+	if v.IsScalar() {
+		return strconv.Quote(v.Text)
+	}
+
+	return v.Kind.String()
 }

@@ -13,30 +13,29 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Resolver replaces the expressions in values of a document. A value that is
-// late or has failed comes back marked Late, and is in Waits or Failed.
+// resolver replaces the expressions in values of a document. It marks a deferred or failed value as
+// Deferred, and adds it to waits or failed.
 type resolver struct {
-	Scope    *scope
-	Problems model.Problems
-	// Waits are the resources that must have run before, by the function that takes
-	// something of them.
-	Waits []resource.Reference
-	// Failed are the places of values that came to nothing.
-	Failed []model.Position
-	// Missing are the files that problems are about because they are not there.
-	Missing []string
-	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
-	Forgiving bool
-	// SkipLackingFacts marks a value with a missing fact as Late and Failed, without a problem.
-	SkipLackingFacts bool
-	// CompileOnly evaluates nothing: only expressions that are not valid are found.
-	CompileOnly bool
-	// Inserted reports whether a value that was resolved has Inserted parts.
+	scope    *scope
+	problems model.Problems
+	// waits are the resources that must run first, with the function that needs them.
+	waits []resource.Reference
+	// failed are the positions of failed values.
+	failed []model.Position
+	// missing are the missing files that caused problems.
+	missing []string
+	// forgiving ignores failed expressions, for an excluded resource.
+	forgiving bool
+	// skipLackingFacts marks a value with a missing fact as Deferred and failed, without a problem.
+	skipLackingFacts bool
+	// compileOnly compiles expressions without evaluating them.
+	compileOnly bool
+	// Inserted reports whether a resolved value has Inserted parts.
 	Inserted bool
 }
 
-// Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
-func (r *resolver) Value(ctx context.Context, v document.Value) (document.Value, bool) {
+// value resolves a value. It returns v itself if there is nothing to resolve.
+func (r *resolver) value(ctx context.Context, v document.Value) (document.Value, bool) {
 	switch v.Kind {
 	case document.String:
 		if r.mayHold(v.Text) {
@@ -45,7 +44,7 @@ func (r *resolver) Value(ctx context.Context, v document.Value) (document.Value,
 	case document.List:
 		copied := false
 		for i := range v.Items {
-			if item, changed := r.Value(ctx, v.Items[i]); changed {
+			if item, changed := r.value(ctx, v.Items[i]); changed {
 				if !copied {
 					v.Items, copied = slices.Clone(v.Items), true
 				}
@@ -54,26 +53,26 @@ func (r *resolver) Value(ctx context.Context, v document.Value) (document.Value,
 		}
 		return v, copied
 	case document.Map:
-		return r.Mapping(ctx, v)
+		return r.mapping(ctx, v)
 	}
 
 	return v, false
 }
 
-// mayHold reports whether a text may hold expressions, or what a template printed.
+// mayHold reports whether a text may contain expressions or printed values.
 func (r *resolver) mayHold(text string) bool {
-	return expression.MayHoldExpression(text) || r.Scope.evaluator.Printed.In(text)
+	return expression.MayHoldExpression(text) || r.scope.evaluator.printed.in(text)
 }
 
-// Mapping resolves the values and keys of a mapping, except the values of the given keys.
-func (r *resolver) Mapping(ctx context.Context, v document.Value, except ...string) (document.Value, bool) {
+// mapping resolves the values and keys of a mapping, except the values of the given keys.
+func (r *resolver) mapping(ctx context.Context, v document.Value, except ...string) (document.Value, bool) {
 	copied, renamed := false, false
 	for i := range v.Entries {
 		e := v.Entries[i]
 		changed := false
 		if !slices.Contains(except, e.Key) {
-			e.Value, changed = r.Value(ctx, e.Value)
-		} else if r.Scope.evaluator.Printed != nil {
+			e.Value, changed = r.value(ctx, e.Value)
+		} else if r.scope.evaluator.printed != nil {
 			e.Value, changed = r.shown(e.Value), true
 		}
 		if r.mayHold(e.Key) {
@@ -94,9 +93,9 @@ func (r *resolver) Mapping(ctx context.Context, v document.Value, except ...stri
 	return v, copied
 }
 
-// shown returns a value that is not resolved here as it may be shown.
+// shown returns an unresolved value with printed secrets redacted.
 func (r *resolver) shown(v document.Value) document.Value {
-	v.Text, v.Entries = r.Scope.evaluator.Printed.Shown(v.Text), slices.Clone(v.Entries)
+	v.Text, v.Entries = r.scope.evaluator.printed.shown(v.Text), slices.Clone(v.Entries)
 	for i := range v.Entries {
 		v.Entries[i].Value = r.shown(v.Entries[i].Value)
 	}
@@ -107,26 +106,26 @@ func (r *resolver) shown(v document.Value) document.Value {
 func (r *resolver) key(ctx context.Context, e document.Entry) string {
 	key := r.text(ctx, document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos})
 	switch {
-	case slices.Contains(r.Failed, e.Pos):
-	case key.Late:
-		r.Fail(e.Pos, "use it as a value", "a key must be known before the run")
+	case slices.Contains(r.failed, e.Pos):
+	case key.Deferred:
+		r.fail(e.Pos, "use it as a value", "a key must be known before the run")
 	case key.Secret:
-		r.Fail(e.Pos, "use it as a value", "a key cannot be secret, because it is shown")
+		r.fail(e.Pos, "use it as a value", "a key cannot be secret, because it is shown")
 	case !key.IsScalar():
-		r.Fail(e.Pos, "", "the expression gives %s for a key, which must be text", key.Kind)
+		r.fail(e.Pos, "", "the expression gives %s for a key, which must be text", key.Kind)
 	}
 
 	return key.Text
 }
 
-// unique reports keys that became the same by their expressions.
+// unique reports keys that became equal by their expressions.
 func (r *resolver) unique(entries []document.Entry) []document.Entry {
 	out := make([]document.Entry, 0, len(entries))
 	seen := make(map[string]model.Position, len(entries))
 	for _, e := range entries {
 		if first, twice := seen[e.Key]; twice {
-			if !slices.Contains(r.Failed, e.Pos) {
-				r.Fail(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first)
+			if !slices.Contains(r.failed, e.Pos) {
+				r.fail(e.Pos, "keep one of them", "duplicate key `%s`, first at %s", e.Key, first)
 			}
 			continue
 		}
@@ -137,16 +136,16 @@ func (r *resolver) unique(entries []document.Entry) []document.Entry {
 	return out
 }
 
-// Fail adds a problem, and marks its place as failed.
-func (r *resolver) Fail(pos model.Position, hint, format string, args ...any) {
-	r.Problems.Add(pos, hint, format, args...)
-	r.Failed = append(r.Failed, pos)
+// fail adds a problem and marks its position as failed.
+func (r *resolver) fail(pos model.Position, hint, format string, args ...any) {
+	r.problems.Add(pos, hint, format, args...)
+	r.failed = append(r.failed, pos)
 }
 
-// insertion is a text that values are inserted into.
+// insertion builds a text with inserted values.
 type insertion struct {
 	strings.Builder
-	// parts are the values that matter where the text is a command line.
+	// parts are the inserted values that matter for splitting a command line.
 	parts document.Inserted
 }
 
@@ -159,32 +158,32 @@ func (b *insertion) insert(value string) {
 
 func (b *insertion) literal(text string) { b.WriteString(text) }
 
-// text resolves a text that may hold expressions.
+// text resolves a text that may contain expressions.
 func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 	parts, at, ok := expression.Scan(v.Text)
 	if !ok {
-		pos := r.place(v, at)
-		r.Problems.Add(pos, "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
+		pos := r.position(v, at)
+		r.problems.Add(pos, "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
 		return r.unknown(v)
 	}
 	if len(parts) == 1 && parts[0].IsExpr {
-		return r.whole(ctx, v, parts[0])
+		return r.singleExpression(ctx, v, parts[0])
 	}
 	var b insertion
-	late, failed, secret := false, false, v.Secret
+	deferred, failed, secret := false, false, v.Secret
 	for _, p := range parts {
 		if !p.IsExpr {
-			r.Scope.evaluator.Printed.Walk(p.Literal, b.literal, b.insert)
+			r.scope.evaluator.printed.walk(p.Literal, b.literal, b.insert)
 			continue
 		}
 		piece, f := r.evaluate(ctx, v, p)
 		switch {
-		case f != nil && f.late != nil:
-			late = true
+		case f != nil && f.waits != nil:
+			deferred = true
 		case f != nil:
 			failed = true
 		case !piece.IsScalar():
-			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which is not allowed inside a text", piece.Kind)
+			r.problems.Add(r.position(v, p.At), insideHint(piece.Kind), "the expression gives %s, which is not allowed inside a text", piece.Kind)
 			failed = true
 		default:
 			b.insert(piece.Text)
@@ -194,14 +193,14 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 	if failed {
 		return r.unknown(v)
 	}
-	if late {
-		return r.late(v)
+	if deferred {
+		return r.deferred(v)
 	}
 
 	return r.inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
 }
 
-// inserted notes the parts of a text that expressions gave.
+// inserted records the parts of a text that are results of expressions.
 func (r *resolver) inserted(v document.Value, parts document.Inserted) document.Value {
 	if len(parts) > 0 {
 		v.Inserted, r.Inserted = &parts, true
@@ -221,35 +220,36 @@ func insideHint(k document.Kind) string {
 	}
 }
 
-// late returns v as a value that waits, and as the source that it is.
-func (r *resolver) late(v document.Value) document.Value {
-	v.Late = true
-	if printed := r.Scope.evaluator.Printed; printed.In(v.Text) {
-		v.Text = expression.Source(v.Text, printed.Text)
+// deferred returns v as a deferred value with its source.
+func (r *resolver) deferred(v document.Value) document.Value {
+	v.Deferred = true
+	if printed := r.scope.evaluator.printed; printed.in(v.Text) {
+		v.Text = expression.Source(v.Text, printed.text)
 	}
 
 	return v
 }
 
-// place returns the place of an offset in a text, which nobody needs of a problem
-// that is only counted.
-func (r *resolver) place(v document.Value, at int) model.Position {
-	if r.Problems.Full() {
+// position returns the position of an offset in a text. It skips the work for problems that are only
+// counted.
+func (r *resolver) position(v document.Value, at int) model.Position {
+	if r.problems.Full() {
 		return v.Pos
 	}
 
-	return r.Scope.evaluator.Doc.Place(v.Pos, v.Text, at)
+	return r.scope.evaluator.doc.Position(v.Pos, v.Text, at)
 }
 
-// unknown returns v as a value that nothing is known of.
+// unknown returns v as an unknown value.
 func (r *resolver) unknown(v document.Value) document.Value {
-	r.Failed = append(r.Failed, v.Pos)
+	r.failed = append(r.failed, v.Pos)
 
-	return document.Value{Kind: document.String, Late: true, Text: r.Scope.evaluator.Printed.Shown(v.Text), Pos: v.Pos}
+	return document.Value{Kind: document.String, Deferred: true, Text: r.scope.evaluator.printed.shown(v.Text), Pos: v.Pos}
 }
 
-// whole resolves a text that is one expression, whose type it takes.
-func (r *resolver) whole(ctx context.Context, v document.Value, p expression.Part) document.Value {
+// singleExpression resolves a text that is one expression. The result has the type of the
+// expression.
+func (r *resolver) singleExpression(ctx context.Context, v document.Value, p expression.Part) document.Value {
 	out, f := r.evaluate(ctx, v, p)
 	switch {
 	case f == nil:
@@ -260,64 +260,63 @@ func (r *resolver) whole(ctx context.Context, v document.Value, p expression.Par
 			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
 		}
 		return out
-	case f.late != nil:
-		return r.late(v)
+	case f.waits != nil:
+		return r.deferred(v)
 	default:
 		return r.unknown(v)
 	}
 }
 
-// evaluate returns the value of an expression within the text v. Problems and
-// Waits are noted here.
+// evaluate returns the value of an expression in the text v. It adds problems and waits.
 func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.Part) (document.Value, *failure) {
-	s := r.Scope.evaluator
+	s := r.scope.evaluator
 	compiled := s.Program
-	if r.CompileOnly {
-		compiled = s.compile // what is not evaluated does not make the document Dynamic
+	if r.compileOnly {
+		compiled = s.compile // an expression that is not evaluated does not make the document dynamic
 	}
 	program := compiled(p.Expr, false)
 	if program.Message != "" {
-		r.Problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:], s.Data), "the expression is not valid: %s", program.Message)
+		r.problems.Add(r.position(v, p.At), program.Advice(v.Text[p.At:], s.Data), "the expression is not valid: %s", program.Message)
 		return v, &failure{}
 	}
-	if r.CompileOnly || r.Scope.Broken && program.UsesData() {
+	if r.compileOnly || r.scope.broken && program.UsesData() {
 		return v, &failure{}
 	}
-	out, f := r.Scope.value(ctx, program, v.Pos)
-	if r.SkipLackingFacts && (f != nil && f.late == nil || f == nil && out.Kind == document.Null) && r.Scope.lacksFact(ctx, program, f == nil) {
+	out, f := r.scope.value(ctx, program, v.Pos)
+	if r.skipLackingFacts && (f != nil && f.waits == nil || f == nil && out.Kind == document.Null) && r.scope.lacksFact(ctx, program, f == nil) {
 		return out, &failure{}
 	}
 	switch {
 	case f == nil:
-	case f.late != nil:
-		at := r.place(v, p.At)
-		for _, wait := range f.late {
+	case f.waits != nil:
+		at := r.position(v, p.At)
+		for _, wait := range f.waits {
 			wait.Pos = at
-			r.Waits = append(r.Waits, wait)
+			r.waits = append(r.waits, wait)
 		}
 		r.checkFields(program, at)
-	case !f.sure && s.Tolerates():
-	case !r.Forgiving && !f.known:
-		r.Problems.Add(r.place(v, p.At), f.Hint, "the expression fails: %s", f.Message)
+	case !f.sure && s.tolerates():
+	case !r.forgiving && !f.known:
+		r.problems.Add(r.position(v, p.At), f.hint, "the expression fails: %s", f.message)
 		if f.missing != "" {
-			r.Missing = append(r.Missing, f.missing)
+			r.missing = append(r.missing, f.missing)
 		}
 	}
 
 	return out, f
 }
 
-// value evaluates a program to a value, marked as secret when it uses a secret.
+// value evaluates a program. The value is secret if the program uses a secret.
 func (sc *scope) value(ctx context.Context, p *expression.Program, pos model.Position) (document.Value, *failure) {
-	sc.At = pos
-	v, secret, f := sc.Run(ctx, p, nil)
+	sc.at = pos
+	v, secret, f := sc.run(ctx, p, nil)
 	if f != nil {
 		return document.Value{}, f
 	}
 	out, err := expression.ToValue(v, pos)
 	switch {
 	case err != nil:
-		return out, &failure{Message: err.Error()}
+		return out, &failure{message: err.Error()}
 	case secret:
 		sc.mark(&out, p.Node())
 	}
@@ -325,10 +324,10 @@ func (sc *scope) value(ctx context.Context, p *expression.Program, pos model.Pos
 	return out, nil
 }
 
-// checkFields finds outputs that the type of their resource does not have.
+// checkFields reports outputs that the type of a resource does not have.
 func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
 	for _, f := range p.Fields {
-		t, ok := r.Scope.Opts.Types.Get(f.Ref.Type)
+		t, ok := r.scope.opts.Types.Get(f.Ref.Type)
 		if !ok || len(t.Info.Outputs) == 0 || slices.ContainsFunc(t.Info.Outputs, func(o resource.Output) bool { return o.Name == f.Name }) {
 			continue
 		}
@@ -337,6 +336,41 @@ func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
 			known[i] = o.Name
 		}
 		hint := cmp.Or(document.DidYouMean(f.Name, known), "it has "+strings.Join(known, ", "))
-		r.Problems.Add(pos, hint, "`%s` is no output of %s", f.Name, f.Ref)
+		r.problems.Add(pos, hint, "`%s` is no output of %s", f.Name, f.Ref)
+	}
+}
+
+// object resolves a mapping of a document to plain values. It converts one value at a time, to save
+// memory. Null becomes an empty mapping.
+func (r *resolver) object(ctx context.Context, n document.Node) map[string]any {
+	for key := range n.Entries() {
+		if r.mayHold(key.Text()) {
+			// Resolved keys may become equal, so compare them with their positions.
+			v, _ := r.mapping(ctx, n.Value())
+			return v.Plain().(map[string]any)
+		}
+	}
+	out := make(map[string]any, n.Len())
+	for key, value := range n.Entries() {
+		out[key.Text()] = r.plain(ctx, value)
+	}
+
+	return out
+}
+
+// plain resolves a value of a document to a plain one.
+func (r *resolver) plain(ctx context.Context, n document.Node) any {
+	switch n.Kind() {
+	case document.Map:
+		return r.object(ctx, n)
+	case document.List:
+		out := make([]any, 0, n.Len())
+		for item := range n.Items() {
+			out = append(out, r.plain(ctx, item))
+		}
+		return out
+	default:
+		v, _ := r.value(ctx, n.Value())
+		return v.Plain()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestResources has the forms in which resources are declared.
+// TestResources checks the forms of declarations.
 func TestResources(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"list": {"    - file:\n        - /a: {mode: 0644}\n        - /b:\n            content: x\n    - package:\n        - vim:\n",
@@ -41,7 +41,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestResourceProblems has what can be wrong in the section.
+// TestResourceProblems checks the problems of the section.
 func TestResourceProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"no section":           {"data: {}\n", "m.yaml:1:1: the document has no `muster` section (add `muster:` with `resources:`)"},
@@ -124,7 +124,7 @@ func TestResourceProblems(t *testing.T) {
 	}
 }
 
-// TestEveryProblem has a document with one problem of each sort, and finds all.
+// TestEveryProblem checks that all problems of a document are reported.
 func TestEveryProblem(t *testing.T) {
 	in := `hierachy: {}
 data:
@@ -163,8 +163,8 @@ muster:
 	}
 }
 
-// TestReferences has what can be wrong with names and references, each reported at
-// the reference and together with whatever else is wrong.
+// TestReferences checks the problems of names and references. Each is reported at the reference,
+// together with all other problems.
 func TestReferences(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"unknown":            {"    - exec: [{ab: }, {b: {require: [exec#abc]}}]\n", "m.yaml:3:37: `require` names exec#abc, which is not declared (did you mean `exec#ab`?)"},
@@ -200,7 +200,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestSentinels finds the causes by errors.Is.
+// TestSentinels checks causes with errors.Is.
 func TestSentinels(t *testing.T) {
 	for in, want := range map[string]error{
 		"muster: {resources: [{nope: []}]}":           model.ErrUnknownType,
@@ -213,7 +213,7 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// TestControl has conditions, with what they say of the resource or its place.
+// TestControl checks conditions: the reason of the exclusion, or the problem with its position.
 func TestControl(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"if true":          {"if: Facts.os == 'debian'", ""},
@@ -258,8 +258,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestExcludedMayFail has expressions that cannot be evaluated where the
-// resource is excluded: they are why it is.
+// TestExcludedMayFail checks that the expressions of an excluded resource may fail.
 func TestExcludedMayFail(t *testing.T) {
 	in := "muster: {resources: [{file: [/a: {content: \"${ Facts.a.b }\", ensure: \"${ Facts.a.b }\", control: {if: \"Facts.os == 'rhel'\"}}]}]}"
 	want := `file {"name":"/a"} excluded: control.if is false: Facts.os == 'rhel'`
@@ -267,7 +266,7 @@ func TestExcludedMayFail(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	in = "muster: {resources: [{file: [\"${ Facts.a.b }\": {control: {if: 'false'}}]}]}"
-	want = "m.yaml:1:30: the expression of the name fails (a resource that is excluded needs a name too)"
+	want = "m.yaml:1:30: the expression of the name fails (an excluded resource also needs a name)"
 	if got := outcome(t, in, options(), manifest.Inputs{}); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -278,7 +277,7 @@ func TestExcludedMayFail(t *testing.T) {
 	}
 }
 
-// TestFailOnErrorTakesTheBooleansOfProperties also those of YAML 1.1.
+// TestFailOnErrorTakesTheBooleansOfProperties checks the booleans of YAML 1.1.
 func TestFailOnErrorTakesTheBooleansOfProperties(t *testing.T) {
 	for text, want := range map[string]bool{"yes": true, "On": true, "true": true, "no": false, "\"false\"": false} {
 		r, err := resolve(t, "muster: {fail_on_error: "+text+"}\n", options(), manifest.Inputs{})
@@ -288,7 +287,7 @@ func TestFailOnErrorTakesTheBooleansOfProperties(t *testing.T) {
 	}
 }
 
-// TestFlapping is of what a manifest says about it.
+// TestFlapping checks the setting flapping.
 func TestFlapping(t *testing.T) {
 	for text, want := range map[string]model.Flapping{
 		"":                        model.DefaultFlapping,
@@ -305,8 +304,8 @@ func TestFlapping(t *testing.T) {
 	}
 }
 
-// TestLimit is of the changes a minute that a manifest allows, and of those of a resource, also
-// in a manifest that another one includes.
+// TestLimit checks the limits of changes per minute of manifests and resources, also of child
+// manifests.
 func TestLimit(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "limit: 0": 0, "limit: 30": 30, "limit: \"${ Data.n * 2 }\"": 10} {
 		r := resolved(t, "data: {n: 5}\nmuster: {"+text+"}\n", manifest.Inputs{})
@@ -320,7 +319,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestSettings has what stands beside the resources.
+// TestSettings checks the settings beside the resources.
 func TestSettings(t *testing.T) {
 	r := resolved(t, "data: {a: 1}\nccm: {fail_on_error: \"${ Data.a == 1 }\", pre_message: \"on ${ Facts.os }\", post_message: 5, resources_jet_file: \"\"}\n", manifest.Inputs{})
 	if !r.FailOnError || r.PreMessage != "on debian" || r.PostMessage != "5" || r.Data["a"] != 1 || len(r.Resources) != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestText has texts in every style of YAML, and what must come out byte for byte.
+// TestText checks texts in every style of YAML, byte for byte.
 func TestText(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"literal":                  {"|\n  a\n  b\n", "a\nb\n"},
@@ -78,7 +78,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestFollowing has what comes after a text, which a parser may take for a part of it.
+// TestFollowing checks text after a value that a parser may read as a part of the value.
 func TestFollowing(t *testing.T) {
 	for name, in := range map[string]string{
 		"literal":            "|\n  a\n# comment\n",
@@ -95,7 +95,7 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// TestJSON reads a manifest in JSON, with what YAML would not read.
+// TestJSON reads a manifest in JSON that is not valid YAML.
 func TestJSON(t *testing.T) {
 	in := "{\n\t\"muster\": {\"resources\": [{\"file\": [{\"/f\": {\"content\": \"\\ud83d\\ude00 \\/ \u2028\", \"count\": 5, \"owner\": 0644e0, \"mode\": \"0644\"}}]}]}}"
 	in = strings.Replace(in, "0644e0", "1.10", 1)
@@ -111,7 +111,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestAliases has anchors, aliases and merge keys.
+// TestAliases checks anchors, aliases and merge keys.
 func TestAliases(t *testing.T) {
 	in := `
 data: &common {x: 1}
@@ -142,7 +142,7 @@ muster:
 	}
 }
 
-// FuzzText writes any text in several styles and expects it back.
+// FuzzText writes any text in several styles and reads it back.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "a", " a", "\n", "a\n", "\n a\n\n", "\ta", "# x\n", "---\n", "a\u2028b", "a\u0085\n", "\ufeff", "ä", "'\"\\", "  \n a", "a\n \n", "%", "- a\n", "{{", "a: b\n"} {
 		f.Add(s)
@@ -152,7 +152,7 @@ func FuzzText(f *testing.F) {
 		if err != nil || strings.ContainsRune(s, '\ufffd') {
 			return
 		}
-		// JSON is read as JSON, double quotes and a literal block as YAML.
+		// JSON is read as JSON. Double quotes and literal blocks are read as YAML.
 		check(t, s, `{"data": {"x": `+string(quoted)+`}}`)
 		for _, r := range s {
 			if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 && r != 0x85 || r >= 0xfffe && r <= 0xffff || r == '\ufffd' {
@@ -182,7 +182,7 @@ func check(t *testing.T, want, in string) {
 	if err != nil {
 		t.Fatalf("%q: %v", in, err)
 	}
-	// Expressions are none of this test's business.
+	// This test does not check expressions.
 	escaped := strings.ContainsAny(want, "{")
 	data, err := manifest.NewLoader(options()).ResolveData(t.Context(), doc, manifest.Inputs{})
 	if escaped {

@@ -6,69 +6,71 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
+	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// phase is how far the data are when an expression is evaluated.
+// phase is the state of the data while an expression is evaluated.
 type phase uint8
 
 const (
-	// InData is within the data themselves, where Data is not known yet.
+	// inData is within the data, where Data is unknown.
 	inData phase = iota
-	// InResources is within resources, where the data are known.
+	// inResources is within resources, where the data are known.
 	inResources
 )
 
-// Scope is what expressions see at one time. It is used by one goroutine.
+// scope contains what expressions can use. One goroutine uses it.
 type scope struct {
 	*evaluator
 	phase   phase
 	machine vm.VM
 	// program is the running expression.
 	program *expression.Program
-	// known are the names, with secrets as plain text.
+	// known are the names that expressions can use, with secrets as plain text.
 	known map[string]any
-	// data are those of the document, with their secrets marked.
+	// data are the data of the document, with secrets marked.
 	data any
-	// Reveal returns the text that expressions see for a secret.
-	Reveal func(model.Secret) string
+	// reveal returns the text that expressions see for a secret.
+	reveal func(model.Secret) string
 	// text returns the text of a secret.
 	text func(model.Secret) string
 	// nesting limits texts that render other texts.
 	nesting nesting
-	// secret reports whether the data hold any.
+	// secret reports whether the data contain secrets.
 	secret bool
-	// outputs are those of what ran before; nil while nothing runs.
+	// outputs are the outputs of the resources that ran; nil before the run.
 	outputs resource.Outputs
-	// Broken reports whether the data have problems of their own: their consequences are not reported.
-	Broken bool
-	// work is what the loops of the evaluation came to so far.
+	// broken reports whether the data have problems. Their consequences are not reported.
+	broken bool
+	// work is the cost of the loops so far.
 	work int64
-	// used reports whether a secret came out of a function or a template since it was reset.
+	// used reports whether a function or template returned a secret since the last reset.
 	used bool
-	// At is the position of the current expression.
-	At model.Position
-	// Quiet drops warnings, for an excluded resource.
-	Quiet bool
+	// at is the position of the current expression.
+	at model.Position
+	// quiet drops warnings, for an excluded resource.
+	quiet bool
 	// noFact reports whether lookup missed a fact since the last reset.
 	noFact bool
 }
 
-// LateError is an expression that can only be evaluated when resources have had
-// their turns: they are given by the function that takes something of them.
-type lateError struct{ waits []resource.Reference }
+// deferredError is the error of an expression that needs other resources to run first.
+type deferredError struct{ waits []resource.Reference }
 
 // Error names the resource that must run first.
-func (e lateError) Error() string { return e.waits[0].Ref.String() + " must have run before" }
+func (e deferredError) Error() string { return e.waits[0].Ref.String() + " must run first" }
 
 // outputsOf returns the error of an expression that needs the outputs of resources.
-func outputsOf(refs ...model.Ref) (out lateError) {
+func outputsOf(refs ...model.Ref) (out deferredError) {
 	for _, ref := range refs {
 		out.waits = append(out.waits, resource.Reference{Ref: ref, Property: expression.NameOutputs})
 	}
@@ -76,21 +78,21 @@ func outputsOf(refs ...model.Ref) (out lateError) {
 	return out
 }
 
-// late returns the error of a function that takes something of a resource.
-func late(function string, ref model.Ref) lateError {
-	return lateError{[]resource.Reference{{Ref: ref, Property: function}}}
+// waitFor returns the error of a function that needs another resource to run first.
+func waitFor(function string, ref model.Ref) deferredError {
+	return deferredError{[]resource.Reference{{Ref: ref, Property: function}}}
 }
 
-// Scope makes what expressions see. data may hold model.Secret.
-func (w *evaluator) Scope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
-	return w.ScopeWith(ctx, p, data, outputs, model.Secret.Reveal)
+// newScope returns a scope. data may contain model.Secret.
+func (w *evaluator) newScope(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs) *scope {
+	return w.newScopeWith(ctx, p, data, outputs, model.Secret.Reveal)
 }
 
-// ScopeWith is scope with a text of one's own for secrets.
-func (w *evaluator) ScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
+// newScopeWith is newScope with a function that returns the text of secrets.
+func (w *evaluator) newScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
 	sc := &scope{evaluator: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs, text: text}
-	sc.Reveal = func(secret model.Secret) string {
-		w.Learn(secret)
+	sc.reveal = func(secret model.Secret) string {
+		w.learn(secret)
 		return text(secret)
 	}
 	sc.known = sc.names(ctx)
@@ -99,59 +101,59 @@ func (w *evaluator) ScopeWith(ctx context.Context, p phase, data map[string]any,
 	return sc
 }
 
-// plain returns what a function found, noting whether there is a secret in it.
+// plain returns the result of a function with plain secrets, and records the use of secrets.
 func (sc *scope) plain(v any) any {
 	sc.used = sc.used || template.Holds(v)
 
-	return template.Reveal(v, sc.Reveal)
+	return template.Reveal(v, sc.reveal)
 }
 
-// TakeUsed reports whether a secret came out of a function since it was last called.
-func (sc *scope) TakeUsed() bool {
+// takeUsed reports whether a function returned a secret since the last call.
+func (sc *scope) takeUsed() bool {
 	used := sc.used
 	sc.used = false
 
 	return used
 }
 
-// failure is an expression without a value.
+// failure is the failure of an expression.
 type failure struct {
-	Message, Hint string
-	// late are the resources to wait for; then it is no failure.
-	late []resource.Reference
-	// missing is a file that had to be read and is not there.
+	message, hint string
+	// waits are the resources to wait for; then it is not a failure.
+	waits []resource.Reference
+	// missing is the path of a missing file.
 	missing string
-	// known reports whether it was reported already.
+	// known reports whether the failure was reported before.
 	known bool
-	// sure reports whether it fails on every node: a template that is not valid.
+	// sure reports whether it fails on every node, because a template is invalid.
 	sure bool
 }
 
 // hiddenMessage replaces an error that may quote a secret.
 const hiddenMessage = "it uses a secret, so its error is not shown"
 
-// Run evaluates an expression. On success f is nil. secret reports whether the
-// Value depends on a secret: all of it does when the expression uses one.
-func (sc *scope) Run(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, f *failure) {
+// run evaluates an expression. On success f is nil. secret reports whether the expression uses a
+// secret.
+func (sc *scope) run(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, f *failure) {
 	if p.Message != "" {
-		return nil, false, &failure{Message: p.Message, Hint: p.Hint}
+		return nil, false, &failure{message: p.Message, hint: p.Hint}
 	}
 	sc.noteData(p.DataPaths...)
 	v, secret, err := sc.evaluate(ctx, p, extra)
-	var late lateError
+	var deferred deferredError
 	switch {
-	case errors.As(err, &late):
-		return nil, false, &failure{late: late.waits}
+	case errors.As(err, &deferred):
+		return nil, false, &failure{waits: deferred.waits}
 	case err != nil && secret:
-		f = sc.Failed(err)
-		f.Message, f.Hint = hiddenMessage, ""
+		f = sc.failed(err)
+		f.message, f.hint = hiddenMessage, ""
 		return nil, true, f
 	}
 
-	return v, secret, sc.Failed(err)
+	return v, secret, sc.failed(err)
 }
 
-// evaluate is Run for a valid expression; its error may be a LateError.
+// evaluate is run for a valid expression. Its error may be a deferredError.
 func (sc *scope) evaluate(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, err error) {
 	switch {
 	case len(p.Refs) > 0 && sc.phase == inData:
@@ -163,9 +165,9 @@ func (sc *scope) evaluate(ctx context.Context, p *expression.Program, extra map[
 	}
 	sc.used, sc.noFact = false, false
 	v, err = sc.call(ctx, p, extra)
-	var late lateError
-	if errors.As(err, &late) {
-		return nil, false, lateError{append(late.waits, outputsOf(p.Refs...).waits...)}
+	var deferred deferredError
+	if errors.As(err, &deferred) {
+		return nil, false, deferredError{append(deferred.waits, outputsOf(p.Refs...).waits...)}
 	}
 
 	return v, sc.used || sc.secret && sc.uses(p.Node()), err
@@ -215,16 +217,16 @@ func (sc *scope) lacksFact(ctx context.Context, p *expression.Program, gaveNothi
 	return err == nil && (gaveNothing || p.Lacks(expression.NameFacts, facts))
 }
 
-// maxWork is how many bytes the loops of one evaluation may come to; a turn
-// counts for stepCost and for the text or list it returns.
+// maxWork limits the cost of the loops of one evaluation, in bytes. An iteration costs stepCost and
+// the size of its text or list.
 const (
 	maxWork  = 256 << 20
 	stepCost = 64
 )
 
-var errTooMuchWork = expression.WithHint(errors.New("it does too much work"), "use join() to make a text of a list, or make the value elsewhere")
+var errTooMuchWork = expression.WithHint(errors.New("it exceeds the work limit"), "use join() to build a text from a list, or compute the value elsewhere")
 
-// step counts a turn of a loop and passes on its value.
+// step counts an iteration of a loop and returns its value.
 func (sc *scope) step(ctx context.Context, v any) (any, error) {
 	sc.work += stepCost
 	size := int64(0)
@@ -232,9 +234,53 @@ func (sc *scope) step(ctx context.Context, v any) (any, error) {
 		size = int64(r.Len())
 	}
 	sc.work += size
-	if sc.work > maxWork || size > sc.Opts.MaxBytes {
+	if sc.work > maxWork || size > sc.opts.MaxBytes {
 		return nil, errTooMuchWork
 	}
 
 	return v, context.Cause(ctx)
+}
+
+// mark marks the secret parts of the value of an expression: the whole value if the expression uses
+// a secret, or single values of a literal mapping.
+func (sc *scope) mark(v *document.Value, node ast.Node) {
+	literal, is := node.(*ast.MapNode)
+	if !is || v.Kind != document.Map {
+		if sc.uses(node) {
+			markAll(v)
+		}
+		return
+	}
+	for _, each := range literal.Pairs {
+		pair, _ := each.(*ast.PairNode)
+		key, constant := pair.Key.(*ast.StringNode)
+		i := slices.IndexFunc(v.Entries, func(e document.Entry) bool { return constant && e.Key == key.Value })
+		if i < 0 {
+			markAll(v)
+			return
+		}
+		sc.mark(&v.Entries[i].Value, pair.Value)
+	}
+}
+
+// uses reports whether an expression uses a secret of the data, a mapping or list that contains
+// one, all names, or a function that returned a secret.
+func (sc *scope) uses(node ast.Node) bool {
+	found := expression.SourcesOf(node)
+	for _, path := range found.Paths {
+		at := sc.data
+		for _, key := range path {
+			at = template.Key(at, key)
+		}
+		if template.Holds(at) {
+			return true
+		}
+	}
+
+	return found.Calls && sc.used || found.All && sc.secret
+}
+
+// markAll marks every scalar of v as derived from a secret.
+func markAll(v *document.Value) {
+	v.EachScalar(func(s *document.Value) { s.Secret, s.Derived = true, true })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestSecrets has what becomes of a secret in expressions: what comes of it is
-// one too, and the property has its real value.
+// TestSecrets checks expressions with secrets: the result is secret, and the property has the real
+// value.
 func TestSecrets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in, want string
@@ -71,7 +71,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsInside has secrets within lists and mappings of a property.
+// TestSecretsInside checks secrets within lists and mappings of a property.
 func TestSecretsInside(t *testing.T) {
 	in := "data: {pw: \"${ secret('hunter2') }\"}\nmuster: {resources: [{file: [/f: {env: {A: \"x${ Data.pw }\", B: b}, args: [\"${ Data.pw }\", c], data: \"${ {'k': Data.pw, 'l': 1} }\"}]}]}"
 	r := resolved(t, in, manifest.Inputs{})
@@ -89,8 +89,7 @@ func TestSecretsInside(t *testing.T) {
 	}
 }
 
-// TestSecretsInProblems has expressions that fail for what a secret holds: the
-// report does not show it.
+// TestSecretsInProblems checks that errors do not show the secrets that cause them.
 func TestSecretsInProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"number":   {`"${ int(Data.pw) }"`, "m.yaml:6:23: the expression fails: it uses a secret, so its error is not shown"},
@@ -111,7 +110,7 @@ func TestSecretsInProblems(t *testing.T) {
 	}
 }
 
-// TestSecretsDecide has a secret that decides what there is: all of it is secret.
+// TestSecretsDecide checks values that depend on a secret: they are secret.
 func TestSecretsDecide(t *testing.T) {
 	for name, expr := range map[string]string{
 		"kind":   "Data.pw == 'hunter2' ? ['aaaa', {'k': 'bbbb'}] : 'x'",
@@ -133,8 +132,7 @@ func TestSecretsDecide(t *testing.T) {
 	}
 }
 
-// TestPropertiesWithoutSecrets has what stays visible in a manifest with
-// secrets, because it names none, and what does not, because it may hold one.
+// TestPropertiesWithoutSecrets checks which properties stay visible in a manifest with secrets.
 func TestPropertiesWithoutSecrets(t *testing.T) {
 	for in, secret := range map[string]bool{
 		`"${ Data.user }-${ Data.db.user } ${ Data?.db?.user } ${ Data['db']['user'] } ${ Data.words[0] }"`: false,
@@ -175,8 +173,8 @@ func TestPropertiesWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestPartsOfData has a mapping that an expression of the data makes: what is
-// beside a secret in it keeps its type and its diffs.
+// TestPartsOfData checks a mapping from an expression: values beside a secret keep their type and
+// diffs.
 func TestPartsOfData(t *testing.T) {
 	text := "data: {db: \"${ {'port': 5432, 'pw': secret('hunter2')} }\"}\n"
 	for in, want := range map[string]string{`"${ Data.db.port + 1 }"`: "5433 false", `"${ Data.db.pw }"`: "hunter2 true"} {

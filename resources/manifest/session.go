@@ -11,53 +11,54 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// session is what one Resolve, and the late properties that follow from it, know.
+// session is the state of one Resolve and of its deferred properties.
 type session struct {
 	*evaluator
 	loader *Loader
-	// parent includes the document, with the resource by and the path prefix; nil
-	// for the one that was asked for.
+	// parent is the session of the including document, by the including resource, prefix the path
+	// of the document as named there. They are unset for the root document.
 	parent *session
 	by     *resource.Resource
 	prefix string
-	// leaving are the manifests that are left out and lead to the document.
-	leaving []string
-	// holds is what holds for the resources of the document.
-	holds resource.Scope
-	// defaults hold for its resources that do not say otherwise.
+	// excludedPaths are the paths of the excluded manifests that lead to the document.
+	excludedPaths []string
+	// resourceScope is the scope of the resources of the document.
+	resourceScope resource.Scope
+	// defaults are the defaults of the common properties.
 	defaults model.Common
-	// external are the data that win over those of the document and all it includes.
+	// external are the data that win over the data of the document and of its child manifests.
 	external map[string]any
-	// common is what it shares with those that it includes.
+	// common is shared with the child manifests.
 	common *shared
 
-	// declared are the properties of resources, kept for Check alone.
+	// declared are the properties of resources, for Check.
 	declared []document.Value
-	// includedFiles are the files that included manifests name, and these themselves.
+	// includedFiles are the child manifests and the files that they name.
 	includedFiles []File
 }
 
-// shared is what a document and all that it includes have in common.
+// shared is the common state of a document and its child manifests.
 type shared struct {
-	// paths are those that resources declared so far bring; bringing are the
-	// resources that were not asked yet, for few manifests need to know.
-	paths    map[string]model.Ref
-	bringing []*resource.Resource
+	// paths are the paths that the declared resources provide. uncollected are the resources whose
+	// paths are not collected yet, because few manifests need them.
+	paths       map[string]model.Ref
+	uncollected []*resource.Resource
 	// aliases maps an alias to its reference.
 	aliases map[model.Ref]model.Ref
-	// sensitive are the resources whose values are not shown.
+	// sensitive are the resources whose values are secret.
 	sensitive map[model.Ref]bool
-	// included are resources with a manifest that was read.
+	// included are the resources whose manifest was read.
 	included []*resource.Resource
-	// including are all resources that include a manifest, without repetitions.
+	// including are all resources that include a manifest, without duplicates.
 	including []*resource.Resource
-	// reads counts the manifests that were read for an inclusion. isFull is set after the problem of resource.MaxInclusions.
+	// reads counts the included manifests. isFull is set after the problem of
+	// resource.MaxInclusions.
 	reads  int
 	isFull bool
 }
 
-// instance returns the number of a resource that includes a manifest among those with its name. Resources that are
-// the same share a number.
+// instance returns the number of an including resource among those with its name. Identical
+// resources share a number.
 func (s *shared) instance(res *resource.Resource) int {
 	last := 0
 	for _, other := range s.including {
@@ -74,46 +75,46 @@ func (s *shared) instance(res *resource.Resource) int {
 	return last + 1
 }
 
-// clone returns a copy for one run: what that adds is not seen by the next.
+// clone returns a copy for one run, so that its additions do not affect the next run.
 func (s *shared) clone() *shared {
 	out := *s
 	out.paths, out.aliases, out.sensitive = maps.Clone(s.paths), maps.Clone(s.aliases), maps.Clone(s.sensitive)
-	out.bringing, out.included, out.including = slices.Clone(s.bringing), slices.Clone(s.included), slices.Clone(s.including)
+	out.uncollected, out.included, out.including = slices.Clone(s.uncollected), slices.Clone(s.included), slices.Clone(s.including)
 
 	return &out
 }
 
-// provided returns the paths that resources declared so far bring, each by the first.
+// provided returns the paths that the declared resources provide, each with the first resource.
 func (s *shared) provided() map[string]model.Ref {
-	for _, res := range s.bringing {
+	for _, res := range s.uncollected {
 		for _, p := range res.Type.Relations(res.Spec).Provides {
 			if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
 				s.paths[p.What] = res.Ref()
 			}
 		}
 	}
-	s.bringing = nil
+	s.uncollected = nil
 
 	return s.paths
 }
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
 	s := &session{
-		loader: l, evaluator: newEvaluator(&l.eval, doc, in.Dir, in.Author), external: in.Data,
-		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
+		loader: l, evaluator: newEvaluator(&l.opts, doc, in.Dir, in.Author), external: in.Data,
+		resourceScope: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {
-		s.Distrust(in.Untrusted)
+		s.distrust(in.Untrusted)
 	}
-	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
+	s.useShared(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
-		s.SetFacts(in.Facts)
+		s.setFacts(in.Facts)
 	}
 
 	return s
 }
 
-// share has the document know what others declare.
-func (s *session) share(common *shared) {
-	s.common, s.Provided, s.Aliases, s.Sensitive = common, common.provided, common.aliases, common.sensitive
+// useShared connects the session to the common state.
+func (s *session) useShared(common *shared) {
+	s.common, s.provided, s.aliases, s.sensitive = common, common.provided, common.aliases, common.sensitive
 }

@@ -20,28 +20,28 @@ import (
 // templates renders one template for a scope.
 type templates struct {
 	*scope
-	// judge finds out whether the template uses a secret.
+	// judge determines whether the template uses a secret.
 	judge template.Judge
-	// late is the first file or output that has to be waited for. A template may go
-	// on without it, and then what it gave is no answer.
-	late *lateError
-	// texts are those that were read for it.
+	// waiting is the first missing file or output. A template may continue without it, but its
+	// result is then invalid.
+	waiting *deferredError
+	// texts are the texts that the template read.
 	texts []string
-	// print returns the text that replaces a printed value; nil prints the value.
+	// print returns the replacement of a printed value; nil prints the value.
 	print func(string) string
-	// noFacts is why there are none.
+	// noFacts is the error of reading facts.
 	noFacts error
 }
 
-func (sc *scope) templates() *templates {
+func newTemplates(sc *scope) *templates {
 	return &templates{scope: sc, judge: template.Judge{Data: sc.data}}
 }
 
-// template is the function template: a text, or a file beside the manifest. A file
-// ending in .jet is a Jet template, one ending in .templ a text of expressions. Any other
-// argument is a text of expressions in a manifest with the section ccm, else a Go template.
+// template implements the function template: a text, or a file beside the manifest. A file ending
+// in .jet is a Jet template, one ending in .templ a text of expressions. Any other argument is a
+// text of expressions in a manifest with the section ccm, else a Go template.
 func (sc *scope) template(ctx context.Context, text string) (any, error) {
-	t := sc.templates()
+	t := newTemplates(sc)
 	switch {
 	case namesTemplate(text, extJet):
 		return sc.jet(ctx, text, nil)
@@ -52,7 +52,7 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 			return nil, err
 		}
 		return t.expressions(ctx, source)
-	case sc.Doc.IsCCM():
+	case sc.doc.IsCCM():
 		if err := sc.checkText(text); err != nil {
 			return nil, err
 		}
@@ -69,10 +69,10 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 	})
 }
 
-// warnOfFile warns about a text of the function template that names a file beside the manifest.
+// warnOfFile warns about a text that names a file beside the manifest.
 func (sc *scope) warnOfFile(text string) {
 	const longest = 255
-	if sc.Quiet || sc.Absent || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
+	if sc.quiet || sc.forOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.dir == "" && !filepath.IsAbs(text) {
 		return
 	}
 	if info, err := os.Stat(sc.beside(text)); err == nil && info.Mode().IsRegular() {
@@ -81,9 +81,9 @@ func (sc *scope) warnOfFile(text string) {
 	}
 }
 
-// jet is the function jet: a text, or a file beside the manifest, and its delimiters.
+// jet implements the function jet: a text, or a file beside the manifest, with optional delimiters.
 func (sc *scope) jet(ctx context.Context, text string, delimiters []string) (any, error) {
-	t := sc.templates()
+	t := newTemplates(sc)
 	var with template.Template
 	switch {
 	case len(delimiters) == 2 && strings.TrimSpace(delimiters[0]) != "" && strings.TrimSpace(delimiters[1]) != "" && delimiters[0] != delimiters[1]:
@@ -107,19 +107,18 @@ func (t *templates) jet(ctx context.Context, source template.Template) (string, 
 }
 
 func (t *templates) limits() template.Limits {
-	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge, Print: t.print}
+	return template.Limits{Bytes: t.opts.MaxBytes, Judge: &t.judge, Print: t.print}
 }
 
-// source distinguishes a text from the path of a file: it is one when it has an action
-// or more than one line.
+// source distinguishes a text from a path. A text contains an action or a line break.
 func (t *templates) source(function, text string, isText func(string) bool) (template.Template, error) {
 	if isText(text) || strings.Contains(text, "\n") || text == "" {
 		return template.Template{Name: function, Text: text}, t.checkText(text)
 	}
 	content, err := t.read(text, evaluated)
 	if err != nil {
-		if expression.HintOf(err) == "" && t.late == nil && !errors.Is(err, paths.ErrUntrusted) {
-			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
+		if expression.HintOf(err) == "" && t.waiting == nil && !errors.Is(err, paths.ErrUntrusted) {
+			err = expression.WithHint(err, "a text without an action or a line break is the path of a template")
 		}
 		return template.Template{}, err
 	}
@@ -127,17 +126,17 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	return template.Template{Name: t.name(text), Text: content}, nil
 }
 
-// name is what the places of a file are called. One that is not below the
-// manifest's directory is named in full, for what it includes stands beside it.
+// name returns the file name in positions. A file outside the directory of the manifest has its
+// full path, because its includes are relative to it.
 func (t *templates) name(path string) string {
-	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.Dir != "" {
-		return filepath.Join(t.Dir, path)
+	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.dir != "" {
+		return filepath.Join(t.dir, path)
 	}
 
 	return filepath.Clean(path)
 }
 
-// read is readFile, remembering what has to be waited for.
+// read is readFile that records missing files.
 func (t *templates) read(path string, use fileUse) (string, error) {
 	text, err := t.scope.read(path, use)
 	t.wait(err)
@@ -147,24 +146,24 @@ func (t *templates) read(path string, use fileUse) (string, error) {
 }
 
 func (t *templates) wait(err error) {
-	var late lateError
-	if errors.As(err, &late) && t.late == nil {
-		t.late = &late
+	var deferred deferredError
+	if errors.As(err, &deferred) && t.waiting == nil {
+		t.waiting = &deferred
 	}
 }
 
-// outputsTaken finds the references of which a template takes the outputs.
+// outputsTaken matches the references whose outputs a template uses.
 var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'` + "`" + `]+)["'` + "`" + `]|["` + "`" + `]([^"` + "`" + `]+)["` + "`" + `]\s*\|\s*outputs\b`)
 
-// isLate returns what has to be waited for. The first output that is missing ends
-// a template; those that it would take after that are read off its text.
-func (t *templates) isLate() error {
-	out := lateError{slices.Clone(t.late.waits)}
+// allWaits returns everything that a template waits for. The first missing output ends the
+// template, so allWaits finds the later ones in the text.
+func (t *templates) allWaits() error {
+	out := deferredError{slices.Clone(t.waiting.waits)}
 	for _, text := range t.texts {
 		for _, found := range outputsTaken.FindAllStringSubmatch(text, -1) {
 			ref, err := model.ParseRef(found[1] + found[2])
 			if err == nil && !slices.ContainsFunc(out.waits, func(w resource.Reference) bool { return w.Ref == ref }) {
-				out.waits = append(out.waits, late(expression.NameOutputs, ref).waits...)
+				out.waits = append(out.waits, waitFor(expression.NameOutputs, ref).waits...)
 			}
 		}
 	}
@@ -172,7 +171,7 @@ func (t *templates) isLate() error {
 	return out
 }
 
-// load reads what a Jet template includes.
+// load reads an included Jet template.
 func (t *templates) load(main string) template.Load {
 	return func(path string) (string, error) {
 		if !filepath.IsAbs(main) {
@@ -187,7 +186,7 @@ func (t *templates) load(main string) template.Load {
 }
 
 func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
-	t.SetDynamic()
+	t.setDynamic()
 	t.texts = append(t.texts, source.Text)
 	seen, err := t.seen(ctx, source.Text)
 	if err != nil {
@@ -198,8 +197,8 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	t.used = t.used || t.judge.Found != template.Unused
 	var bad *template.Error
 	switch {
-	case t.late != nil:
-		return "", t.isLate()
+	case t.waiting != nil:
+		return "", t.allWaits()
 	case err != nil && t.phase == inData && strings.Contains(err.Error(), expression.NameData):
 		return "", expression.WithHint(err, noDataHint)
 	case errors.As(err, &bad) && bad.Hint != "":
@@ -209,8 +208,8 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	return text, err
 }
 
-// seen are the names of a template. Facts that cannot be had are missed only by
-// one that mentions them.
+// seen returns the names of a template. An error of the facts matters only if the text mentions
+// facts.
 func (t *templates) seen(ctx context.Context, text string) (template.Names, error) {
 	facts, err := t.getFacts(ctx)
 	if err != nil && mentionsFacts(text) {
@@ -233,8 +232,8 @@ func (t *templates) seen(ctx context.Context, text string) (template.Names, erro
 
 func mentionsFacts(text string) bool { return strings.Contains(text, expression.NameFacts[1:]) }
 
-// functions are those that templates have in common with expressions: all but
-// those that render templates.
+// functions returns the functions that templates share with expressions. Functions that render
+// templates are excluded.
 func (t *templates) functions() template.Names {
 	out := template.Names{}
 	for _, name := range []string{"kvGet", "now", "registrations", "repeat", "secret"} {
@@ -257,11 +256,11 @@ func (t *templates) functions() template.Names {
 	return out
 }
 
-// JetFile renders a Jet template beside the manifest with tokens for what it
-// prints, and finds out what it does with secrets.
-func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
-	t := sc.templates()
-	t.judge.Strict, t.print = true, sc.Printed.Print
+// jetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
+// how the template uses secrets.
+func (sc *scope) jetFile(ctx context.Context, path string) (string, template.Use, error) {
+	t := newTemplates(sc)
+	t.judge.Strict, t.print = true, sc.printed.print
 	text, err := t.read(path, evaluated)
 	if err != nil {
 		return "", t.judge.Found, err
@@ -269,13 +268,6 @@ func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use
 	rendered, err := t.jet(ctx, template.Template{Name: t.name(path), Text: text})
 
 	return rendered, t.judge.Found, err
-}
-
-// TemplateNames are what a template sees. Facts that were given are always there.
-func (sc *scope) TemplateNames(ctx context.Context) template.Names {
-	out, _ := sc.templates().seen(ctx, "")
-
-	return out
 }
 
 // cloned returns a copy of a tree, which a template may change.

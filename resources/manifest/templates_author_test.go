@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestTemplatesThatOthersMayWrite has templates that a group or everybody may write
-// to, for manifests that they may write to and not. What is only read is data.
+// TestTemplatesThatOthersMayWrite checks templates that a group or all users may write, in
+// manifests with and without this permission. Files that are only read are data.
 func TestTemplatesThatOthersMayWrite(t *testing.T) {
 	for name, in := range map[string]string{
 		"template":           content(`"${ template('t') }"`),
@@ -80,8 +80,8 @@ func TestTemplatesThatOthersMayWrite(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthersInExternalData tests that a text of external data is evaluated only if the data have no part of a file
-// that others may change.
+// TestFilesOfOthersInExternalData checks that a text of external data is evaluated only if the data
+// contain no part of a file that others may change.
 func TestFilesOfOthersInExternalData(t *testing.T) {
 	dir := beside(t, "data.yaml", "data: {d: \"${ readFile('t') }\"}\n", "t", "{{ 1 }}")
 	path, l := filepath.Join(dir, "t"), manifest.NewLoader(options())
@@ -104,8 +104,8 @@ func TestFilesOfOthersInExternalData(t *testing.T) {
 	}
 }
 
-// TestDataThatOthersMayWrite has data that a group or everybody may write to, for
-// manifests that they may write to and not.
+// TestDataThatOthersMayWrite checks data that a group or all users may write, in manifests with and
+// without this permission.
 func TestDataThatOthersMayWrite(t *testing.T) {
 	self := paths.Author{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	group := self
@@ -128,7 +128,7 @@ func TestDataThatOthersMayWrite(t *testing.T) {
 	}
 }
 
-// TestAuthorOfASource has manifests by their modes.
+// TestAuthorOfASource checks the authors of manifests by file mode.
 func TestAuthorOfASource(t *testing.T) {
 	l := manifest.NewLoader(options())
 	dir := beside(t, "m.yaml", "muster: {resources: []}\n")

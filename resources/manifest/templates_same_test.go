@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestWhatChangesIsNoSecret has what is something else each time: it is secret
-// only where it is made of a secret, also in a manifest that has some.
+// TestWhatChangesIsNoSecret checks values that change with each evaluation. They are secret only if
+// they depend on a secret.
 func TestWhatChangesIsNoSecret(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in     string
@@ -51,7 +51,7 @@ func TestWhatChangesIsNoSecret(t *testing.T) {
 	}
 }
 
-// TestKeysAreInOrder has what lists a mapping: it is the same in every run.
+// TestKeysAreInOrder checks that listing a mapping has the same order in every run.
 func TestKeysAreInOrder(t *testing.T) {
 	data := "data: {m: {c: 3, b: 2, a: 1, e: 5, d: 4}, none: {}}\n"
 	for in, want := range map[string]string{
@@ -68,7 +68,7 @@ func TestKeysAreInOrder(t *testing.T) {
 	}
 }
 
-// TestTemplatesChangeNothingOfOthers has templates that change what they see.
+// TestTemplatesChangeNothingOfOthers checks templates that change their inputs.
 func TestTemplatesChangeNothingOfOthers(t *testing.T) {
 	for name, in := range map[string]string{
 		"set":      `template('{{ $x := set .Data.app \"port\" 1 }}')`,
@@ -94,7 +94,7 @@ func TestTemplatesChangeNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestRegistrationsInTemplates has lists of backends, made by templates.
+// TestRegistrationsInTemplates checks lists of backends in templates.
 func TestRegistrationsInTemplates(t *testing.T) {
 	o := options()
 	o.Registrations = func(context.Context, string, string, string, string) ([]registration.Registration, error) {

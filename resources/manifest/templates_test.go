@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// beside makes files in a directory, name and content in turn.
+// beside writes files to a directory, given as names and contents.
 func beside(t testing.TB, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ const templateData = `data:
   pw: "${ secret('hunter2') }"
 `
 
-// TestTemplates has what templates give as the content of a file, and their problems.
+// TestTemplates checks the results of templates in the content of a file, and their problems.
 func TestTemplates(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"go, file":        {`"${ template('go.tmpl') }"`, "go app on debian\n"},
@@ -69,8 +69,8 @@ func TestTemplates(t *testing.T) {
 		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:10:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)"},
 		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:10:23: the expression fails: bad.jet:2: unknown name `Nope`"},
 		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:10:23: the expression fails: jet:1: `data.nam` is not known (did you mean `data.name`?)"},
-		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:10:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
-		"no template":      {`"${ template('plain') }"`, "m.yaml:10:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:10:23: the expression fails: open DIR/no.jet: no such file or directory (a text without an action or a line break is the path of a template)"},
+		"no template":      {`"${ template('plain') }"`, "m.yaml:10:23: the expression fails: open DIR/plain: no such file or directory (a text without an action or a line break is the path of a template)"},
 		"one delimiter":    {`"${ jet('a', 'b') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
 		"equal delimiters": {`"${ jet('a', '%', '%') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
 		"blank delimiter":  {`"${ jet('a', '%', ' ') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
@@ -104,7 +104,7 @@ func TestTemplates(t *testing.T) {
 		"expression that fails":     {`"${ template('fails.templ') }"`, "m.yaml:10:23: the expression fails: fails.templ:1: the expression fails: `Data.nam` is not set (did you mean `name`? or write `Data.nam ?? nil` where it may be unset)"},
 		"expression of a list":      {`"${ template('list.templ') }"`, "m.yaml:10:23: the expression fails: list.templ:1: the expression gives a list, which is not allowed inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
 		"text in a text":            {`"${ template('outer.templ') }"`, "out <app debian 3 ${x} {{\n> app"},
-		"text in itself":            {`"${ template('self.templ') }"`, "m.yaml:10:23: the expression fails: self.templ: templates render one another more than 10 levels deep"},
+		"text in itself":            {`"${ template('self.templ') }"`, "m.yaml:10:23: the expression fails: self.templ: templates are nested more than 10 levels deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := templateFiles(t)
@@ -135,7 +135,7 @@ func TestTemplatesWithinData(t *testing.T) {
 	}
 }
 
-// Facts that cannot be had are missed by those templates only that use them.
+// Missing facts fail only the templates that use them.
 func TestTemplatesWithoutFacts(t *testing.T) {
 	o := options()
 	o.Facts = nil
@@ -148,7 +148,7 @@ func TestTemplatesWithoutFacts(t *testing.T) {
 	}
 }
 
-// What depends on a secret is one, however a template made it.
+// TestSecretsInTemplates checks that results that depend on a secret are secret.
 func TestSecretsInTemplates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in, want string
@@ -179,7 +179,8 @@ func TestSecretsInTemplates(t *testing.T) {
 	}
 }
 
-// A template that reads what a resource makes waits for it, also one that goes on without it.
+// TestTemplatesWaitForFiles checks that a template waits for a file of another resource, also if it
+// can continue without it.
 func TestTemplatesWaitForFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made")
 	for name, in := range map[string]string{
@@ -191,13 +192,13 @@ func TestTemplatesWaitForFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := resolved(t, "muster:\n  resources:\n    - file:\n        - "+path+":\n            content: x\n        - /f:\n            content: "+in+"\n", manifest.Inputs{})
 			late := r.Resources[1]
-			if late.Late == nil || !slices.Contains(late.Meta().Require, model.Ref{Type: "file", Name: path}) {
+			if late.ResolveDeferred == nil || !slices.Contains(late.Meta().Require, model.Ref{Type: "file", Name: path}) {
 				t.Fatalf("it does not wait: %+v", late.Spec)
 			}
 			if err := os.WriteFile(path, []byte("made {{ 1 }}"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			spec, _, err := late.Late(t.Context(), resource.Outputs{})
+			spec, _, err := late.ResolveDeferred(t.Context(), resource.Outputs{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +209,7 @@ func TestTemplatesWaitForFiles(t *testing.T) {
 	}
 }
 
-// TestCheckTemplates checks templates without the node they are for.
+// TestCheckTemplates checks templates without their node.
 func TestCheckTemplates(t *testing.T) {
 	dir := templateFiles(t)
 	for in, want := range map[string]string{
@@ -237,7 +238,7 @@ func TestCheckTemplates(t *testing.T) {
 	}
 }
 
-// TestJetFile has what resources_jet_file renders, and its problems.
+// TestJetFile checks the result of resources_jet_file, and its problems.
 func TestJetFile(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"list":       {"[[ range i, n := Data.users ]]- file:\n    - /home/[[ n ]]:\n        content: \"[[ Facts.os ]]\"\n[[ end ]]", lines(`file {"name":"/home/ann","ensure":"present","content":"debian"}`, `file {"name":"/home/bob","ensure":"present","content":"debian"}`)},
@@ -265,7 +266,7 @@ func TestJetFile(t *testing.T) {
 	}
 }
 
-// TestJetFileSetting has what is wrong with the setting itself.
+// TestJetFileSetting checks the problems of the setting.
 func TestJetFileSetting(t *testing.T) {
 	dir := beside(t, "debian.jet", "- file: [{/f: {content: x}}]")
 	for in, want := range map[string]string{
@@ -290,7 +291,7 @@ func TestJetFileSetting(t *testing.T) {
 	}
 }
 
-// A secret that the template puts into a property is one there, and only there.
+// TestSecretsInJetFiles checks that only the properties with a printed secret are secret.
 func TestSecretsInJetFiles(t *testing.T) {
 	data := "data:\n  pw: \"${ secret('hunter2') }\"\n  odd: \"${ secret('$' + '{ 1 }') }\"\n  user: ann\n  quoted: \"${ secret('a\\\": [b') }\"\nmuster: {resources_jet_file: r.jet}\n"
 	for name, tc := range map[string]struct {
@@ -304,10 +305,10 @@ func TestSecretsInJetFiles(t *testing.T) {
 		"an expression":  {in: "- file: [{/f: {content: \"[[ Data.pw ]] ${ 1 + 1 }\"}}]", content: "hunter2 2", secret: true},
 		"a whole one":    {in: "- file: [{/f: {content: \"${ '[[ Data.pw ]]' }\"}}]", content: "hunter2", secret: true},
 		"looks like one": {in: "- file: [{/f: {content: '[[ Data.odd ]]'}}]", content: "${ 1 }", secret: true},
-		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
-		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
-		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
-		"changed":        {in: "- file: [{/f: {content: \"[[ upper(Data.pw) ]]\"}}]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
+		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
+		"changed":        {in: "- file: [{/f: {content: \"[[ upper(Data.pw) ]]\"}}]", problem: "r.jet (rendered):1:1: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
 		"a condition":    {in: "- file: [{/f: {content: \"[[ if Data.user == \"ann\" ]]x[[ end ]][[ Data.pw ]]\"}}]", content: "xhunter2", secret: true},
 		"no query":       {in: "- file: [{/f: {content: \"[[ lookup(`data.user`) ]]\"}}]", content: "ann"},
 		"no quotes":      {in: "- file: [{/f: {content: [[ Data.quoted ]]}}]", content: "a\": [b", secret: true},
@@ -334,7 +335,7 @@ func TestSecretsInJetFiles(t *testing.T) {
 	}
 }
 
-// TestOrigin has what resources see of their manifest when they run.
+// TestOrigin checks what resources see of their manifest during a run.
 func TestOrigin(t *testing.T) {
 	dir := beside(t, "motd", "hi")
 	doc, err := manifest.Parse("m.yaml", []byte(templateData+"muster: {resources: []}\n"))
@@ -371,8 +372,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestTemplatesOfCCM has the function template in a manifest with the section ccm: its argument is a
-// text of expressions, or the path of a Jet or .templ file.
+// TestTemplatesOfCCM checks the function template in a manifest with the section ccm. Its argument
+// is a text of expressions, or the path of a Jet or .templ file.
 func TestTemplatesOfCCM(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"text":                {`"${ template('v={{ Data.name }}') }"`, "v=app"},
@@ -391,7 +392,7 @@ func TestTemplatesOfCCM(t *testing.T) {
 		"go":                  {`"${ template('{{ .Data.name }}') }"`, "m.yaml:10:23: the expression fails: template:1: the expression is not valid: unexpected `.` (did you mean `Data.name`? or write `{{ '{{' }}` for a literal `{{`)"},
 		"within the data":     {`"${ Data.expr }"`, "prod"},
 		"data within data":    {`"${ Data.name }"`, "app"},
-		"file that is absent": {`"${ template('no.templ') }"`, "m.yaml:10:23: the expression fails: open DIR/no.templ: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"file that is absent": {`"${ template('no.templ') }"`, "m.yaml:10:23: the expression fails: open DIR/no.templ: no such file or directory (a text without an action or a line break is the path of a template)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := beside(t, "t.txt", "{{ Data.name }} of ${ Environ.STAGE }", "motd", "hi", "escaped.txt", "$${x} {{ '{{' }} {{ Data.name }}", "x.templ", "${ Data.name } {{ Facts.os }} ${ 1 + 2 } $${x} {{ '{{' }}\n",
@@ -411,7 +412,8 @@ func TestTemplatesOfCCM(t *testing.T) {
 	}
 }
 
-// TestTemplateOfAFileName warns about a text in a section ccm that is the name of a file.
+// TestTemplateOfAFileName checks the warning about a text in a section ccm that is the name of a
+// file.
 func TestTemplateOfAFileName(t *testing.T) {
 	dir := beside(t, "t.txt", "{{ Data.name }}", "sub/t.txt", "x", "x.templ", "y")
 	const warning = "m.yaml:4:29: `template('%[1]s')` gives this text and does not read the file (write `template(readFile('%[1]s'))`, or rename the file to end in .templ)"
@@ -436,7 +438,7 @@ func TestTemplateOfAFileName(t *testing.T) {
 	}
 }
 
-// TestTextsOfExpressionsWait has texts of expressions that use outputs and secrets.
+// TestTextsOfExpressionsWait checks texts of expressions with outputs and secrets.
 func TestTextsOfExpressionsWait(t *testing.T) {
 	dir := beside(t, "x.templ", "${ outputs('exec#a').stdout } {{ outputs('exec#b').stdout }}\n", "secret.templ", "p=${ Data.pw }\n")
 	const head = "data: {pw: \"${ secret('hunter2') }\"}\nmuster:\n  resources:\n    - exec: [a: {}, b: {}]\n    - file:\n        - /f: {content: \"${ template('"
@@ -445,10 +447,10 @@ func TestTextsOfExpressionsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := r.Resources[2]
-	if late.Late == nil || len(late.Spec.Meta().Require) != 2 {
+	if late.ResolveDeferred == nil || len(late.Spec.Meta().Require) != 2 {
 		t.Fatalf("it requires %v", late.Spec.Meta().Require)
 	}
-	spec, _, err := late.Late(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "1"}, {Type: "exec", Name: "b"}: {"stdout": "2"}})
+	spec, _, err := late.ResolveDeferred(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "1"}, {Type: "exec", Name: "b"}: {"stdout": "2"}})
 	if err != nil || spec.(*thingSpec).Content != "1 2\n" {
 		t.Errorf("%+v, %v", spec, err)
 	}
@@ -458,7 +460,8 @@ func TestTextsOfExpressionsWait(t *testing.T) {
 	}
 }
 
-// TestRenderKeepsTheSection has a late text of expressions: rendered and resolved again it gives the same.
+// TestRenderKeepsTheSection checks that a deferred text of expressions resolves to the same after
+// rendering.
 func TestRenderKeepsTheSection(t *testing.T) {
 	const text = "data: {a: 1}\nccm:\n  resources:\n    - exec: [a: {}]\n    - file:\n        - /f: {content: \"${ template('{{ Data.a }} {{ outputs(\\\"exec#a\\\").stdout }}') }\"}\n"
 	{
@@ -474,7 +477,7 @@ func TestRenderKeepsTheSection(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, rendered)
 		}
-		spec, _, err := r.Resources[1].Late(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "2"}})
+		spec, _, err := r.Resources[1].ResolveDeferred(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "2"}})
 		if err != nil || spec.(*thingSpec).Content != "1 2" {
 			t.Errorf("%+v, %v\n%s", spec, err, rendered)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// thing is the type of these tests: it has every kind of property, makes the
-// path that is its name.
+// thing is the type of these tests. It has every kind of property, and provides the path of its
+// name.
 type thing struct{ name string }
 
 type thingSpec struct {
@@ -87,7 +87,7 @@ func (s speaker) Info() resource.Info {
 
 func (speaker) Outputs(*thingSpec, *thingState, resource.Outcome) map[string]any { return nil }
 
-// testTypes are file and package, and exec which gives outputs.
+// testTypes are file and package, and exec, which has outputs.
 func testTypes() resource.Types {
 	return resource.Types{
 		resource.Of[*thingSpec, *thingState, thingProvider](thing{name: "file"}, thingProvider{}),

@@ -1,6 +1,7 @@
 package pkg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -9,43 +10,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Apply makes the one change of a plan. A change that leaves the version as it
-// was is none.
-func (t *Type) Apply(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	var outcome resource.Outcome
-	err := t.locked(ctx, func() error {
-		requests := requestsOf(spec, plan)
-		failed := p.ChangeAll(ctx, env, requests)
-		if failed != nil && (ctx.Err() != nil || errors.Is(failed, ErrLocked)) {
-			return failed
-		}
-		after, err := p.Status(ctx, env, spec.Name)
-		switch {
-		case failed != nil && (err != nil || !t.achieved(p, spec, plan, after) || about(failed, requests[0]) != nil):
-			return failed
-		case failed != nil:
-			env.Log.WarnContext(ctx, "package is in its desired state despite an error", "package", spec.Name, "error", failed)
-		case err != nil:
-			return err
-		}
-		warnOfRemoved(ctx, env, plan)
-		outcome = outcomeOf(plan, after)
-		return nil
-	})
-
-	return outcome, err
-}
-
-// achieved reports whether a failed change did its work for this package: the
-// failed script was another package's.
+// achieved reports whether a failed change had the wanted result for this package, because the script of
+// another package failed.
 func (t *Type) achieved(p PackageProvider, spec *Spec, plan resource.Plan, after *State) bool {
 	state, err := stateFor(p, spec, after, "")
 
 	return err == nil && state.Ensure != plan.Changes[0].From && t.Verify(spec, resource.Outcome{}, state) == nil
 }
 
-// requestsOf returns the changes that a plan asks for; that of the version comes
-// first.
+// requestsOf returns the changes of a plan. The change of the version comes first.
 func requestsOf(spec *Spec, plan resource.Plan) []Request {
 	var out []Request
 	for _, change := range plan.Changes {
@@ -65,11 +38,10 @@ func requestsOf(spec *Spec, plan resource.Plan) []Request {
 	return out
 }
 
-// along begins the property of a change that goes along with one that is asked
-// for.
+// along is the prefix of the property of a change to another package, a side effect of the requested change.
 const along = "package#"
 
-// warnOfRemoved logs packages that went along with others.
+// warnOfRemoved logs the packages that were also removed.
 func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan) {
 	var removed []string
 	for _, plan := range plans {
@@ -84,7 +56,9 @@ func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan
 	}
 }
 
-// ApplyAll changes many packages in one transaction.
+// ApplyAll changes packages in one transaction. After an error of several packages it reads the states only
+// if a script failed; after other errors the engine changes the packages one by one. A change that
+// leaves the version as it was is reported as unchanged.
 func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	var requests []Request
 	outcomes := make([]resource.Outcome, len(specs))
@@ -93,14 +67,15 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 	}
 	err := t.locked(ctx, func() error {
 		failed := p.ChangeAll(ctx, env, requests)
-		var f *Failure
-		if failed != nil && (ctx.Err() != nil || !errors.As(failed, &f) || f.Err != ErrScript) {
+		f, explained := errors.AsType[*Failure](failed)
+		isScript := explained && f.Err == ErrScript
+		if failed != nil && (ctx.Err() != nil || errors.Is(failed, ErrLocked) || len(specs) > 1 && !isScript) {
 			return failed
 		}
 		names := distinct(specs, func(*Spec) bool { return true })
 		states, err := p.StatusAll(ctx, env, names)
 		if err != nil {
-			return err
+			return cmp.Or(failed, err)
 		}
 		after := byName(states)
 		for i, s := range specs {
@@ -136,7 +111,7 @@ func (t *Type) attribute(ctx context.Context, env resource.Env, p PackageProvide
 		}
 	}
 	if !named {
-		env.Log.WarnContext(ctx, "a script of another package failed", "error", failed)
+		env.Log.WarnContext(ctx, "the package manager reported an error about other packages", "error", failed)
 	}
 
 	return errs

@@ -19,12 +19,12 @@ func Architecture() string {
 	}
 }
 
-// IsNative reports whether apt finds an architecture among the machine's own
-// packages, which include those without one.
+// IsNative reports whether the packages of the machine have an architecture. This includes packages for
+// all architectures.
 func IsNative(arch string) bool { return arch == "all" || arch == Architecture() }
 
-// WithoutNative returns a package name as dpkg knows it, without a native
-// architecture. Names of dnf have no colon.
+// WithoutNative returns a package name without a native architecture, as dpkg does. Names of dnf have no
+// colon.
 func WithoutNative(name string) string {
 	if bare, arch, _ := strings.Cut(name, ":"); IsNative(arch) {
 		return bare

@@ -26,13 +26,13 @@ var (
 	ErrUnmet = errors.New("the dependencies cannot be met")
 	// ErrLocked is another process that held the lock until the timeout.
 	ErrLocked = errors.New("another process holds the lock of the package manager")
-	// ErrNotRoot is a change by a user who may not make it.
+	// ErrNotRoot means that the user must not change packages.
 	ErrNotRoot = errors.New("only root may change packages")
 	// ErrDownload is a file of a repository that cannot be fetched.
 	ErrDownload = errors.New("a download failed")
 	// ErrNoSpace is a full disk.
 	ErrNoSpace = errors.New("there is not enough free space")
-	// ErrScript is a failed script of the package or of another one.
+	// ErrScript means that a script of this or another package failed.
 	ErrScript = errors.New("a script of a package failed")
 	// ErrRefused is a change that the package manager refused.
 	ErrRefused = errors.New("the package manager refused it")
@@ -42,15 +42,15 @@ var (
 	ErrKey = errors.New("the signature cannot be verified")
 )
 
-// Remedy is what to do about an error of a package manager.
+// Remedy explains an error of a package manager.
 type Remedy struct {
-	// Says matches the report of the error; its groups are the packages it is about.
+	// Says matches the report of the error. Its groups are the affected packages.
 	Says *regexp.Regexp
 	Err  error
 	Do   string
 }
 
-// Says returns a remedy for an error that is reported in a line with a text.
+// Says returns a remedy for an error with a text in one line of the output.
 func Says(text string, err error, do string) Remedy {
 	return Remedy{regexp.MustCompile("(?m)^.*" + text + ".*$"), err, do}
 }
@@ -61,14 +61,13 @@ type Failure struct {
 	Cause, Output string
 	Err           error
 	Do            string
-	// Packages are those that the error is about, where it names any, and causes what
-	// is reported of each.
+	// Packages are the packages that the error names, and causes are the reports about them.
 	Packages []string
 	causes   []string
 }
 
-// About returns the part of an error that is about the only one of requests that
-// it names, else all of it.
+// About returns the part of an error about one request, if the error names only this request, or else the
+// whole error.
 func About(err error, requests []Request) error {
 	var found *Failure
 	for _, r := range requests {
@@ -85,8 +84,8 @@ func About(err error, requests []Request) error {
 	return found
 }
 
-// about returns the part of an error that is about the package of a request, nil
-// when it is not. Without a version there may be a package.
+// about returns the part of an error about the package of a request, nil if there is none. A missing version
+// does not mean a missing package.
 func about(err error, r Request) *Failure {
 	var f *Failure
 	if !errors.As(err, &f) {
@@ -108,7 +107,7 @@ func about(err error, r Request) *Failure {
 	return &own
 }
 
-// Error returns the cause, what it means and what to do, and the output.
+// Error returns the cause, the meaning, the remedy and the output.
 func (f *Failure) Error() string {
 	text := f.Cause + ": " + f.Err.Error() + ": "
 	if len(f.Packages) > 1 {
@@ -122,7 +121,7 @@ func (f *Failure) Error() string {
 	return text
 }
 
-// Unwrap returns the parts that quote output, which a sensitive resource hides.
+// Unwrap returns the parts that quote output. A sensitive resource hides them.
 func (f *Failure) Unwrap() []error {
 	return []error{resource.CommandError{Err: f.Err, Output: f.Output}, resource.CommandError{Err: f.Err, Output: f.Cause}}
 }
@@ -130,8 +129,8 @@ func (f *Failure) Unwrap() []error {
 // excerptLines is how much output an error carries.
 const excerptLines = 10
 
-// Explain returns the error of a failed command: a Failure by the first matching
-// remedy, else one with the last lines of output.
+// Explain returns the error of a failed command: a Failure from the first matching remedy, or else an
+// error with the last lines of output.
 func Explain(argv []string, result command.Result, remedies []Remedy) error {
 	streams := []string{asShown(result.Stderr), asShown(result.Stdout)}
 	for _, r := range remedies {
@@ -150,8 +149,8 @@ func Explain(argv []string, result command.Result, remedies []Remedy) error {
 	return resource.CommandError{Err: err, Output: strings.ToValidUTF8(tail, "\uFFFD")}
 }
 
-// match returns the error that an output reports, nil when it does not. The cause
-// is the report about a package that the command names, else the first.
+// match returns the error that an output reports, nil for none. The cause is the report about a package
+// of the command, or else the first report.
 func (r Remedy) match(argv []string, text string) *Failure {
 	var f *Failure
 	begin, asked := 0, false
@@ -186,7 +185,7 @@ func (r Remedy) match(argv []string, text string) *Failure {
 	return f
 }
 
-// cause returns the last line of a report without its label, or all of a list.
+// cause returns the last line of a report without its label, or a whole list.
 func cause(report string) string {
 	first, rest, _ := strings.Cut(strings.TrimSpace(report), "\n")
 	line := strings.Join(strings.Fields(report), " ")
@@ -200,16 +199,14 @@ func cause(report string) string {
 	return line
 }
 
-// isPackage reports whether a word of a command is a package, with or without a
-// version.
+// isPackage reports whether a word of a command is a package name, with or without a version.
 func isPackage(word, name string) bool {
 	rest, found := strings.CutPrefix(word, name)
 
 	return found && (rest == "" || strings.ContainsAny(rest[:1], "=:-+."))
 }
 
-// asShown returns an output as a terminal shows it: after a carriage return the
-// line starts over.
+// asShown returns an output as a terminal shows it: a carriage return clears the line.
 func asShown(o command.Output) string {
 	lines := strings.Split(o.String(), "\n")
 	for i, line := range lines {

@@ -10,13 +10,13 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// refreshed is the outcome of a run's refresh of the package lists.
+// refreshed is the result of the refresh of package lists in a run.
 type refreshed struct {
 	run string
 	err error
 }
 
-// locked calls f while nothing else of this type runs a command.
+// locked calls f while no other command of this type runs.
 func (t *Type) locked(ctx context.Context, f func() error) error {
 	select {
 	case t.busy <- struct{}{}:
@@ -27,9 +27,8 @@ func (t *Type) locked(ctx context.Context, f func() error) error {
 	}
 }
 
-// Prepare refreshes package lists that are too old, once a run, and again those
-// that are older than their repositories. A failure is reported only for packages
-// with ensure latest.
+// Prepare refreshes old package lists once in each run, and lists that are older than their repositories
+// each time. Only packages with ensure latest report a failed refresh.
 func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) error {
 	maxAge, latest := time.Duration(0), false
 	for _, s := range specs {
@@ -65,15 +64,8 @@ func warn(ctx context.Context, env resource.Env, p PackageProvider, err error) {
 	env.Log.WarnContext(ctx, "package lists not refreshed, using the existing ones", "provider", p.Name(), "error", err)
 }
 
-// Status reads the installed version and compares it with the wanted one.
-func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec) (*State, error) {
-	states, errs := t.StatusAll(ctx, env, p, []*Spec{spec})
-
-	return states[0], errs[0]
-}
-
-// StatusAll reads all packages with one command, with one more the candidates of
-// those with ensure latest, and simulates the changes that are due.
+// StatusAll reads all packages with one command, and with another command the candidates of packages with
+// ensure latest. It simulates the pending changes.
 func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) ([]*State, []error) {
 	states, errs := make([]*State, len(specs)), make([]error, len(specs))
 	err := t.locked(ctx, func() error {
@@ -133,10 +125,10 @@ func Virtual(name string, providers []string) error {
 	return fmt.Errorf("%w: %s is a virtual package, provided by %s: name the provider to remove it", ErrNoPackage, name, strings.Join(providers, ", "))
 }
 
-// wanted is a package with ensure latest, in a release or in all.
+// wanted is a package with ensure latest, in one release or in all.
 type wanted struct{ name, release string }
 
-// candidatesOf returns the newest available versions, with one command a release.
+// candidatesOf returns the newest available versions, with one command for each release.
 func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) (map[wanted]string, error) {
 	out := map[wanted]string{}
 	var releases []string
@@ -182,8 +174,7 @@ func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	return slices.Compact(names)
 }
 
-// stale returns an error for a package with ensure latest when this run could not
-// refresh the lists.
+// stale returns an error for a package with ensure latest if this run could not refresh the lists.
 func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
 	lists := t.lists[p.Name()]
 	if spec.Ensure != EnsureLatest || spec.CacheMaxAge == 0 || lists.err == nil || lists.run != runOf(env) {
@@ -209,7 +200,7 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 		return &state, nil
 	}
 	have := state.Ensure
-	// An epoch counts only when the wanted version has one.
+	// The epoch counts only if the wanted version has an epoch.
 	if strings.Contains(version, ":") {
 		have = state.Metadata.Full
 	}

@@ -8,21 +8,19 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The priorities of a package manager: on its own platform, on an unknown one,
-// and on another manager's, where it must be named.
+// The priorities of a package manager: on its own platform, on an unknown platform, and on the platform
+// of another package manager, where a resource must name it.
 const (
 	priorityOwn     = 1
 	priorityUnknown = 50
 	priorityForeign = 99
 )
 
-// families are the values of the fact host.info.platformFamily that have a
-// package manager of their own.
+// families are the values of the fact host.info.platformFamily with a known package manager.
 func families() []string { return []string{"debian", "fedora", "rhel"} }
 
-// Manageable reports whether a package manager is installed, and its priority:
-// best on its own families, worst on those of others. The error names the
-// missing program.
+// Manageable reports whether a package manager is installed, and its priority: best on its own
+// families, worst on the families of other package managers. The error names the missing program.
 func Manageable(facts model.Facts, programs []string, own ...string) (bool, int, error) {
 	for _, program := range programs {
 		if _, err := os.Stat(program); err != nil {

@@ -20,32 +20,30 @@ const (
 	Uninstall Action = "uninstall"
 	// Purge is Uninstall with the configuration files.
 	Purge Action = "purge"
-	// Hold keeps the package manager from changing a package, Unhold allows it.
+	// Hold prevents the package manager from changing a package, Unhold allows it.
 	Hold   Action = "hold"
 	Unhold Action = "unhold"
-	// Configure completes an installation that was interrupted, of the version in
-	// the request; Reinstall one of which files may be missing.
+	// Configure completes an interrupted installation of the version in the request. Reinstall repairs
+	// an installation with missing files.
 	Configure Action = "configure"
 	Reinstall Action = "reinstall"
 )
 
-// Request is a change of one package. Version is present, latest or a version; a
-// removal ignores it. Candidate is the newest available version, where known.
+// Request is a change of one package. Version is present, latest or a version; a removal ignores it.
+// Candidate is the newest available version, if known.
 type Request struct {
 	Action    Action
 	Name      string
 	Version   string
 	Candidate string
-	// Recommends says whether recommended packages come with it, nil leaves that to
-	// the package manager. Release is where it comes from, empty for anywhere. Held
-	// changes it although it is held.
+	// Recommends selects whether recommended packages are installed too; nil leaves this to the package manager.
+	// Release is the release of the package, empty for any release. Held allows to change a held package.
 	Recommends *bool
 	Release    string
 	Held       bool
 }
 
-// Package is a version of a package, under the names that a manifest may have
-// for it.
+// Package is a version of a package, with the names that a manifest may use for it.
 type Package struct {
 	Names   []string
 	Version string
@@ -57,7 +55,7 @@ func (r Request) IsInstall() bool { return r.Action == Install }
 // IsRemoval reports whether a request removes a package.
 func (r Request) IsRemoval() bool { return r.Action == Uninstall || r.Action == Purge }
 
-// ChangesHold reports whether a request holds or releases a package, and no more.
+// ChangesHold reports whether a request only holds or releases a package.
 func (r Request) ChangesHold() bool { return r.Action == Hold || r.Action == Unhold }
 
 // Is reports whether a word of a package manager means the package of a request.
@@ -65,48 +63,27 @@ func (r Request) Is(word string) bool {
 	return word == r.Name || word == WithoutNative(r.Name) || word == r.Name+"-"+r.Version
 }
 
-// Following is the maximum age that only refreshes lists older than their
-// repositories.
+// Following is a maximum age: only lists that are older than their repositories are refreshed.
 const Following time.Duration = math.MaxInt64
 
-// PackageProvider is a package manager. The specification names its methods for
-// one package; Batcher has those for many.
+// PackageProvider is a package manager.
 type PackageProvider interface {
 	resource.Provider
-	// Install installs a version: present, latest or a version number.
-	Install(ctx context.Context, env resource.Env, pkg, version string) error
-	// Upgrade changes to a higher version or to latest, Downgrade to a lower
-	// version.
-	Upgrade(ctx context.Context, env resource.Env, pkg, version string) error
-	Downgrade(ctx context.Context, env resource.Env, pkg, version string) error
-	// Uninstall removes a package and keeps its configuration files.
-	Uninstall(ctx context.Context, env resource.Env, pkg string) error
-	// Status reads which version is installed.
-	Status(ctx context.Context, env resource.Env, pkg string) (*State, error)
 	// VersionCmp returns -1, 0 or 1 for a lower, equal or higher version. An
 	// invalid version is an error.
 	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
-	Batcher
-}
-
-// Batcher has the methods of a package manager for many packages at once.
-type Batcher interface {
-	// StatusAll is Status for many, with one command.
+	// StatusAll reads which versions are installed, with one command.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
-	// Candidates returns, with one command, the newest available versions, in a
-	// release where one is named.
+	// Candidates returns, with one command, the newest available versions, in a release if it is not empty.
 	Candidates(ctx context.Context, env resource.Env, pkgs []string, release string) (map[string]string, error)
-	// ChangeAll makes all requested changes in one transaction, or in as few as
-	// possible. Those to hold and to release come last. It waits for the lock of
-	// another process.
+	// ChangeAll makes all requested changes in one transaction, or in as few as possible. Holds and
+	// releases come last. It waits for the lock of another process.
 	ChangeAll(ctx context.Context, env resource.Env, requests []Request) error
-	// Simulate returns the packages that ChangeAll would remove besides those that
-	// are asked for, by what the machine knows already. Its errors are those of
-	// ChangeAll.
+	// Simulate returns the packages that ChangeAll would remove in addition to the requests, from
+	// local data only. Its errors are the errors of ChangeAll.
 	Simulate(ctx context.Context, env resource.Env, requests []Request) ([]Package, error)
-	// Refresh fetches package lists that are older than maxAge or than their
-	// repositories; with 0 the package manager decides. latest announces a call of
-	// Candidates.
+	// Refresh fetches package lists that are older than maxAge or than their repositories. With 0 the
+	// package manager decides. latest announces a call of Candidates.
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
 }
 
@@ -123,7 +100,7 @@ type AbsenceChecker interface {
 	CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error)
 }
 
-// Watcher is a package manager whose database can be watched.
+// Watcher is a package manager with a database that can be watched.
 type Watcher interface {
 	// Watches returns the files that change with any package.
 	Watches() []watch.Point

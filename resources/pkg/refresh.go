@@ -14,9 +14,8 @@ import (
 // refreshes is the folder of the records of NoteRefresh.
 const refreshes = "refreshes"
 
-// Refreshed returns when the package lists of a provider were last refreshed,
-// by the record of NoteRefresh or the stamp files of the package manager; the
-// zero time means never.
+// Refreshed returns the time of the last refresh of a provider's lists, from the record of NoteRefresh
+// or the stamp files of the package manager. The zero time means never.
 func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, error) {
 	last, _, err := host.Recall[time.Time](env.Host, refreshes, provider)
 	if err != nil {
@@ -35,8 +34,8 @@ func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, 
 	return last, nil
 }
 
-// NoteRefresh records when a refresh began, where there is a state directory:
-// package managers do not touch lists that are up to date.
+// NoteRefresh records when a refresh began, if there is a state directory. Package managers do not touch
+// current lists, so their times are no proof.
 func NoteRefresh(ctx context.Context, env resource.Env, provider string, began time.Time) error {
 	if err := env.Host.Remember(ctx, refreshes, provider, began); !errors.Is(err, state.ErrNone) {
 		return err

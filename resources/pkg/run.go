@@ -17,25 +17,24 @@ import (
 // LockTimeout is the default wait for the lock of another process.
 const LockTimeout = time.Minute
 
-// searchPath holds the programs of maintainer scripts, even when muster was
-// started with a shorter PATH.
+// searchPath has the programs of maintainer scripts, even if muster was started with a shorter PATH.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // lockPoll is the retry interval of commands that do not wait themselves.
 const lockPoll = time.Second
 
-// waiting matches a package manager that waits for another process, refused one
-// that does not.
+// waiting matches a package manager that waits for another process. refused matches a package manager that
+// does not wait.
 var (
 	waiting = regexp.MustCompile(`(?i)^waiting for process with pid`)
 	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|lock was locked by another process|can't create transaction lock).*$`)
 )
 
-// waitText reports a wait, also one that was cancelled.
+// waitText reports a wait, even if the wait is cancelled.
 const waitText = "waiting for another process that changes packages"
 
-// Ask runs a command that changes nothing and returns its lines of stdout. A
-// failing exit code is not an error.
+// Ask runs a command that changes nothing and returns its lines of stdout. A failing exit code is not an
+// error.
 func Ask(ctx context.Context, env resource.Env, argv ...string) ([]string, command.Result, error) {
 	var lines []string
 	how := newCommand(env, argv, nil)
@@ -68,7 +67,7 @@ type Changer struct {
 	Begins *regexp.Regexp
 	// Scripts explain the failure of a script in a command that succeeds.
 	Scripts []Remedy
-	// Declined is the line with which a command ends that only asks.
+	// Declined is the last line of a command that only simulates.
 	Declined string
 }
 
@@ -99,7 +98,7 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 		err = Explain(argv, result, c.Remedies)
 		line := strings.TrimSpace(refused.FindString(result.Stderr.String() + "\n" + result.Stdout.String()))
 		switch {
-		// Without permission the output is nearly that of a held lock.
+		// Without permission the output resembles the output for a held lock.
 		case line == "", errors.Is(err, ErrNotRoot):
 			return nil, err
 		case !time.Now().Before(w.until):

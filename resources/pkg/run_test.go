@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// logged gives an environment whose warnings are kept.
+// logged returns an environment and a buffer for its warnings.
 func logged(t *testing.T) (resource.Env, *bytes.Buffer) {
 	t.Helper()
 	var text bytes.Buffer
@@ -110,7 +110,7 @@ func TestChangeIsNotBrokenOff(t *testing.T) {
 			if err := unix.Mkfifo(filepath.Join(dir, "go"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// Open for reading too, so that a command that is gone keeps nobody waiting.
+			// The pipe is also open for reading, so writing does not block after the command ended.
 			further, err := os.OpenFile(filepath.Join(dir, "go"), os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -9,14 +9,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// forecast is what the change of a package would do: what it removes besides, or
-// why it would fail.
+// forecast is the effect of a package change: the packages that it also removes, or why it would
+// fail.
 type forecast struct {
 	removed []Package
 	err     error
 }
 
-// repositories returns the paths in which package managers find repositories.
+// repositories returns the paths of the repository files of all package managers.
 func repositories() []string {
 	return []string{resource.PathNeed("/etc/apt/sources.list"), resource.PathNeed("/etc/apt/sources.list.d/"), resource.PathNeed("/etc/yum.repos.d/")}
 }
@@ -74,8 +74,8 @@ func holdCheck(ctx context.Context, env resource.Env, p PackageProvider) func() 
 	})
 }
 
-// simulation finds what each of many changes would do, with one question where
-// none fails and nothing else is removed.
+// simulation finds the effect of each of many changes. It needs one simulation if no change fails
+// or removes another package.
 type simulation struct {
 	provider  PackageProvider
 	requests  []Request
@@ -119,8 +119,8 @@ func (s *simulation) run(ctx context.Context, env resource.Env) error {
 	return nil
 }
 
-// split simulates changes together with the good ones before them, and by halves
-// those of which one fails or removes others.
+// split simulates changes together with the good changes before them. If a change fails or removes
+// other packages, it simulates each half.
 func (s *simulation) split(ctx context.Context, env resource.Env, todo []int) error {
 	removed, err := s.provider.Simulate(ctx, env, s.pick(slices.Concat(s.good, todo)))
 	if err != nil && !isRefusal(err) {

@@ -17,11 +17,11 @@ type State struct {
 	Residue   bool   `json:"residue,omitempty" jsonschema_description:"Whether configuration files of a removed package are left"`
 	Broken    string `json:"broken,omitempty" jsonschema_description:"The package manager's word for an installation that is not complete"`
 
-	// ChangedAt is when its files were last changed, where that is known.
+	// ChangedAt is when its files were last changed, if that is known.
 	ChangedAt time.Time `json:"-"`
 
-	// Unhold is the command that releases a held package; Removable is set where that
-	// may be removed all the same. CannotHold is why no package can be held, if so.
+	// Unhold is the command that releases a held package. Removable reports that the held package may be
+	// removed. CannotHold is why no package can be held, nil if holds work.
 	Unhold     string `json:"-"`
 	Removable  bool   `json:"-"`
 	CannotHold error  `json:"-"`
@@ -31,11 +31,11 @@ type State struct {
 
 	// order compares the installed version with the wanted one, or the candidate.
 	order int
-	// forecast is what the change that is due would do besides.
+	// forecast is the effect of the pending change on other packages.
 	forecast forecast
 }
 
-// halfInstalled is an installation of which files may be missing.
+// halfInstalled is an installation with missing files.
 const halfInstalled = "half-installed"
 
 // Metadata describes an installed package.
@@ -49,12 +49,11 @@ type Metadata struct {
 	Provider string         `json:"provider"`
 	Extended map[string]any `json:"extended,omitempty"`
 
-	// Full is the version for comparisons, with an epoch that Version lacks.
+	// Full is the version for comparisons; unlike Version it has an epoch.
 	Full string `json:"-"`
 }
 
-// NewState returns the state of a package with its metadata, nil when it is not
-// installed.
+// NewState returns the state of a package with its metadata. nil metadata mean that it is not installed.
 func NewState(name string, m *Metadata) *State {
 	state := &State{CommonState: model.CommonState{Name: name, Ensure: model.EnsureAbsent}, Metadata: m}
 	if m != nil {

@@ -12,8 +12,7 @@ import (
 
 // Type is the package type. Make it with New.
 type Type struct {
-	// busy guards every command of a package manager; it has one slot, so that a
-	// waiting caller can give up.
+	// busy locks the commands of package managers. It has one slot, so a waiting caller can give up.
 	busy chan struct{}
 	// lists are the outcomes of refreshes, guarded by busy.
 	lists map[string]refreshed
@@ -24,8 +23,8 @@ func New(providers ...PackageProvider) *resource.Type {
 	return resource.Of(&Type{busy: make(chan struct{}, 1), lists: map[string]refreshed{}}, providers...)
 }
 
-// Info describes the type. A package provides files, units and accounts; what a
-// change would do depends on the files that name the repositories.
+// Info describes the type. A package provides files, units and accounts. The effect of a change depends on
+// the repository files.
 func (*Type) Info() resource.Info {
 	return resource.Info{
 		Name:         "package",
@@ -54,7 +53,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 		return plan, nil
 	}
 	if state.Held && action != Configure && spec.Hold == nil && !(state.Removable && spec.isRemoved()) {
-		return plan, fmt.Errorf("%w: %s is %s; release it with `%s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, state.Unhold)
+		return plan, fmt.Errorf("%w: %s is %s; release it with `%s` or change `ensure`", ErrHeld, spec.Name, state.Ensure, state.Unhold)
 	}
 	change := model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: spec.Ensure}
 	switch {
@@ -75,8 +74,8 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 	return plan, nil
 }
 
-// planHold adds the change that holds a package or releases it. A held one is
-// held again after its change.
+// planHold adds the change that holds or releases a package. A held package is held again after its
+// change.
 func planHold(plan *resource.Plan, spec *Spec, state *State, action Action) {
 	switch {
 	case spec.Hold == nil || (*spec.Hold == state.Held && (action == "" || !state.Held)):
@@ -119,8 +118,8 @@ func due(spec *Spec, state *State) (Action, string) {
 	}
 }
 
-// Verify checks the state after Apply. Whether a version is the latest is
-// unknown, so latest only has to be installed.
+// Verify checks the state after Apply. muster does not know the latest version, so with latest
+// the package only has to be installed.
 func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	switch {
 	case spec.isRemoved() && after.installed():
@@ -132,7 +131,7 @@ func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	case spec.isRemoved():
 		return nil
 	case !after.installed():
-		return fmt.Errorf("%s is not installed; if another package provides that name, name that one", spec.Name)
+		return fmt.Errorf("%s is not installed; if another package provides that name, use its name", spec.Name)
 	case spec.wantsVersion() && after.order != 0:
 		return fmt.Errorf("%s is installed, not %s", after.Ensure, spec.Ensure)
 	case after.Broken != "":
@@ -165,7 +164,7 @@ func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
 	return map[string]any{"version": version}
 }
 
-// Watches names the database of the package manager, if it is known.
+// Watches returns the database of the package manager, if it is known.
 func (*Type) Watches(p PackageProvider, _ *Spec) []watch.Point {
 	if w, ok := p.(Watcher); ok {
 		return w.Watches()

@@ -17,9 +17,8 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// store is a package manager in memory that writes down what it was asked.
+// store is a package manager in memory that records its calls.
 type store struct {
-	pkg.Single
 	installed, candidates map[string]string
 	held                  []string
 	calls                 []string
@@ -32,10 +31,7 @@ type store struct {
 }
 
 func newStore(installed, candidates map[string]string) *store {
-	s := &store{installed: installed, candidates: candidates}
-	s.Single = pkg.Single{All: s}
-
-	return s
+	return &store{installed: installed, candidates: candidates}
 }
 
 func (*store) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
@@ -209,8 +205,8 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestItsOwnScript fails a package, although it is installed; that of another one
-// does not.
+// TestItsOwnScript fails an installed package if its script fails, but not if a script of another
+// package fails.
 func TestItsOwnScript(t *testing.T) {
 	for name, fails := range map[string]bool{"p": true, "q": false} {
 		s := newStore(map[string]string{}, map[string]string{"p": "1.0"})
@@ -231,8 +227,8 @@ func TestItsOwnScript(t *testing.T) {
 	}
 }
 
-// TestWhatFailedBesidesIt judges a change that failed by what came of it: the
-// script of another package may have failed.
+// TestWhatFailedBesidesIt judges a failed change by its result: the script of another package may have
+// failed.
 func TestWhatFailedBesidesIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		ensure, candidate string
@@ -317,7 +313,7 @@ func TestTogether(t *testing.T) {
 	if _, errs := typ.StatusAll(t.Context(), e, s, specs[:2]); errs[0] == nil || errs[1] == nil {
 		t.Errorf("no error of each: %v", errs)
 	}
-	if _, err := typ.ApplyAll(t.Context(), e, s, specs[:1], plans[:1]); !errors.Is(err, s.fails) {
+	if _, err := typ.ApplyAll(t.Context(), e, s, specs[:2], plans[:2]); !errors.Is(err, s.fails) {
 		t.Error(err)
 	}
 }
@@ -383,7 +379,7 @@ func TestForeseen(t *testing.T) {
 	}
 }
 
-// TestHold holds and releases, and changes what it holds.
+// TestHold holds and releases packages, and changes held packages.
 func TestHold(t *testing.T) {
 	for _, c := range []struct {
 		ensure, have, hold string
@@ -458,7 +454,7 @@ func TestPurged(t *testing.T) {
 	}
 }
 
-// TestBroken completes what was interrupted, and nothing else is its state.
+// TestBroken completes interrupted installations and changes nothing else.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct{ broken, ensure, message, call string }{
 		{"unpacked", "present", "Would have configured", "configure p 1.0"},
@@ -487,7 +483,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestPrepare covers when lists are refreshed, and what it means that they could not be.
+// TestPrepare covers when lists are refreshed, and the effect of a failed refresh.
 func TestPrepare(t *testing.T) {
 	s := newStore(map[string]string{"p": "1.0"}, map[string]string{"p": "1.0"})
 	typ := pkg.New(s)

@@ -16,8 +16,8 @@ const (
 	groupFile = "/etc/group"
 )
 
-// AccountNeeds returns the needs of an owner and a group: the files of accounts.
-// A number needs none, and root always exists.
+// AccountNeeds returns the account files that an owner and a group need. A number needs no file, and root
+// always exists.
 func AccountNeeds(owner, group string) []Need {
 	var out []Need
 	for _, of := range [][2]string{{userFile, owner}, {groupFile, group}} {
@@ -29,8 +29,8 @@ func AccountNeeds(owner, group string) []Need {
 	return out
 }
 
-// ResolveAccounts returns the numbers of an owner and a group. The error for an
-// unknown one is a PrerequisiteError that wraps host.ErrNoAccount.
+// ResolveAccounts returns the numbers of an owner and a group. The error for an unknown name is a
+// PrerequisiteError that wraps host.ErrNoAccount.
 func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
 	if uid, err = h.UID(ctx, owner); err != nil {
 		return 0, 0, missingAccount(userFile, err)
@@ -50,8 +50,8 @@ func missingAccount(file string, err error) error {
 	return err
 }
 
-// CheckAccount reports an owner or group that is missing although ensure is not
-// absent, and a number that no account has.
+// CheckAccount reports a missing owner or group, unless ensure is absent, and a number that is not
+// a valid account.
 func CheckAccount(out *model.Problems, ensure, property, value string) {
 	switch _, valid := host.ParseAccountID(value); {
 	case value == "" && ensure == model.EnsureAbsent:

@@ -1,6 +1,5 @@
-// Package resource is the contract that a resource type fulfils, and the
-// adapter that turns a type into something the engine can run (docs/architecture.md,
-// "The contract of a type").
+// Package resource is the contract of a resource type, and the adapter that makes a type executable for the
+// engine (docs/architecture.md, "The contract of a type").
 package resource
 
 import (
@@ -23,22 +22,22 @@ type Spec interface {
 	Validate() model.Problems
 }
 
-// Secretive is a Spec with values that are always secret, such as a password.
-// A resource that has any is sensitive.
+// Secretive is a Spec with values that are always secret, such as a password. A resource with
+// such values is sensitive.
 type Secretive interface {
 	Secrets() []model.Secret
 }
 
-// CanonicalNamer is a Spec where several names mean one thing, such as app and
-// app.service, which must not be declared twice.
+// CanonicalNamer is a Spec with several names for the same thing, such as app and app.service. A manifest
+// must declare only one of them.
 type CanonicalNamer interface {
-	// CanonicalName returns the one name of what the resource manages. Only the name
-	// is known where other properties are late.
+	// CanonicalName returns the canonical name. If other properties are deferred, only the name is
+	// set.
 	CanonicalName() string
 }
 
 // State is the observed state of one resource: a pointer to a struct that embeds
-// model.CommonState. Its JSON form is what muster status prints.
+// model.CommonState. muster status prints its JSON form.
 type State interface {
 	State() *model.CommonState
 }
@@ -57,17 +56,16 @@ type Info struct {
 	Abbreviation string
 	// Ensures are the values of ensure; empty when any is allowed. The first is the default.
 	Ensures []string
-	// EnsureHelp describes the values of ensure, where their words are not enough or
-	// Ensures is empty.
+	// EnsureHelp describes the values of ensure, if they do not explain themselves or Ensures is empty.
 	EnsureHelp string
-	// Outputs are the values that later resources may take of an Outputter.
+	// Outputs are the values that an Outputter offers to later resources.
 	Outputs []Output
-	// Reads are the domains that a state describes, Writes those that a change may alter.
+	// Reads are the domains of a state, and Writes are the domains that a change may alter.
 	Reads, Writes Domain
-	// Refreshes means that a refresh makes the type act.
+	// Refreshes means that a refresh causes a change.
 	Refreshes bool
-	// Parallel is how many unordered changes may be made at the same time, for types
-	// that wait for the disk; 0 means one.
+	// Parallel is the maximum number of parallel changes without an order, for types that wait for the disk;
+	// 0 means one.
 	Parallel int
 	// NeedsOrigin means that the content of a resource depends on Scope.Origin.
 	NeedsOrigin bool
@@ -75,7 +73,7 @@ type Info struct {
 	OwnTimeout bool
 }
 
-// Output is a value that later resources may take, with its documentation.
+// Output is a value for later resources, with its documentation.
 type Output struct{ Name, Help string }
 
 // Env is the environment of every call of a type.
@@ -86,30 +84,34 @@ type Env struct {
 	Scope Scope
 	// Children counts the outcomes of the resources that a resource includes.
 	Children model.Counts
-	// RunEnv is the environment of commands: a muster that one starts learns the run
-	// it is part of, and whether it may change anything.
+	// RunEnv is the environment of commands. A muster in a command learns from it which run it joins,
+	// and whether it may change anything.
 	RunEnv []string
-	// RunID is the id of the run, for what is done once in each; empty outside of one.
+	// RunID is the id of the run, for work that is done once for each run; it is empty outside of a run.
 	RunID string
-	// Part reports whether the run is one of a part of its manifest, such as a repair of
-	// drift: what is done once in each run as a precaution is left out there.
+	// Part reports whether the run covers only a part of its manifest, such as a repair of drift. Such a
+	// run skips the precautions that a run takes once.
 	Part bool
-	// InTurn reports whether a resource is observed once more because its state was ErrUnsettled, when
-	// it has its turn: then others do not wait for it any more than for a change.
+	// InTurn reports that a resource is observed once more, alone, because its state was ErrUnsettled. Other
+	// resources wait for this observation as for a change.
 	InTurn bool
 }
 
-// Contract is a resource type with properties S, states T and providers P. The
-// interfaces below are optional; Of finds those that a type implements.
-type Contract[S Spec, T State, P Provider] interface {
+// Contract is a resource type with properties S and states T. A type is also a Single or a Batcher.
+// The other interfaces below are optional; Of finds the interfaces that a type implements.
+type Contract[S Spec, T State] interface {
 	Info() Info
 	// New returns properties with their defaults.
 	New() S
+	// Plan returns the pending changes. It is pure. It returns an error for a state that must not be
+	// changed.
+	Plan(spec S, state T, refresh bool) (Plan, error)
+}
+
+// Single observes and changes one resource at a time.
+type Single[S Spec, T State, P Provider] interface {
 	// Status reads the machine and never changes it.
 	Status(ctx context.Context, env Env, p P, spec S) (T, error)
-	// Plan returns the changes that are due. It is pure. An error is a state that
-	// must not be touched.
-	Plan(spec S, state T, refresh bool) (Plan, error)
 	// Apply makes the changes of a plan. Only it may change the machine.
 	Apply(ctx context.Context, env Env, p P, spec S, plan Plan) (Outcome, error)
 }
@@ -120,10 +122,9 @@ type Verifier[S Spec, T State] interface {
 	Verify(spec S, outcome Outcome, after T) error
 }
 
-// Preparer makes the changes that an observation needs first, for all resources
-// of a provider that are observed, never in noop. Where T is a Reloader, a state
-// asks for it; other types prepare before each observation. A run that stops
-// interrupts it, so it must be safe to stop halfway.
+// Preparer makes changes before an observation, for all observed resources of a provider, never in noop. If T
+// is a Reloader, a state requests them; other types prepare before each observation. A run that stops
+// interrupts Prepare, so an interruption must be safe.
 type Preparer[S Spec, P Provider] interface {
 	Prepare(ctx context.Context, env Env, p P, specs []S) error
 }
@@ -135,32 +136,32 @@ type Reloader interface {
 	NeedsReload() bool
 }
 
-// Starter is a State of something that may have been restarted by others, such
-// as by the script of a package.
+// Starter is a State of something that others may have restarted, such as the script of a package.
 type Starter interface {
-	// IsStartedSince reports whether it was started after a time, and so needs no
-	// refresh for what changed before.
+	// IsStartedSince reports whether it was started after a time, so earlier changes need no
+	// refresh.
 	IsStartedSince(at time.Time) bool
 }
 
-// Marker is a State of one path, with the mark of what was there when it was read: an
-// event that finds just that was caused by muster itself.
+// Marker is a State of one path, with the mark of the file when it was read. An event with the same
+// mark was caused by muster.
 type Marker interface {
 	Mark() (path string, mark files.Mark)
 }
 
-// Batcher observes and changes many resources at once.
+// Batcher observes and changes many resources at once, or one.
 type Batcher[S Spec, T State, P Provider] interface {
-	// StatusAll reads all states with one question. Both results are as long as specs.
+	// StatusAll reads all states with one query and never changes the machine. Both results have the length
+	// of specs.
 	StatusAll(ctx context.Context, env Env, p P, specs []S) ([]T, []error)
-	// ApplyAll makes all changes in one transaction. After an error the engine
-	// observes again and applies what is still due one by one. After a BatchError it
-	// does so for those that failed; the others count as refreshed.
+	// ApplyAll makes all changes in one transaction. After an error the engine observes again and
+	// makes the remaining changes one by one. After a BatchError it does this for the failed
+	// changes; the other changes count as refreshed.
 	ApplyAll(ctx context.Context, env Env, p P, specs []S, plans []Plan) ([]Outcome, error)
 }
 
-// Guards are the commands that a manifest names to decide whether a change is
-// made. The engine runs them once, at the resource's turn, also in noop.
+// Guards are the commands in a manifest that decide whether a change is made. The engine runs them once, when
+// the run reaches the resource, also in noop.
 type Guards[S Spec, T State, P Provider] interface {
 	// HasGuards reports whether the plan for this state depends on guards.
 	HasGuards(spec S, state T, refresh bool) bool
@@ -168,9 +169,8 @@ type Guards[S Spec, T State, P Provider] interface {
 	EvalGuards(ctx context.Context, env Env, p P, spec S, state T) (T, error)
 }
 
-// Watcher names what of the machine a change of which may be drift of a resource. It is
-// pure, so that two versions of a manifest can be compared. A type watches nothing
-// itself: whoever holds a resource arms its points.
+// Watcher returns the paths and units whose changes may be drift of a resource. It is pure, so
+// two versions of a manifest can be compared. The caller arms the watches.
 type Watcher[S Spec, P Provider] interface {
 	Watches(p P, spec S) []watch.Point
 }
@@ -180,7 +180,7 @@ type Relater[S Spec] interface {
 	Relations(spec S) Relations
 }
 
-// Outputter returns the values that later resources may take: some or all of Info.Outputs.
+// Outputter returns values for later resources: some or all of Info.Outputs.
 type Outputter[S Spec, T State] interface {
 	Outputs(spec S, state T, outcome Outcome) map[string]any
 }
@@ -189,21 +189,20 @@ type Outputter[S Spec, T State] interface {
 type Inclusion struct {
 	// Source is its path, relative to the manifest that includes it.
 	Source string
-	// Data override those of the included manifest.
+	// Data overrides the data of the included manifest.
 	Data map[string]any
 	// Noop, HealthCheckOnly and DenyApply strengthen its scope.
 	Noop, HealthCheckOnly, DenyApply bool
 }
 
-// Adopter records a resource that a run found in its desired state, as if muster had
-// changed it. The engine calls it at the end of the resource, never in noop.
+// Adopter records a resource that was already in its desired state, as if muster had changed it. The
+// engine calls it after the resource, never in noop.
 type Adopter[S Spec, T State] interface {
 	Adopt(ctx context.Context, env Env, spec S, state T) error
 }
 
-// Includer returns the manifest that a resource includes. Its resources become
-// part of the run, before the one that includes them, which is observed after
-// their turns (Env.Children).
+// Includer returns the manifest that a resource includes. The resources of that manifest become part
+// of the run, before the including resource, which is observed after them (Env.Children).
 type Includer[S Spec] interface {
 	Include(spec S) Inclusion
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/musterfleet/muster/resources/health"
 )
 
-// Decode returns the resource of a mapping of properties, declared at pos. It is
-// strict and reports every problem at once, each at its position; the resource is
-// nil when there is any.
+// Decode returns the resource of a mapping of properties, declared at pos. It is strict and reports every
+// problem at its position. The resource is nil if there is a problem.
 func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
 	r, problems := decodeSpec(t, properties, pos, nil)
 	if len(problems) > 0 {
@@ -27,11 +26,10 @@ func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, 
 	return r, nil
 }
 
-// decodeSpec returns a resource with the properties that can be read, and the problems
-// of the others. It notes the places of values where there is a map for them, which
-// only problems need.
+// decodeSpec returns a resource with the readable properties, and the problems of the other properties. It
+// records the positions of values in places, unless it is nil. Only problems need them.
 func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
-	d := document.Decoder{Places: places}
+	d := document.Decoder{Positions: places}
 	spec := t.New()
 	late := false
 	if properties.Kind != document.Map && properties.Kind != document.Null {
@@ -50,7 +48,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 		if places != nil {
 			places[p.Key] = e.Value.Pos
 		}
-		if e.Value.IsLate() {
+		if e.Value.IsDeferred() {
 			late = true
 			if p.Common {
 				d.Problems.Add(e.Value.Pos, "use outputs in the type's own properties", "`%s` must be known before the run", e.Key)
@@ -104,8 +102,8 @@ func checkSecrets(out *model.Problems, key string, v document.Value) {
 	}
 }
 
-// withoutConsequences drops the problems of unread properties, of their parts and
-// of what they are part of, because those are reported already.
+// withoutConsequences drops the problems of unread properties, their parts and their parents,
+// because those properties already have a problem.
 func withoutConsequences(found, unread model.Problems) model.Problems {
 	return slices.DeleteFunc(found, func(p model.Problem) bool {
 		return slices.ContainsFunc(unread, func(u model.Problem) bool {
@@ -114,8 +112,8 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 	})
 }
 
-// redactProblems takes the secrets of the resource out of the problems, which quote values,
-// and the values of a sensitive one.
+// redactProblems removes from the problems, which quote values, the secrets of the resource, and the values
+// of a sensitive resource.
 func redactProblems(d *document.Decoder, r *Resource, properties document.Value) {
 	var secrets []model.Secret
 	for _, s := range d.Secrets {
@@ -135,8 +133,7 @@ func redactProblems(d *document.Decoder, r *Resource, properties document.Value)
 	}
 }
 
-// DecodeQuestion is Decode for a resource that is only observed: properties may
-// be missing.
+// DecodeQuestion is Decode for a resource that is only observed: properties may be missing.
 func DecodeQuestion(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
 	r, problems := decodeSpec(t, properties, pos, map[string]model.Position{})
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool {
@@ -151,8 +148,8 @@ func DecodeQuestion(t *Type, properties document.Value, pos model.Position) (*Re
 	return r, nil
 }
 
-// secretsOf returns what a spec names as secret, and what one that is declared as
-// sensitive is there to hide.
+// secretsOf returns the secrets that a spec declares, and the values that a resource with
+// sensitive: true hides.
 func secretsOf(t *Type, spec Spec) []model.Secret {
 	var out []model.Secret
 	if s, ok := spec.(Secretive); ok {
@@ -188,7 +185,7 @@ func collect(v reflect.Value, out *[]model.Secret) {
 	}
 }
 
-// checkEmpty reports an empty text where it would count as not set.
+// checkEmpty reports an empty text that would count as not set.
 func checkEmpty(out *model.Problems, p Property, e document.Entry) {
 	if len(p.Enum) > 0 {
 		out.Add(e.Value.Pos, "leave it out, or give one of "+strings.Join(p.Enum, ", "), "`%s` is empty", e.Key)
@@ -204,8 +201,8 @@ func checkText(out *model.Problems, property, text string) {
 	}
 }
 
-// checkCommon checks the common properties, and those of the type by its Validate
-// unless some are late.
+// checkCommon checks the common properties, and calls Validate of the spec unless some
+// properties are late.
 func checkCommon(r *Resource, late bool) model.Problems {
 	var out model.Problems
 	meta := r.Meta()
@@ -246,7 +243,7 @@ func checkCommon(r *Resource, late bool) model.Problems {
 	return out
 }
 
-// place sets the positions of problems that only have a property.
+// place sets the positions of problems that only name a property.
 func place(problems model.Problems, places map[string]model.Position, pos model.Position) {
 	for i := range problems {
 		p := &problems[i]
@@ -259,8 +256,8 @@ func place(problems model.Problems, places map[string]model.Position, pos model.
 	}
 }
 
-// placeOf returns the position of a property or, like health_checks.0 for what is
-// missing in it, of what it is part of.
+// placeOf returns the position of a property. For a missing property, such as a name in health_checks.0,
+// it returns the position of the parent.
 func placeOf(property string, places map[string]model.Position, pos model.Position) model.Position {
 	for {
 		if at, ok := places[property]; ok && !at.IsZero() {

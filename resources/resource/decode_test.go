@@ -146,7 +146,7 @@ func TestDecodeErrors(t *testing.T) {
 		"provider":       {props("name", str("x"), "provider", str("stone")), `there is no provider "stone" of toy (one of wood)`},
 		"no mapping":     {list(), "toy must be a mapping, not a list"},
 		"secret":         {props("name", str("x"), "flag", document.Value{Kind: document.String, Text: "hunter2", Secret: true}), `not "[redacted]"`},
-		"late name":      {props("name", document.Value{Kind: document.String, Late: true}), "`name` must be known before the run"},
+		"late name":      {props("name", document.Value{Kind: document.String, Deferred: true}), "`name` must be known before the run"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestAQuestionNeedsOnlyWhatIsGiven(t *testing.T) {
 }
 
 func TestLateValuesWaitForValidation(t *testing.T) {
-	r, problems := resource.Decode(toy(), props("name", str("x"), "text", document.Value{Kind: document.String, Late: true}), at(1))
+	r, problems := resource.Decode(toy(), props("name", str("x"), "text", document.Value{Kind: document.String, Deferred: true}), at(1))
 	if problems != nil || r.Meta().Name != "x" {
 		t.Fatal(problems)
 	}

@@ -10,9 +10,9 @@ const (
 	Packages
 	Units
 	Accounts
-	// Everything is what an arbitrary command may change.
+	// Everything are all domains, for an arbitrary command.
 	Everything Domain = 0xff
 )
 
-// Overlaps reports whether the two have a domain in common.
+// Overlaps reports whether d and other have a domain in common.
 func (d Domain) Overlaps(other Domain) bool { return d&other != 0 }

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// placeholder is replaced by a path in the command of a property.
+	// placeholder stands for a path in the command of a property.
 	placeholder = "{}"
-	// errorLines is how many lines of a command's output are in its error.
+	// errorLines is the number of output lines in an error.
 	errorLines = 10
 )
 
-// WithPath returns the words of a command with a path in place of {}, or at the
-// end where there is none.
+// WithPath returns the words of a command with a path in place of {}, or at the end if there is no {}.
 func WithPath(words []string, path string) []string {
 	out, found := slices.Clone(words), false
 	for i := range out[1:] {
@@ -51,8 +50,8 @@ func RunHook(ctx context.Context, env Env, words []string, dir string) error {
 	return err
 }
 
-// CheckCommandLine returns the words of a command line. One that cannot be split is a problem
-// of the property, whose message begins with called.
+// CheckCommandLine returns the words of a command line. It reports a line that cannot be split as a
+// problem of the property, with a message that begins with called.
 func CheckCommandLine(out *model.Problems, property, called, text string) []string {
 	words, err := command.Split(text)
 	if err != nil {
@@ -62,10 +61,10 @@ func CheckCommandLine(out *model.Problems, property, called, text string) []stri
 	return words
 }
 
-// ValidatedFirst ends the noop message of a change that a command validates.
+// ValidatedFirst is the end of the noop message of a change with a validate command.
 const ValidatedFirst = ", validated first"
 
-// CheckValidator reports what is wrong with the command of the property validate.
+// CheckValidator reports problems of the command in the property validate.
 func CheckValidator(out *model.Problems, text string) {
 	if text == "" {
 		return
@@ -76,9 +75,9 @@ func CheckValidator(out *model.Problems, text string) {
 	}
 }
 
-// RunValidator runs the command of the property validate in a directory, on the temporary path of
-// what should be at target. An error has target where the command printed that path: it is
-// what people know, and the same at each run.
+// RunValidator runs the command of the property validate in a directory. path is the temporary file for
+// target. In an error, target replaces path in the output of the command: users know it, and it is the
+// same in each run.
 func RunValidator(ctx context.Context, env Env, text, path, target, dir string) error {
 	words, err := command.Split(text)
 	if err == nil {

@@ -12,14 +12,14 @@ import (
 // Links are the names of a resource and its references to others.
 type Links struct {
 	Ref model.Ref
-	// Alias is empty where there is none.
+	// Alias is empty if there is none.
 	Alias string
 	Pos   model.Position
 	Needs []Reference
 	// Repeats reports whether several resources may have the name.
 	Repeats bool
-	// Resource is nil while only its links are known. The resources that it includes
-	// wait for what it needs, and it waits for them.
+	// Resource is nil while only its links are known. Included resources wait for the needs of this
+	// resource, and this resource waits for them.
 	Resource *Resource
 }
 
@@ -47,11 +47,10 @@ func (l Links) Names() []model.Ref {
 	return []model.Ref{l.Ref, {Type: l.Ref.Type, Name: l.Alias}}
 }
 
-// CheckLinks reports all problems of the names and references of resources, in the
-// order of their declaration: duplicate names (except of resources that are the
-// same), references to nothing and to the resource itself, and cycles, each
-// resource in one. known reports whether a reference to none of them is allowed;
-// nil allows none.
+// CheckLinks reports all problems of the names and references of resources, in the order of declaration:
+// duplicate names (except of identical resources), references to unknown resources and to the resource
+// itself, and cycles, each resource in one. known reports whether a reference to an unknown resource is
+// valid; nil allows none.
 func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), children: map[[2]int]bool{}, state: make([]visit, len(all))}
 	for i := range all {
@@ -71,32 +70,32 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	return c.problems
 }
 
-// linkCheck is one call of Check. Resources are named by their index.
+// linkCheck is one call of CheckLinks. Indexes identify resources.
 type linkCheck struct {
 	all   []Links
 	known func(model.Ref) bool
 	byRef map[model.Ref]int
 	needs [][]int
-	// children are those of needs that are there because one includes the other.
+	// children are the needs that exist because one resource includes the other.
 	children map[[2]int]bool
 	problems model.Problems
 	// names are all names, for hints; set when first needed.
 	names []string
-	// compared is how many names unknown ones were compared with.
+	// compared is the number of comparisons of unknown names.
 	compared int
 
 	state []visit
 	path  []int
 }
 
-// visit is the progress of a walk at a resource.
+// visit is the state of a resource in a walk.
 type visit uint8
 
 const (
 	unseen visit = iota
 	onPath
 	done
-	// reported is on the path, and in a cycle that was reported.
+	// reported means that it is on the path, and in a reported cycle.
 	reported
 )
 
@@ -119,8 +118,8 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)
 }
 
-// canonicalNames reports resources that are declared under several names. An
-// excluded resource declares nothing.
+// canonicalNames reports resources that are declared under several names. An excluded resource does not
+// count.
 func (c *linkCheck) canonicalNames() {
 	first := map[model.Ref]int{}
 	for i, l := range c.all {
@@ -155,8 +154,8 @@ func (c *linkCheck) connect(i int) {
 	}
 }
 
-// include makes included resources wait for the needs of those that include them,
-// and these for them. One that is declared elsewhere before waits for nothing more.
+// include makes included resources wait for the needs of the including resource, and the including
+// resource wait for them. A resource that is also declared elsewhere gets no additional needs.
 func (c *linkCheck) include() {
 	within := make([]int, len(c.all))
 	own := make([][]int, len(c.all))
@@ -185,12 +184,11 @@ func (c *linkCheck) include() {
 	}
 }
 
-// maxComparisons bounds how often unknown names are compared with known ones, for
-// hints: a large manifest may have many of both.
+// maxComparisons limits the comparisons of unknown names with known names for hints. A large manifest may
+// have many of both.
 const maxComparisons = 200_000
 
-// near returns the hint for a reference of a resource to what is not declared, while
-// hints are cheap.
+// near returns the hint for a reference to an unknown resource, unless hints would take too long.
 func (c *linkCheck) near(i int, ref model.Ref) string {
 	if c.compared += len(c.byRef); c.compared > maxComparisons && c.compared > len(c.byRef) {
 		return ""
@@ -210,7 +208,7 @@ func (c *linkCheck) near(i int, ref model.Ref) string {
 	return document.DidYouMean(ref.String(), others)
 }
 
-// walk follows the needs of a resource; one on its own path closes a cycle.
+// walk follows the needs of a resource. A need on the path closes a cycle.
 func (c *linkCheck) walk(i int) {
 	if c.state[i] != unseen {
 		return
@@ -227,8 +225,8 @@ func (c *linkCheck) walk(i int) {
 	c.state[i] = done
 }
 
-// reportCycle reports a cycle, with the position of each resource, unless one
-// through any of them was reported.
+// reportCycle reports a cycle, with the position of each resource, unless a cycle with one of them was
+// reported.
 func (c *linkCheck) reportCycle(cycle []int) {
 	old := slices.ContainsFunc(cycle, func(i int) bool { return c.state[i] == reported })
 	c.state[cycle[0]] = reported

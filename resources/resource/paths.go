@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// CheckPath reports a path that is not absolute and clean. what names it in the
-// problem, such as "file path".
+// CheckPath reports a path that is not absolute and clean. what names the path in the problem, such as
+// "file path".
 func CheckPath(out *model.Problems, property, what, path string) {
 	if !filepath.IsAbs(path) {
 		out.Property(property, "begin it with /, for example /etc/motd", "%s must be absolute: %q", what, path)
@@ -30,8 +30,8 @@ func CheckPath(out *model.Problems, property, what, path string) {
 	}
 }
 
-// MayWrite returns why nothing can be changed in a directory, as a
-// PrerequisiteError: the resource that manages it may allow that.
+// MayWrite returns why muster cannot change entries of a directory, as a PrerequisiteError: the resource that
+// manages the directory may allow it.
 func MayWrite(h *host.Host, dir string) error {
 	err := h.MayWrite(dir)
 	if err == nil || paths.IsAbsent(err) {
@@ -51,15 +51,14 @@ func MayReplace(h *host.Host, path string) error {
 	return h.MayReplace(path)
 }
 
-// NoSource returns the error of a source that does not exist: a PrerequisiteError
-// that wraps fs.ErrNotExist.
+// NoSource returns the error of a missing source: a PrerequisiteError that wraps fs.ErrNotExist.
 func NoSource(path string) error {
 	return PrerequisiteError{Needs: []string{PathNeed(path)}, Err: fmt.Errorf("the source %s: %w (correct `source`, or create it before this resource)", path, fs.ErrNotExist)}
 }
 
-// Obstacle returns why nothing can be created at an absent path: an ancestor that
-// is no directory or, unless missing parents are created too, a parent that does
-// not exist, which is a PrerequisiteError. Both wrap files.ErrNoParent.
+// Obstacle returns why muster cannot create an absent path: an ancestor is not a directory or, unless
+// muster also creates missing parents, the parent is missing, which is a PrerequisiteError. Both errors
+// wrap files.ErrNoParent.
 func Obstacle(h *host.Host, path string, createsParents bool) error {
 	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
 		if h.MayWrite(parent) == nil {

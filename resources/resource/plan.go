@@ -11,38 +11,38 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Plan is the changes that are due to a resource. The zero value means that it
-// is in its desired state.
+// Plan holds the pending changes of a resource. The zero value means that the resource is in its desired
+// state.
 type Plan struct {
 	Changes []model.Change
-	// Unrefreshed means that the plan ignores a refresh: its changes are due without one.
+	// Unrefreshed means that the plan ignores a refresh: its changes are pending without one.
 	Unrefreshed bool
-	// Always means that the changes are due at every run, whatever the state: they repair
-	// no drift.
+	// Always means that the changes are pending in every run, whatever the state. They do not repair
+	// drift.
 	Always bool
-	// Missing is what does not exist, for which nothing is due. Where another
-	// resource of the run would provide one of these, noop does not know. It, Removes
-	// and the needs of Fails are in the words of Relations.
+	// Missing are missing things; nothing is due for them. If another resource of the run would
+	// provide one of them, noop reports an unknown result. Missing, Removes and the needs of Fails use
+	// the words of Relations.
 	Missing []string
-	// Removes is what the changes remove along with what is asked for. Where another
-	// resource of the run provides one of these, the changes are refused.
+	// Removes are additional removals of the changes. If another resource of the run provides one
+	// of them, the changes are refused.
 	Removes []string
-	// ComparedWith is the content that the state was compared with. Where a resource before would
-	// change it, noop does not know whether more is due. A word that ends with a slash stands for
-	// everything below a directory.
+	// ComparedWith is the content that the state was compared with. If an earlier resource would change it,
+	// noop reports an unknown result. A word with a slash at the end means everything below a
+	// directory.
 	ComparedWith []string
-	// UndueFor makes nothing due if another resource of the run provides it, because the changes
-	// would undo that. It is empty for most plans.
+	// UndueFor cancels the changes if another resource of the run provides it, because the changes would undo
+	// the work of that resource. Most plans leave it empty.
 	UndueFor string
 	// Paths lists the files that the changes write or remove. Types set it if their Relations do not
 	// name each file.
 	Paths []string
-	// Fails is why the changes are expected to fail, the error of noop. A run makes
-	// them all the same.
+	// Fails is the expected error of the changes. Noop reports it, and a run still makes the
+	// changes.
 	Fails error
 }
 
-// Empty reports whether nothing is due.
+// Empty reports whether there are no changes.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
 // Has reports whether an action is among the changes.
@@ -66,36 +66,35 @@ func (p Plan) Message() string {
 	return strings.Join(words, ". ")
 }
 
-// Outcome is the result of Apply. The zero value means that everything planned
-// was done.
+// Outcome is the result of Apply. The zero value means that all planned changes were made.
 type Outcome struct {
-	// ExitCode is that of a command, nil when none ran.
+	// ExitCode is the exit code of the command, nil if no command ran.
 	ExitCode *int
-	// Unchanged means that nothing changed, as by an upgrade that found nothing newer.
+	// Unchanged means that nothing changed, such as after an upgrade without a newer version.
 	Unchanged bool
-	// Untouched means, with an error, that everything was left as it was. Without it
-	// a failed change may have done anything.
+	// Untouched means that a change failed and changed nothing. Without it a failed change may have
+	// changed anything.
 	Untouched bool
-	// At is when subscribers have to read again what changed; the zero time means the
-	// end of the change.
+	// At is the time of the change: a subscriber that started later needs no refresh. The zero time
+	// means the end of the change.
 	At time.Time
-	// Before and After are versions, where there are any.
+	// Before and After are versions, if there are any.
 	Before, After string
-	// Values are what later resources may take.
+	// Values are the values for later resources.
 	Values map[string]any
 	// Children counts the outcomes of a child manifest's resources.
 	Children model.Counts
-	// AtEnd, unless nil, makes the change, or the rest of it, at the end of the run, once no other
-	// resource is left: for what ends muster itself. Until then the resource counts as changed,
-	// and its refresh as made. An error fails the resource. A run that is stopped leaves it out.
+	// AtEnd, unless nil, makes the change or the rest of it at the end of the run, after all other
+	// resources, because it ends muster itself. Until then the resource counts as changed and
+	// refreshed. An error fails the resource. A stopped run skips it.
 	AtEnd func(context.Context) error
 }
 
-// BatchError is the error of an ApplyAll that knows which of its changes failed.
-// It is as long as the specs, and nil for the changes that were made.
+// BatchError is the error of an ApplyAll that knows which changes failed. It has the length of the specs,
+// and is nil for successful changes.
 type BatchError []error
 
-// Err returns e, nil when nothing failed.
+// Err returns e, or nil if no change failed.
 func (e BatchError) Err() error {
 	if errors.Join(e...) == nil {
 		return nil
@@ -107,12 +106,12 @@ func (e BatchError) Err() error {
 // Error joins the texts of the errors.
 func (e BatchError) Error() string { return fmt.Sprint(errors.Join(e...)) }
 
-// ErrUnsettled is a state that is about to be another by itself: it is observed once more, alone,
-// when the resource has its turn. A type waits for it as long as it is likely to pass.
+// ErrUnsettled is a state that will change soon without muster. The engine observes the resource once more,
+// alone, before it decides. A type waits as long as the state is likely to settle.
 var ErrUnsettled = errors.New("is changing state")
 
-// TimedOut is an error within a BatchError: the change used up the timeout of its
-// resource, and is made again only as often as retry says.
+// TimedOut is an error in a BatchError: the change used the whole timeout of its resource. The engine repeats
+// it only as often as the property retry allows.
 type TimedOut struct{ Err error }
 
 // Error returns the text of the error behind it.
@@ -121,8 +120,8 @@ func (t TimedOut) Error() string { return t.Err.Error() }
 // Unwrap returns the error behind it.
 func (t TimedOut) Unwrap() error { return t.Err }
 
-// Concluded is an error within a BatchError of a change that was made and failed. Only the
-// property retry repeats it.
+// Concluded is an error in a BatchError: the change was made and failed. Only the property retry repeats
+// it.
 type Concluded struct{ Err error }
 
 // Error returns the text of the error behind it.
@@ -131,9 +130,8 @@ func (c Concluded) Error() string { return c.Err.Error() }
 // Unwrap returns the error behind it.
 func (c Concluded) Unwrap() error { return c.Err }
 
-// PrerequisiteError is an error about something that does not exist yet and that
-// another resource of the run may provide: in noop that is no failure. Needs are
-// in the words of Relations, for example path:/opt/app; any of them is enough.
+// PrerequisiteError is an error about a missing thing that another resource of the run may provide. In noop
+// it is not a failure. Needs are in the words of Relations, such as path:/opt/app; one of them is enough.
 type PrerequisiteError struct {
 	Needs []string
 	Err   error
@@ -145,8 +143,7 @@ func (e PrerequisiteError) Error() string { return e.Err.Error() }
 // Unwrap returns the error behind it.
 func (e PrerequisiteError) Unwrap() error { return e.Err }
 
-// Prerequisites returns the needs of a PrerequisiteError within err, nil for any
-// other error.
+// Prerequisites returns the needs of a PrerequisiteError in err, nil for any other error.
 func Prerequisites(err error) []string {
 	var e PrerequisiteError
 	errors.As(err, &e)
@@ -154,8 +151,7 @@ func Prerequisites(err error) []string {
 	return e.Needs
 }
 
-// CommandError is an error with what a command printed about it. Of a sensitive
-// resource only Err is shown.
+// CommandError is an error with the output of a command. A sensitive resource shows only Err.
 type CommandError struct {
 	Err    error
 	Output string
@@ -167,11 +163,10 @@ func (e CommandError) Error() string { return e.Err.Error() + ": " + e.Output }
 // Unwrap returns the error without the output.
 func (e CommandError) Unwrap() error { return e.Err }
 
-// WithoutOutput returns the text of err without what commands printed.
+// WithoutOutput returns the text of err without the output of commands.
 func WithoutOutput(err error) string { return withoutOutput(err.Error(), err) }
 
-// withoutOutput goes through all that is joined in err, for more than one
-// command may have printed something.
+// withoutOutput follows all joined errors, because several commands may have output.
 func withoutOutput(text string, err error) string {
 	if e, ok := err.(CommandError); ok && e.Output != "" {
 		text = strings.ReplaceAll(text, e.Output, model.Redacted)

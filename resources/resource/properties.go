@@ -10,24 +10,23 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Property is one property of a type, from its field. Manifests, flags, schemas
-// and documentation are derived from it.
+// Property is one property of a type, from a field of the spec. Manifests, flags, schemas and documentation
+// are derived from it.
 type Property struct {
 	document.Field
-	// Help is the field's jsonschema_description; of ensure the type's EnsureHelp.
+	// Help is the jsonschema_description of the field, or for ensure the EnsureHelp of the type.
 	Help string
-	// Enum and Default are from the field's jsonschema tag; those of ensure and
-	// provider are the type's.
+	// Enum and Default come from the jsonschema tag of the field. The type sets them for ensure and
+	// provider.
 	Enum    []string
 	Default string
-	// Sensitive, by the tag sensitive:"true", means that the resource's sensitive
-	// property hides its value wherever it appears.
+	// Sensitive, by the tag sensitive:"true", means that sensitive: true hides the value of this property.
 	Sensitive bool
-	// Filled, by the tag filled:"true", means that it must not be an empty text: an
-	// expression that yields one must not count as not set.
+	// Filled, by the tag filled:"true", means that it must not be an empty text: an expression with an empty
+	// result must not count as not set.
 	Filled bool
-	// Line, by the tag line, is set where the text, or each text in it, is a command
-	// line: to the provider that splits it into words, or to any.
+	// Line, by the tag line, means that the text, or each text in it, is a command line: for the named
+	// provider, or for any provider.
 	Line string
 	// FlagDefault, by the tag flagdefault, is the default of its flag, unless ensure is absent.
 	FlagDefault string
@@ -37,14 +36,14 @@ type Property struct {
 	Short       string
 	// Literal, by the tag literal:"true", means that expressions in its value are not evaluated.
 	Literal bool
-	// List, by the tag list, is the property that takes the words of a command line
-	// as a list. Where neither is set, the name is the line.
+	// List, by the tag list, is the property for the same command line as a list of words. If neither is set, the
+	// name is the command line.
 	List string
 	// GoType is the field's type, pointers removed.
 	GoType reflect.Type
 }
 
-// properties returns the properties of a type, those of embedded structs first.
+// properties returns the properties of a type, with the properties of embedded structs first.
 func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property
@@ -70,8 +69,8 @@ func properties(t *Type) []Property {
 	return out
 }
 
-// Choices returns the values that the jsonschema tag of a field allows, none for
-// any, and its default.
+// Choices returns the allowed values in the jsonschema tag of a field, none for any value, and the
+// default.
 func Choices(tag reflect.StructTag) (enum []string, def string) {
 	for part := range strings.SplitSeq(tag.Get("jsonschema"), ",") {
 		name, value, _ := strings.Cut(part, "=")
@@ -86,7 +85,7 @@ func Choices(tag reflect.StructTag) (enum []string, def string) {
 	return enum, def
 }
 
-// Of returns the property's field of a spec.
+// Of returns the field of the property in a spec.
 func (p Property) Of(spec Spec) reflect.Value {
 	return reflect.ValueOf(spec).Elem().FieldByIndex(p.Index)
 }
@@ -102,8 +101,8 @@ func (t *Type) Property(key string) (Property, bool) {
 	return Property{}, false
 }
 
-// EnsureMeant returns the beginning of a hint for an ensure that is none of those
-// known, in the words of another tool; empty where it is not one of these.
+// EnsureMeant returns the beginning of a hint for an unknown ensure value that another tool uses, or an empty
+// string.
 func EnsureMeant(ensure string, known []string) string {
 	meant := ""
 	switch ensure {
@@ -125,8 +124,7 @@ func EnsureMeant(ensure string, known []string) string {
 	return "did you mean `" + meant + "`? "
 }
 
-// reversed returns the property for a relation that other tools declare at its
-// other end.
+// reversed returns the property for a relation that other tools declare at its other end.
 func reversed(key string) string {
 	switch key {
 	case "notify":
@@ -138,8 +136,7 @@ func reversed(key string) string {
 	}
 }
 
-// meant returns the hint for a key that other tools have for something that the type has too, empty where
-// it is none of these.
+// meant returns the hint for a key that other tools use for a property of the type, or an empty string.
 func (t *Type) meant(key string) string {
 	if key == "when" {
 		return "write `control: {if: …}`"
@@ -156,12 +153,12 @@ func (t *Type) meant(key string) string {
 	return ""
 }
 
-// IsNameElsewhere reports whether a key is, in other tools, what is the name of a resource here.
+// IsNameElsewhere reports whether other tools use a key for the name of a resource.
 func IsNameElsewhere(key string) bool {
 	return slices.Contains([]string{"path", "dest", "destination", "pkg"}, key)
 }
 
-// UnknownProperty returns the problem of a key that is no property of the type.
+// UnknownProperty returns the problem of an unknown key.
 func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
 	if other := reversed(key); other != "" {
 		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "name this resource in `" + other + "` of the other one"}

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Relations are what a resource provides and needs, in words that other types use
-// too, such as path:/etc/app. A need is ordered after its provider.
+// Relations are things that a resource provides and needs, in words that all types share, such as
+// path:/etc/app. A resource with a need runs after the provider of the need.
 type Relations struct {
 	Provides []Provision
 	Needs    []Need
-	// Removes is what others may provide, and is gone afterwards.
+	// Removes are things that other resources may provide. They are gone after the change.
 	Removes []string
-	// SkipIfExists is what makes nothing due once it exists, whoever provides it, such
-	// as what a command creates. Where a resource before would provide or remove it,
-	// noop does not know whether anything is due. It orders nothing.
+	// SkipIfExists are things whose existence makes nothing due, such as the path in creates. If an
+	// earlier resource would provide or remove one of them, noop reports an unknown result. They do
+	// not order resources.
 	SkipIfExists []string
 	// WaitsForDiskOnly means that a change runs no program and reaches no network.
 	WaitsForDiskOnly bool
@@ -24,26 +24,25 @@ type Relations struct {
 // Provision is something that a resource provides.
 type Provision struct {
 	What string
-	// Implicit means that it is created on the way where it is missing, such as the
-	// directories above one. It orders nothing by itself: a resource that misses it
-	// at its turn has the implicit creator go first.
+	// Implicit means that a change also creates it if it is missing, such as the directories above
+	// a path. It does not order resources: if a resource misses it during the run, its implicit creator
+	// runs first.
 	Implicit bool
 }
 
 // Need is something that a resource needs.
 type Need struct {
 	What string
-	// All needs every provider, as the removal of a directory needs that of each
-	// entry. Otherwise one is enough.
+	// All needs every provider: the removal of a directory needs the removal of each entry. Otherwise
+	// one provider is enough.
 	All bool
-	// ReadsContent means that the resource is compared with it, such as with the source of
-	// a file. Where a resource before would change it, noop does not know whether
-	// anything is due.
+	// ReadsContent means that the resource is compared with the content of the need, such as the source of
+	// a file. If an earlier resource would change the need, noop reports an unknown result.
 	ReadsContent bool
 }
 
-// IsGate reports whether what needs it does not run when its provider failed: it
-// is the path of something, such as the directory that a file is in.
+// IsGate reports whether a resource with this need does not run after its provider failed. This applies to
+// paths, such as the directory of a file.
 func (n Need) IsGate() bool { return strings.HasPrefix(n.What, PathNeed("")) && !n.All }
 
 // Provides returns words as provisions.
@@ -79,8 +78,8 @@ func Needs(words ...string) []Need {
 // NeedsAbove returns the needs for the directories above a path.
 func NeedsAbove(path string) []Need { return Needs(above(path)...) }
 
-// above returns the words for the directories above a path, the nearest first.
-// All are parts of the first, so they cost nothing.
+// above returns the words for the directories above a path, the nearest first. They are slices of the
+// first word, so they need no memory.
 func above(path string) []string {
 	parent := filepath.Dir(path)
 	nearest := PathNeed(parent)

@@ -15,42 +15,41 @@ import (
 // Resource is one resource of a manifest, ready for the engine.
 type Resource struct {
 	Type *Type
-	// Spec are its properties. Those that are late are not set.
+	// Spec are its properties. Deferred properties are not set.
 	Spec Spec
-	// Pos is where it is declared.
+	// Pos is the position of its declaration.
 	Pos model.Position
-	// Secrets are the secret values among its properties and within them, which are
-	// never shown. A resource that has any is sensitive.
+	// Secrets are the secret values in its properties, which are never shown. A resource with secrets is
+	// sensitive.
 	Secrets []model.Secret
-	// Excluded is why the control property excludes it; empty when it is managed.
+	// Excluded is why the control property excludes it; empty for a managed resource.
 	Excluded string
-	// Scope is that of the manifest that declares it. At depth 0 that of the run holds.
+	// Scope is the scope of the declaring manifest. At depth 0 the scope of the run applies.
 	Scope Scope
-	// Instance is the number of a resource that includes a manifest among those with its name; 0 means 1.
+	// Instance numbers the resources with the same name that include a manifest; 0 means 1.
 	Instance int
-	// Children are the resources of the manifest it includes. One that is the same
-	// as another of the run is merged with it.
+	// Children are the resources of the manifest that it includes. A child that is the same as another
+	// resource of the run is merged with it.
 	Children []*Resource
-	// Expand returns the Children of a manifest that could not be read before the
-	// run; nil for any other. Its error may be model.Problems.
+	// Expand returns the Children from a manifest that could not be read before the run; nil for any other
+	// resource. Its error may be model.Problems.
 	Expand func(ctx context.Context, spec Spec) (Expansion, error)
-	// Messages are what the manifest it includes shows.
+	// Messages are the messages of the manifest that it includes.
 	Messages Messages
 	// NeverNoop means that its manifest sets noop to false, which a noop run ignores.
 	NeverNoop bool
-	// LeftOut are the names that the manifest of an excluded resource declares: they
-	// may be referred to. Nil means unknown.
+	// LeftOut are the names in the manifest of an excluded resource. References to them are valid. Nil
+	// means unknown.
 	LeftOut map[model.Ref]bool
-	// Brings is the resource that provides what Expand reads; zero for none.
+	// Brings is the resource that provides the file of Expand; zero for none.
 	Brings model.Ref
-	// Taken are the required resources whose outputs or files an expression takes;
-	// Waiting are the properties that wait for them.
+	// Taken are the required resources whose outputs or files an expression uses. Waiting are the
+	// properties that wait for them.
 	Taken   []Reference
 	Waiting []string
-	// Late returns the properties at the resource's turn, from earlier outputs; nil when
-	// they are known. Its error may be model.Problems, or a PrerequisiteError for a
-	// file that does not exist.
-	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
+	// ResolveDeferred returns the deferred properties from outputs, when the run reaches the resource; nil if
+	// there are none. Its error may be model.Problems, or a PrerequisiteError for a missing file.
+	ResolveDeferred func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
 // Reference is a reference to another resource, with the property that holds it.
@@ -64,29 +63,30 @@ type Reference struct {
 // unless empty.
 type Messages struct{ Before, After string }
 
-// MaxInclusions is the maximum number of child manifests that are read before a run, and of those found during it. A small
-// manifest that includes itself several times with other data would have millions at the maximum depth.
+// MaxInclusions limits the child manifests that are read before a run, and also the child manifests that
+// are found during a run. A small manifest that includes itself several times with other data would
+// have millions at the maximum depth.
 const MaxInclusions = 1000
 
-// Expansion is a manifest that is included during the run.
+// Expansion is the content of a manifest that is included during the run.
 type Expansion struct {
-	// Resources are those of it and of all it includes, in order.
+	// Resources are its resources and the resources of all manifests that it includes, in order.
 	Resources []*Resource
-	// Children are those of it.
+	// Children are its own resources.
 	Children []*Resource
 	Messages Messages
 	Secrets  []model.Secret
 	Warnings model.Problems
 }
 
-// IsSame reports whether two resources, declared in different documents or in one
-// that is included twice, want the same.
+// IsSame reports whether two resources have the same desired state. They are declared in different
+// documents, or in a document that is included twice.
 func (r *Resource) IsSame(other *Resource) bool {
 	a, b := r.Scope, other.Scope
 	switch {
 	case r == other:
 		return true
-	case r.Type.Name != other.Type.Name, r.Excluded != other.Excluded, r.Late != nil, other.Late != nil,
+	case r.Type.Name != other.Type.Name, r.Excluded != other.Excluded, r.ResolveDeferred != nil, other.ResolveDeferred != nil,
 		r.Pos.File == other.Pos.File && r.Pos != other.Pos,
 		a.Noop != b.Noop, a.HealthCheckOnly != b.HealthCheckOnly, a.Dir != b.Dir && r.isBeside(),
 		r.Type.NeedsOrigin && !reflect.DeepEqual(a.Origin, b.Origin):
@@ -98,8 +98,8 @@ func (r *Resource) IsSame(other *Resource) bool {
 	return reflect.DeepEqual(named(withoutRequire(r.Spec, brought), other.Meta().Name), withoutRequire(other.Spec, brought))
 }
 
-// withoutRequire returns a spec that does not require some resources: a manifest requires the resource that brings its
-// file although it does not declare that.
+// withoutRequire returns a spec that does not require some resources: a child manifest implicitly requires
+// the resource that provides its file.
 func withoutRequire(s Spec, refs []model.Ref) Spec {
 	isBrought := func(ref model.Ref) bool { return slices.Contains(refs, ref) }
 	if !slices.ContainsFunc(s.Meta().Require, isBrought) {
@@ -123,7 +123,7 @@ func copied(s Spec) Spec {
 	return out.Interface().(Spec)
 }
 
-// named returns a spec by another name, where both are names of one thing.
+// named returns a spec with another name, if both names mean the same thing.
 func named(s Spec, name string) Spec {
 	if _, several := s.(CanonicalNamer); !several || s.Meta().Name == name {
 		return s
@@ -151,13 +151,13 @@ func (r *Resource) isBeside() bool {
 	return name != "" && !filepath.IsAbs(name) && !strings.Contains(name, "://")
 }
 
-// SourceProperty is the property by which types name a file beside the manifest.
+// SourceProperty is the property for a file beside the manifest.
 const SourceProperty = "source"
 
 // Outputs are the values of the resources of a run, by reference.
 type Outputs map[model.Ref]map[string]any
 
-// Ref returns the resource's reference by its name. From the second instance on it ends in the number.
+// Ref returns the reference of the resource by its name. A second instance has its number at the end.
 func (r *Resource) Ref() model.Ref { return r.ref(r.Meta().Name) }
 
 func (r *Resource) ref(name string) model.Ref {
@@ -168,8 +168,7 @@ func (r *Resource) ref(name string) model.Ref {
 	return model.Ref{Type: r.Type.Name, Name: name}
 }
 
-// CanonicalRef returns the reference of a resource by the one name that all its names
-// stand for.
+// CanonicalRef returns the reference of a resource by its canonical name.
 func (r *Resource) CanonicalRef() model.Ref {
 	return r.ref(canonicalName(r.Spec))
 }
@@ -182,11 +181,11 @@ func canonicalName(s Spec) string {
 	return s.Meta().Name
 }
 
-// Watches returns what of the machine a change of which may be drift of the resource, on
-// a node with these facts: nothing for one that is excluded, has properties still to
-// come or has no suitable provider, and for a type that cannot say.
+// Watches returns the paths and units whose changes may be drift of the resource on a node with these
+// facts. It returns nothing for a resource that is excluded, has late properties or has no suitable
+// provider, and for a type that is not a Watcher.
 func (r *Resource) Watches(facts model.Facts) []watch.Point {
-	if r.Type.Watches == nil || r.Excluded != "" || r.Late != nil {
+	if r.Type.Watches == nil || r.Excluded != "" || r.ResolveDeferred != nil {
 		return nil
 	}
 	p, err := r.Type.Select(facts, r.Spec)

@@ -7,22 +7,21 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// Scope holds for all resources of a manifest. A child manifest gets a
-// strengthened copy.
+// Scope applies to all resources of a manifest. A child manifest gets a copy that may only be stricter.
 type Scope struct {
-	// Noop means that nothing is changed.
+	// Noop means that the run makes no changes.
 	Noop bool
-	// HealthCheckOnly means that only health checks are made.
+	// HealthCheckOnly means that the run only makes health checks.
 	HealthCheckOnly bool
-	// Dir is the manifest's own directory, empty for one that has none.
+	// Dir is the directory of the manifest, empty for a manifest without a directory.
 	Dir string
-	// Author is who may change the templates that the manifest names.
+	// Author is the user who may change the templates of the manifest.
 	Author paths.Author
 	// Depth is 0 for the root.
 	Depth int
 	// MaxDepth is the deepest level allowed.
 	MaxDepth int
-	// Origin is where the resources come from; nil where it is unknown.
+	// Origin is the manifest of the resources; nil if it is unknown.
 	Origin Origin
 	// DenyApply means that no other manifest may be included here.
 	DenyApply bool
@@ -30,11 +29,10 @@ type Scope struct {
 	FailOnError bool
 }
 
-// Unchanging reports whether nothing of the node is changed.
-func (s Scope) Unchanging() bool { return s.Noop || s.HealthCheckOnly }
+// ReadOnly reports whether the run must not change the node.
+func (s Scope) ReadOnly() bool { return s.Noop || s.HealthCheckOnly }
 
-// Within returns the scope of a manifest that is included where s holds: what s
-// forbids stays forbidden.
+// Within returns the scope of an included manifest: restrictions of s remain.
 func (s Scope) Within(i Inclusion, dir string) Scope {
 	return Scope{
 		Noop: s.Noop || i.Noop, HealthCheckOnly: s.HealthCheckOnly || i.HealthCheckOnly,
@@ -42,22 +40,22 @@ func (s Scope) Within(i Inclusion, dir string) Scope {
 	}
 }
 
-// Origin is where a manifest comes from, as its resources need it when they run.
+// Origin is a manifest, for its resources during the run.
 type Origin interface {
-	// Names are what templates may use: Facts, Data and Environ, also in small
-	// letters, and the functions of expressions; and what is secret among them.
-	// data replaces the data of the manifest, unless it is nil.
+	// Names returns the names that templates may use and the secrets among them. The names are Facts,
+	// Data and Environ, also in small letters, and the functions of expressions. data replaces the data
+	// of the manifest, unless it is nil.
 	Names(ctx context.Context, facts model.Facts, data map[string]any) (map[string]any, Secrets)
-	// Tree fetches a tar.gz by http(s):// or obj:// and unpacks it. Unless there
-	// is an error the caller calls cleanup, which removes it.
+	// Tree fetches a tar.gz by http(s):// or obj:// and unpacks it. Without an error the caller must call
+	// cleanup, which removes it.
 	Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error)
 }
 
-// Secrets is what is secret among the names that templates see.
+// Secrets describes the secrets among the names of templates.
 type Secrets struct {
-	// Data are those of the manifest, with every secret a model.Secret.
+	// Data is the data of the manifest, with every secret as a model.Secret.
 	Data map[string]any
-	// Used reports whether a function has returned a secret since it was last
-	// called; nil where none can.
+	// Used reports whether a function has returned a secret since the last call of Used; nil if no
+	// function can.
 	Used func() bool
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// The bounds of a diff, which travels in a report.
+// The limits of a diff, which is part of a report.
 const (
 	maxDiffText  = 64 << 10
 	maxDiffLines = 200
@@ -35,8 +35,8 @@ func SnippetOf(text string) Snippet {
 	return Snippet{Text: text}
 }
 
-// ReadSnippet returns the snippet of a file that was looked at. One that cannot be
-// read counts as too large: a missing diff is no reason to fail.
+// ReadSnippet returns the snippet of a file. A file that cannot be read counts as too large, because
+// a missing diff is no reason to fail.
 func ReadSnippet(entry files.Entry) Snippet {
 	text, err := entry.Read(maxDiffText)
 	if err != nil {
@@ -52,12 +52,11 @@ type DiffContent struct {
 	Size int64
 	// Digest is the hex SHA-256.
 	Digest string
-	// Absent means that there is no file, Unreadable that it may not be read.
+	// Absent means that there is no file, Unreadable that the file cannot be read.
 	Absent, Unreadable bool
 }
 
-// Diff returns the change of a file's content as a bounded unified diff, or a
-// summary of what cannot be shown as one.
+// Diff returns the change of a file as a bounded unified diff, or a summary if a diff is impossible.
 func Diff(path string, before, after DiffContent) string {
 	switch {
 	case before.Unreadable:
@@ -101,8 +100,8 @@ func DigestWord(digest string) string { return "sha256 " + digest }
 
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// visible escapes what cannot be seen, such as control characters and blanks that
-// look like others: line ends show, and a file cannot send commands to a terminal.
+// visible escapes invisible characters, such as control characters and special blanks. Line ends become
+// visible, and a file cannot send commands to a terminal.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, hidden) {
 		return s
@@ -124,7 +123,7 @@ func hidden(r rune) bool {
 	return r != '\n' && r != '\t' && !unicode.IsPrint(r)
 }
 
-// bound cuts a diff at whole lines and adds how many were left out.
+// bound cuts a diff at a line end and adds the number of omitted lines.
 func bound(text string) string {
 	end, lines := 0, 0
 	for line := range strings.Lines(text) {

@@ -1,7 +1,9 @@
 package resource
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -9,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// Type is a type as the engine runs it: a contract without its type parameters.
-// The funcs of optional interfaces are nil where the type lacks them.
+// Type is a type for the engine: a contract without its type parameters. The funcs of optional interfaces are
+// nil if the type does not implement them.
 type Type struct {
 	Info
 	// New returns properties with their defaults.
@@ -36,20 +38,20 @@ type Type struct {
 	Include    func(spec Spec) Inclusion
 	Adopt      func(ctx context.Context, env Env, spec Spec, state State) error
 
-	// Properties are those of a spec, the common ones first.
+	// Properties are the properties of a spec, the common properties first.
 	Properties []Property
 }
 
-// PreparesFirst reports whether the type prepares before each observation, and not
-// only when a state needs a reload.
+// PreparesFirst reports whether the type prepares before each observation, rather than only when a state
+// needs a reload.
 func (t *Type) PreparesFirst() bool {
 	_, reloads := t.NewState().(Reloader)
 
 	return t.Prepare != nil && !reloads
 }
 
-// Of adapts a contract, with the optional interfaces that it implements and its providers.
-func Of[S Spec, T State, P Provider](c Contract[S, T, P], providers ...P) *Type {
+// Of adapts a contract with its providers and the optional interfaces that it implements.
+func Of[S Spec, T State, P Provider](c Contract[S, T], providers ...P) *Type {
 	t := &Type{
 		Info: c.Info(),
 		New:  func() Spec { return c.New() },
@@ -60,20 +62,17 @@ func Of[S Spec, T State, P Provider](c Contract[S, T, P], providers ...P) *Type 
 		Plan: func(spec Spec, state State, refresh bool) (Plan, error) {
 			return c.Plan(spec.(S), state.(T), refresh)
 		},
-		Apply: func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
-			return c.Apply(ctx, env, p.(P), spec.(S), plan)
-		},
 		NewState: func() State { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) },
 	}
 	t.Properties = properties(t)
 	adaptVerify(t, c)
-	adaptStatus(t, c)
-	adaptOrder(t, c)
+	adaptMachine[S, T, P](t, c)
+	adaptOrder[S, T, P](t, c)
 
 	return t
 }
 
-func adaptVerify[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+func adaptVerify[S Spec, T State](t *Type, c Contract[S, T]) {
 	t.Verify = func(spec Spec, _ Outcome, after State) error {
 		plan, err := c.Plan(spec.(S), after.(T), false)
 		if err == nil && !plan.Empty() {
@@ -88,9 +87,9 @@ func adaptVerify[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	}
 }
 
-// adaptStatus sets the funcs that read the machine or change many at once. A
-// state that they return names the resource it is of.
-func adaptStatus[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+// adaptMachine sets the funcs that read or change the machine. The states name their resource. Status
+// and Apply of a Batcher are batches of one.
+func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	protocol := model.StateProtocol(t.Name)
 	identify := func(spec Spec, state T, err error) (State, error) {
 		if err != nil {
@@ -100,16 +99,13 @@ func adaptStatus[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		common.Protocol, common.ResourceType, common.Name = protocol, t.Name, spec.Meta().Name
 		return state, nil
 	}
-	t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
-		state, err := c.Status(ctx, env, p.(P), spec.(S))
-		return identify(spec, state, err)
-	}
 	if v, ok := c.(Preparer[S, P]); ok {
 		t.Prepare = func(ctx context.Context, env Env, p Provider, specs []Spec) error {
 			return v.Prepare(ctx, env, p.(P), typed[S](specs))
 		}
 	}
-	if v, ok := c.(Batcher[S, T, P]); ok {
+	switch v := c.(type) {
+	case Batcher[S, T, P]:
 		t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {
 			states, errs := v.StatusAll(ctx, env, p.(P), typed[S](specs))
 			out := make([]State, len(states))
@@ -121,6 +117,30 @@ func adaptStatus[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 		t.ApplyAll = func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error) {
 			return v.ApplyAll(ctx, env, p.(P), typed[S](specs), plans)
 		}
+		t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
+			states, errs := t.StatusAll(ctx, env, p, []Spec{spec})
+			return states[0], errs[0]
+		}
+		t.Apply = func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
+			outcomes, err := t.ApplyAll(ctx, env, p, []Spec{spec}, []Plan{plan})
+			if batch, is := errors.AsType[BatchError](err); is {
+				err = batch[0]
+			}
+			if len(outcomes) != 1 {
+				return Outcome{}, cmp.Or(err, fmt.Errorf("%s returned %d outcomes for one change", t.Name, len(outcomes)))
+			}
+			return outcomes[0], err
+		}
+	case Single[S, T, P]:
+		t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
+			state, err := v.Status(ctx, env, p.(P), spec.(S))
+			return identify(spec, state, err)
+		}
+		t.Apply = func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
+			return v.Apply(ctx, env, p.(P), spec.(S), plan)
+		}
+	default:
+		panic(fmt.Sprintf("the type %s is neither a Single nor a Batcher", t.Name))
 	}
 	if v, ok := c.(Guards[S, T, P]); ok {
 		t.HasGuards = func(spec Spec, state State, refresh bool) bool {
@@ -136,8 +156,8 @@ func adaptStatus[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	}
 }
 
-// adaptOrder sets the funcs that give a resource its place among others.
-func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
+// adaptOrder sets the funcs for the order of resources.
+func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }
 	}

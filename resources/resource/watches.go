@@ -11,8 +11,7 @@ import (
 // relative to the manifest: PointsBeside completes them.
 func WatchPaths(paths ...string) []watch.Point { return watchAll(watch.Path, paths) }
 
-// WatchTrees returns the points of directories with all that is below them, as
-// WatchPaths does.
+// WatchTrees returns the points of directories with everything below them, as WatchPaths does.
 func WatchTrees(paths ...string) []watch.Point { return watchAll(watch.Tree, paths) }
 
 // PointsBeside completes relative paths of points with the directory of the manifest. Without a

@@ -1,81 +1,56 @@
 package scaffold
 
-import (
-	"sync"
+import "sync"
 
-	"github.com/musterfleet/muster/resources/resource"
-)
+// maxCached limits the size of all values in the cache.
+const maxCached = 16 << 20
 
-// maxKept is the size, in bytes, of the largest source that is kept for a run,
-// and of all files that are kept together.
-const maxKept = 16 << 20
-
-// cache keeps what one run has fetched and rendered: all observations of a run
-// see the same source, and what one rendered is stored without another process.
-// A nil cache keeps nothing.
+// cache holds values during one run: the fetched source, and the files that an observation rendered
+// for the change that follows. A nil cache holds nothing.
 type cache struct {
-	mu    sync.Mutex
-	run   string
-	trees map[string]*tree
-	files map[*Spec][]file
+	mu     sync.Mutex
+	run    string
+	size   int
+	values map[any]cached
 }
 
-// begin locks the cache for a run, and reports whether there is one.
-func (c *cache) begin(run string) bool {
+type cached struct {
+	size  int
+	value any
+}
+
+// take removes a value and returns it.
+func (c *cache) take(run string, key any) (cached, bool) {
 	if c == nil || run == "" {
-		return false
+		return cached{}, false
 	}
 	c.mu.Lock()
-	if c.run != run {
-		c.run, c.trees, c.files = run, map[string]*tree{}, map[*Spec][]file{}
-	}
-
-	return true
-}
-
-// tree returns the source at a URL, which fetch fetches once a run.
-func (c *cache) tree(run, url string, fetch func() (*tree, error)) (*tree, error) {
-	if !c.begin(run) {
-		return fetch()
-	}
 	defer c.mu.Unlock()
-	if t, have := c.trees[url]; have {
-		return t, nil
+	v, have := c.values[key]
+	if c.run != run || !have {
+		return cached{}, false
 	}
-	t, err := fetch()
-	if err == nil && t.size() <= maxKept {
-		c.trees[url] = t
-	}
+	delete(c.values, key)
+	c.size -= v.size
 
-	return t, err
+	return v, true
 }
 
-// keep keeps the files of an observation for the change that follows it.
-func (c *cache) keep(env resource.Env, spec *Spec, files []file) {
-	if env.Scope.Unchanging() || !c.begin(env.RunID) {
+// put adds a value, unless the cache is full. The first value of a run removes the values of the
+// run before.
+func (c *cache) put(run string, key any, size int, value any) {
+	if c == nil || run == "" {
 		return
 	}
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.files[spec] = files
-	size := 0
-	for _, kept := range c.files {
-		for _, f := range kept {
-			size += len(f.content)
-		}
+	if c.run != run {
+		c.run, c.size, c.values = run, 0, map[any]cached{}
 	}
-	if size > maxKept {
-		delete(c.files, spec)
+	c.size -= c.values[key].size
+	delete(c.values, key)
+	if c.size+size <= maxCached {
+		c.size += size
+		c.values[key] = cached{size, value}
 	}
-}
-
-// take returns the files that the last observation kept, once.
-func (c *cache) take(env resource.Env, spec *Spec) (files []file, have bool) {
-	if !c.begin(env.RunID) {
-		return nil, false
-	}
-	defer c.mu.Unlock()
-	files, have = c.files[spec]
-	delete(c.files, spec)
-
-	return files, have
 }

@@ -1,133 +1,324 @@
 package scaffold
 
 import (
-	"encoding/gob"
+	"archive/tar"
+	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime/debug"
+	"strings"
 
-	"github.com/CloudyKit/jet/v6"
-	library "github.com/choria-io/scaffold"
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// renderer serves one request.
-type renderer struct {
-	in      *gob.Decoder
-	out     *gob.Encoder
+// RenderCommand is the hidden command of the child process that renders templates.
+const RenderCommand = "render-scaffold"
+
+// The limits of the child process.
+const (
+	// maxMemory is the memory that the child may use in addition to its memory at the start.
+	maxMemory = 1 << 30
+	// maxBytes limits the size of all files together.
+	maxBytes = 128 << 20
+	maxFiles = 100_000
+	maxStack = 16 << 20
+)
+
+// request is the input of the child, as JSON.
+type request struct {
+	Go          bool
+	Left, Right string
+	// Target is the directory of the files, for error messages.
+	Target string
+	Source []sourceFile
+	// Values are the names that are not functions, in the form of encode.
+	Values any
+	// Functions are the names of the functions of the manifest.
+	Functions []string
+	// Answers are the known results of functions, by call.key.
+	Answers map[string]answer
+}
+
+// call is a call of a function of the manifest. Args is a list in the form of encode.
+type call struct {
+	Function string
+	Args     any
+	// Template is the index of the template that needs the result.
+	Template int
+}
+
+func (c call) key() string {
+	args, _ := json.Marshal(c.Args)
+
+	return c.Function + string(args)
+}
+
+// answer is the result of a call.
+type answer struct {
+	Value any
+	// Error is the message of an error, and Failed reports that there was one.
+	Error  string
+	Failed bool
+	// Secret reports that the result is or contains a secret.
+	Secret bool
+}
+
+// The kinds of entries in the tar that the child writes. The last entry is one of the last three.
+const (
+	kindRendered = "rendered" // the result of a template
+	kindWritten  = "written"  // a file of the function write
+	kindCalls    = "calls"    // the calls without an answer, as JSON: start the child again
+	kindError    = "error"    // why the rendering failed
+	kindEnd      = "end"
+
+	recordKind   = "MUSTER.kind"
+	recordSecret = "MUSTER.secret"
+)
+
+// pending is the result of a call without an answer. The templates continue with pending, so one
+// start of the child finds many calls.
+const pending = "~muster pending 7d0c2f9e41~"
+
+// child renders the templates of one request.
+type child struct {
 	request request
-	library *library.Scaffold
-	// prepared are the texts that were rendered, as the library gets them.
-	prepared map[string]string
-	// current is the template that yields a file.
-	current string
-	// written are the sizes of the files that templates write by function, bytes
-	// that of all files.
+	texts   map[string]string
+	out     *bufio.Writer
+	tar     *tar.Writer
+	// values are the names that the current template sees.
+	values map[string]any
+	// current is the index of the template that yields a file.
+	current int
+	// secret reports that a function returned a secret to the current template.
+	secret bool
+	// incomplete reports that a call had no answer; missing lists the calls.
+	incomplete bool
+	missing    []call
+	// written are the sizes of the files of the function write, bytes is the size of all files.
 	written map[string]int
 	bytes   int
 }
 
-// RenderMain renders what conn asks for. It touches no files.
-func RenderMain(conn io.ReadWriter) {
-	registerMessages()
-	r := &renderer{in: gob.NewDecoder(conn), out: gob.NewEncoder(conn), prepared: map[string]string{}, written: map[string]int{}}
+// RenderMain renders the templates of a request and writes a tar of the files. It is the child
+// process: a template that renders itself overflows the stack, which ends the process.
+func RenderMain(in io.Reader, out io.Writer) {
+	c := &child{out: bufio.NewWriter(out), texts: map[string]string{}, written: map[string]int{}}
+	c.tar = tar.NewWriter(c.out)
 	err := contain()
 	if err == nil {
-		err = r.in.Decode(&r.request)
+		err = json.NewDecoder(in).Decode(&c.request)
 	}
 	if err == nil {
-		err = r.render()
+		err = c.render()
 	}
-	r.end(err)
+	c.finish(err)
 }
 
-// end sends the last event. When nobody reads it any more, nobody waits for it.
-func (r *renderer) end(err error) {
-	var last event
-	if err != nil {
-		last.Error = err.Error()
+// contain sets the limits of the process. The kernel ends a process that exceeds them.
+func contain() error {
+	debug.SetMaxStack(maxStack)
+	debug.SetMemoryLimit(maxMemory / 4 * 3)
+	// The kernel should end this process first. Some systems do not allow this setting.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	var pages uint64
+	size, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		_, err = fmt.Sscan(string(size), &pages)
 	}
-	_ = r.out.Encode(last)
+	var now unix.Rlimit
+	if err = errors.Join(err, unix.Getrlimit(unix.RLIMIT_AS, &now)); err != nil {
+		return err
+	}
+	most := min(pages*uint64(os.Getpagesize())+maxMemory, now.Max)
+
+	return unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most})
 }
 
-// render sends the files of all templates.
-func (r *renderer) render() (err error) {
-	// Its own functions are never called; nothing can be written below the target.
-	config := library.Config{SourceDirectory: ".", TargetDirectory: os.DevNull + "/none", MergeTargetDirectory: true, CustomLeftDelimiter: r.request.Left, CustomRightDelimiter: r.request.Right}
-	if names := r.functions(); r.request.Go {
-		functions := template.GoFunctions(names)
-		functions["getHostByName"] = func(string) (string, error) { return "", errors.New("templates ask no name service") }
-		functions[namePrinted] = printedByGo
-		r.library, err = library.New(config, functions)
-	} else {
-		functions := template.JetFunctions(names)
-		functions[nameInOrder], functions[namePrinted] = template.InOrder, printedByJet
-		r.library, err = library.NewJet(config, functions)
+// render renders all templates. Each template gets a copy of the values.
+func (c *child) render() error {
+	for _, f := range c.request.Source {
+		c.texts[string(f.Name)] = string(f.Text)
 	}
-	for _, name := range r.request.Templates {
-		if err != nil {
+	for i, f := range c.request.Source {
+		if f.Partial {
+			continue
+		}
+		c.current, c.secret = i, false
+		c.values, _ = decode(c.request.Values).(map[string]any)
+		text, err := c.one(string(f.Name), c.values)
+		if err == nil {
+			err = c.count(len(text))
+		}
+		if err != nil && !c.incomplete {
 			return err
 		}
-		r.current = name
-		text := ""
-		if text, err = r.one(name, r.values()); err == nil {
-			err = r.count(name, len(text))
-		}
-		if err == nil {
-			err = r.out.Encode(event{File: &renderedFile{Name: name, Content: []byte(text)}})
+		if err := c.emit(kindRendered, string(f.Name), text); err != nil {
+			return err
 		}
 	}
 
-	return err
+	return nil
 }
 
-// values returns a copy of the values: no template sees what another one did to them.
-func (r *renderer) values() any {
-	values := copyMessage(r.request.Values).(map[string]any)
-	if r.request.Go {
-		return values
+// executing matches the name of the template in an error of text/template.
+var executing = regexp.MustCompile(`executing "[^"]*" at `)
+
+// one renders one template. Its error begins with the name and the line.
+func (c *child) one(name string, dot any) (string, error) {
+	t := template.Template{Name: name, Text: c.texts[name], Left: c.request.Left, Right: c.request.Right, Scaffold: &template.Scaffold{Dot: dot}}
+	names, limits := c.functions(), template.Limits{Unlimited: true}
+	// A Jet template sees the values as variables, except with a dot that its caller chose.
+	if m, is := dot.(map[string]any); c.request.Go || is && reflect.ValueOf(m).Pointer() == reflect.ValueOf(c.values).Pointer() {
+		for name, v := range c.values {
+			names[name] = v
+		}
 	}
-	variables := jet.VarMap{}
-	for name, v := range values {
-		variables.Set(name, v)
+	var text string
+	var err error
+	if c.request.Go {
+		text, err = template.Go(context.Background(), t, names, limits)
+	} else {
+		text, err = template.Jet(context.Background(), t, names, nil, limits)
+	}
+	if failed, is := errors.AsType[*template.Error](err); is {
+		message := failed.Pos.String() + ": " + executing.ReplaceAllString(failed.Message, "")
+		if failed.Hint != "" {
+			message += " (" + failed.Hint + ")"
+		}
+		err = errors.New(message)
 	}
 
-	return variables
+	return text, err
 }
 
-// one renders one template. Its error begins with the name and line.
-func (r *renderer) one(name string, data any) (text string, err error) {
-	defer func() {
-		// The library lets panics through that it did not expect.
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
+// functions returns the functions of the manifest and the functions of scaffolds.
+func (c *child) functions() template.Names {
+	out := template.Names{
+		"write":  func(name, content string) (string, error) { return "", c.of("write", c.write(name, content)) },
+		"render": c.include,
+	}
+	for _, name := range c.request.Functions {
+		out[name] = func(args ...any) (any, error) {
+			v, err := c.call(name, args)
+			return v, c.of(name, err)
 		}
-		if err != nil {
-			err = errors.New(place(name, r.request.Texts[name], err.Error()))
-		}
-	}()
-	prepared, done := r.prepared[name]
-	if !done {
-		if prepared, err = r.request.prepare(r.request.Texts[name]); err != nil {
-			return "", err
-		}
-		r.prepared[name] = prepared
 	}
 
-	return r.library.RenderString(prepared, data)
+	return out
 }
 
-// count fails when the files exceed the limits.
-func (r *renderer) count(name string, bytes int) error {
-	r.bytes += bytes
+// of adds the name of a function to its error; text/template adds it itself.
+func (c *child) of(function string, err error) error {
+	if err == nil || c.request.Go {
+		return err
+	}
+
+	return fmt.Errorf("%s: %w", function, err)
+}
+
+// call returns the answer to a call, or pending if there is no answer yet. It does not report a call
+// with pending in its arguments.
+func (c *child) call(name string, args []any) (any, error) {
+	encoded, err := encode(args)
+	if err != nil {
+		return nil, err
+	}
+	wanted := call{Function: name, Args: encoded, Template: c.current}
+	a, known := c.request.Answers[wanted.key()]
 	switch {
-	case r.bytes > maxBytes:
+	case !known:
+		c.incomplete = true
+		if !strings.Contains(wanted.key(), pending) {
+			c.missing = append(c.missing, wanted)
+		}
+		return pending, nil
+	case a.Failed:
+		err = errors.New(a.Error)
+	}
+	c.secret = c.secret || a.Secret
+
+	return decode(a.Value), err
+}
+
+// write adds a file. A template could catch an error, so a limit ends the process.
+func (c *child) write(name, content string) error {
+	path := filepath.Join(c.request.Target, name)
+	below, is := strings.CutPrefix(path, c.request.Target+"/")
+	if !is {
+		return fmt.Errorf("%s is not in target directory %s", path, c.request.Target)
+	}
+	before := c.written[below]
+	c.written[below] = len(content)
+	err := c.count(len(content) - before)
+	if err == nil {
+		err = c.emit(kindWritten, below, content)
+	}
+	if err != nil {
+		c.finish(err)
+		os.Exit(1)
+	}
+
+	return nil
+}
+
+// include renders another template of the source.
+func (c *child) include(name string, dot any) (string, error) {
+	path := strings.TrimPrefix(filepath.Clean(name), "/")
+	if _, have := c.texts[path]; !have {
+		return "", c.of("render", fmt.Errorf("there is no template %q in the source", name))
+	}
+	text, err := c.one(path, dot)
+
+	return text, c.of("render", err)
+}
+
+// count returns an error if the files exceed the limits.
+func (c *child) count(bytes int) error {
+	name := c.request.Source[c.current].Name
+	c.bytes += bytes
+	switch {
+	case c.bytes > maxBytes:
 		return fmt.Errorf("%s: the templates yield more than %d bytes in all files", name, maxBytes)
-	case len(r.request.Templates)+len(r.written) > maxFiles:
+	case len(c.request.Source)+len(c.written) > maxFiles:
 		return fmt.Errorf("%s: the templates yield more than %d files", name, maxFiles)
 	}
 
 	return nil
+}
+
+// finish writes the last entry: the missing calls, the error or the end.
+func (c *child) finish(err error) {
+	switch {
+	case c.incomplete:
+		calls, _ := json.Marshal(c.missing)
+		err = c.emit(kindCalls, kindCalls, string(calls))
+	case err != nil:
+		err = c.emit(kindError, kindError, err.Error())
+	default:
+		err = c.emit(kindEnd, kindEnd, "")
+	}
+	_ = errors.Join(err, c.tar.Close(), c.out.Flush()) // the parent reports that entries are missing
+}
+
+// emit writes an entry of the tar.
+func (c *child) emit(kind, name, content string) error {
+	records := map[string]string{recordKind: kind}
+	if c.secret {
+		records[recordSecret] = "true"
+	}
+	err := c.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), Format: tar.FormatPAX, PAXRecords: records})
+	if err == nil {
+		_, err = io.WriteString(c.tar, content)
+	}
+
+	return errors.Join(err, c.tar.Flush(), c.out.Flush())
 }

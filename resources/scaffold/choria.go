@@ -14,28 +14,18 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-const (
-	name = "choria"
-	// priority is the best there is: this is the only provider.
-	priority = 1
-)
-
-// Choria renders in a process of its own, and stores the files through the
-// host. The zero value keeps nothing between calls; NewChoria returns one that does.
+// Choria renders in a child process, and stores the files through the host. The zero value caches
+// nothing between calls; NewChoria returns a provider with a cache.
 type Choria struct{ cache *cache }
 
 // NewChoria returns the provider.
 func NewChoria() Choria { return Choria{cache: &cache{}} }
 
 // Name returns choria.
-func (Choria) Name() string { return name }
+func (Choria) Name() string { return "choria" }
 
 // IsManageable accepts every scaffold.
-func (Choria) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
-	_, ok := spec.(*Spec)
-
-	return ok, priority, nil
-}
+func (Choria) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
 
 // Status renders the templates and compares the files with the target.
 func (p Choria) Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error) {
@@ -43,28 +33,32 @@ func (p Choria) Status(ctx context.Context, env resource.Env, spec *Spec) (*Stat
 	if err != nil {
 		return nil, err
 	}
-	if len(t.due) > 0 {
-		p.cache.keep(env, spec, t.files)
+	if len(t.due) > 0 && !env.Scope.ReadOnly() {
+		size := 0
+		for _, f := range t.files {
+			size += len(f.content)
+		}
+		p.cache.put(env.RunID, spec, size, t.files)
 	}
 
 	return t.state, nil
 }
 
-// observe compares the target with what the templates yield; reuse allows the
-// files that the last observation has rendered.
+// observe renders the templates and compares the files with the target. With reuse it takes the files of
+// the last observation, if there are any.
 func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse bool) (*target, error) {
 	entry, err := env.Host.Look(spec.Name)
 	if err != nil {
 		return nil, err
 	}
 	t := &target{env: env, spec: spec, state: &State{}, there: map[string]fs.FileMode{}}
-	t.state.Metadata = &Metadata{Name: spec.Name, Provider: name, TargetExists: entry.Kind == files.Directory, Engine: spec.Engine}
+	t.state.Metadata = &Metadata{Name: spec.Name, Provider: p.Name(), TargetExists: entry.Kind == files.Directory, Engine: spec.Engine}
 	if t.state.Ensure = model.EnsureAbsent; t.exists() {
 		t.state.Ensure = model.EnsurePresent
 	}
 	switch {
 	case spec.Source == "", spec.Ensure == model.EnsureAbsent && !t.exists():
-		// Without a source it is a question about the target alone.
+		// Without a source it is a question about the target only.
 		return t, nil
 	case entry.Kind == files.Link:
 		t.state.Obstacle = fmt.Errorf("%s %w, name the directory itself", spec.Name, files.ErrLink)
@@ -76,21 +70,17 @@ func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse
 	if t.past, err = recall(env.Host, spec.Name); err != nil {
 		return nil, err
 	}
-	have := false
-	if reuse {
-		t.files, have = p.cache.take(env, spec)
-	}
-	if !have {
-		if t.files, err = p.render(ctx, env, spec); err != nil {
-			return nil, err
-		}
+	if rendered, have := p.cache.take(env.RunID, spec); have && reuse {
+		t.files = rendered.value.([]file)
+	} else if t.files, err = p.render(ctx, env, spec); err != nil {
+		return nil, err
 	}
 
 	return t, t.compare(ctx)
 }
 
-// Scaffold has all files validated, writes those that differ, runs their post
-// commands, and with purge removes what no template yields.
+// Scaffold validates all files, writes the files that differ, runs their post commands, and with purge
+// removes files without a template.
 func (p Choria) Scaffold(ctx context.Context, env resource.Env, spec *Spec) error {
 	t, err := p.observe(ctx, env, spec, true)
 	if err == nil {
@@ -118,9 +108,8 @@ func (p Choria) Scaffold(ctx context.Context, env resource.Env, spec *Spec) erro
 	return err
 }
 
-// Remove removes the changed and stable files of a state, then the directories
-// they were in that are empty, deepest first, and the target when it is empty
-// too. It continues after an error, and returns all of them.
+// Remove removes the changed and stable files of a state, then their empty directories, deepest first, and
+// the target if it is empty. It continues after an error, and returns all errors.
 func (Choria) Remove(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
 	paths := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
 	if at := slices.IndexFunc(paths, func(path string) bool { return !filepath.IsAbs(path) }); at >= 0 {

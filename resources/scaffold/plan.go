@@ -17,11 +17,11 @@ const (
 	actionRemove   = "remove"
 )
 
-// maxChanges is how many changes are listed: they travel in one report.
+// maxChanges is the maximum number of listed changes, because one report contains them.
 const maxChanges = 500
 
-// Plan returns which files are due to be written or removed. Its error is an
-// obstacle that must not be replaced.
+// Plan returns the pending changes: files to write or to remove. Its error is an obstacle that must
+// not be replaced.
 func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	if spec.Ensure == model.EnsureAbsent {
 		return planAbsent(spec, state), state.Obstacle
@@ -46,7 +46,7 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 // maxNamed is the number of files that a message names for each effect on attributes.
 const maxNamed = 3
 
-// attributesMessage returns what a message adds about the extended attributes of files.
+// attributesMessage returns the part of a message about the extended attributes of files.
 func attributesMessage(effects map[string][]string) (message string) {
 	for _, effect := range slices.Sorted(maps.Keys(effects)) {
 		paths := effects[effect]
@@ -59,8 +59,8 @@ func attributesMessage(effects map[string][]string) (message string) {
 	return message
 }
 
-// planAbsent counts files to purge as the specification does, but removes only
-// those of the scaffold.
+// planAbsent counts files to purge, as the specification does, but removes only the files of the
+// scaffold.
 func planAbsent(spec *Spec, state *State) resource.Plan {
 	changes := append(removals(actionRemove, state.Metadata.Changed), removals(actionRemove, state.Metadata.Stable)...)
 	files := len(changes)
@@ -88,7 +88,7 @@ func removals(action string, paths []string) []model.Change {
 	return out
 }
 
-// planOf puts the message of all changes into the first.
+// planOf sets the message of all changes on the first change.
 func planOf(changes []model.Change, message string) resource.Plan {
 	if len(changes) == 0 {
 		return resource.Plan{}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What post owes is remembered before the file is there: a kill during post
-// leaves a file as it was left before, and its commands still run.
+// The pending commands are recorded before the file exists: after a kill during post, the file looks
+// unchanged, but its commands still run.
 func TestPostIsOwedOnceTheFileIsThere(t *testing.T) {
 	s := newSubject(t, put("src/f", "1", "src/g", "2"), "post", post("*", "sh -c 'true {}'"))
 	check(t, s.apply())
@@ -25,7 +25,7 @@ func TestPostIsOwedOnceTheFileIsThere(t *testing.T) {
 	s.says("after a kill", changed(2))
 }
 
-// A command that makes other files of the target is what an error blames, too.
+// The error also names a command that creates other files of the target.
 func TestPostMakesOtherFiles(t *testing.T) {
 	s := newSubject(t, put("src/f", "1"), "purge", true, "post", post("f", "sh -c 'touch {}.made'"))
 	want := "still different: " + s.dir + "/out/f.made (templates must give the same every time, and post must change no other file of the target)"

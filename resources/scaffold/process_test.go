@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// asked is a manifest whose functions are those of a test.
+// asked is a manifest with the functions of a test.
 type asked map[string]any
 
 func (a asked) Names(_ context.Context, facts model.Facts, _ map[string]any) (map[string]any, resource.Secrets) {
@@ -53,7 +53,7 @@ func (s *subject) failsWith() error {
 func TestHostileTemplates(t *testing.T) {
 	const endless = "f: the templates render one another without end, or nest too deep"
 	const memory = "f: the templates need more than 1024 MiB of memory"
-	const included = "f:1: template /f could not be found"
+	const itself = "f:1: a mapping cannot hold itself"
 	deep := strings.Repeat("(", 1_000_000)
 	for name, tc := range map[string]struct {
 		engine string
@@ -63,13 +63,13 @@ func TestHostileTemplates(t *testing.T) {
 		"jet, renders itself":            {"jet", []string{"src/f", `[[ render("f", .) ]]`}, endless},
 		"jet, tries to":                  {"jet", []string{"src/f", `[[ try ]][[ render("f", .) ]][[ end ]]`}, endless},
 		"jet, render one another":        {"jet", []string{"src/f", `[[ render("d/_partials/p", .) ]]`, "src/d/_partials/p", `[[ render("f", .) ]]`}, endless},
-		"jet, includes itself":           {"jet", []string{"src/f", `[[ include "f" ]]`}, included},
+		"jet, includes itself":           {"jet", []string{"src/f", `[[ include "f" ]]`}, endless},
 		"jet, yields itself":             {"jet", []string{"src/f", "[[ block a() ]][[ yield a() ]][[ end ]]"}, endless},
 		"jet, yields its content":        {"jet", []string{"src/f", "[[ block a() ]][[ yield a() content ]][[ yield a() ]][[ end ]][[ end ]]"}, endless},
-		"jet, extends itself":            {"jet", []string{"src/f", `[[ extends "f" ]]`}, included},
-		"jet, parentheses":               {"jet", []string{"src/f", "[[ " + deep}, endless},
-		"jet, a mapping in itself":       {"jet", []string{"src/f", `[[ m := map("a", 1) ]][[ m.a = m ]][[ m ]]`}, endless},
-		"jet, given a mapping in itself": {"jet", []string{"src/f", `[[ m := map("a", 1) ]][[ m.a = m ]][[ lookup(m) ]]`}, endless},
+		"jet, extends itself":            {"jet", []string{"src/f", `[[ extends "f" ]]`}, endless},
+		"jet, parentheses":               {"jet", []string{"src/f", "[[ " + deep}, "f:1: too many levels within one another"},
+		"jet, a mapping in itself":       {"jet", []string{"src/f", `[[ m := map("a", 1) ]][[ m.a = m ]][[ m ]]`}, itself},
+		"jet, given a mapping in itself": {"jet", []string{"src/f", `[[ m := map("a", 1) ]][[ m.a = m ]][[ lookup(m) ]]`}, itself},
 		"jet, doubles a text":            {"jet", []string{"src/f", `[[ x := "x" ]][[ range ints(0, 60) ]][[ x = x + x ]][[ end ]]`}, memory},
 		"jet, writes too much":           {"jet", []string{"src/f", `[[ x := repeat("x", 9000000) ]][[ range i := ints(0, 20) ]][[ try ]][[ write("w" + i, x) ]][[ end ]][[ end ]]`}, "f: the templates yield more than 134217728 bytes in all files"},
 		"go, renders itself":             {"go", []string{"src/f", `{{ render "f" . }}`}, endless},
@@ -134,23 +134,64 @@ func children(t *testing.T) (pids []int) {
 
 // A process that is killed fails its scaffold.
 func TestRendererIsKilled(t *testing.T) {
-	s := newSubject(t, put("src/a", "", "src/f", `[[ kill() ]]`))
-	s.env.Scope.Origin = asked{"kill": func() (any, error) {
-		for _, pid := range children(t) {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-				return nil, err
+	s := newSubject(t, put("src/f", "[[ range ints(0, 1000000000000) ]][[ end ]]"))
+	rendered := make(chan error)
+	go func() {
+		_, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec)
+		rendered <- err
+	}()
+	var started []int
+	for len(started) == 0 {
+		started = children(t)
+	}
+	for _, pid := range started {
+		check(t, unix.Kill(pid, unix.SIGKILL))
+	}
+	if err := <-rendered; err == nil || !strings.HasPrefix(err.Error(), "f: the process that renders was ended by signal 9") {
+		t.Error(err)
+	}
+}
+
+// A call may depend on the results of other calls. Each different call is made once.
+func TestCallsOfCalls(t *testing.T) {
+	for engine, text := range map[string]string{
+		"jet": `[[ x := next(next("a")) ]][[ if x == "aaa" ]][[ next(x) ]][[ end ]] [[ try ]][[ fails("no") ]][[ catch e ]]caught[[ end ]] [[ range i := ints(0, 3) ]][[ next("" + i) ]] [[ end ]]`,
+		"go":  `{{ $x := next (next "a") }}{{ if eq $x "aaa" }}{{ next $x }}{{ end }} caught {{ range until 3 }}{{ next (toString .) }} {{ end }}`,
+	} {
+		s := newSubject(t, put("src/f", text, "src/g", text), "engine", engine)
+		calls := map[string]int{}
+		s.env.Scope.Origin = asked{
+			"next":  func(text string) string { calls[text]++; return text + text[:1] },
+			"fails": func(string) (any, error) { return nil, errNoAnswer },
+		}
+		check(t, s.apply())
+		for _, name := range []string{"out/f", "out/g"} {
+			content, err := os.ReadFile(filepath.Join(s.dir, name))
+			if check(t, err); string(content) != "aaaa caught 00 11 22 " {
+				t.Errorf("%s: %q", engine, content)
 			}
 		}
-		return nil, nil
-	}}
-	if err := s.failsWith(); !strings.HasPrefix(err.Error(), "f: the process that renders was ended by signal 9") {
+		// The engine observed three times.
+		for _, call := range []string{"a", "aa", "aaa", "0"} {
+			if calls[call] != 3 {
+				t.Errorf("%s: next(%q) was called %d times, not 3", engine, call, calls[call])
+			}
+		}
+	}
+}
+
+// Calls with other arguments each time have no result.
+func TestUnstableCalls(t *testing.T) {
+	s := newSubject(t, put("src/f", `{{ lookup uuidv4 }}`), "engine", "go")
+	s.env.Scope.Origin = asked{"lookup": func(path string) string { return path }}
+	if err := s.failsWith(); err.Error() != "the templates call functions of the manifest with other arguments each time, so they have no result" {
 		t.Error(err)
 	}
 }
 
 var errNoAnswer = errors.New("no answer: hunter2")
 
-// What functions give, and what is wrong with them, comes back as it was.
+// The results and the errors of functions arrive unchanged.
 func TestFunctions(t *testing.T) {
 	functions := asked{
 		"fails":  func(string) (any, error) { return nil, fmt.Errorf("asking: %w", errNoAnswer) },
@@ -184,7 +225,7 @@ func TestFunctions(t *testing.T) {
 		"go, panics":           {"go", "{{ panics }}", "f:1: <panics>: error calling panics: so", nil},
 		"go, unknown":          {"go", "\n  {{ nope }}", "f:2: function \"nope\" not defined", nil},
 		"go, environment":      {"go", `{{ env "STAGE" }}{{ env "SECRET_OF_MUSTER" }}{{ expandenv "$STAGE$SECRET_OF_MUSTER" }}`, "prodprod", nil},
-		"go, no other service": {"go", `{{ getHostByName "x" }}`, "f:1: <getHostByName \"x\">: error calling getHostByName: templates ask no name service", nil},
+		"go, no other service": {"go", `{{ getHostByName "x" }}`, "f:1: function \"getHostByName\" not defined", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("SECRET_OF_MUSTER", "x")
@@ -207,7 +248,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// The data are what they were, of whatever bytes.
+// The data arrive unchanged, whatever their bytes.
 func TestValues(t *testing.T) {
 	data := map[string]any{"i": 3, "f": 1.0, "b": true, "t": "a\xff\x00", "l": []any{1, nil}, "m": map[string]any{"k": 2.5}, "n": nil}
 	for engine, tc := range map[string]struct{ text, want string }{
@@ -221,7 +262,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What is in a mapping comes in the order of its keys.
+// Templates see mappings in the order of their keys.
 func TestMappings(t *testing.T) {
 	data, want := map[string]any{}, ""
 	for i := range 50 {
@@ -244,16 +285,15 @@ func TestPlaces(t *testing.T) {
 		files []string
 		want  string
 	}{
-		"of the same name":     {[]string{"src/a/f", "x", "src/b/f", "\n[[ Nope ]]"}, `b/f:2: identifier "Nope" not available`},
-		"partials":             {[]string{"src/a/_partials/p", "x", "src/b/_partials/p", "[[ Nope ]]", "src/f", `[[ render("b/_partials/p", .) ]]`}, `f:1: render: b/_partials/p:1: identifier "Nope" not available`},
-		"an absolute path":     {[]string{"src/_partials/p", "\n[[ Nope ]]", "src/f", `[[ render("/_partials/p", .) ]]`}, `f:1: render: _partials/p:2: identifier "Nope" not available`},
+		"of the same name":     {[]string{"src/a/f", "x", "src/b/f", "\n[[ Nope ]]"}, "b/f:2: unknown name `Nope`"},
+		"partials":             {[]string{"src/a/_partials/p", "x", "src/b/_partials/p", "[[ Nope ]]", "src/f", `[[ render("b/_partials/p", .) ]]`}, "f:1: render: b/_partials/p:1: unknown name `Nope`"},
+		"an absolute path":     {[]string{"src/_partials/p", "\n[[ Nope ]]", "src/f", `[[ render("/_partials/p", .) ]]`}, "f:1: render: _partials/p:2: unknown name `Nope`"},
 		"a part not valid":     {[]string{"src/_partials/p", "\n [[ if ]]", "src/f", `[[ render("_partials/p", .) ]]`}, "f:1: render: _partials/p:2: parsing if: unexpected token ']]' (expected term)"},
 		"in a part, far":       {[]string{"src/_partials/p", `[[ render("_partials/no", .) ]]`, "src/f", "\n" + `[[ render("_partials/p", .) ]]`}, `f:2: render: _partials/p:1: render: there is no template "_partials/no" in the source`},
-		"one of two calls":     {[]string{"src/f", `[[ render("f2", 1) ]]` + "\n" + `[[ render("no", .) ]]`, "src/f2", "x"}, `f: render: there is no template "no" in the source`},
+		"one of two calls":     {[]string{"src/f", `[[ render("f2", 1) ]]` + "\n" + `[[ render("no", .) ]]`, "src/f2", "x"}, `f:2: render: there is no template "no" in the source`},
 		"a directory":          {[]string{"src/d/g", "x", "src/f", `[[ render("d", .) ]]`}, `f:1: render: there is no template "d" in the source`},
 		"the source":           {[]string{"src/g", "x", "src/f", ` [[ render("", .) ]]`}, `f:1: render: there is no template "" in the source`},
 		"the target":           {[]string{"src/g", "x", "src/f", ` [[ write("", "x") ]]`}, "f:1: write: DIR/out is not in target directory DIR/out"},
-		"a dot with values":    {[]string{"src/f", "\n [[ .Facts.os ]]"}, "f:2: can't use os as field name in struct type reflect.Value"},
 		"a range of nothing":   {[]string{"src/f", "\n[[ range ]][[ end ]]"}, "f:2: parsing range"},
 		"a range of no list":   {[]string{"src/f", "\n[[ range 1 ]][[ end ]]"}, "f:2: value 1 (type float64) is not rangeable"},
 		"go, the source":       {[]string{"src/f", ` {{ render "/" . }}`}, `f:1: <render "/" .>: error calling render: there is no template "/" in the source`},
@@ -275,7 +315,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Templates may write into directories that nobody has made, in any order.
+// Templates may write into missing directories, in any order.
 func TestWriteMakesDirectories(t *testing.T) {
 	for engine, text := range map[string]string{
 		"jet": `[[ range i, n := slice("a", "b/c", "z") ]][[ write(n + "/w", n) ]][[ end ]]`,
@@ -305,8 +345,8 @@ func TestThousandTemplates(t *testing.T) {
 	}
 }
 
-// A run renders once for an observation, and not again for what it then stores,
-// also where a file depends on a secret.
+// A run renders for each observation, and not again for the change that follows. Functions of the
+// manifest need a second start of the child.
 func TestProcesses(t *testing.T) {
 	lookup := func(path string) (any, error) { return path, nil }
 	for name, tc := range map[string]struct {
@@ -315,7 +355,7 @@ func TestProcesses(t *testing.T) {
 		want   int
 	}{
 		"plain":  {"[[ Data.name ]]", asked{}, 2},
-		"asks":   {`[[ lookup("data.x") ]]`, asked{"lookup": lookup}, 2},
+		"asks":   {`[[ lookup("data.x") ]]`, asked{"lookup": lookup}, 4},
 		"secret": {"[[ Data.pw ]]", origin{}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {

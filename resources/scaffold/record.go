@@ -14,14 +14,13 @@ import (
 // records is the folder of the records in the state directory.
 const records = "scaffolds"
 
-// record is what the state directory holds about the files of a target that
-// post commands ran on.
+// record is the record of the files of a target with post commands, in the state directory.
 type record struct {
 	Target string          `json:"target"`
 	Files  map[string]past `json:"files"`
 }
 
-// past is a rendered file, its commands, and what these left.
+// past is a rendered file, its commands, and the file after the commands.
 type past struct {
 	Rendered   string      `json:"rendered"`
 	Mode       fs.FileMode `json:"mode"`
@@ -34,8 +33,8 @@ func pastOf(f file, commands [][]string, left string, entry files.Entry) past {
 	return past{Rendered: f.digest, Mode: f.mode, Post: digestOf(fmt.Appendf(nil, "%q", commands)), Left: left, Attributes: attributesOf(entry)}
 }
 
-// recall returns the record of a target. A damaged one is empty: then the files
-// are written, and the commands run, once more.
+// recall returns the record of a target. A damaged record is empty: then the files are written and the
+// commands run once more.
 func recall(h *host.Host, target string) (record, error) {
 	r, _, err := host.Recall[record](h, records, target)
 	if r.Target != target || r.Files == nil {
@@ -45,7 +44,7 @@ func recall(h *host.Host, target string) (record, error) {
 	return r, err
 }
 
-// save writes the record, also when the run is ending. It is durable afterwards.
+// save writes the record durably, even if the run is ending.
 func (r record) save(ctx context.Context, h *host.Host) error {
 	return h.Remember(ctx, records, r.Target, r)
 }

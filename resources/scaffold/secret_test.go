@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An error may quote a secret: that of a template which uses one is not shown.
+// An error may quote a secret, so the error of a template that uses a secret is not shown.
 func TestErrorsShowNoSecrets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		engine, text, want string
@@ -47,8 +47,8 @@ func TestPathsOfTemplatesAreNoSecrets(t *testing.T) {
 	}
 }
 
-// A file that a template writes is a secret when that template uses one, and not
-// when another one does.
+// A written file is secret if its template uses a secret. Secrets of other templates do not
+// matter.
 func TestWrittenFilesAreSecretsOfTheirTemplate(t *testing.T) {
 	s := newSubject(t, put("src/a", `{{ write "plain" .Data.name }}`, "src/b", `{{ write "hidden" .Data.pw }}`), "engine", "go")
 	s.env.Scope.Origin, s.spec.Data = origin{host: s.env.Host}, nil

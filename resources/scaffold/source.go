@@ -14,49 +14,53 @@ import (
 )
 
 const (
-	// partials is the directory of templates that others render; it yields no files.
+	// partials is the name of directories with templates that yield no files.
 	partials = "_partials"
-	// maxTemplate is the size in bytes of the largest template.
+	// maxTemplate is the maximum size of a template.
 	maxTemplate = 16 << 20
 )
 
-// tree is the content of a source.
-type tree struct {
-	// templates are those that yield a file, in order.
-	templates []string
-	// texts are those of all templates by name, of partials too; modes are theirs.
-	texts map[string]string
-	modes map[string]fs.FileMode
+// sourceFile is a template. The name and the text are bytes, because JSON would replace bytes that
+// are not UTF-8.
+type sourceFile struct {
+	Name, Text []byte
+	Mode       fs.FileMode
+	// Partial reports that it yields no file.
+	Partial bool
 }
 
-func (t *tree) size() (size int) {
-	for _, text := range t.texts {
-		size += len(text)
-	}
-
-	return size
-}
-
-// tree returns the templates of a scaffold.
-func (p Choria) tree(ctx context.Context, env resource.Env, spec *Spec) (*tree, error) {
-	if spec.IsURL() {
-		if limit := spec.Timeout.Std(); limit > 0 {
-			limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
-			defer cancel()
-			ctx = limited
+// readSource returns the templates of a scaffold, sorted by name.
+func (p Choria) readSource(ctx context.Context, env resource.Env, spec *Spec) ([]sourceFile, error) {
+	if !spec.IsURL() {
+		dir, err := sourceDir(env, spec)
+		if err != nil {
+			return nil, err
 		}
-		return p.cache.tree(env.RunID, spec.Source, func() (*tree, error) { return fetch(ctx, env, spec.Source) })
+		return read(ctx, env, dir, env.Scope.Author)
 	}
-	dir, err := source(env, spec)
-	if err != nil {
-		return nil, err
+	if kept, have := p.cache.take(env.RunID, spec.Source); have {
+		p.cache.put(env.RunID, spec.Source, kept.size, kept.value)
+		return kept.value.([]sourceFile), nil
+	}
+	if limit := spec.Timeout.Std(); limit > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+		defer cancel()
+		ctx = limited
+	}
+	source, err := fetch(ctx, env, spec.Source)
+	size := 0
+	for _, f := range source {
+		size += len(f.Text)
+	}
+	if err == nil {
+		p.cache.put(env.RunID, spec.Source, size, source)
 	}
 
-	return read(ctx, env, dir, env.Scope.Author)
+	return source, err
 }
 
 // fetch returns the source at a URL.
-func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
+func fetch(ctx context.Context, env resource.Env, url string) ([]sourceFile, error) {
 	if env.Scope.Origin == nil {
 		return nil, errors.New("a source cannot be fetched here")
 	}
@@ -67,17 +71,17 @@ func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
 		}
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
-	t, err := read(ctx, env, dir, paths.Author{Private: dir})
+	source, err := read(ctx, env, dir, paths.Author{Private: dir})
 	if err != nil {
-		// The directory is gone when this is read.
+		// The user does not know the temporary directory.
 		err = rewordedError{text: strings.ReplaceAll(err.Error(), dir+"/", ""), cause: err}
 	}
 
-	return t, errors.Join(err, cleanup())
+	return source, errors.Join(err, cleanup())
 }
 
-// source returns the directory of the templates.
-func source(env resource.Env, spec *Spec) (dir string, err error) {
+// sourceDir returns the directory of the templates.
+func sourceDir(env resource.Env, spec *Spec) (dir string, err error) {
 	switch {
 	case filepath.IsAbs(spec.Source):
 		dir = filepath.Clean(spec.Source)
@@ -95,8 +99,8 @@ func source(env resource.Env, spec *Spec) (dir string, err error) {
 	case entry.Kind != files.Directory:
 		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}
-	// The templates would be files to purge, or the files templates.
-	// They are only compared: somebody else may exchange the links.
+	// Otherwise purge would remove the templates, or the files would be templates. This check does
+	// not need to be safe from a user who exchanges links in parallel.
 	links := paths.Links{}
 	_, from := links.Resolve(dir)
 	_, to := links.Resolve(spec.Name)
@@ -107,11 +111,10 @@ func source(env resource.Env, spec *Spec) (dir string, err error) {
 	return dir, nil
 }
 
-// read reads a source, which may hold only files and directories, and what its
-// author may change.
-func read(ctx context.Context, env resource.Env, dir string, author paths.Author) (*tree, error) {
-	t := &tree{texts: map[string]string{}, modes: map[string]fs.FileMode{}}
-	err := walk(ctx, dir, func(path string, _ fs.FileMode) error {
+// read reads the files below a directory. Links, special files and files that others than the
+// author may change are errors.
+func read(ctx context.Context, env resource.Env, dir string, author paths.Author) (source []sourceFile, err error) {
+	w := walker{left: maxWalked, visit: func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")
 		entry, err := env.Host.Look(path)
 		switch {
@@ -126,12 +129,11 @@ func read(ctx context.Context, env resource.Env, dir string, author paths.Author
 		if err != nil {
 			return fmt.Errorf("could not read a template: %w", err)
 		}
-		t.texts[name], t.modes[name] = string(text), fs.FileMode(entry.Mode).Perm()
-		if !strings.Contains("/"+name, "/"+partials+"/") {
-			t.templates = append(t.templates, name)
-		}
+		partial := strings.Contains("/"+name, "/"+partials+"/")
+		source = append(source, sourceFile{Name: []byte(name), Text: text, Mode: fs.FileMode(entry.Mode).Perm(), Partial: partial})
 		return nil
-	})
+	}}
+	err = w.walk(ctx, dir)
 
-	return t, err
+	return source, err
 }

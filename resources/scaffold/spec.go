@@ -34,7 +34,7 @@ type Spec struct {
 	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, instead of the manifest's data"`
 }
 
-// Delimiters returns those of the templates.
+// Delimiters returns the delimiters of actions.
 func (s *Spec) Delimiters() (left, right string) {
 	left, right = "[[", "]]"
 	if s.Engine == EngineGo {
@@ -47,8 +47,7 @@ func (s *Spec) Delimiters() (left, right string) {
 // IsURL reports whether the source is fetched.
 func (s *Spec) IsURL() bool { return strings.Contains(s.Source, "://") }
 
-// Templates returns the directory of templates, empty where that is fetched or
-// not needed.
+// Templates returns the directory of templates, empty if it is fetched or not needed.
 func (s *Spec) Templates() string {
 	if s.IsURL() || s.Ensure == model.EnsureAbsent {
 		return ""
@@ -57,8 +56,7 @@ func (s *Spec) Templates() string {
 	return s.Source
 }
 
-// PostCommands returns the commands for a file in their order, each as program
-// and arguments.
+// PostCommands returns the commands for a file in order, each as program and arguments.
 func (s *Spec) PostCommands(path string) [][]string {
 	var out [][]string
 	for _, entry := range s.Post {

@@ -9,15 +9,15 @@ type State struct {
 
 	// Due are the changes of each file to write.
 	Due [][]model.Change `json:"-"`
-	// Attributes are the paths of files to write by what happens to their extended attributes, such
-	// as "preserved the capabilities".
+	// Attributes maps an effect on extended attributes, such as "preserved the capabilities of", to the
+	// paths of the files.
 	Attributes map[string][]string `json:"-"`
-	// Obstacle is why the scaffold cannot be rendered into its target.
+	// Obstacle is why muster cannot render into the target.
 	Obstacle error `json:"-"`
 }
 
-// Metadata describes a target and the files in it, by absolute path in order. It
-// holds no files of a target that does not exist.
+// Metadata describes a target and its files, by absolute path in order. It has no files for a missing
+// target.
 type Metadata struct {
 	Name         string   `json:"name" jsonschema_description:"The target"`
 	Provider     string   `json:"provider"`

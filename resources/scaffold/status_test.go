@@ -127,7 +127,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A question without a source is answered, too.
+// A question without a source has an answer.
 func TestQuestion(t *testing.T) {
 	dir := t.TempDir()
 	r, problems := resource.DecodeQuestion(scaffoldType(), typetest.Value(typetest.Properties{"name": dir}), model.Position{})
@@ -213,7 +213,7 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
-// Post runs again on what was changed since, when what it does changed, and when it was owed.
+// Post runs again after a change of the file or of the commands, and if it is pending.
 func TestPostIsRemembered(t *testing.T) {
 	more := func(command string) []any {
 		return []any{"post", post("f", `sh -c "`+command+` >> {}"`)}
@@ -295,7 +295,7 @@ func TestRemoveErrors(t *testing.T) {
 	}
 	has("out", "a/", "", "a/x/", "")(t, s.dir)
 
-	// What is gone already is no error, nor is a target that is not empty.
+	// A missing file is no error, and neither is a target that is not empty.
 	check(t, p.Remove(t.Context(), s.env, s.spec, &scaffold.State{Metadata: &scaffold.Metadata{Stable: []string{s.dir + "/out/b"}}}))
 	has("out", "a/", "", "a/x/", "")(t, s.dir)
 }
@@ -376,10 +376,10 @@ func packed(t *testing.T, name, text string) []byte {
 	return b.Bytes()
 }
 
-// What is wrong with a fetched template is reported without the place it was unpacked to.
+// An error of a fetched template does not show the temporary directory.
 func TestFetchedErrors(t *testing.T) {
 	for want, text := range map[string]string{
-		`d/f:2: identifier "Nope" not available`:                 "\n[[ Nope ]]",
+		"d/f:2: unknown name `Nope`":                             "\n[[ Nope ]]",
 		"could not read a template: d/f: ":                       strings.Repeat(" ", 16<<20+1),
 		`d/f:1: render: there is no template "no" in the source`: `[[ render("no", .) ]]`,
 		"d/f:1: template /no could not be found":                 `[[ include "/no" ]]`,
@@ -445,7 +445,7 @@ func TestRenderingTouchesNothing(t *testing.T) {
 	}
 }
 
-// What may not be done is reported before anything is done.
+// Missing permissions are reported before any change.
 func TestMayNotWrite(t *testing.T) {
 	for name, tc := range map[string]struct {
 		more   []any

@@ -13,14 +13,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// parallel is how many files are written at the same time, so that the system
-// syncs many of them to the disk at once.
+// parallel is the number of files that are written in parallel, so the system syncs many of them at once.
 const parallel = 16
 
-// store writes the due files without post commands at the same time, then the
-// others one by one.
+// store writes the pending files without post commands in parallel, then the other files one by one.
 func (t *target) store(ctx context.Context) error {
-	// foreign are the directories in which somebody else may exchange files.
+	// foreign are the directories in which another user may exchange files.
 	foreign := map[string]bool{}
 	var plain, posted []file
 	for _, f := range t.due {
@@ -44,7 +42,7 @@ func (t *target) store(ctx context.Context) error {
 	return t.storePosted(ctx, posted, foreign)
 }
 
-// write writes files at the same time, below a directory that has theirs.
+// write writes files in parallel below root. The directories must exist.
 func (t *target) write(ctx context.Context, list []file, root string) error {
 	errs := make([]error, len(list))
 	var writing sync.WaitGroup
@@ -61,13 +59,13 @@ func (t *target) write(ctx context.Context, list []file, root string) error {
 	return errors.Join(errs...)
 }
 
-// below returns the path of a file when root is the target.
+// below returns the path of a file for another target directory.
 func (t *target) below(root, path string) string {
 	return root + strings.TrimPrefix(path, t.spec.Name)
 }
 
-// validate runs the command of validate on all files, in a directory that nobody
-// else can reach.
+// validate runs the command of validate on all files, in a directory that no other user can
+// reach.
 func (t *target) validate(ctx context.Context) error {
 	private, err := t.env.Host.TempDir("validate")
 	if err != nil {
@@ -91,9 +89,8 @@ func (t *target) validate(ctx context.Context) error {
 	return resource.RunValidator(ctx, t.env, t.spec.Validator, root, t.spec.Name, root)
 }
 
-// storePosted writes files and runs their commands. They are forgotten first:
-// after a kill their commands run again. What was done is recorded also when
-// one fails.
+// storePosted writes files and runs their commands. It removes their records first: after a kill
+// the commands run again. It also records the finished files if a command fails.
 func (t *target) storePosted(ctx context.Context, posted []file, foreign map[string]bool) (err error) {
 	known := len(t.past.Files)
 	for _, f := range posted {
@@ -114,9 +111,8 @@ func (t *target) storePosted(ctx context.Context, posted []file, foreign map[str
 	return errors.Join(err, t.past.save(ctx, t.env.Host))
 }
 
-// writeAndPost writes a file and runs its commands. Where somebody else may
-// exchange it, the commands run on a copy that nobody else can reach, and what
-// they leave is written.
+// writeAndPost writes a file and runs its commands. If another user may exchange the file, the
+// commands run on a private copy, and their result is written.
 func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, error) {
 	at, dir := f.path, t.spec.Name
 	if foreign {

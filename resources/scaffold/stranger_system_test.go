@@ -16,8 +16,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// strangers are the scaffolds of root whose paths go through app, in a directory
-// that belongs to somebody else.
+// strangers are scaffolds of root with paths through app, in a directory of another user.
 func strangers() map[string][]any {
 	return map[string][]any{
 		"purge":      {"name", "DIR/stranger/app/conf", "purge", true},
@@ -34,7 +33,7 @@ func outside(t *testing.T, base string) {
 	all(put("src/f", "new", "src/d/g", "new", "etc/conf/f 0600", "secret", "etc/conf/x 0600", "secret", "etc/conf/d/g 0600", "secret"))(t, base)
 }
 
-// strange returns a scaffold beside a directory that belongs to somebody else.
+// strange returns a scaffold beside a directory of another user.
 func strange(t *testing.T, more ...any) (s *subject, home string) {
 	t.Helper()
 	hosttest.NeedRoot(t)
@@ -122,8 +121,8 @@ func TestSystemStrangersRace(t *testing.T) {
 	}
 }
 
-// TestSystemPostRace has the owner of a directory exchange the file that post
-// runs on with a link to another one all the time.
+// TestSystemPostRace continuously exchanges the file of post with a link to another file, as the owner of
+// the directory.
 func TestSystemPostRace(t *testing.T) {
 	s, home := strange(t, "name", "DIR/stranger", "post", post("f", "chmod 0666 {}"))
 	put("f", "own")(t, home)
@@ -134,7 +133,7 @@ func TestSystemPostRace(t *testing.T) {
 		if s.attempt() == nil {
 			applied++
 		}
-		// What was written in its place may have been the link.
+		// The written path may have been the link.
 		link("new", s.dir+"/etc/conf/f")(t, home)
 		check(t, os.Rename(home+"/new", home+"/evil"))
 	}
@@ -146,8 +145,8 @@ func TestSystemPostRace(t *testing.T) {
 	}
 }
 
-// TestSystemScaffoldOfStranger manages a tree in a directory that belongs to
-// somebody else: its directories belong to them too, its files to root.
+// TestSystemScaffoldOfStranger manages a tree in a directory of another user. The new directories belong
+// to that user, the files belong to root.
 func TestSystemScaffoldOfStranger(t *testing.T) {
 	s, home := strange(t, "name", "DIR/way/new/target", "purge", true, "post", post("f", `sh -c "echo more >> {}; chmod 0600 {}; pwd > $PWD/beside"`))
 	link("way", "stranger")(t, s.dir)
@@ -169,8 +168,8 @@ func TestSystemScaffoldOfStranger(t *testing.T) {
 	has("new", []string{}...)(t, home)
 }
 
-// TestSystemTemplatesOfStranger renders templates of the manifest's author, and none
-// that somebody else could have written.
+// TestSystemTemplatesOfStranger renders templates of the author of the manifest, and refuses templates
+// that other users can write.
 func TestSystemTemplatesOfStranger(t *testing.T) {
 	for name, c := range map[string]struct {
 		author paths.Author

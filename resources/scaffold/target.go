@@ -21,19 +21,19 @@ type file struct {
 	content []byte
 	digest  string
 	mode    fs.FileMode
-	// by is the template that yields it; written reports that it does so by function.
+	// by is the template of the file. written reports that the function write made it.
 	by      string
 	written bool
 	// secret reports that the content depends on a secret.
 	secret bool
-	// before is the file at its path.
+	// before is the existing file at the path.
 	before files.Entry
 }
 
-// wanted are the attributes of the running user, with the mode of the template.
+// wanted returns the attributes: the running user, and the mode of the template.
 func (f *file) wanted() files.Attrs { return files.OwnAttrs(f.mode) }
 
-// target is an observed target, with the files that it should have.
+// target is an observed target with its wanted files.
 type target struct {
 	env   resource.Env
 	spec  *Spec
@@ -42,7 +42,7 @@ type target struct {
 	files []file
 	// due are the files to write.
 	due []file
-	// there is what is in the target and no directory.
+	// there holds the entries of the target except directories.
 	there map[string]fs.FileMode
 	// shown is the size in bytes of all diffs.
 	shown int
@@ -52,13 +52,12 @@ func (t *target) exists() bool { return t.state.Metadata.TargetExists }
 
 func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
 
-// compare sorts the files into stable ones and those that are due, and finds
-// what else is in the target.
+// compare finds the stable files, the files to write, and the other files of the target.
 func (t *target) compare(ctx context.Context) error {
 	meta, others := t.state.Metadata, t.there
 	if t.exists() {
-		err := walkTarget(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
-		if err != nil {
+		w := walker{left: maxWalked, mayVanish: true, visit: func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil }}
+		if err := w.walk(ctx, t.spec.Name); err != nil {
 			return err
 		}
 		others = maps.Clone(t.there)
@@ -94,7 +93,7 @@ func (t *target) compare(ctx context.Context) error {
 	return nil
 }
 
-// noteAttributes records what writing a file does to its extended attributes.
+// noteAttributes records the effect of writing a file on its extended attributes.
 func (t *target) noteAttributes(f file) {
 	if f.before.Kind != files.File {
 		return
@@ -152,14 +151,14 @@ func (t *target) checkMounts(removed []string, due []file) error {
 	return nil
 }
 
-// changes returns the changes that a file needs: none when it is in its
-// desired state. What must not be replaced is an obstacle.
+// changes returns the pending changes of a file, none if it is in its desired state. It records an obstacle
+// for a path that must not be replaced.
 func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err error) {
 	if err := t.look(f); err != nil {
 		return nil, err
 	}
 	is, digest := f.before.Kind == files.File, ""
-	// A huge file of another size is different, and takes hours to read.
+	// A file of another size differs. Reading a huge file would take hours.
 	if is && (f.before.Size <= maxBytes || f.before.Size == int64(len(f.content))) {
 		digest, err = t.env.Host.Compare(ctx, f.before)
 		if errors.Is(err, fs.ErrNotExist) { // removed since
@@ -190,12 +189,12 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	return out, nil
 }
 
-// look observes the path of a file, and records an obstacle there.
+// look observes the path of a file, and records obstacles.
 func (t *target) look(f *file) (err error) {
 	if !t.exists() {
 		return nil
 	}
-	// Nothing goes through a link below the target.
+	// A scaffold never follows a link below the target.
 	for dir := filepath.Dir(f.path); dir != t.spec.Name; dir = filepath.Dir(dir) {
 		if kind, is := t.there[dir]; is && kind == fs.ModeSymlink {
 			t.obstruct(fmt.Errorf("%s %w, and a scaffold does not go through links", dir, files.ErrLink))
@@ -213,14 +212,14 @@ func (t *target) look(f *file) (err error) {
 	return err
 }
 
-// obstruct records the first obstacle to writing. It is none to removing other files.
+// obstruct records the first obstacle to writing. It does not prevent the removal of other files.
 func (t *target) obstruct(err error) {
 	if t.state.Obstacle == nil && !t.absent() {
 		t.state.Obstacle = err
 	}
 }
 
-// checkPermissions looks for an obstacle to the changes that are due.
+// checkPermissions records an obstacle if the permissions do not allow the pending changes.
 func (t *target) checkPermissions() {
 	meta, seen := t.state.Metadata, map[string]bool{}
 	paths := append([]string{}, meta.Changed...)
@@ -233,11 +232,10 @@ func (t *target) checkPermissions() {
 	}
 }
 
-// maxDiffs is the size in bytes of all diffs of a scaffold: they travel in one report.
+// maxDiffs is the maximum size in bytes of all diffs of a scaffold, because one report contains them.
 const maxDiffs = 128 << 10
 
-// contentChange describes a change of content. That of a file that depends on a
-// secret is not shown.
+// contentChange describes a change of content. It hides a content that depends on a secret.
 func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
 	before := resource.DiffContent{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
 	out.From, out.To = f.before.Kind.String(), resource.DigestWord(f.digest)

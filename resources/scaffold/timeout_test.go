@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// hanging is a manifest of which nothing answers.
+// hanging is a manifest with functions that never answer.
 type hanging struct{}
 
 func (hanging) Names(ctx context.Context, _ model.Facts, _ map[string]any) (map[string]any, resource.Secrets) {
@@ -23,7 +23,7 @@ func (hanging) Tree(ctx context.Context, _ string) (string, func() error, error)
 	return "", nil, ctx.Err()
 }
 
-// The timeout also bounds what is asked and fetched elsewhere.
+// The timeout also limits functions and fetching.
 func TestTimeoutOfWhatIsElsewhere(t *testing.T) {
 	for source, want := range map[string]string{
 		"src":                          "f: the templates took longer than 1s",

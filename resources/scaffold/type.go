@@ -16,7 +16,7 @@ import (
 type Type struct{}
 
 // New returns the type with its providers, for resources.All.
-func New(providers ...ScaffoldProvider) *resource.Type { return resource.Of(Type{}, providers...) }
+func New(providers ...Choria) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type. Its post commands may change anything.
 func (Type) Info() resource.Info {
@@ -35,13 +35,13 @@ func (Type) Info() resource.Info {
 // New returns properties with their defaults.
 func (Type) New() *Spec { return &Spec{Engine: EngineJet} }
 
-// Status returns what rendering the templates would change.
-func (Type) Status(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec) (*State, error) {
+// Status renders the templates and compares the files with the target.
+func (Type) Status(ctx context.Context, env resource.Env, p Choria, spec *Spec) (*State, error) {
 	return p.Status(ctx, env, spec)
 }
 
 // Apply writes the files, or removes them.
-func (Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p Choria, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	if !plan.Has(actionRemove) {
 		return resource.Outcome{}, p.Scaffold(ctx, env, spec)
 	}
@@ -53,7 +53,7 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ScaffoldProvider, spe
 	return resource.Outcome{}, p.Remove(ctx, env, spec, state)
 }
 
-// Verify reports the files that are still not in their desired state.
+// Verify returns an error with the files that are not in their desired state.
 func (t Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	plan, err := t.Plan(spec, after, false)
 	switch {
@@ -87,8 +87,8 @@ func named(plan resource.Plan) string {
 	return strings.Join(paths, ", ")
 }
 
-// Relations returns that a scaffold comes after the directories above it and its
-// source, and before whatever needs its target.
+// Relations order a scaffold after the directories above it and its source, and before resources
+// that need its target.
 func (Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{}
 	if strings.HasPrefix(spec.Source, "/") {
@@ -104,7 +104,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the target with all that is in it, and the templates.
-func (Type) Watches(_ ScaffoldProvider, spec *Spec) []watch.Point {
+// Watches returns the target with everything below it, and the templates.
+func (Type) Watches(_ Choria, spec *Spec) []watch.Point {
 	return resource.WatchTrees(spec.Name, spec.Templates())
 }

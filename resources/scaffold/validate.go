@@ -17,7 +17,7 @@ func (s *Spec) Validate() model.Problems {
 	var out model.Problems
 	resource.CheckPath(&out, "name", "target", s.Name)
 	if filepath.Clean(s.Name) == "/" {
-		out.Property("name", "name a directory of its own", "the root directory cannot be a scaffold")
+		out.Property("name", "name another directory", "the root directory cannot be a scaffold")
 	}
 	s.validateSource(&out)
 	if !slices.Contains([]string{EngineGo, EngineJet}, s.Engine) {
@@ -31,7 +31,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// validateSource never quotes a URL: a password may be in it.
+// validateSource never quotes a URL, which may contain a password.
 func (s *Spec) validateSource(out *model.Problems) {
 	switch {
 	case strings.TrimSpace(s.Source) == "":
@@ -41,7 +41,7 @@ func (s *Spec) validateSource(out *model.Problems) {
 	case s.IsURL():
 		u, err := url.Parse(s.Source)
 		if err != nil {
-			out.Property("source", "percent-encode what is special in it, such as / or @ in a password", "invalid source, its URL cannot be read")
+			out.Property("source", "percent-encode special characters, such as / or @ in a password", "invalid source, its URL cannot be read")
 			return
 		}
 		if !slices.Contains([]string{"http", "https", "obj"}, u.Scheme) {
@@ -65,7 +65,7 @@ func validatePost(out *model.Problems, entry map[string]string) {
 			out.Property("post", "it is compared with the last element of the path", "a pattern of `post` has no /: %q", pattern)
 		}
 		if _, err := filepath.Match(pattern, "x"); err != nil {
-			out.Property("post", `quote what is special in it with \`, "invalid pattern %q of `post`", pattern)
+			out.Property("post", `quote special characters with \`, "invalid pattern %q of `post`", pattern)
 		}
 		if strings.TrimSpace(command) == "" {
 			out.Property("post", `for example "*.sh": "chmod +x {}"`, "the command of `post` for %q is empty", pattern)

@@ -57,7 +57,7 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// What is validated lies where nobody else can reach it.
+// No other user can reach the validated files.
 func TestValidatedTreeIsPrivate(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "seen")
 	s := newSubject(t, two(), "validate", "sh -c 'stat -c %a $0/.. >"+seen+"; pwd >>"+seen+"' {}")

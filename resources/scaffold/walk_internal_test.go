@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestWalkOfADeepTree has directories in each other whose names no path can hold: whoever
-// owns a target makes them at no cost.
+// TestWalkOfADeepTree walks nested directories with paths that are too long for the system. The owner of
+// a target can make them at no cost.
 func TestWalkOfADeepTree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -39,7 +39,8 @@ func TestWalkOfADeepTree(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = walk(t.Context(), dir, func(string, fs.FileMode) error { return nil })
+	w := walker{visit: func(string, fs.FileMode) error { return nil }, left: maxWalked}
+	err = w.walk(t.Context(), dir)
 	if err == nil || !strings.HasPrefix(err.Error(), dir+"/d/d/") || !strings.Contains(err.Error(), "deeper than a path can be: remove them") || len(err.Error()) > 300 {
 		t.Errorf("the error is %.400v", err)
 	}
@@ -54,7 +55,8 @@ func TestWalkOfManyFiles(t *testing.T) {
 	cost := 6*entryCost + 6*len(dir) + len("/a/b/b/c/b/d/e/e/f")
 	for _, most := range []int{cost, cost - 1, 5 * entryCost, 2 * entryCost, 0} {
 		found := 0
-		err := walkUpTo(t.Context(), most, dir, func(string, fs.FileMode) error { found++; return nil })
+		w := walker{visit: func(string, fs.FileMode) error { found++; return nil }, left: most}
+		err := w.walk(t.Context(), dir)
 		if most == cost && (err != nil || found != 4) {
 			t.Errorf("all of %d: %d files, %v", most, found, err)
 		}
@@ -64,25 +66,23 @@ func TestWalkOfManyFiles(t *testing.T) {
 	}
 }
 
-// TestWalkOfWhatIsRemoved has somebody remove directories while they are walked: of a target
-// they are not there, of a source that is an error.
+// TestWalkOfWhatIsRemoved removes directories during the walk. In a target they count as missing, in a
+// source they are an error.
 func TestWalkOfWhatIsRemoved(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		walk  func(context.Context, string, func(string, fs.FileMode) error) error
-		fails bool
-	}{"target": {walkTarget, false}, "source": {walk, true}} {
+	for name, fails := range map[string]bool{"target": false, "source": true} {
 		dir := t.TempDir()
 		hosttest.MakeTree(t, dir, "a", "b/", "b/c", "d")
 		var found []string
-		err := c.walk(t.Context(), dir, func(path string, _ fs.FileMode) error {
+		w := walker{left: maxWalked, mayVanish: !fails, visit: func(path string, _ fs.FileMode) error {
 			found = append(found, filepath.Base(path))
 			return os.RemoveAll(filepath.Join(dir, "b"))
-		})
-		if want := map[bool]string{false: "a d", true: "a"}[c.fails]; errors.Is(err, fs.ErrNotExist) != c.fails || strings.Join(found, " ") != want {
+		}}
+		err := w.walk(t.Context(), dir)
+		if want := map[bool]string{false: "a d", true: "a"}[fails]; errors.Is(err, fs.ErrNotExist) != fails || strings.Join(found, " ") != want {
 			t.Errorf("%s: found %v, %v", name, found, err)
 		}
-		if err := c.walk(t.Context(), filepath.Join(dir, "b"), nil); errors.Is(err, fs.ErrNotExist) != c.fails {
+		if err := w.walk(t.Context(), filepath.Join(dir, "b")); errors.Is(err, fs.ErrNotExist) != fails {
 			t.Errorf("%s that is gone: %v", name, err)
 		}
 	}

@@ -3,82 +3,42 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// bootTime is the time for enabling and disabling once a resource's own time is
-// used up.
+// bootTime is the time for enabling and disabling after the timeout of the resource.
 const bootTime = 15 * time.Second
 
-// Apply makes the changes of the plan in order. Running and starting at boot
-// are independent: when one fails, the other is still done, but for what is put off
-// to the end of the run, which follows once all else succeeded.
-func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	actions := map[Action]func(context.Context, resource.Env, string) error{
-		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
-	}
-	for _, action := range []Action{Reload, ReloadOrRestart, Reenable, Mask, Unmask} {
-		actions[action] = func(ctx context.Context, env resource.Env, service string) error {
-			return p.Change(ctx, env, action, service)
-		}
-	}
-	others := startedByOthers(ctx, env, p, []*Spec{spec}, []resource.Plan{plan})
-	outcome := resource.Outcome{Unchanged: others[0]}
-	var errs []error
-	var late Action
-	for _, change := range plan.Changes {
-		act, known := actions[Action(change.Action)]
-		if !known {
-			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
-		}
-		if isPostponed(ctx, env, p, Action(change.Action), spec.Name) {
-			late = Action(change.Action)
-			continue
-		}
-		ctx, cancel := timeFor(ctx, Action(change.Action))
-		errs = append(errs, act(ctx, env, spec.Name))
-		cancel()
-	}
+// isDeferred reports whether a change is made at the end of the run. A service has at most one deferred
+// change: to start, stop, restart or reload it.
+func isDeferred(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) bool {
+	by, can := p.(Deferrer)
 
-	err := errors.Join(errs...)
-	if err == nil {
-		outcome.AtEnd = postpone(ctx, env, p, late, spec.Name)
-	}
-
-	return outcome, err
+	return can && by.IsDeferred(ctx, env, action, name)
 }
 
-// isPostponed reports whether a change is made at the end of the run. Of one service there is one at
-// most: to start, stop, restart or reload it.
-func isPostponed(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) bool {
-	by, can := p.(Postponer)
-
-	return can && by.IsPostponed(ctx, env, action, name)
-}
-
-// postpone returns what is made of a service at the end of the run: an action or, where there is none,
-// what an earlier attempt put off. It is nil for nothing.
-func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
-	by, can := p.(Postponer)
+// deferred returns the function for the end of the run: for the action, or without an action for a change
+// that an earlier attempt deferred. It is nil if there is none.
+func deferred(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
+	by, can := p.(Deferrer)
 	switch {
 	case !can:
 		return nil
 	case action == "":
-		return by.Postponed(ctx, env, name)
+		return by.Deferred(ctx, env, name)
 	default:
-		return by.Postpone(ctx, env, action, name)
+		return by.Defer(ctx, env, action, name)
 	}
 }
 
-// startedByOthers reports which services are only to be started, and are so without muster: in a
-// repair of drift somebody may restart what was seen to stop.
+// startedByOthers reports which services only need a start and have started without muster. During a
+// repair of drift another user may restart a service that stopped.
 func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) []bool {
 	out := make([]bool, len(specs))
-	looker, can := p.(Onlooker)
+	looker, can := p.(ExternalStartDetector)
 	if !env.Part || !can {
 		return out
 	}
@@ -99,8 +59,8 @@ func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, s
 	return out
 }
 
-// timeFor extends the time of enabling and disabling: a start that took all of
-// it would leave none.
+// timeFor extends the time of enabling and disabling, because a slow start may have used the whole
+// timeout.
 func timeFor(ctx context.Context, action Action) (context.Context, context.CancelFunc) {
 	if (action != Enable && action != Reenable && action != Disable) || !isTimeUp(ctx) {
 		return ctx, func() {}
@@ -112,7 +72,9 @@ func timeFor(ctx context.Context, action Action) (context.Context, context.Cance
 // isTimeUp reports whether ctx timed out, rather than being cancelled.
 func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
-// ApplyAll changes many services with one command a step.
+// ApplyAll changes services with one command for each step. Running and starting at boot are
+// independent: if one fails, the other is still done. A deferred change follows at the end of the run
+// if everything else succeeded.
 func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	failed, outcomes := make(resource.BatchError, len(specs)), make([]resource.Outcome, len(specs))
 	for i, others := range startedByOthers(ctx, env, p, specs, plans) {
@@ -123,7 +85,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		var names []string
 		var at []int // of their specs
 		for _, i := range s.services {
-			if isPostponed(ctx, env, p, s.action, specs[i].Name) {
+			if isDeferred(ctx, env, p, s.action, specs[i].Name) {
 				late[i] = s.action
 				continue
 			}
@@ -135,7 +97,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		stepCtx, cancel := timeFor(ctx, s.action)
 		for k, err := range p.ChangeAll(stepCtx, env, s.action, names) {
 			if err != nil && number == 0 && isTimeUp(stepCtx) {
-				// How much time a later step had is unknown.
+				// A later step may have had less time than the timeout.
 				err = resource.TimedOut{Err: err}
 			}
 			failed[at[k]] = errors.Join(failed[at[k]], err)
@@ -144,7 +106,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 	}
 	for i, spec := range specs {
 		if failed[i] == nil {
-			outcomes[i].AtEnd = postpone(ctx, env, p, late[i], spec.Name)
+			outcomes[i].AtEnd = deferred(ctx, env, p, late[i], spec.Name)
 		}
 	}
 
@@ -157,10 +119,10 @@ type step struct {
 	services []int
 }
 
-// steps merges the changes of plans. Services are started, stopped and refreshed
-// in plan order, because one may make room for another. Unmasking makes the rest
-// possible and masking prevents it. Disabling comes before enabling, because one
-// may replace another at boot.
+// steps merges the changes of plans. Services are started, stopped and refreshed in plan order,
+// because a service may free a resource for another service. Unmasking comes before all other steps and
+// masking after them, because a masked service cannot change. Disabling comes before enabling, because
+// one service may replace another at boot.
 func steps(plans []resource.Plan) []step {
 	var run []step
 	var unmask, disable, enable, reenable, mask []int

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestMissing takes a unit for what its own file or a package may bring, not what it starts.
+// TestMissing checks the needs of a missing unit: its file or its package, but not the unit that it starts.
 func TestMissing(t *testing.T) {
 	_, err := missing(nil, &Spec{Common: model.Common{Name: "web.timer"}}, nil, ErrNotFound)
 	needs := resource.Prerequisites(err)

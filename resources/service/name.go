@@ -5,9 +5,8 @@ import "strings"
 // maxUnitName is the longest unit name of systemd.
 const maxUnitName = 255
 
-// UnitName returns the full unit name of a service: .service is added where
-// there is no unit suffix, and characters that unit names may not hold are
-// escaped.
+// UnitName returns the full unit name of a service: it adds .service to a name without a unit suffix,
+// and escapes characters that are invalid in unit names.
 func UnitName(service string) string {
 	bare, suffix := cutSuffix(service)
 

@@ -10,11 +10,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Plan compares whether the service runs, is enabled and is masked,
-// independently, with what is wanted. A refresh is for a running service with
-// ensure running; one with ensure stopped ignores it. A starting service counts as
-// stopped, and is stopped. An error is a change that cannot be made to the
-// service in this state.
+// Plan compares the service with the spec: whether it runs, is enabled and is masked, each
+// independently. A refresh applies to a running service with ensure running; a service with ensure
+// stopped ignores it. A starting service counts as stopped, and is stopped. An error is a change that
+// is impossible in this state of the service.
 func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	plan.Unrefreshed = spec.Ensure == EnsureStopped
 	if state.Missing {
@@ -38,7 +37,7 @@ func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, er
 	return plan, err
 }
 
-// planRun adds the change that makes the service run or not, or refreshes it.
+// planRun adds the change that starts, stops or refreshes the service.
 func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh bool) error {
 	running, toRun := state.Metadata.Running, spec.Ensure != EnsureStopped
 	ensure := model.Change{Property: "ensure", From: state.Ensure, To: spec.Ensure}
@@ -67,8 +66,8 @@ func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh
 	return nil
 }
 
-// planEnable adds the change that makes the service start at boot or not. Whether
-// a masked one would is unknown until it is unmasked.
+// planEnable adds the change that enables or disables the service. Whether a masked service is enabled
+// is unknown until it is unmasked.
 func planEnable(plan *resource.Plan, spec *Spec, state *State, o Obstacles, unmasks bool) error {
 	if is(spec.Enable, true) && state.Metadata.Enabled && !unmasks && state.Install != nil {
 		message := "Would have enabled again, because its links differ from its [Install] section"

@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 			if err != nil || plan.Message() != c.words || plan.Unrefreshed != (c.ensure == "stopped") {
 				t.Errorf("%q, %v, not %q, a refresh ignored: %t", plan.Message(), err, c.words, plan.Unrefreshed)
 			}
-			// Desired State Validation: a state in which something is due is refused.
+			// Desired State Validation: a state with a pending change is refused.
 			plan, err = serviceType().Plan(spec, state, false)
 			if verdict := serviceType().Verify(spec, outcome(), state); (verdict == nil) != (err == nil && plan.Empty()) {
 				t.Errorf("the state is judged with %v, and %q is due", verdict, plan.Message())
@@ -56,8 +56,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanMasked covers what must be masked or not, and TestPlanRefresh what is
-// done by a refresh.
+// TestPlanMasked covers the property masked, and TestPlanRefresh covers refreshes.
 func TestPlanMasked(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -105,8 +104,8 @@ func TestPlanRefresh(t *testing.T) {
 	}
 }
 
-// TestPlanStarting covers what is on its way to running, or is started again
-// and again: it is stopped, and not left alone where it should be stopped.
+// TestPlanStarting covers services that are starting or restarting repeatedly: ensure stopped stops
+// them.
 func TestPlanStarting(t *testing.T) {
 	for ensure, words := range map[string]string{"running": "Would have started", "stopped": "Would have stopped"} {
 		spec := &service.Spec{Common: model.Common{Name: "web", Ensure: ensure}}
@@ -124,7 +123,7 @@ func TestPlanStarting(t *testing.T) {
 	}
 }
 
-// TestObstacles covers what cannot be done to a service as it is: noop says so too.
+// TestObstacles covers changes that are impossible in the state of the service. Noop reports them.
 func TestObstacles(t *testing.T) {
 	yes, no := true, false
 	masked, static := errors.New("masked"), errors.New("static")

@@ -24,56 +24,41 @@ const (
 	Unmask          Action = "unmask"
 )
 
-// ServiceProvider is a service manager. The specification names its methods for
-// one service.
+// ServiceProvider is a service manager.
 type ServiceProvider interface {
 	resource.Provider
-	// Status reads whether a service runs and whether it starts at boot. A missing service is
-	// ErrNotFound, together with a state if the service still runs.
-	Status(ctx context.Context, env resource.Env, service string) (*State, error)
-	// StatusAll is Status for many with one command. Both results have the length
-	// of services.
+	// StatusAll reads with one command which services run and which services start at boot. Both
+	// results have the length of services. The error for a missing service is ErrNotFound, together
+	// with a state if the service still runs.
 	StatusAll(ctx context.Context, env resource.Env, services []string) ([]*State, []error)
-	// Start starts a service and waits until it runs. Its error carries the last
-	// lines of the service's log, as resource.CommandError.
-	Start(ctx context.Context, env resource.Env, service string) error
-	// Stop stops a service and waits for it.
-	Stop(ctx context.Context, env resource.Env, service string) error
-	// Restart stops a running service and starts it as Start does.
-	Restart(ctx context.Context, env resource.Env, service string) error
-	// Enable makes a service start at boot.
-	Enable(ctx context.Context, env resource.Env, service string) error
-	// Disable keeps a service from starting at boot.
-	Disable(ctx context.Context, env resource.Env, service string) error
-	// Change applies any other action to a service.
-	Change(ctx context.Context, env resource.Env, action Action, service string) error
-	// ChangeAll applies one action to many services with one command. Its errors
-	// have the length of services, nil where the action succeeded as far as known.
+	// ChangeAll applies one action to services with one command, and waits until they started or
+	// stopped. Its errors have the length of services, nil where the action succeeded as far as
+	// known. An error carries the last lines of the service's log, as resource.CommandError.
 	ChangeAll(ctx context.Context, env resource.Env, action Action, services []string) []error
 	// Reload makes the service manager read all its files again.
 	Reload(ctx context.Context, env resource.Env) error
 }
 
-// Onlooker is a service manager that starts services for others too.
-type Onlooker interface {
-	// AreStarted reports which services run, or are about to because somebody else asked for it.
+// ExternalStartDetector is a service manager that also starts services for other users.
+type ExternalStartDetector interface {
+	// AreStarted reports which services run, or will run because another user started them.
 	AreStarted(ctx context.Context, env resource.Env, services []string) []bool
 }
 
-// Postponer is a service manager that makes some changes only once a run has ended: those that end
-// muster itself.
-type Postponer interface {
-	// IsPostponed reports whether a change of a service is made at the end of the run.
-	IsPostponed(ctx context.Context, env resource.Env, action Action, service string) bool
-	// Postpone returns what makes such a change at the end of the run. Until then Status reads the
-	// service as it will be.
-	Postpone(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
-	// Postponed returns what an earlier attempt of the run put off that Status reads as made, nil for nothing.
-	Postponed(ctx context.Context, env resource.Env, service string) func(context.Context) error
+// Deferrer is a service manager that makes some changes at the end of a run: the changes that end muster
+// itself.
+type Deferrer interface {
+	// IsDeferred reports whether a change of a service is made at the end of the run.
+	IsDeferred(ctx context.Context, env resource.Env, action Action, service string) bool
+	// Defer returns a function that makes the change at the end of the run. Until then the state
+	// of the service includes the change.
+	Defer(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
+	// Deferred returns the function of a stop that an earlier attempt of the run deferred, nil for none.
+	Deferred(ctx context.Context, env resource.Env, service string) func(context.Context) error
 }
 
-// Watcher is a service manager that tells when a service changes.
+// Watcher is a service manager that signals changes of services.
 type Watcher interface {
-	// Watches returns what changes when a service does.
+	// Watches returns the points that change with a service.
 	Watches(service string) []watch.Point
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Relations order a service after the files of its unit, those of the unit it
-// starts, and the package of its name. A masked service provides its mask.
+// Relations order a service after the files of its unit, the files of the unit that it starts, and
+// the package with its name. A masked service provides its mask.
 func (Type) Relations(spec *Spec) resource.Relations {
 	needs := relations(spec)
 	switch bare, suffix := cutSuffix(spec.Name); suffix {
@@ -24,7 +24,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// unitFiles returns the words for the unit file of a service, and for its drop-ins.
+// unitFiles returns the needs for the unit file of a service and for its drop-ins.
 func unitFiles(spec *Spec) []string {
 	var out []string
 	for _, word := range relations(spec) {
@@ -36,7 +36,7 @@ func unitFiles(spec *Spec) []string {
 	return out
 }
 
-// relations returns what may provide a service.
+// relations returns the needs of a missing service: the resources that may provide it.
 func relations(spec *Spec) []string {
 	bare, suffix := cutSuffix(spec.Name)
 	template, _, isInstance := strings.Cut(bare, "@")
@@ -48,7 +48,7 @@ func relations(spec *Spec) []string {
 	return append(needs, "package:"+template)
 }
 
-// files returns the paths a service's unit may be read from.
+// files returns the possible paths of the unit file of a service.
 func files(service string) []string {
 	var needs []string
 	unit := UnitName(service)
@@ -62,7 +62,7 @@ func files(service string) []string {
 	return needs
 }
 
-// Watches names what the service manager can tell about.
+// Watches returns the watches of the service manager.
 func (Type) Watches(p ServiceProvider, spec *Spec) []watch.Point {
 	if w, ok := p.(Watcher); ok {
 		return w.Watches(spec.Name)

@@ -9,7 +9,7 @@ type Spec struct {
 	model.Common
 	Enable  *bool  `json:"enable,omitempty" jsonschema_description:"Whether it starts at boot; unset: not managed"`
 	Masked  *bool  `json:"masked,omitempty" jsonschema_description:"Whether nothing can start it; unset leaves that as it is"`
-	Refresh Action `json:"refresh,omitempty" jsonschema:"enum=restart,enum=reload,enum=reload-or-restart,default=restart" jsonschema_description:"What is done when a resource it subscribes to changed"`
+	Refresh Action `json:"refresh,omitempty" jsonschema:"enum=restart,enum=reload,enum=reload-or-restart,default=restart" jsonschema_description:"Action after a change of a resource that it subscribes to"`
 }
 
 // isGone reports whether the service need not exist.
@@ -20,7 +20,7 @@ func (s *Spec) isGone() bool {
 // is reports whether a property is set to a value.
 func is(property *bool, value bool) bool { return property != nil && *property == value }
 
-// CanonicalName returns the name of the unit, of which .service may be left out.
+// CanonicalName returns the name of the unit; .service is optional in the spec.
 func (s *Spec) CanonicalName() string { return UnitName(s.Name) }
 
 // The values of ensure.

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrNotFound is a service that does not exist on the machine.
+// ErrNotFound means that the service does not exist on the machine.
 var ErrNotFound = errors.New("service not found")
 
 // ErrStopped is an ErrNotFound: a unit without a file that muster stopped, such as a transient unit.
@@ -31,7 +31,7 @@ type State struct {
 	Missing bool `json:"-"`
 	// Since is when it last began to run.
 	Since time.Time `json:"-"`
-	// Outdated marks a service whose files the service manager has not read yet.
+	// Outdated reports that the service manager has not read the current unit files yet.
 	Outdated bool `json:"-"`
 }
 
@@ -52,9 +52,9 @@ type Metadata struct {
 	Provider string `json:"provider"`
 	Enabled  bool   `json:"enabled" jsonschema_description:"Whether it starts at boot"`
 	Running  bool   `json:"running" jsonschema_description:"Whether it is running"`
-	// Active and UnitFile are the words of the service manager.
-	Active   string `json:"active_state" jsonschema_description:"What systemctl is-active answers"`
-	UnitFile string `json:"enabled_state" jsonschema_description:"What systemctl is-enabled answers"`
+	// Active and UnitFile are in the words of the service manager.
+	Active   string `json:"active_state" jsonschema_description:"Answer of systemctl is-active"`
+	UnitFile string `json:"enabled_state" jsonschema_description:"Answer of systemctl is-enabled"`
 }
 
 // Obstacles are the reasons why a change is impossible; nil means possible.

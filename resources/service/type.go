@@ -15,8 +15,7 @@ type Type struct{}
 // New returns the type with its providers, for resources.All.
 func New(providers ...ServiceProvider) *resource.Type { return resource.Of(Type{}, providers...) }
 
-// Info describes the type. Packages provide unit files too; a starting service
-// makes the files it needs.
+// Info describes the type. Packages also provide unit files, and a starting service creates files.
 func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:         "service",
@@ -32,15 +31,8 @@ func (Type) Info() resource.Info {
 	}
 }
 
-// New returns properties that want a restart as refresh.
+// New returns properties with restart as the refresh action.
 func (Type) New() *Spec { return &Spec{Refresh: Restart} }
-
-// Status reads one service.
-func (Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
-	state, err := p.Status(ctx, env, spec.Name)
-
-	return missing(p, spec, state, err)
-}
 
 // StatusAll reads all services with one command.
 func (Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec) ([]*State, []error) {
@@ -56,8 +48,8 @@ func (Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, 
 	return states, errs
 }
 
-// missing returns the state of a service that need not exist; for any other missing one an error that names what
-// may still provide it.
+// missing returns the state of a missing service that need not exist, or else an error with the resources
+// that may provide it.
 func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, error) {
 	switch {
 	case !errors.Is(err, ErrNotFound):

@@ -2,8 +2,7 @@ package template
 
 import "github.com/musterfleet/muster/model"
 
-// Copy returns a copy of a value in which leaf replaces everything that is
-// neither a list nor a mapping.
+// Copy returns a copy of a value. leaf replaces every part that is neither a list nor a mapping.
 func Copy(v any, leaf func(any) any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -23,8 +22,8 @@ func Copy(v any, leaf func(any) any) any {
 	}
 }
 
-// Reveal returns a tree with what text returns for each of its secrets: the tree
-// itself when it has none.
+// Reveal returns a tree in which text(secret) replaces each secret. It returns the same tree if it has no
+// secrets.
 func Reveal[T any](v any, text func(model.Secret) T) any {
 	if !Holds(v) {
 		return v

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -16,20 +17,27 @@ import (
 
 const (
 	goLeft, goRight = "{{", "}}"
-	// nameStep is the function that every turn of a loop calls.
+	// nameStep is the function that counts the steps of a template.
 	nameStep = "__step"
 )
 
-// Go renders a template of text/template. Its functions are those of sprig and
-// of names; env and expandenv see Environ and nothing else of the environment.
-// A key that a mapping does not have is an error. Errors are *Error.
+// Go renders a template of text/template. Its functions are the functions of names and of sprig; env
+// and expandenv read only Environ. A missing key is an error, except for a scaffold. Errors are
+// *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	if err := scan(t, goLeft, goRight, false, limits.Judge); err != nil {
+	left, right := cmp.Or(t.Left, goLeft), cmp.Or(t.Right, goRight)
+	if err := scan(t, left, right, false, limits.Judge); err != nil {
 		return "", err
 	}
+	missingKey, dot := "missingkey=error", any(nil)
+	if t.Scaffold != nil {
+		missingKey, dot = "missingkey=default", t.Scaffold.Dot
+	} else {
+		dot = names.Values()
+	}
 	out := &output{ctx: ctx, limits: limits}
-	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }, namePrinted: printed}
-	parsed, err := template.New(t.Name).Option("missingkey=error").Funcs(GoFunctions(names)).Funcs(step).Parse(t.Text)
+	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }, namePrinted: t.printed}
+	parsed, err := template.New(t.Name).Option(missingKey).Delims(left, right).Funcs(goFunctions(names)).Funcs(step).Parse(t.Text)
 	if err != nil {
 		failed := newError(t.Name, err)
 		failed.Syntax = true
@@ -40,7 +48,7 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 	}
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
-			if err := checkLiterals(t, each.Root); err != nil {
+			if err := checkLiterals(t, each.Root); err != nil && t.Scaffold == nil {
 				return "", err
 			}
 			checkPrinted(each.Root)
@@ -48,16 +56,16 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 			guard(each.Root, each.Root.Position())
 		}
 	}
-	if err = parsed.Execute(out, names.Values()); err != nil {
+	if err = parsed.Execute(out, dot); err != nil {
 		return "", goError(t, out, err)
 	}
 
 	return out.text.String(), nil
 }
 
-// GoFunctions returns the functions that Go templates have: those of sprig, and
-// those of names, which come before them.
-func GoFunctions(names Names) template.FuncMap {
+// goFunctions returns the functions of Go templates: the functions of names and of sprig. A function
+// of names replaces a function of sprig.
+func goFunctions(names Names) template.FuncMap {
 	functions := sprigFunctions()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
@@ -66,7 +74,7 @@ func GoFunctions(names Names) template.FuncMap {
 	}
 	functions["env"] = env
 	functions["expandenv"] = func(text string) string { return os.Expand(text, env) }
-	// Its arguments are the other way round here, so that a pipe can end in it.
+	// The arguments of this function are swapped, so that a pipe can end in it.
 	repeat, own := functions["repeat"], names.Functions()
 	maps.Copy(functions, own)
 	functions["repeat"] = repeat
@@ -74,7 +82,7 @@ func GoFunctions(names Names) template.FuncMap {
 	return functions
 }
 
-// guardLoops puts a step into the body of every loop, and before all that assigns.
+// guardLoops inserts a step into the body of every loop and before every assignment.
 func guardLoops(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -101,12 +109,12 @@ func guardLoops(list *parse.ListNode) {
 	}
 }
 
-// guard puts a step at the beginning of a list.
+// guard inserts a step at the beginning of a list.
 func guard(list *parse.ListNode, place parse.Pos) {
 	list.Nodes = slices.Insert(list.Nodes, 0, stepAt(place))
 }
 
-// stepAt makes a step, whose errors name a place.
+// stepAt returns a step at a position, for its errors.
 func stepAt(place parse.Pos) parse.Node {
 	call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: place, Args: []parse.Node{parse.NewIdentifier(nameStep).SetPos(place)}}
 	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: place, Cmds: []*parse.CommandNode{call}}
@@ -117,10 +125,10 @@ func stepAt(place parse.Pos) parse.Node {
 // withoutDot matches the error for Data, Facts or Environ without the dot.
 var withoutDot = regexp.MustCompile(`function "(Data|Facts|Environ)" not defined`)
 
-// noKey matches what the library says of a key that is missing.
+// noKey matches the error of the library about a missing key.
 var noKey = regexp.MustCompile(`map has no entry for key (".*")$`)
 
-// goError makes an Error of one of the library.
+// goError returns the Error for an error of the library.
 func goError(t Template, out *output, err error) error {
 	failed := newError(t.Name, err)
 	failed.Syntax = false
@@ -144,7 +152,7 @@ var expressionLeft = regexp.MustCompile(`\$\{[^{}]*?\b(?:(?:Data|Facts|Environ)\
 // checkLiterals refuses expressions of a manifest in the literal text of a Go template, which
 // does not evaluate them.
 func checkLiterals(t Template, root *parse.ListNode) (err error) {
-	Visit(root, func(node any) {
+	visitNodes(root, func(node any) {
 		text, is := node.(*parse.TextNode)
 		if !is || err != nil {
 			return
@@ -162,8 +170,8 @@ func checkLiterals(t Template, root *parse.ListNode) (err error) {
 	return err
 }
 
-// IsGo reports whether a text holds an action of a Go template, IsJet one of a Jet template.
+// IsGo reports whether a text contains an action of a Go template.
 func IsGo(text string) bool { return strings.Contains(text, goLeft) }
 
-// IsJet reports whether a text holds an action of a Jet template.
+// IsJet reports whether a text contains an action of a Jet template.
 func IsJet(text string) bool { return strings.Contains(text, jetLeft) }

@@ -27,20 +27,20 @@ const (
 	jetRight = "]]"
 )
 
-// Load reads another template that one includes, imports or extends. The path
-// begins with / and is clean; that of the template itself is / and its name.
+// Load reads a template that another template includes, imports or extends. The path begins with
+// / and is clean. The path of the main template is / and its name.
 type Load func(path string) (string, error)
 
-// Jet renders a Jet template, whose actions are in [[ ]] and are not escaped
-// for HTML. Values are known by their names with and without a dot. Load may be
-// nil: then there is nothing to include. Errors are *Error.
+// Jet renders a Jet template. Its actions are in [[ ]], and the results are not escaped for HTML. The
+// names of values work with and without a dot. Without load there are no templates to include. Errors
+// are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
-	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: JetFunctions(names)}
+	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: jetFunctions(names)}
 	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(t.left(), t.right()), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
-	r.set.AddGlobalFunc(nameInOrder, InOrder)
+	r.set.AddGlobalFunc(nameInOrder, inOrder)
 	if limits.Print != nil {
 		addWriters(r.set, limits.Print)
 	}
@@ -48,7 +48,11 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 	for name, v := range values {
 		variables.Set(name, v)
 	}
-	if err := cmp.Or(r.execute(variables, values), r.out.stopped); err != nil {
+	dot := any(values)
+	if t.Scaffold != nil {
+		dot = t.Scaffold.Dot
+	}
+	if err := cmp.Or(r.execute(variables, dot), r.out.stopped); err != nil {
 		return "", r.failed(err, names)
 	}
 
@@ -61,8 +65,7 @@ func (t Template) right() string { return cmp.Or(t.Right, jetRight) }
 // HasJetAction reports whether a text has an action in the delimiters of t.
 func (t Template) HasJetAction(text string) bool { return strings.Contains(text, t.left()) }
 
-// writer returns the function through which Jet writes values; nil where they are
-// written as they are.
+// writer returns the function that Jet calls to write values, nil for the default.
 func writer(print func(string) string, escapes ...jet.SafeWriter) jet.SafeWriter {
 	if print == nil {
 		return nil
@@ -78,7 +81,7 @@ func writer(print func(string) string, escapes ...jet.SafeWriter) jet.SafeWriter
 	}
 }
 
-// addWriters replaces what the library has to write around the writer of values.
+// addWriters replaces the writers of the library by writers that call print.
 func addWriters(set *jet.Set, print func(string) string) {
 	set.AddGlobal("raw", writer(print)).AddGlobal("unsafe", writer(print))
 	set.AddGlobal("safeHtml", writer(print, template.HTMLEscape)).AddGlobal("safeJs", writer(print, template.JSEscape))
@@ -95,7 +98,7 @@ type rendering struct {
 	out       output
 	set       *jet.Set
 	functions map[string]jet.Func
-	// failure is that of a file that could not be loaded.
+	// failure is the error of a file that could not be loaded.
 	failure error
 	texts   map[string]string
 	parsed  map[string]*jet.Template
@@ -105,7 +108,7 @@ func (r *rendering) path() string { return path.Join("/", r.main.Name) }
 
 func (r *rendering) execute(variables jet.VarMap, dot any) (err error) {
 	defer func() {
-		// The library lets mistakes through that it did not think of.
+		// The library does not recover from all of its panics.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 			if e, is := p.(error); is {
@@ -161,10 +164,10 @@ func (r *rendering) text(name string) (text string, err error) {
 	return text, err
 }
 
-// Get returns a template that was parsed.
+// Get returns a parsed template.
 func (r *rendering) Get(name string) *jet.Template { return r.parsed[name] }
 
-// Put keeps a parsed template, with its limits.
+// Put stores a parsed template and adds its limits.
 func (r *rendering) Put(name string, t *jet.Template) {
 	r.guard(name, t.Root)
 	r.parsed[name] = t
@@ -173,8 +176,11 @@ func (r *rendering) Put(name string, t *jet.Template) {
 // unknownName matches an error of the library that quotes the values of all variables.
 var unknownName = regexp.MustCompile(`identifier "(\w+)" not available`)
 
-// failed makes an Error of one of the library.
+// failed returns the Error for an error of the library.
 func (r *rendering) failed(err error, names Names) error {
+	if inner, is := errors.AsType[*Error](err); is {
+		return inner
+	}
 	out := newError(r.path(), err)
 	out.Pos.File = r.name(out.Pos.File)
 	var null *nullError
@@ -192,7 +198,7 @@ func (r *rendering) failed(err error, names Names) error {
 	return out
 }
 
-// name is what the places of a template are called: included ones are beside the template.
+// name returns the name of a template for positions. Included templates are beside the main template.
 func (r *rendering) name(path string) string {
 	if path == r.path() {
 		return r.main.Name
@@ -204,20 +210,19 @@ func (r *rendering) name(path string) string {
 	return strings.TrimPrefix(path, "/")
 }
 
-// JetFunctions returns the functions of names as Jet calls them. An error that
-// one returns ends the rendering.
-func JetFunctions(names Names) map[string]jet.Func {
+// jetFunctions returns the functions of names for Jet. An error of a function ends the rendering.
+func jetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
-	// These replace those of the library, which have no bounds.
-	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeatText)), jetFunction("replace", reflect.ValueOf(replaceText))
+	// These replace functions of the library that have no limits.
+	out["repeat"], out["replace"] = toJet("repeat", reflect.ValueOf(repeatText)), toJet("replace", reflect.ValueOf(replaceText))
 	for name, fn := range names.Functions() {
-		out[name] = jetFunction(name, reflect.ValueOf(fn))
+		out[name] = toJet(name, reflect.ValueOf(fn))
 	}
 
 	return out
 }
 
-func jetFunction(name string, fn reflect.Value) jet.Func {
+func toJet(name string, fn reflect.Value) jet.Func {
 	return func(args jet.Arguments) reflect.Value {
 		given := make([]reflect.Value, args.NumOfArguments())
 		for i := range given {
@@ -242,7 +247,7 @@ func jetFunction(name string, fn reflect.Value) jet.Func {
 
 var errArguments = errors.New("wrong arguments")
 
-// arguments makes the arguments that a function takes of those that a template passes.
+// arguments converts the arguments of a call to the parameter types of a function.
 func arguments(name string, t reflect.Type, args []reflect.Value) ([]reflect.Value, error) {
 	n := len(args)
 	if n < t.NumIn() && !(t.IsVariadic() && n == t.NumIn()-1) || n > t.NumIn() && !t.IsVariadic() {

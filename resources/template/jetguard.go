@@ -9,11 +9,10 @@ import (
 	"github.com/CloudyKit/jet/v6"
 )
 
-// guard has a parsed template go through mappings in order, count what its
-// loops, blocks and assignments do, and name the line of a function that fails:
-// the library offers none of this.
+// guard changes a parsed template: ranges sort mappings, loops, blocks and assignments count steps, and
+// errors of functions have a line. The library has no options for this.
 func (r *rendering) guard(name string, root *jet.ListNode) {
-	Visit(root, func(node any) {
+	visitNodes(root, func(node any) {
 		switch n := node.(type) {
 		case *jet.ListNode:
 			n.Nodes = r.beforeAssignments(n.Nodes)
@@ -37,7 +36,7 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 		case *jet.CallExprNode:
 			r.locate(n)
 		case *jet.IncludeNode:
-			// Whoever collects the files of a manifest learns of it even where it is not reached.
+			// Callers that collect the files of a manifest need each file, even if it is not reached.
 			if of, constant := n.Name.(*jet.StringNode); constant && r.load != nil {
 				_, _ = r.text(sibling(name, of.Text))
 			}
@@ -46,8 +45,8 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 	r.begin(root, jet.NodeBase{TemplatePath: root.TemplatePath, Line: 1})
 }
 
-// Visit calls a function for every node in a tree of Jet or of Go, inner ones first.
-func Visit(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
+// visitNodes calls a function for every node in a tree of Jet or of Go, inner nodes first.
+func visitNodes(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
 
 func visit(v reflect.Value, of func(node any)) {
 	switch v.Kind() {
@@ -61,7 +60,7 @@ func visit(v reflect.Value, of func(node any)) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			// A node of Go has its tree in a field that is not exported.
+			// A node of Go has its tree in an unexported field.
 			if f := v.Type().Field(i); f.IsExported() || f.Anonymous {
 				visit(v.Field(i), of)
 			}
@@ -72,12 +71,12 @@ func visit(v reflect.Value, of func(node any)) {
 	}
 }
 
-// begin counts a step at the beginning of a list.
+// begin inserts a step at the beginning of a list.
 func (r *rendering) begin(list *jet.ListNode, at jet.NodeBase) {
 	list.Nodes = slices.Insert(list.Nodes, 0, r.step(nameStep, at))
 }
 
-// beforeAssignments puts a step before every action that gives a variable, or a key, a value.
+// beforeAssignments inserts a step before every assignment to a variable or a key.
 func (r *rendering) beforeAssignments(nodes []jet.Node) []jet.Node {
 	out := make([]jet.Node, 0, len(nodes))
 	for _, node := range nodes {
@@ -97,10 +96,10 @@ func (r *rendering) beforeAssignments(nodes []jet.Node) []jet.Node {
 	return out
 }
 
-// nameAssign is the function that every assignment calls first, as loops call nameStep.
+// nameAssign is the function that counts an assignment; nameStep counts other steps.
 const nameAssign = "__assign"
 
-// step makes an action that counts a step.
+// step returns an action that counts a step.
 func (r *rendering) step(name string, at jet.NodeBase) jet.Node {
 	located := r.located(name, at, func(jet.Arguments) reflect.Value {
 		if err := r.out.step(name == nameAssign); err != nil {
@@ -112,7 +111,7 @@ func (r *rendering) step(name string, at jet.NodeBase) jet.Node {
 	return jetAction(jetCall(at, located))
 }
 
-// checkAssigned has every value that an assignment gives to a key checked by assigned.
+// checkAssigned wraps each value that an assignment gives to a key in a call of assigned.
 func (r *rendering) checkAssigned(set *jet.SetNode) {
 	if set == nil {
 		return
@@ -124,8 +123,8 @@ func (r *rendering) checkAssigned(set *jet.SetNode) {
 	}
 }
 
-// checkAtBegin does the same for the values that a loop gives to a key, at the
-// beginning of its list: until then nothing can use them.
+// checkAtBegin does the same for the values that a loop gives to a key, at the beginning of its list. No
+// code can use the values earlier.
 func (r *rendering) checkAtBegin(list *jet.ListNode, left jet.Expression) {
 	if m, at := mappingOf(left); m != nil {
 		call := jetCall(at, r.located(nameAssignedInLoop, at, assignedInLoop), m, left)
@@ -133,7 +132,7 @@ func (r *rendering) checkAtBegin(list *jet.ListNode, left jet.Expression) {
 	}
 }
 
-// mappingOf returns the mapping whose key an assignment gives a value, nil for a variable.
+// mappingOf returns the mapping of an assignment to a key, nil for a variable.
 func mappingOf(left jet.Expression) (jet.Expression, jet.NodeBase) {
 	switch n := left.(type) {
 	case *jet.ChainNode:
@@ -152,13 +151,13 @@ func mappingOf(left jet.Expression) (jet.Expression, jet.NodeBase) {
 	}
 }
 
-// The names of the functions that check what a key is given.
+// The names of the functions that check the values of keys.
 const (
 	nameAssigned       = "__assigned"
 	nameAssignedInLoop = "__assigned_in_loop"
 )
 
-// assigned returns its second argument, and refuses one that holds the first, a mapping.
+// assigned returns its second argument. It panics if that value contains the first argument, a mapping.
 func assigned(args jet.Arguments) reflect.Value {
 	m, v := args.Get(0), args.Get(1)
 	if m.IsValid() && v.IsValid() {
@@ -170,14 +169,14 @@ func assigned(args jet.Arguments) reflect.Value {
 	return v
 }
 
-// assignedInLoop is assigned as an action, which prints nothing.
+// assignedInLoop is assigned for an action, which must print nothing.
 func assignedInLoop(args jet.Arguments) reflect.Value {
 	assigned(args)
 
 	return reflect.Value{}
 }
 
-// jetAction makes an action of a call.
+// jetAction returns an action with a call.
 func jetAction(call *jet.CallExprNode) *jet.ActionNode {
 	at := call.NodeBase
 	command := &jet.CommandNode{NodeBase: base(at, jet.NodeCommand), CallExprNode: *call}
@@ -186,7 +185,7 @@ func jetAction(call *jet.CallExprNode) *jet.ActionNode {
 	return &jet.ActionNode{NodeBase: base(at, jet.NodeAction), Pipe: pipe}
 }
 
-// jetCall makes a call of a function.
+// jetCall returns a call of a function.
 func jetCall(at jet.NodeBase, function string, args ...jet.Expression) *jet.CallExprNode {
 	name := &jet.IdentifierNode{NodeBase: base(at, jet.NodeIdentifier), Ident: function}
 
@@ -199,15 +198,15 @@ func base(at jet.NodeBase, kind jet.NodeType) jet.NodeBase {
 	return at
 }
 
-// locate has a call of one of our functions name its line when it fails.
+// locate adds the line to the error of a call of a muster function.
 func (r *rendering) locate(n *jet.CallExprNode) {
 	if of, named := n.BaseExpr.(*jet.IdentifierNode); named && r.functions[of.Ident] != nil {
 		of.Ident = r.located(of.Ident, of.NodeBase, r.functions[of.Ident])
 	}
 }
 
-// located makes a function of a template's line, and returns its name: the
-// library does not say where a function fails.
+// located adds a function for one line of a template, and returns its name. Its errors have the line, which
+// the library does not report.
 func (r *rendering) located(name string, at jet.NodeBase, fn jet.Func) string {
 	name = fmt.Sprintf("%s %s:%d", name, at.TemplatePath, at.Line)
 	r.set.AddGlobalFunc(name, func(args jet.Arguments) reflect.Value {
@@ -226,7 +225,7 @@ func (r *rendering) located(name string, at jet.NodeBase, fn jet.Func) string {
 	return name
 }
 
-// sibling returns the path of a template that another one names.
+// sibling returns the path of a template that another template includes.
 func sibling(of, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)

@@ -9,12 +9,12 @@ import (
 	"github.com/CloudyKit/jet/v6"
 )
 
-// nameInOrder is the function that everything which is ranged over goes through:
-// the library returns the entries of a mapping in another order every time.
+// nameInOrder is the function that returns the operand of a range. The library returns the entries of
+// a mapping in a random order.
 const nameInOrder = "__in_order"
 
-// InOrder is that function.
-func InOrder(args jet.Arguments) reflect.Value {
+// inOrder returns a mapping as a ranger that sorts the keys, and other values unchanged.
+func inOrder(args jet.Arguments) reflect.Value {
 	of := args.Get(0)
 	m := of
 	for m.IsValid() && (m.Kind() == reflect.Interface || m.Kind() == reflect.Pointer) && !m.IsNil() {
@@ -35,7 +35,7 @@ func InOrder(args jet.Arguments) reflect.Value {
 	return reflect.ValueOf(&orderedRanger{m: m, keys: keys})
 }
 
-// orderedRanger returns what is in a mapping in the order of its keys.
+// orderedRanger returns the entries of a mapping, sorted by key.
 type orderedRanger struct {
 	m    reflect.Value
 	keys []reflect.Value
@@ -44,7 +44,7 @@ type orderedRanger struct {
 // ProvidesIndex reports whether there are keys beside the values.
 func (*orderedRanger) ProvidesIndex() bool { return true }
 
-// Range returns the next one; what was taken out on the way is left out.
+// Range returns the next entry. It skips entries that were removed during the loop.
 func (r *orderedRanger) Range() (key, value reflect.Value, end bool) {
 	for len(r.keys) > 0 {
 		key, r.keys = r.keys[0], r.keys[1:]

@@ -9,38 +9,37 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Use is what templates do with secrets.
+// Use describes how templates use secrets.
 type Use uint8
 
-// The uses, the gravest last.
+// The uses, from harmless to serious.
 const (
-	// Unused: no secret is named, nor any mapping or list that holds one.
+	// Unused: the template names no secret, and no mapping or list with a secret.
 	Unused Use = iota
-	// Printed: an action is the path of a secret and nothing else.
+	// Printed: an action only prints a secret.
 	Printed
 	// Mixed: the result depends on a secret, or cannot be judged.
 	Mixed
 )
 
-// Judge finds out from the source of templates whether they use a secret: one
-// does that names the path of a secret, prints, passes on or goes through a
-// mapping that holds one, or does something that cannot be judged, such as
-// printing all that it sees. What the functions lookup and outputs return is
-// not judged, except by a strict one. It is used by one goroutine.
+// Judge finds out from the source of templates whether they use a secret. A template uses a secret if it
+// names the path of a secret, if it prints, passes on or ranges over a mapping with a secret, or if it does
+// something that cannot be judged, such as printing everything. Only a strict judge considers the results of
+// lookup and outputs. A Judge is for one goroutine.
 type Judge struct {
-	// Data is what templates know as Data and data, with its secrets marked.
+	// Data is the value of Data and data in templates, with its secrets marked.
 	Data any
 	// Strict also judges calls of lookup and secret.
 	Strict bool
-	// Found is the gravest use so far.
+	// Found is the most serious use so far.
 	Found Use
-	// Flows reports whether a secret may be in what is not printed: in a variable,
-	// in the dot, or in the path of a file that is written.
+	// Flows reports whether a secret may be in something other than the output: in a variable, in
+	// the dot, or in the path of a written file.
 	Flows bool
 }
 
-// Text judges a template, of Jet or of Go, with its delimiters. One that cannot
-// be read cannot be rendered.
+// Text judges a template of Jet or of Go, with its delimiters. It reports Mixed for a template that
+// nests too deep, which cannot be rendered.
 func (j *Judge) Text(text, left, right string, jet bool) {
 	if scan(Template{Text: text}, left, right, jet, j) != nil {
 		j.Found, j.Flows = Mixed, true
@@ -54,7 +53,7 @@ type word struct {
 	glued bool
 }
 
-// words takes an action apart. A name may begin with a dollar sign.
+// words splits an action. A name may begin with a dollar sign.
 func words(action string) []word {
 	var s scanner.Scanner
 	s.Init(strings.NewReader(action))
@@ -73,7 +72,7 @@ func words(action string) []word {
 	return out
 }
 
-// action judges one action. root reports whether the dot may be all that the template sees.
+// action judges one action. root reports whether the dot may be the whole data of the template.
 func (j *Judge) action(body string, root bool) {
 	if j == nil || !j.Strict && !Holds(j.Data) {
 		return
@@ -92,13 +91,13 @@ func (j *Judge) action(body string, root bool) {
 	}
 }
 
-// flows reports whether an action does something with a value but print it, or decide by it.
+// flows reports whether an action uses a value for something other than printing or a decision.
 func flows(all []word) bool {
 	return slices.Contains([]string{"range", "with", "template", "block", "include", "yield", "render"}, all[0].text) ||
 		slices.ContainsFunc(all, func(w word) bool { return w.kind == '=' }) || writes(all)
 }
 
-// writes reports whether an action writes a file whose path is not a constant.
+// writes reports whether an action writes a file to a path that is not a constant.
 func writes(all []word) bool {
 	i := slices.IndexFunc(all, func(w word) bool { return w.text == "write" })
 	ofGo := i == 0 && len(all) > 1 && isConstant(all[1])
@@ -107,7 +106,8 @@ func writes(all []word) bool {
 	return i >= 0 && !ofGo && !ofJet
 }
 
-// word judges what begins with one word: whether it uses a secret, and where it ends.
+// word judges the expression that begins with a word. It returns whether the expression uses a secret, and
+// where it ends.
 func (j *Judge) word(all []word, i int, root bool) (end int, used bool) {
 	switch w := all[i]; w.text {
 	case "Data", "data":
@@ -132,13 +132,13 @@ func isGlued(all []word, i int, kind rune) bool {
 	return i < len(all) && all[i].glued && all[i].kind == kind
 }
 
-// isOperand reports whether a dot follows what it selects from.
+// isOperand reports whether a dot follows an operand.
 func isOperand(all []word, i int) bool {
 	return i > 0 && all[i].glued && (all[i-1].kind == scanner.Ident || all[i-1].kind == ')' || all[i-1].kind == ']')
 }
 
-// isPassed reports whether the last word of an action is handed to another
-// template, whose own actions are judged.
+// isPassed reports whether the last word of an action is the argument of another template, whose
+// actions are judged.
 func isPassed(all []word, i int) bool {
 	if all[0].text == "render" && len(all) == 6 && i == 4 {
 		return all[2].kind == scanner.String // render("partial", .) of Jet
@@ -147,7 +147,7 @@ func isPassed(all []word, i int) bool {
 	return i > 1 && i == len(all)-1 && slices.Contains([]string{"template", "block", "include", "yield", "render"}, all[0].text) && slices.Contains([]rune{scanner.String, scanner.RawString, ')'}, all[i-1].kind)
 }
 
-// path follows constant keys from Data on.
+// path follows the constant keys after Data.
 func (j *Judge) path(all []word, i int) (end int, used bool) {
 	from := i
 	for from > 0 && all[from].glued && (all[from-1].kind == '.' || all[from-1].text == "$") {
@@ -172,7 +172,7 @@ func (j *Judge) path(all []word, i int) (end int, used bool) {
 	return i, Holds(at)
 }
 
-// call judges a call of secret or lookup, with constant arguments as far as it is known.
+// call judges a call of secret or lookup by its constant arguments.
 func (j *Judge) call(all []word, i int) (end int, used bool) {
 	constant := i+3 < len(all) && all[i+1].kind == '(' && isConstant(all[i+2]) && (all[i+3].kind == ')' || all[i+3].kind == ',')
 	if closed := slices.IndexFunc(all[i:], func(w word) bool { return w.kind == ')' }); closed > 0 {
@@ -201,8 +201,8 @@ func unquoted(w word) string {
 	return w.text
 }
 
-// Below returns what is at a path of keys that are joined by dots. Where a
-// key is none, as in a query, it returns what the path has led to.
+// Below returns the value at a path of keys that are joined by dots. If a key does not exist, as in a
+// query, it returns the value at the path before that key.
 func Below(at any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {
 		if path == "" || strings.ContainsAny(key, `*?#@|\!{}[]()`) {
@@ -214,7 +214,7 @@ func Below(at any, path string) any {
 	return at
 }
 
-// Key returns what a mapping or list has at a key; a part of a secret is one.
+// Key returns the value at a key of a mapping or list. A part of a secret is a secret.
 func Key(at any, key string) any {
 	switch v := at.(type) {
 	case map[string]any:
@@ -231,7 +231,7 @@ func Key(at any, key string) any {
 	}
 }
 
-// Holds reports whether a value is a secret or holds one.
+// Holds reports whether a value is or contains a secret.
 func Holds(v any) bool {
 	switch v := v.(type) {
 	case model.Secret:

@@ -13,7 +13,7 @@ func judgedData() any {
 	return map[string]any{"name": "app", "pw": pw, "db": map[string]any{"user": "u", "pw": pw}, "words": []any{"a", pw}, "hosts": []any{"x"}, "app": map[string]any{"port": 1}}
 }
 
-// TestJudge has templates with what they do with the secrets of the data.
+// TestJudge covers templates that use secrets of the data in different ways.
 func TestJudge(t *testing.T) {
 	const unused, printed, mixed = template.Unused, template.Printed, template.Mixed
 	for text, want := range map[string]template.Use{

@@ -7,14 +7,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrTooNested is a template that the libraries would need too much stack for:
-// they read what is nested by calling themselves.
+// ErrTooNested means that the template nests so deep that the recursive parsers of the libraries
+// would need too much stack.
 var ErrTooNested = errors.New("too many levels within one another")
 
-// maxNested is how deep blocks may be nested, and parentheses in an action.
+// maxNested is the maximum depth of blocks, and of parentheses in an action.
 const maxNested = 1000
 
-// scan reads the actions of a template, for judge, and finds where it nests too deep.
+// scan passes the actions of a template to judge, and returns an error if the template nests too deep.
 func scan(t Template, left, right string, jet bool, judge *Judge) error {
 	n := nesting{text: t.Text, right: right}
 	comment := -1
@@ -58,7 +58,7 @@ func tooNested(t Template, at int) error {
 	return &Error{Pos: model.Position{File: t.Name, Line: line}, Syntax: true, Message: ErrTooNested.Error(), Err: ErrTooNested}
 }
 
-// nesting is a scan of a template.
+// nesting is the state of a scan.
 type nesting struct {
 	text, right string
 	at          int
@@ -68,20 +68,21 @@ type nesting struct {
 
 // block is an open block of a template.
 type block struct {
-	// levels is how many it takes: another one for every else if.
+	// levels is the number of levels; each else if adds one.
 	levels int
-	// root reports whether the dot may be all that the template sees, there and around it.
+	// root reports whether the dot may be the whole data in the block, around reports it for the
+	// enclosing block.
 	root, around bool
 }
 
-// root reports whether the dot may be all that the template sees.
+// root reports whether the dot may be the whole data of the template.
 func (n *nesting) root() bool { return len(n.blocks) == 0 || n.blocks[len(n.blocks)-1].root }
 
 func (n *nesting) open(root bool) {
 	n.blocks, n.depth = append(n.blocks, block{1, root, n.root()}), n.depth+1
 }
 
-// skip goes behind the end of a comment.
+// skip moves behind the end of a comment.
 func (n *nesting) skip(from int, end string) {
 	n.at = len(n.text)
 	if i := strings.Index(n.text[from:], end); i >= 0 {
@@ -89,7 +90,7 @@ func (n *nesting) skip(from int, end string) {
 	}
 }
 
-// action reads one up to its end, and reports whether it nests too deep.
+// action moves to the end of an action, and reports whether the action nests too deep.
 func (n *nesting) action() bool {
 	within, unary := 0, 0
 	for n.at < len(n.text) && !strings.HasPrefix(n.text[n.at:], n.right) {
@@ -116,7 +117,7 @@ func (n *nesting) action() bool {
 	return false
 }
 
-// quoted goes behind the end of a text.
+// quoted moves behind the end of a quoted text.
 func (n *nesting) quoted(quote byte) {
 	for n.at++; n.at < len(n.text); n.at++ {
 		switch n.text[n.at] {
@@ -132,7 +133,7 @@ func (n *nesting) quoted(quote byte) {
 	n.at = min(n.at, len(n.text))
 }
 
-// block counts what an action opens or closes. rebinds reports whether a loop sets the dot.
+// block records the block that an action opens or closes. rebinds reports whether a loop sets the dot.
 func (n *nesting) block(words []string, rebinds bool) {
 	if len(words) == 0 {
 		return

@@ -20,6 +20,8 @@ type nullError struct {
 	source string
 	// path is the path of the null value in the printed one, empty if that is null itself.
 	path string
+	// state is "null", or "missing or null" if a missing key is null.
+	state string
 }
 
 // Error returns the action with the problem.
@@ -28,7 +30,7 @@ func (e *nullError) Error() string {
 		return "`" + e.source + "` is null at `" + e.path + "`"
 	}
 
-	return "`" + e.source + "` is null"
+	return "`" + e.source + "` is " + e.state
 }
 
 func (e *nullError) goHint() string {
@@ -58,8 +60,8 @@ func clipped(source string) string {
 	return source
 }
 
-// PrintedByGo returns the source of an action that prints, shortened for an error, or the empty string.
-func PrintedByGo(n *parse.ActionNode) string {
+// printedByGo returns the source of an action that prints, shortened for an error, or the empty string.
+func printedByGo(n *parse.ActionNode) string {
 	if len(n.Pipe.Decl) > 0 {
 		return ""
 	}
@@ -69,12 +71,12 @@ func PrintedByGo(n *parse.ActionNode) string {
 
 // checkPrinted appends a call of printed to each action that prints.
 func checkPrinted(root *parse.ListNode) {
-	Visit(root, func(node any) {
+	visitNodes(root, func(node any) {
 		n, is := node.(*parse.ActionNode)
-		if !is || PrintedByGo(n) == "" {
+		if !is || printedByGo(n) == "" {
 			return
 		}
-		source := PrintedByGo(n)
+		source := printedByGo(n)
 		text := &parse.StringNode{NodeType: parse.NodeString, Pos: n.Pos, Text: source}
 		call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier(namePrinted).SetPos(n.Pos), text}}
 		n.Pipe.Cmds = append(n.Pipe.Cmds, call)
@@ -82,35 +84,16 @@ func checkPrinted(root *parse.ListNode) {
 }
 
 // printed returns the value of an action, or a nullError.
-func printed(source string, v any) (any, error) {
+func (t Template) printed(source string, v any) (any, error) {
+	state := "null"
+	if t.Scaffold != nil {
+		state = "missing or null"
+	}
 	if path, found := findNull(v); found {
-		return nil, &nullError{source, path}
+		return nil, &nullError{source, path, state}
 	}
 
 	return v, nil
-}
-
-// CheckGo returns an error with a remedy for a value that is or contains null. source is the Go action that prints it.
-func CheckGo(source string, v any) error {
-	path, found := findNull(v)
-	switch null := (&nullError{source, path}); {
-	case !found:
-		return nil
-	case path == "":
-		// The library of the caller does not report missing keys.
-		return fmt.Errorf("`%s` is missing or null (write {{ get .Data \"name\" | default \"…\" }} where it may be)", source)
-	default:
-		return fmt.Errorf("%w (%s)", null, null.goHint())
-	}
-}
-
-// CheckJet returns an error with a remedy for a value that is or contains null. source is the Jet action that prints it.
-func CheckJet(source string, v reflect.Value) error {
-	if null := nullInJet(source, v); null != nil {
-		return fmt.Errorf("%w (%s)", null, null.jetHint())
-	}
-
-	return nil
 }
 
 // nullInJet returns an error for a value that is or contains null. Jet prints nothing for a missing key.
@@ -119,14 +102,14 @@ func nullInJet(source string, v reflect.Value) *nullError {
 		return nil
 	}
 	if path, found := findNull(v.Interface()); found {
-		return &nullError{source, path}
+		return &nullError{source, path, "null"}
 	}
 
 	return nil
 }
 
-// PrintedByJet returns the source of an action that prints a value, shortened for an error, or the empty string.
-func PrintedByJet(n *jet.ActionNode) string {
+// printedByJet returns the source of an action that prints a value, shortened for an error, or the empty string.
+func printedByJet(n *jet.ActionNode) string {
 	if n.Pipe == nil || n.Pipe.Cmds[0].Exprs != nil {
 		return ""
 	}
@@ -141,7 +124,7 @@ func PrintedByJet(n *jet.ActionNode) string {
 
 // checkPrinted wraps the value of an action that prints, so that null is an error.
 func (r *rendering) checkPrinted(n *jet.ActionNode) {
-	source := PrintedByJet(n)
+	source := printedByJet(n)
 	if source == "" {
 		return
 	}

@@ -13,26 +13,26 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// The most that one call of a function may make.
+// The limits for the result of one call.
 const (
 	maxText  = 16 << 20
 	maxItems = 1_000_000
-	// maxVerbs is how many % a format may have.
+	// maxVerbs is the maximum number of % in a format.
 	maxVerbs = 1000
 )
 
-// errFar is a function that would make more than that.
+// errFar means that the result of a function would exceed the limits.
 var errFar = errors.New("it would make more than is allowed")
 
-// errItself is a mapping that would hold itself: whatever prints it does not end.
+// errItself means that a mapping would contain itself, so printing it would not end.
 var errItself = errors.New("a mapping cannot hold itself")
 
-// sprigFunctions returns the functions of sprig, without the one that asks the network, and
-// with a limit to those that make as much as their arguments ask for.
+// sprigFunctions returns the functions of sprig, without getHostByName, which uses the network. It
+// limits functions whose arguments set the size of their results.
 func sprigFunctions() template.FuncMap {
 	functions := sprig.TxtFuncMap()
 	delete(functions, "getHostByName")
-	// An indent is made once for each line of the text.
+	// These functions make an indent for each line of the text.
 	limit(functions, func(a []reflect.Value) error { return tooLong(int(a[0].Int()), a[1].Len()) }, "repeat", "indent", "nindent")
 	limit(functions, func(a []reflect.Value) error { return tooMany(0, 1, a[0].Int()) }, "randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "until")
 	limit(functions, func(a []reflect.Value) error { return tooMany(a[0].Int(), a[2].Int(), a[1].Int()) }, "untilStep")
@@ -48,7 +48,7 @@ func sprigFunctions() template.FuncMap {
 	return functions
 }
 
-// limit has functions fail where refuse has an error about their arguments.
+// limit wraps functions: they return the error of refuse for their arguments, if there is one.
 func limit(functions template.FuncMap, refuse func(args []reflect.Value) error, names ...string) {
 	for _, name := range names {
 		f := reflect.ValueOf(functions[name])
@@ -72,7 +72,7 @@ func limit(functions template.FuncMap, refuse func(args []reflect.Value) error, 
 	}
 }
 
-// tooLong refuses a text that is made of so many pieces of a size.
+// tooLong returns an error for a text of count pieces of a size.
 func tooLong(count, size int) error {
 	if count > 0 && max(1, size) > maxText/count {
 		return errFar
@@ -81,7 +81,7 @@ func tooLong(count, size int) error {
 	return nil
 }
 
-// repeatText is strings.Repeat, within bounds.
+// repeatText is strings.Repeat with a limit.
 func repeatText(text string, count int) (string, error) {
 	if count < 0 || tooLong(count, len(text)) != nil {
 		return "", errFar
@@ -90,7 +90,7 @@ func repeatText(text string, count int) (string, error) {
 	return strings.Repeat(text, count), nil
 }
 
-// replaceText is strings.Replace, within bounds.
+// replaceText is strings.Replace with a limit.
 func replaceText(text, old, with string, count int) (string, error) {
 	found := strings.Count(text, old)
 	if count >= 0 {
@@ -103,7 +103,7 @@ func replaceText(text, old, with string, count int) (string, error) {
 	return strings.Replace(text, old, with, count), nil
 }
 
-// tooLongJoined refuses the arguments of join.
+// tooLongJoined returns an error for arguments of join.
 func tooLongJoined(args []reflect.Value) error {
 	separator, list := args[0].Len(), args[1].Elem()
 	if list.Kind() != reflect.Slice && list.Kind() != reflect.Array {
@@ -115,7 +115,7 @@ func tooLongJoined(args []reflect.Value) error {
 
 var wideVerb = regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{5,}|\*)`)
 
-// printf is fmt.Sprintf, within bounds.
+// printf is fmt.Sprintf with limits.
 func printf(format string, args ...any) (string, error) {
 	if err := checkNull("printf", args); err != nil && !strings.Contains(format, "%T") {
 		return "", err
@@ -127,7 +127,7 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// checkHolder refuses a value for a mapping that the value holds.
+// checkHolder returns an error if a value for a mapping contains that mapping.
 func checkHolder(d, v reflect.Value) error {
 	if d, _ := d.Interface().(map[string]any); holds(v.Interface(), d) {
 		return errItself
@@ -136,7 +136,7 @@ func checkHolder(d, v reflect.Value) error {
 	return nil
 }
 
-// holds reports whether a mapping is somewhere within a value, or is it.
+// holds reports whether a value is or contains a mapping.
 func holds(v any, d map[string]any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -157,7 +157,7 @@ func holds(v any, d map[string]any) bool {
 	return false
 }
 
-// tooManyOfSeq refuses the arguments of seq: an end, a start and an end, or a step between them.
+// tooManyOfSeq returns an error for arguments of seq: an end, a start and an end, or with a step between.
 func tooManyOfSeq(args []reflect.Value) error {
 	params, _ := args[0].Interface().([]int)
 	switch len(params) {
@@ -172,7 +172,7 @@ func tooManyOfSeq(args []reflect.Value) error {
 	}
 }
 
-// tooMany refuses more steps from one number to another than a list may have.
+// tooMany returns an error for more steps between two numbers than a list may have.
 func tooMany(from, step, to int64) error {
 	distance := float64(to) - float64(from)
 	if step != 0 {
@@ -185,8 +185,7 @@ func tooMany(from, step, to int64) error {
 	return nil
 }
 
-// orderKeys makes the functions that list a mapping return it in the
-// order of the keys, the same every time.
+// orderKeys replaces the functions that list a mapping by functions that sort the keys.
 func orderKeys(functions template.FuncMap) {
 	functions["keys"] = func(all ...map[string]any) []string {
 		var out []string

@@ -45,7 +45,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestBoundsOfJet calls the functions that replace those of Jet.
+// TestBoundsOfJet calls the replacements of Jet functions.
 func TestBoundsOfJet(t *testing.T) {
 	t.Parallel()
 	if text, err := repeatText("ab", 2); err != nil || text != "abab" {

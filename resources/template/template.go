@@ -1,7 +1,6 @@
-// Package template renders Go templates and Jet templates with the names that
-// the expressions of a manifest know, and judges from their source what they do
-// with secrets. An error names the line; a template that does not end, or
-// recurses without end, is stopped.
+// Package template renders Go and Jet templates with the names of manifest expressions, and judges
+// from the source how a template uses secrets. Errors name the line. It stops a template that
+// does not end or recurses without end.
 package template
 
 import (
@@ -20,52 +19,64 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Names are what a template may use, by name: values, and functions that return
-// a value, or a value and an error.
+// Names are the names that a template may use: values, and functions that return a value, or a value and
+// an error.
 type Names map[string]any
 
 // Template is a text to be rendered. Name is the file in its positions. Left and Right
-// delimit the actions of a Jet template; empty means [[ and ]].
-type Template struct{ Name, Text, Left, Right string }
+// delimit the actions; empty means the delimiters of the language.
+type Template struct {
+	Name, Text, Left, Right string
+	// Scaffold selects the rules of scaffolds; nil selects the rules of manifests.
+	Scaffold *Scaffold
+}
 
-// Limits bound what a rendering may come to. The zero value bounds nothing but
-// its depth and work.
+// Scaffold changes the rules for a template of a scaffold: a missing key in a Go template is
+// null, and ${ } is literal text.
+type Scaffold struct {
+	// Dot is the initial value of the dot.
+	Dot any
+}
+
+// Limits limits a rendering. The zero value limits only the depth and the work.
 type Limits struct {
-	// Bytes is the longest text.
+	// Bytes is the maximum length of the text.
 	Bytes int64
-	// Steps is how many turns of loops, templates that are called and, in Jet,
-	// actions there may be; 0 means a million.
+	// Steps is the maximum number of loop iterations, template calls and, in Jet, actions; 0 means a
+	// million.
 	Steps int
-	// Judge, where it is set, finds out whether the template uses a secret.
+	// Unlimited removes the limits on steps, depth and memory, for a process with its own limits.
+	Unlimited bool
+	// Judge, if set, finds out whether the template uses a secret.
 	Judge *Judge
-	// Print, where it is set, returns what a Jet template writes for a value that it prints.
+	// Print, if set, returns the output of a Jet template for a printed value.
 	Print func(text string) string
 }
 
-// Error is a template that is not valid, or that fails when it is rendered.
+// Error is the error of an invalid template, or of a failed rendering.
 type Error struct {
-	// Pos is the file and the line, 0 where the library names none.
+	// Pos is the file and the line. The line is 0 if the library reports none.
 	Pos  model.Position
 	Hint string
-	// Syntax reports whether the template is invalid whatever it is rendered with.
+	// Syntax reports whether the template is invalid for any data.
 	Syntax bool
-	// Message is in the words of the library, without the place.
+	// Message is the message of the library, without the position.
 	Message string
 	Err     error
 }
 
-// Error returns the place and what is wrong.
+// Error returns the position and the problem.
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Message }
 
 // Unwrap returns the error of the library.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failure matches the place that the libraries put in front of their errors:
-// group 1 and 2 at run time in Jet, 3 and 4 otherwise.
+// failure matches the position at the start of library errors: groups 1 and 2 for Jet at run time, groups 3
+// and 4 otherwise.
 var failure = regexp.MustCompile(`(?s)^(?:Jet Runtime Error \("(.*?)":(\d+)\)|template: (.*?):(\d+)(?::\d+)?): (.*)$`)
 
-// newError moves the place in front of an error of a library into Pos. The
-// innermost place counts: that of the template which another one includes.
+// newError moves the positions at the start of a library error into Pos. The innermost position wins:
+// the position in the included template.
 func newError(name string, err error) *Error {
 	out := &Error{Pos: model.Position{File: name}, Message: err.Error(), Err: err}
 	for found := failure.FindStringSubmatch(out.Message); found != nil; found = failure.FindStringSubmatch(out.Message) {
@@ -77,46 +88,44 @@ func newError(name string, err error) *Error {
 	return out
 }
 
-// The errors of a template that is stopped.
+// The errors of a stopped template.
 var (
-	// errTooLarge is a text longer than Limits allow.
+	// errTooLarge means that the text is longer than Limits allows.
 	errTooLarge = errors.New("it gives more than is allowed")
-	// errTooMuch is one with more steps than Limits allow.
-	errTooMuch = errors.New("it does too much work")
-	// errTooDeep is one that calls itself again and again.
+	// errTooMuch means that the template has more steps than Limits allows.
+	errTooMuch = errors.New("it exceeds the work limit")
+	// errTooDeep means that a template calls itself again and again.
 	errTooDeep = errors.New("it recurses too deep")
-	// errTooBig is one whose values take too much memory.
+	// errTooBig means that the values of a template take too much memory.
 	errTooBig = errors.New("its values take too much memory")
 )
 
-// maxSteps is how many steps a rendering may have unless Limits say it.
+// maxSteps is the default of Limits.Steps.
 const maxSteps = 1 << 20
 
-// output is what has been rendered so far, and what that took.
+// output is the result so far, with its use of resources.
 type output struct {
 	ctx    context.Context
 	limits Limits
 	text   bytes.Buffer
 	steps  int
-	// heap is what the process had allocated when it was first measured.
+	// heap is the allocated memory of the process at the first measurement.
 	heap uint64
-	// stopped is why the rendering ends, once a limit is reached.
+	// stopped is the error of an exceeded limit.
 	stopped error
 }
 
-// maxFrames is how deep the stack may be; a template needs several frames a level.
+// maxFrames is the maximum depth of the stack. A template needs several frames for each level.
 const maxFrames = 20_000
 
-// lookEvery is how many steps there are between two looks at the stack and the
-// memory, which are not free.
+// lookEvery is the number of steps between two measurements of stack and memory, which take time.
 const lookEvery = 64
 
-// maxHeap is how much more memory than at its beginning the process may have
-// allocated while something is rendered.
+// maxHeap is the maximum growth of the allocated memory of the process during a rendering.
 const maxHeap = 256 << 20
 
-// step counts a turn, and ends the rendering with its context. A step that
-// assigns may double what there is, and so may the next.
+// step counts a step, and returns an error if a limit is exceeded or the context ended. A step with an
+// assignment may double the memory.
 func (o *output) step(assigns bool) error {
 	o.steps++
 	o.stopped = cmp.Or(o.stopped, o.exceeded(assigns))
@@ -125,6 +134,9 @@ func (o *output) step(assigns bool) error {
 }
 
 func (o *output) exceeded(assigns bool) error {
+	if o.limits.Unlimited {
+		return context.Cause(o.ctx)
+	}
 	if o.steps > cmp.Or(o.limits.Steps, maxSteps) {
 		return errTooMuch
 	}
@@ -156,10 +168,10 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// Values are the names that are no functions.
+// Values returns the names that are not functions.
 func (n Names) Values() map[string]any { return n.only(false) }
 
-// Functions are the names that are.
+// Functions returns the names that are functions.
 func (n Names) Functions() map[string]any { return n.only(true) }
 
 func (n Names) only(functions bool) map[string]any {

@@ -55,7 +55,7 @@ func (w *world) runHere(c *clock.Clock) (stop func()) {
 	o.StateDir, o.FactsDir, o.Interval = w.state, filepath.Join(w.root, "facts"), model.Duration(time.Hour)
 	a, err := agent.New(w.t.Context(), agent.Options{
 		Config: o, Version: "test", Host: machine, Log: log, Clock: c,
-		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), FetchOptions: manifest.FetchOptions{KV: assignments.ObserveKV(content.New(w.store.Store).KVGet)}}),
+		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), KV: assignments.ObserveKV(content.New(w.store.Store).KVGet)}),
 		Assignments: watch.New(w.store.Store, watch.Options{Node: node, Log: log}),
 		Bundles:     content.New(w.store.Store), Publisher: reports.New(w.store.Store), States: nodes.New(w.store.Store), Registry: registrations.New(w.store.Store),
 		Facts: func(context.Context, string) (model.Facts, string, []error) { return model.Facts{}, "", nil },

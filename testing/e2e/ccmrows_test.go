@@ -213,7 +213,7 @@ echo 'ccm: {resources: []}' >m12.yaml
 muster apply m1.yaml || echo code $?
 muster apply m2.yaml
 -- want --
-manifests include one another more than 10 levels deep
+manifests are nested more than 10 levels deep
 code 1
 outcome=stable total=10
 === …allow_apply: false… for a child that has children

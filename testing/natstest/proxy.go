@@ -68,6 +68,69 @@ func (s *Server) HangOnce(tb testing.TB) string {
 	}, func(string) bool { return true })
 }
 
+// Stall is a proxy that can hold back everything that the server sends.
+type Stall struct {
+	// URL is the address of the proxy.
+	URL string
+
+	mu      sync.Mutex
+	left    int
+	reached chan struct{}
+	open    chan struct{}
+}
+
+// Stalling returns a proxy in front of the server. It passes on everything until StallAt.
+func (s *Server) Stalling(tb testing.TB) *Stall {
+	tb.Helper()
+	stall := &Stall{open: make(chan struct{})}
+	close(stall.open)
+	stall.URL = s.proxied(tb, func(line string) string {
+		stall.mu.Lock()
+		open := stall.open
+		stall.mu.Unlock()
+		<-open
+		return line
+	}, func(line string) bool {
+		if strings.HasPrefix(strings.TrimPrefix(line, "H"), "PUB ") {
+			stall.count()
+		}
+		return true
+	})
+
+	return stall
+}
+
+// StallAt holds back the server from the n-th message that the client publishes from now on; the
+// first is 1. reached is closed at that message. release ends the stall.
+func (s *Stall) StallAt(n int) (reached <-chan struct{}, release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left, s.reached = n, make(chan struct{})
+
+	return s.reached, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.left = 0
+		select {
+		case <-s.open:
+		default:
+			close(s.open)
+		}
+	}
+}
+
+func (s *Stall) count() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left == 0 {
+		return
+	}
+	if s.left--; s.left == 0 {
+		s.open = make(chan struct{})
+		close(s.reached)
+	}
+}
+
 // HangAt returns the URL of a proxy in front of the server that sends nothing on any connection after a client published to
 // the subject.
 func (s *Server) HangAt(tb testing.TB, subject string) string {

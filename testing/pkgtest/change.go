@@ -10,13 +10,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 	"golang.org/x/sys/unix"
 )
 
-// Installer is a package manager as far as it installs.
-type Installer interface {
-	Install(ctx context.Context, env resource.Env, pkg, version string) error
+// Changer is a package manager that changes packages.
+type Changer interface {
+	ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error
+}
+
+// Install installs one package.
+func Install(ctx context.Context, env resource.Env, p Changer, name, version string) error {
+	return p.ChangeAll(ctx, env, []pkg.Request{{Action: pkg.Install, Name: name, Version: version}})
 }
 
 // Never is a log that nothing may be written to.
@@ -31,7 +37,7 @@ func (n *Never) Write(b []byte) (int, error) {
 
 // NotBrokenOff installs muster-slow, whose script waits, ends the time for it in
 // the middle of that, and lets the script go on when that was logged.
-func NotBrokenOff(t *testing.T, p Installer) {
+func NotBrokenOff(t *testing.T, p Changer) {
 	t.Helper()
 	const begun, further = "/root/begun", "/root/go"
 	if err := unix.Mkfifo(further, 0o600); err != nil {
@@ -57,7 +63,7 @@ func NotBrokenOff(t *testing.T, p Installer) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}()
-	err := p.Install(ctx, env, "muster-slow", "present")
+	err := Install(ctx, env, p, "muster-slow", "present")
 	if err == nil || !strings.Contains(err.Error(), "timed out after 1s; it was already changing packages and finished") {
 		t.Errorf("the error is %v", err)
 	}

@@ -197,7 +197,7 @@ func TestServiceOnARealMachine(t *testing.T) {
 	n.sh("sed -i 's/place: home/place: work/' /root/greeter.yaml")
 	before = n.Changes()
 	would = service(t, apply(t, n.Machine, "--noop", "/root/greeter.yaml"))
-	if would.NoopMessage != "Would have restarted, and possibly more once file#/etc/systemd/system/greeter.service is applied" {
+	if would.NoopMessage != "Would have restarted, and possibly more after file#/etc/systemd/system/greeter.service is applied" {
 		t.Errorf("noop says of the service %+v", would)
 	}
 	unchanged(t, before, n.Changes())

@@ -203,7 +203,7 @@ func TestInstallChangesInTheRun(t *testing.T) {
 	manifest(more, "[Install]\\nWantedBy=basic.target\\n", "")
 	expect("a drop-in", "unknown until file#"+more+" is applied", model.OutcomeChanged)
 	manifest(path, unit("rescue.target"), "subscribe: [file#"+path+"]")
-	expect("with a restart", "Would have restarted, and possibly more once file#"+path+" is applied", model.OutcomeRefreshed)
+	expect("with a restart", "Would have restarted, and possibly more after file#"+path+" is applied", model.OutcomeRefreshed)
 	if got := n.sh("cd /etc/systemd/system; find . -name 'job.service' -type l | sort | tr '\\n' ' '"); got != "./basic.target.wants/job.service ./rescue.target.wants/job.service" {
 		t.Errorf("the links are %q", got)
 	}

@@ -108,7 +108,7 @@ func (m many) StatusAll(ctx context.Context, env resource.Env, p markerProvider,
 	states, errs := make([]*markerState, len(specs)), make([]error, len(specs))
 	for i := range specs {
 		states[i], errs[i] = m.Status(ctx, env, p, specs[i])
-		if m.wrong {
+		if m.wrong && i > 0 {
 			states[i].Text = "other"
 		}
 	}

@@ -311,10 +311,8 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		FetchOptions: manifest.FetchOptions{
-			KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
-			Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
-		},
+		KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+		Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
 		Registrations: assignments.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 

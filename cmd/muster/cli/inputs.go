@@ -207,26 +207,24 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 		Environ:       e.environ(),
 		Registrations: Registrations(e.Log, e.Store),
 		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
-		FetchOptions: manifest.FetchOptions{
-			Stdin: e.Stdin,
-			KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
-				store, err := e.Store(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return content.New(store).KVGet(ctx, bucket, key)
-			},
-			Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
-				store, err := e.Store(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return content.New(store).Object(ctx, bucket, name)
-			},
-			// The state directory belongs to commands that change the machine.
-			Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
-				return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
-			},
+		Stdin:         e.Stdin,
+		KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
+			store, err := e.Store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return content.New(store).KVGet(ctx, bucket, key)
+		},
+		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
+			store, err := e.Store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return content.New(store).Object(ctx, bucket, name)
+		},
+		// The state directory belongs to commands that change the machine.
+		Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
+			return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
 		},
 	}
 }

@@ -218,7 +218,8 @@ func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties do
 	if err != nil {
 		return err
 	}
-	resolved, err := loader.ResolveDeclaredQuestion(ctx, t.Name, properties, in)
+	in.ObserveOnly = true
+	resolved, err := loader.ResolveDeclared(ctx, t.Name, properties, in)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 	registered := map[model.Ref][]model.RegisterEntry{}
 	o := engine.ReconcileOptions{
 		JournalOf: cmp.Or(r.journal, r.manifest), Command: "muster " + r.command, NoWait: c.noWait,
-		Within: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
+		StartedBy: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
 	}
 	o.Options = engine.Options{
 		Identity:    engine.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
@@ -81,7 +81,7 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
 	}
 	if r.session != nil {
-		o.Earlier = r.session.history
+		o.Prior = r.session.history
 	}
 	if cli.Noop(r.scope.Noop) && !r.scope.Noop {
 		c.Log.Info(engine.EnvNoop + " is set, nothing is changed")

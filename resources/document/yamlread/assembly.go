@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// assembly makes a tree of the pieces of a document.
+// assembly builds a tree from the pieces of a document.
 type assembly struct {
 	out      *Tree
 	open     []container
@@ -15,16 +15,16 @@ type assembly struct {
 	stopped  bool
 }
 
-// container is a list or mapping that was begun.
+// container is an open list or mapping.
 type container struct {
 	at   int
 	kind Kind
-	// depth is how deep it is nested.
+	// depth is the nesting depth.
 	depth int
 	keys  Keys
-	// merges are what `<<` brings; they come last.
+	// merges are the entries of `<<`. They are added last.
 	merges []merging
-	// twice is the node of a key that is there twice and whose value follows, 0 for none.
+	// twice is the node of a duplicate key before its value, or 0.
 	twice int
 }
 
@@ -33,7 +33,7 @@ type merging struct {
 	node *yaml.Node
 }
 
-// do does a step; read returns the piece of it.
+// do performs a step. read returns the piece of the step.
 func (a *assembly) do(s step, read func(step) (*converter, error)) error {
 	switch s.kind {
 	case openList, openMap:
@@ -69,7 +69,7 @@ func (a *assembly) do(s step, read func(step) (*converter, error)) error {
 	return nil
 }
 
-// stop ends the reading where a limit was hit.
+// stop ends the reading after a limit.
 func (a *assembly) stop(c *converter) {
 	a.stopped = true
 	if !c.stopped {
@@ -81,7 +81,7 @@ func (a *assembly) stop(c *converter) {
 	}
 }
 
-// graft appends the nodes of a piece, but for keys that are there twice.
+// graft appends the nodes of a piece, except duplicate keys.
 func (a *assembly) graft(last *container, c *converter) {
 	base := len(a.out.Others)
 	a.out.Others = append(a.out.Others, c.Others...)
@@ -104,12 +104,12 @@ func (a *assembly) graft(last *container, c *converter) {
 	}
 }
 
-// isNew reports whether a mapping does not have a key yet, and notes it.
+// isNew adds a key to a mapping and reports whether it is new.
 func (a *assembly) isNew(m *container, key Node, c *converter) bool {
 	text := c.TextOf(key)
 	first, twice := m.keys.Find(text)
 	if twice {
-		AddTwice(&a.problems, a.out.Position(key.At), text, a.out.Position(first))
+		AddDuplicate(&a.problems, a.out.Position(key.At), text, a.out.Position(first))
 		return false
 	}
 	m.keys.Add(text, key.At)
@@ -117,7 +117,7 @@ func (a *assembly) isNew(m *container, key Node, c *converter) bool {
 	return true
 }
 
-// key appends a key whose value follows.
+// key appends a key. Its value follows.
 func (a *assembly) key(c *converter) {
 	last := &a.open[len(a.open)-1]
 	fresh := a.isNew(last, c.nodes[0], c)
@@ -127,7 +127,7 @@ func (a *assembly) key(c *converter) {
 	a.graft(&container{kind: List}, &converter{Texts: c.Texts, nodes: c.nodes[:1]})
 }
 
-// close ends the list or mapping that was begun last.
+// close ends the last open list or mapping.
 func (a *assembly) close() {
 	last := &a.open[len(a.open)-1]
 	for _, m := range last.merges {

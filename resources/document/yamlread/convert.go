@@ -11,48 +11,48 @@ import (
 )
 
 const (
-	// maxExpanded and maxExpandedBytes are what all aliases together may expand to.
+	// maxExpanded and maxExpandedBytes limit the expansion of all aliases together.
 	maxExpanded      = 200_000
 	maxExpandedBytes = 64 << 20
 )
 
-// converter makes nodes of a tree of those of the parser.
+// converter converts nodes of the YAML parser to nodes of a tree.
 type converter struct {
 	Texts
 	cursor   Cursor
 	nodes    []Node
 	restore  *strings.Replacer
 	problems model.Problems
-	// open are the anchored nodes being converted, to find an alias inside of what it names.
+	// open are the anchored nodes being converted, to detect an alias inside its own anchor.
 	open map[*yaml.Node]bool
-	// aliases is how many aliases deep the conversion is.
+	// aliases is the nesting depth of aliases.
 	aliases int
 	budget  *budget
-	// values counts those that were converted.
+	// values counts the converted values.
 	values int
-	// stopped reports whether a limit was hit: nothing further is converted.
+	// stopped reports that a limit was exceeded and nothing more is converted.
 	stopped bool
-	// pieces are those that the nodes are of, nil for a whole document.
+	// pieces are the pieces that contain the nodes; nil for a whole document.
 	pieces []lines
-	// merges are what `<<` brings into the mapping that a piece is of.
+	// merges are the entries that `<<` adds to the mapping of a piece.
 	merges []*yaml.Node
 }
 
-// budget is what the aliases of a document have expanded to, and how many values with
-// a name may still be kept: the parser does, for aliases.
+// budget counts the expansion of the aliases of a document, and limits the anchored values, which
+// the parser stores.
 type budget struct{ values, bytes, kept int }
 
 func newConverter(s *Source, restore *strings.Replacer, b *budget) *converter {
 	return &converter{Texts: Texts{Source: s}, cursor: NewCursor(s), restore: restore, budget: b}
 }
 
-// offset returns where a node begins.
+// offset returns the offset of a node.
 func (c *converter) offset(n *yaml.Node) uint32 {
-	return c.cursor.Seek(placeIn(c.pieces, n.Line, n.Column))
+	return c.cursor.Seek(positionIn(c.pieces, n.Line, n.Column))
 }
 
 func (c *converter) pos(n *yaml.Node) model.Position {
-	line, column := placeIn(c.pieces, n.Line, n.Column)
+	line, column := positionIn(c.pieces, n.Line, n.Column)
 
 	return model.Position{File: c.Name, Line: line, Column: column}
 }
@@ -69,7 +69,7 @@ func (c *converter) add(n *yaml.Node) int {
 	return len(c.nodes) - 1
 }
 
-// value appends what a node holds.
+// value appends the content of a node.
 func (c *converter) value(n *yaml.Node, depth int) {
 	switch {
 	case c.stopped:
@@ -111,8 +111,8 @@ func (c *converter) value(n *yaml.Node, depth int) {
 	}
 }
 
-// withinBudget counts what aliases expand to; without it a few lines could
-// expand to billions of values.
+// withinBudget counts the expansion of aliases. Without this limit a few lines could expand to
+// billions of values.
 func (c *converter) withinBudget(n *yaml.Node) bool {
 	c.budget.values++
 	c.budget.bytes += len(n.Value)
@@ -126,7 +126,7 @@ func (c *converter) withinBudget(n *yaml.Node) bool {
 
 func (c *converter) alias(n *yaml.Node, depth int) {
 	if c.open[n.Alias] {
-		c.problems.Add(c.pos(n), "", "the alias `*%s` is inside of what it names", n.Value)
+		c.problems.Add(c.pos(n), "", "the alias `*%s` is inside its own anchor", n.Value)
 		c.add(n)
 		return
 	}
@@ -147,7 +147,7 @@ func (c *converter) list(n *yaml.Node, depth int) {
 	c.nodes[i].Kind, c.nodes[i].Size = List, uint32(len(c.nodes)-i)
 }
 
-// scalar fills in a node that was added for n.
+// scalar sets the text of the node of n.
 func (c *converter) scalar(n *yaml.Node, i int) {
 	kind, text := String, n.Value
 	tagged := n.Style&yaml.TaggedStyle != 0

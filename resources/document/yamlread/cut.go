@@ -4,25 +4,24 @@ import (
 	"bytes"
 )
 
-// cutter cuts the text of a document in the block style into pieces: the entries of
-// its large lists and mappings, in groups. How lines look decides where; reading the
-// pieces finds out whether that is right.
+// cutter cuts a document in block style into pieces: groups of entries of its large lists and
+// mappings. It guesses the boundaries from the lines. Parsing the pieces verifies them.
 type cutter struct {
-	// text is a copy, once own is set: where an item is cut too, its dash becomes a space.
+	// text is a copy if own is set. If an item is cut too, its dash becomes a space.
 	text  []byte
 	own   bool
 	size  int
 	steps []step
 }
 
-// step is what is done to read a document in pieces, one after the other.
+// step is a step of reading a document in pieces.
 type step struct {
 	kind stepKind
-	// from and to are offsets, line is the number of the first line.
+	// from and to are offsets. line is the number of the first line.
 	from, to, line int
-	// column is the number of spaces in front of the entries.
+	// column is the number of spaces before the entries.
 	column int
-	// depth is that of the list or mapping.
+	// depth is the nesting depth of the list or mapping.
 	depth int
 	// more reports whether another entry of the same list or mapping follows.
 	more bool
@@ -33,16 +32,16 @@ type stepKind uint8
 const (
 	openList stepKind = iota
 	openMap
-	// readItems and readEntries read a piece: some items of a list, or entries of a mapping.
+	// readItems and readEntries read a piece with items of a list, or with entries of a mapping.
 	readItems
 	readEntries
-	// readKey reads the key of an entry whose value is cut.
+	// readKey reads the key of an entry whose value is cut into pieces.
 	readKey
 	closeLast
 )
 
-// cut adds the steps for what is between two offsets, if that is one list or mapping
-// with at least so many spaces in front of it.
+// cut adds the steps for the text between two offsets if it is one list or mapping with at least
+// the given indentation.
 func (c *cutter) cut(from, to, line, depth, leastList, leastMap int) bool {
 	text, offset, number := contentLine(c.text[from:to])
 	column := spaces(text)
@@ -68,7 +67,7 @@ func (c *cutter) cut(from, to, line, depth, leastList, leastMap int) bool {
 	return true
 }
 
-// split finds the entries behind the first, up to an offset.
+// split finds the entries after the first, up to an offset.
 func (c *cutter) split(g *group, to int) {
 	at, line := g.entry, g.entryLine
 	for text := range bytes.Lines(c.text[g.entry:to]) {
@@ -89,7 +88,7 @@ type group struct {
 	entry, entryLine int
 }
 
-// begins reports whether a line is the first of an entry.
+// begins reports whether a line starts an entry.
 func (g *group) begins(line []byte) bool {
 	if spaces(line) != g.step.column {
 		return false
@@ -101,8 +100,8 @@ func (g *group) begins(line []byte) bool {
 	return isKey(line[g.step.column:])
 }
 
-// end notes that an entry ends at an offset: one that is large is cut itself if
-// it can be, and otherwise a piece of its own.
+// end ends an entry at an offset. It cuts a large entry if possible, or else makes it a separate
+// piece.
 func (g *group) end(at, line int, more bool) {
 	if at-g.entry > g.size {
 		g.flush(g.entry, g.entryLine, true)
@@ -116,7 +115,7 @@ func (g *group) end(at, line int, more bool) {
 	g.entry, g.entryLine = at, line
 }
 
-// flush makes a piece of the entries that were collected.
+// flush makes a piece of the collected entries.
 func (g *group) flush(to, line int, more bool) {
 	if to > g.step.from {
 		piece := g.step
@@ -155,8 +154,8 @@ func (g *group) within(to int) bool {
 	return false
 }
 
-// contentLine returns the first line that is not empty or a comment, its offset and how
-// many are before it.
+// contentLine returns the first line that is not empty or a comment, its offset, and the number of
+// lines before it.
 func contentLine(text []byte) (line []byte, offset, number int) {
 	for line := range bytes.Lines(text) {
 		if content := bytes.TrimSpace(line); len(content) > 0 && content[0] != '#' {
@@ -169,7 +168,7 @@ func contentLine(text []byte) (line []byte, offset, number int) {
 	return nil, offset, number
 }
 
-// isItem reports whether a line begins with the dash of an item.
+// isItem reports whether a line begins with a dash.
 func isItem(line []byte) bool {
 	return len(line) > 0 && line[0] == '-' && isBlank(line[1:])
 }
@@ -178,10 +177,10 @@ func isBlank(text []byte) bool {
 	return len(text) == 0 || bytes.IndexByte([]byte(" \t\r\n"), text[0]) >= 0
 }
 
-// isKey reports whether a line looks as if it begins with a key.
+// isKey reports whether a line seems to begin with a key.
 func isKey(line []byte) bool { return behindKey(line) != nil }
 
-// isBareKey reports whether a line holds a key alone.
+// isBareKey reports whether a line contains only a key.
 func isBareKey(line []byte) bool {
 	rest := behindKey(line)
 	content := bytes.TrimSpace(rest)
@@ -189,8 +188,8 @@ func isBareKey(line []byte) bool {
 	return rest != nil && (len(content) == 0 || content[0] == '#')
 }
 
-// behindKey returns what is behind the key and colon that a line begins with, nil
-// where it does not look so.
+// behindKey returns the text after the key and colon at the start of a line, or nil if there seems
+// to be no key.
 func behindKey(line []byte) []byte {
 	if len(line) == 0 || isBlank(line) || bytes.IndexByte([]byte("#&*!|>%@`[]{},"), line[0]) >= 0 || bytes.IndexByte([]byte("-?:"), line[0]) >= 0 && isBlank(line[1:]) {
 		return nil

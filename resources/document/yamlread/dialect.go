@@ -6,14 +6,13 @@ import (
 	"strconv"
 )
 
-// What the parser does not read although it is YAML is written in another way
-// for it, so that every place stays where it is.
+// The parser does not read some valid YAML. This file rewrites such text and keeps all positions.
 
-// yaml12 matches a document that declares YAML 1.2 before it begins. The
-// parser knows the sign of 1.1 only, and means no other thing by it.
+// yaml12 matches the directive of YAML 1.2. The parser only accepts the directive of 1.1, and
+// treats both versions alike.
 var yaml12 = regexp.MustCompile(`\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML[ \t]+1\.2[ \t]*(?:#[^\n]*)?\r?\n`)
 
-// asYAML11 returns data without the sign of YAML 1.2.
+// asYAML11 removes the directive of YAML 1.2.
 func asYAML11(data []byte) []byte {
 	head := yaml12.Find(data)
 	if head == nil {
@@ -25,14 +24,12 @@ func asYAML11(data []byte) []byte {
 	return out
 }
 
-// blockHead is a line that ends with the head of a literal or folded block: in
-// front what precedes the key or value, all up to behind the `|`, and what
-// the head says.
+// blockHead matches a line that ends with the head of a literal or folded block: the text before
+// the key or value, the text up to the `|`, and the indicators.
 var blockHead = regexp.MustCompile(`^((?: *(?:- +)*))((?:.*?[-:] +)?(?:[&!][^ ]+ +)*[|>])([-+0-9]{0,2}) *(?:#.*)?\r?\n?$`)
 
-// asIndented returns data with the indentation written to the head of each block
-// whose text begins with a tab: the parser takes such a tab for indentation.
-// changed is false when there is none.
+// asIndented adds the indentation to the head of each block whose text begins with a tab, because
+// the parser reads this tab as indentation. changed is false if there is none.
 func asIndented(data []byte) (out []byte, changed bool) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	var blocks blockScan
@@ -60,8 +57,8 @@ type blockScan struct {
 	parent int
 }
 
-// next reports whether a line is of such a text, or else where the parts of
-// blockHead are in it, nil when a text does not begin behind it.
+// next reports whether a line belongs to such a text. Otherwise it returns the submatches of
+// blockHead, or nil if no text begins after the line.
 func (b *blockScan) next(line []byte) (inside bool, head []int) {
 	ends := bytes.HasPrefix(line, []byte("---")) || bytes.HasPrefix(line, []byte("..."))
 	if b.inside && !ends && (len(bytes.TrimSpace(line)) == 0 || spaces(line) > b.parent) {
@@ -77,8 +74,8 @@ func (b *blockScan) next(line []byte) (inside bool, head []int) {
 	return false, head
 }
 
-// blockParent is the column that the indentation of a block is counted from:
-// that of its key, or of the dash when it is an item itself; -1 for a document.
+// blockParent returns the column from which the indentation of a block counts: the column of its
+// key, or of the dash of an item; -1 for a document.
 func blockParent(line []byte, first int) int {
 	switch {
 	case bytes.HasPrefix(line, []byte("--- ")):

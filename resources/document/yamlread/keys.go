@@ -2,24 +2,24 @@ package yamlread
 
 import "github.com/musterfleet/muster/model"
 
-// Keys finds out which keys a mapping has already: by looking for small
-// mappings, which nearly all are, and by an index for large ones.
+// Keys detects duplicate keys of a mapping. It compares the keys of small mappings and indexes
+// large ones.
 type Keys struct {
-	// few are the first keys, until index has all.
-	few   [indexedKeys]keyPlace
+	// few are the first keys, until index contains all keys.
+	few   [indexedKeys]keyOffset
 	count int
 	index map[string]uint32
 }
 
-// keyPlace is a key and its offset.
-type keyPlace struct {
+// keyOffset is a key and its offset.
+type keyOffset struct {
 	key string
 	at  uint32
 }
 
 const indexedKeys = 12
 
-// Find returns the place of a key that was added before.
+// Find returns the offset of a key that was added.
 func (s *Keys) Find(key string) (at uint32, have bool) {
 	if s.index != nil {
 		at, have = s.index[key]
@@ -34,13 +34,13 @@ func (s *Keys) Find(key string) (at uint32, have bool) {
 	return 0, false
 }
 
-// Has reports whether a key was added before.
+// Has reports whether a key was added.
 func (s *Keys) Has(key string) bool { _, have := s.Find(key); return have }
 
-// Add notes a key and its offset.
+// Add adds a key and its offset.
 func (s *Keys) Add(key string, at uint32) {
 	if s.index == nil && s.count < indexedKeys {
-		s.few[s.count] = keyPlace{key, at}
+		s.few[s.count] = keyOffset{key, at}
 		s.count++
 		return
 	}
@@ -53,7 +53,7 @@ func (s *Keys) Add(key string, at uint32) {
 	s.index[key] = at
 }
 
-// AddTwice adds the problem of a key that is there twice.
-func AddTwice(out *model.Problems, pos model.Position, key string, first model.Position) {
-	out.Add(pos, "keep one of them", "the key `%s` is there twice, first at %s", key, first)
+// AddDuplicate reports a duplicate key.
+func AddDuplicate(out *model.Problems, pos model.Position, key string, first model.Position) {
+	out.Add(pos, "keep one of them", "duplicate key `%s`, first at %s", key, first)
 }

@@ -15,8 +15,8 @@ func (c *converter) mapping(n *yaml.Node, depth int) {
 	c.nodes[i].Kind, c.nodes[i].Size = Map, uint32(len(c.nodes)-i)
 }
 
-// entries appends the keys and values of a mapping, but for those that keys has.
-// Without keys it appends all, and only notes what is merged.
+// entries appends the keys and values of a mapping, except those in keys. Without keys it appends
+// all, and only records what is merged.
 func (c *converter) entries(n *yaml.Node, depth int, keys *Keys) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -35,7 +35,7 @@ func (c *converter) entries(n *yaml.Node, depth int, keys *Keys) {
 		key, at := c.TextOf(c.nodes[start]), c.nodes[start].At
 		c.value(n.Content[i+1], depth+1)
 		if first, twice := keys.Find(key); twice {
-			AddTwice(&c.problems, c.pos(n.Content[i]), key, c.Position(first))
+			AddDuplicate(&c.problems, c.pos(n.Content[i]), key, c.Position(first))
 			c.nodes = c.nodes[:start]
 			continue
 		}
@@ -50,8 +50,7 @@ func (c *converter) entries(n *yaml.Node, depth int, keys *Keys) {
 	}
 }
 
-// merge adds what a `<<` brings and the mapping does not have itself. Of
-// several mappings the earlier wins.
+// merge adds the entries of `<<` that the mapping does not set. Of several mappings the first wins.
 func (c *converter) merge(keys *Keys, n *yaml.Node, depth int) {
 	start := len(c.nodes)
 	c.value(n, depth)
@@ -84,7 +83,7 @@ func (c *converter) merge(keys *Keys, n *yaml.Node, depth int) {
 	}
 }
 
-// key appends a key, unless it can be none.
+// key appends a key if it is valid.
 func (c *converter) key(n *yaml.Node) bool {
 	at, offset := c.pos(n), c.offset(n)
 	if n.Kind == yaml.AliasNode {

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Parse returns what a text holds, as the parser of YAML has it.
+// Parse parses a YAML text into nodes of the parser.
 func Parse(data []byte) (*yaml.Node, error) {
 	root, _, err := parse(data)
 	if err == nil && root == nil {
@@ -19,7 +19,7 @@ func Parse(data []byte) (*yaml.Node, error) {
 	return root, err
 }
 
-// parse returns what data holds, nil where that is nothing, and the document behind it.
+// parse returns the content of data, or nil, and a second document if there is one.
 func parse(data []byte) (root, second *yaml.Node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var documents [2]yaml.Node
@@ -37,8 +37,8 @@ func parse(data []byte) (root, second *yaml.Node, err error) {
 	return root, &documents[1], nil
 }
 
-// decodeNode is Decode without its panics: the parser has some for input it
-// did not foresee, and no input may stop an agent.
+// decodeNode is Decode that recovers panics, because some inputs make the parser panic, and no
+// input may stop an agent.
 func decodeNode(dec *yaml.Decoder, n *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

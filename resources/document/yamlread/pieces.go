@@ -15,25 +15,23 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The parser keeps some hundred bytes for every value until it has read a whole
-// document. So a large document is read in pieces, on all cores: the entries of its
-// large lists and mappings are parsed in groups, as documents of their own. The
-// result is that of the whole document: each piece ends with the beginning of
-// another entry, so the parser reads the same tokens, at the same indentation. A cut
-// within a text or a flow collection leaves that open, which is an error. Whatever
-// cannot be parsed so, for any reason, is parsed as a whole, or refused.
+// The parser needs some hundred bytes per value until it has read a document. So a large document
+// is read in pieces, on all cores: groups of entries of its large lists and mappings are parsed as
+// separate documents. The result equals the result of the whole document, because each piece ends
+// with the beginning of another entry, so the parser reads the same tokens with the same
+// indentation. A cut inside a text or a flow collection leaves it open, which is an error. Then the
+// document is parsed as a whole or rejected.
 
-// pieceSize is in bytes: what the parser needs for a piece is small beside the
-// rest, and what it costs to begin one is too.
+// pieceSize is in bytes. It balances the memory of a piece and the cost of starting one.
 const pieceSize = 8 << 10
 
-// bytesOfReader is how long a document is for each piece that is read at once.
+// bytesOfReader is the minimum size of a document per concurrent piece.
 const bytesOfReader = 512 << 10
 
-// errWhole means that a document must be read as a whole.
-var errWhole = errors.New("this cannot be read in pieces")
+// errNotInPieces means that the document must be read as a whole.
+var errNotInPieces = errors.New("this cannot be read in pieces")
 
-// pieceError is what is wrong with a piece, which may be where it was cut.
+// pieceError is the error of a piece. A cut may have caused it.
 type pieceError struct {
 	error
 	piece step
@@ -48,23 +46,24 @@ type pieces struct {
 	restore *strings.Replacer
 	text    []byte
 	steps   []step
-	// budget is shared by pieces that are read one after the other: others have no aliases.
+	// budget is shared by pieces that are read in sequence. Pieces that are read concurrently have
+	// no aliases.
 	budget *budget
 }
 
-// readPieces reads a document in pieces of about so many bytes.
+// readPieces reads a document in pieces of about size bytes.
 func readPieces(s *Source, restore *strings.Replacer, data []byte, size int) (*Tree, model.Problems, error) {
 	head, line := prologue(data)
 	if len(data)-head < size || hasFarEffect(data) || bytes.Contains(data[head:], []byte("\n---")) || bytes.Contains(data[head:], []byte("\n...")) {
-		return nil, nil, errWhole
+		return nil, nil, errNotInPieces
 	}
 	c := cutter{text: data, size: size}
 	if !c.cut(head, len(data), line, 0, 0, 0) {
-		return nil, nil, errWhole
+		return nil, nil, errNotInPieces
 	}
-	p := pieces{source: s, restore: restore, text: c.text, steps: c.steps, budget: &budget{kept: wholeLimit(data)}}
+	p := pieces{source: s, restore: restore, text: c.text, steps: c.steps, budget: &budget{kept: parseLimit(data)}}
 	for _, s := range p.steps {
-		if s.to-s.from > 2*size && countMarks(p.text[s.from:s.to]) > wholeLimit(data) {
+		if s.to-s.from > 2*size && countMarks(p.text[s.from:s.to]) > parseLimit(data) {
 			return nil, nil, p.failed(s, errTooDense)
 		}
 	}
@@ -87,14 +86,14 @@ func readPieces(s *Source, restore *strings.Replacer, data []byte, size int) (*T
 	return a.out, a.problems, nil
 }
 
-// hasFarEffect reports whether the parser may read something otherwise because of
-// what is far before it: the meaning of a tag, a line that \r alone ends, a byte
-// order mark, for which it looks in the wrong place of its buffer.
+// hasFarEffect reports whether distant text may affect the parser: the meaning of a tag, a line
+// that ends with \r alone, or a byte order mark, which the parser expects at the wrong place of its
+// buffer.
 func hasFarEffect(data []byte) bool {
 	return bytes.Contains(data, []byte("%TAG")) || bytes.Contains(data, []byte("\ufeff")) || bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n"))
 }
 
-// mayAnchor reports whether a value may be given a name.
+// mayAnchor reports whether the text may contain an anchor.
 func mayAnchor(data []byte) bool {
 	for at := 0; ; {
 		next := bytes.IndexByte(data[at:], '&')
@@ -110,7 +109,7 @@ func mayAnchor(data []byte) bool {
 	}
 }
 
-// prologue returns where the content of a document begins.
+// prologue returns the offset of the content of a document.
 func prologue(data []byte) (at, line int) {
 	line = 1
 	for text := range bytes.Lines(data) {
@@ -125,17 +124,15 @@ func prologue(data []byte) (at, line int) {
 	return at, line
 }
 
-// lines is where the lines of a piece are: the one that the parser calls parsed is
-// the document's line.
+// lines maps lines of a piece to lines of the document. parsed is a line of the piece.
 type lines struct {
 	parsed, document int
-	// endLine and endColumn are what follows the piece, if that is not in it: the place
-	// of a value that is missing at its end.
+	// endLine and endColumn are the position after the piece, for a missing value at its end.
 	endLine, endColumn int
 }
 
-// placeIn returns the place in the document that the parser calls so.
-func placeIn(pieces []lines, line, column int) (int, int) {
+// positionIn converts a position of the parser to a position in the document.
+func positionIn(pieces []lines, line, column int) (int, int) {
 	for _, p := range slices.Backward(pieces) {
 		if line < p.parsed {
 			continue
@@ -149,7 +146,7 @@ func placeIn(pieces []lines, line, column int) (int, int) {
 	return line, column
 }
 
-// linesOf returns where the lines of a piece are.
+// linesOf returns the lines of a piece.
 func (p *pieces) linesOf(s step, parsed int) lines {
 	out := lines{parsed: parsed, document: s.line}
 	if !s.more && s.to < len(p.text) {
@@ -160,7 +157,7 @@ func (p *pieces) linesOf(s step, parsed int) lines {
 	return out
 }
 
-// ending begins another entry of the same list or mapping, where one follows.
+// ending is the beginning of another entry of the same list or mapping, if one follows.
 func (s step) ending() string {
 	switch {
 	case !s.more:
@@ -172,7 +169,7 @@ func (s step) ending() string {
 	}
 }
 
-// separator ends a document in a file of several.
+// separator separates the documents of a stream.
 func (s step) separator() string {
 	if s.more {
 		return "\n---\n"
@@ -188,14 +185,14 @@ func (p *pieces) reader(s step) io.Reader {
 	return io.MultiReader(bytes.NewReader(p.text[s.from:s.to]), strings.NewReader(s.ending()))
 }
 
-// parallel returns what reads the pieces one after the other, on all cores, a few
-// ahead, and what ends that.
+// parallel returns a function that returns the pieces in order and reads a few ahead on all cores,
+// and a function that stops it.
 func (p *pieces) parallel() (next func(step) (*converter, error), stop func()) {
 	type result struct {
 		c   *converter
 		err error
 	}
-	// Two of a short document may need as much as the rest of it.
+	// Two pieces of a short document may need as much memory as the rest.
 	atOnce := max(min(runtime.GOMAXPROCS(0), len(p.text)/bytesOfReader), 1)
 	ahead := make(chan chan result, atOnce-1)
 	done := make(chan struct{})
@@ -229,7 +226,7 @@ func (p *pieces) parallel() (next func(step) (*converter, error), stop func()) {
 	return next, func() { close(done); all.Wait() }
 }
 
-// stream is all pieces as the documents of one file.
+// stream contains all pieces as the documents of one stream.
 type stream struct {
 	*pieces
 	next    int
@@ -257,8 +254,8 @@ func (s *stream) Read(b []byte) (int, error) {
 	}
 }
 
-// serial returns what reads the pieces one after the other with one parser: it knows
-// the anchors of those before.
+// serial returns a function that reads the pieces in order with one parser, which knows the anchors
+// of earlier pieces.
 func (p *pieces) serial() func(step) (*converter, error) {
 	dec := yaml.NewDecoder(&stream{pieces: p})
 	begin := 1
@@ -276,10 +273,10 @@ func (p *pieces) serial() func(step) (*converter, error) {
 
 // read parses and converts a piece. Its error is a pieceError.
 func (p *pieces) read(s step, dec *yaml.Decoder, before []lines) (c *converter, err error) {
-	// It may run in a goroutine of its own, in which nobody else recovers.
+	// It may run in another goroutine, where no caller recovers a panic.
 	defer func() {
 		if recover() != nil {
-			err = errWhole
+			err = errNotInPieces
 		}
 		if err != nil {
 			err = p.failed(s, err)
@@ -293,11 +290,11 @@ func (p *pieces) read(s step, dec *yaml.Decoder, before []lines) (c *converter, 
 	}
 	root := document.Content[0]
 	if !s.trim(root, c) {
-		return nil, errWhole
+		return nil, errNotInPieces
 	}
 	if s.kind != readItems {
 		if c.entries(root, s.depth, nil); s.kind == readKey && len(c.nodes) != 2 {
-			return nil, errWhole
+			return nil, errNotInPieces
 		}
 		return c, nil
 	}
@@ -318,22 +315,21 @@ func (p *pieces) last() int {
 	return i
 }
 
-// ended returns an error where something is behind the last piece of a parser.
+// ended returns an error if text follows the last piece.
 func (p *pieces) ended(s step, dec *yaml.Decoder) error {
 	err := decodeNode(dec, &yaml.Node{})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 
-	return p.failed(s, cmp.Or(err, errWhole))
+	return p.failed(s, cmp.Or(err, errNotInPieces))
 }
 
 func (p *pieces) failed(s step, err error) error {
 	return pieceError{error: err, piece: s, text: p.text[s.from:s.to]}
 }
 
-// trim takes the ending off what was parsed of a piece, and reports whether all is as
-// it must be.
+// trim removes the ending from a parsed piece, and reports whether the piece is valid.
 func (s step) trim(root *yaml.Node, c *converter) bool {
 	kind, per := yaml.MappingNode, 2
 	if s.kind == readItems {

@@ -19,8 +19,8 @@ import (
 	"github.com/musterfleet/muster/testing/racing"
 )
 
-// samePieces reads a document in pieces of several sizes and as a whole, and
-// reports in how many sizes that was possible.
+// samePieces reads a document in pieces of several sizes and as a whole, and returns the number of
+// sizes that work.
 func samePieces(t *testing.T, data []byte) (cut int) {
 	t.Helper()
 	if json.Valid(data) || !isText(data) {
@@ -39,7 +39,7 @@ func samePieces(t *testing.T, data []byte) (cut int) {
 			continue
 		}
 		cut++
-		want, wantProblems, readable := y.whole(s, data)
+		want, wantProblems, readable := y.readAtOnce(s, data)
 		if !readable {
 			t.Fatalf("read in pieces of %d, but not as a whole: %v\n%q", size, wantProblems, data)
 		}
@@ -54,7 +54,7 @@ func samePieces(t *testing.T, data []byte) (cut int) {
 	return cut
 }
 
-// isText reports whether a document may hold data.
+// isText reports whether a document may contain data.
 func isText(data []byte) bool {
 	return utf8.Valid(data) && !bytes.HasPrefix(data, []byte("\ufeff")) && !bytes.ContainsFunc(data, func(r rune) bool {
 		return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff
@@ -69,7 +69,7 @@ type value struct {
 	at   model.Position
 }
 
-// flat returns the nodes of a tree, which follow each other.
+// flat returns the nodes of a tree in order.
 func flat(t *Tree) []value {
 	var out []value
 	for i := range t.Len() {
@@ -84,10 +84,10 @@ func flat(t *Tree) []value {
 	return out
 }
 
-// sameNodes compares what a document is read as with what the parser has of it.
+// sameNodes compares a tree with the nodes of the parser.
 func sameNodes(t *testing.T, y yamlReader, s *Source, data []byte) {
 	t.Helper()
-	read, problems, ok := y.whole(s, data)
+	read, problems, ok := y.readAtOnce(s, data)
 	root, _, _ := parse(data)
 	if !ok || root == nil || len(problems) > 0 || bytes.Contains(data, []byte("<<")) {
 		return
@@ -97,8 +97,8 @@ func sameNodes(t *testing.T, y yamlReader, s *Source, data []byte) {
 	same = func(n *yaml.Node, isKey bool) {
 		v := nodes[0]
 		nodes = nodes[1:]
-		// The parser has nothing at the end on a line that is not there; a key that is
-		// an alias is where the alias is.
+		// The parser places the end after the last line. A key that is an alias has the position of
+		// the alias.
 		exists := n.Line <= bytes.Count(data, []byte("\n"))+1
 		meant := n
 		if n.Kind == yaml.AliasNode {
@@ -124,7 +124,7 @@ func sameNodes(t *testing.T, y yamlReader, s *Source, data []byte) {
 	}
 }
 
-// tricky are lists that could be cut in the wrong place.
+// tricky are lists that are easy to cut at a wrong place.
 var tricky = []string{
 	"a:\n  - b\n  - c\n  - d\n",
 	"a:\n- b\n- c\n- d\ne: f\n",
@@ -196,7 +196,7 @@ var tricky = []string{
 	"a: # comment\n  # comment\n\n  - b\n\n  - c\n  - d\n",
 }
 
-// corpus returns tricky documents and every one in YAML of the repository.
+// corpus returns the tricky documents and every YAML document of the repository.
 func corpus(tb testing.TB) [][]byte {
 	tb.Helper()
 	var out [][]byte
@@ -228,7 +228,7 @@ func corpus(tb testing.TB) [][]byte {
 	return out
 }
 
-// TestPieces reads what could be cut in the wrong place in pieces of any size.
+// TestPieces reads the tricky documents in pieces of every size.
 func TestPieces(t *testing.T) {
 	cut := 0
 	for _, data := range corpus(t) {
@@ -239,7 +239,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// heads, items and tails make documents with one list, of items and of what only looks like some.
+// heads, items and tails build documents with one list. Some items only look like items.
 var (
 	heads = []string{"a:\n", "---\na: # b\n", "# a\n\n", "m:\n  x: [1,\n    2]\n  r:\n", "d: {x: &x {k: v}}\na:\n", "a: |\n", "a: >\n  b\n", "a: \"b\n", "l:\n  - x\n  - y\n  - z\nr:\n", "- a:\n", "? a\n:\n", "a: b\n", "a: !!seq\n", "%YAML 1.2\n---\na:\n", "a: &a\n"}
 	items = []string{
@@ -251,14 +251,14 @@ var (
 	tails = []string{"", "e: f\n", "# e\n", "\n\n", "e: *x\n", "...\n", "---\ne\n", "  e: f\n", "\"\n", "]\n", "a: twice\n", "- e\n", "      - e\n      - f\n      - g\n", "e", "e:\n  - f: 1\n    f: 2\n"}
 )
 
-// fields are entries of mappings, and what only looks like some.
+// fields are entries of mappings. Some only look like entries.
 var fields = []string{
 	"k: v\n", "\"q r\": 1\n", "'s': 1\n", "k: |\n  x: y\n\n", "k: >+\n  x\n\n\n", "? c\n: d\n", "? c\n", "<<: {z: 1}\n", "<<: [{z: 1}, {k: 2}]\n", "<<: *x\n", "l:\n- a\n- b\n", "l:\n  - a\n  - b: c\n    d: e\n",
 	"m:\n  n: o\n  p:\n    q: r\n", "n:\n  k: 1\n  k: 2\n", "k: \"a\n  b: c\"\n", "&y o: v\n", "*x : v\n", "# c\n", "  # c\n", "\n", "k: [a,\n  b: c]\n", "k: # c\n  - a\n", "null: 1\n", "~:\n  a: 1\n", "x: &x {a: 1}\n", "y: *x\n", "z: &x\n  a: *x\n", "k:\n\n# c\n  a: b\n",
 	"k:\n  - - a\n    - b\n  -\n    c: d\n", "t: !x\n  a: b\n", "u:\n", "v: # c\n", "w:\n  |\n  a\n", "-x: y\n", "a b c: d\n", "a#b: c # d: e\n", "e: f: g\n", "\"g\n", "'\n", "{a: b}: c\n", "k: 'a\nb: c'\n", "k:\n    deep: 1\n  less: 2\n", "- a\n", "--- b\n", "\tk: v\n", "k:\tv\n", "k:\n  \ta: b\n", "ü\u2028: \u0085\n", "${ a }: b\n", "i: |\n  \tx\n", "b: ]\n", "1: 2\n01: 3\n",
 }
 
-// composeMapping makes a document of the entries that bytes choose, nested.
+// composeMapping builds a document of nested entries. bytes selects them.
 func composeMapping(choice []byte) []byte {
 	if len(choice) < 4 {
 		return nil
@@ -267,7 +267,7 @@ func composeMapping(choice []byte) []byte {
 	indent := ""
 	for _, c := range choice[1:] {
 		field := fields[int(c)%len(fields)]
-		if c < 224 { // few with what makes the rest unreadable
+		if c < 224 { // a few make the rest unreadable
 			field = fields[int(c)%36]
 		}
 		if c%13 == 0 {
@@ -286,7 +286,7 @@ func composeMapping(choice []byte) []byte {
 	return []byte(b.String())
 }
 
-// compose makes a document of the parts that bytes choose.
+// compose builds a document. bytes selects its parts.
 func compose(choice []byte) []byte {
 	if len(choice) < 4 {
 		return nil
@@ -296,7 +296,7 @@ func compose(choice []byte) []byte {
 	indent := strings.Repeat(" ", int(choice[1])%3*2)
 	for _, c := range choice[3:] {
 		item := items[int(c)%len(items)]
-		if c < 224 { // few with what makes the rest unreadable
+		if c < 224 { // a few make the rest unreadable
 			item = items[int(c)%32]
 		}
 		b.WriteString(indent + strings.TrimSuffix(strings.ReplaceAll(item, "\n", "\n"+indent), indent))
@@ -323,7 +323,7 @@ func TestPiecesOfComposedDocuments(t *testing.T) {
 	}
 }
 
-// FuzzPieces reads anything in pieces and as a whole, and what its bytes choose.
+// FuzzPieces reads any text, and the documents that its bytes select, in pieces and as a whole.
 func FuzzPieces(f *testing.F) {
 	for _, data := range corpus(f) {
 		if len(data) < 4<<10 {

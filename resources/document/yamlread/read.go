@@ -1,3 +1,4 @@
+// Package yamlread parses YAML into a Tree, a compact form of a document with the position of every value.
 package yamlread
 
 import (
@@ -14,12 +15,12 @@ import (
 // yamlReader reads documents in YAML.
 type yamlReader struct {
 	name string
-	// restore undoes what was hidden from the parser, if any was.
+	// restore restores the characters that were hidden from the parser, or is nil.
 	restore *strings.Replacer
 }
 
-// Read reads a document in YAML; breaks reports whether it holds any of Breaks. ok
-// reports whether its syntax is right.
+// Read reads a document in YAML. breaks reports whether it contains any of Breaks. ok reports
+// whether its syntax is valid.
 func Read(name string, data []byte, breaks bool) (t *Tree, problems model.Problems, ok bool) {
 	y := yamlReader{name: name}
 	if breaks {
@@ -29,8 +30,8 @@ func Read(name string, data []byte, breaks bool) (t *Tree, problems model.Proble
 	return y.read(asYAML11(data))
 }
 
-// read reads a document in pieces or as a whole. ok reports whether its syntax is
-// right, as it is or with the indentation of blocks written to their heads.
+// read reads a document in pieces or as a whole. ok reports whether its syntax is valid, with or
+// without asIndented.
 func (y yamlReader) read(data []byte) (t *Tree, problems model.Problems, ok bool) {
 	if t, problems, ok = y.once(data); ok {
 		return t, problems, ok
@@ -50,15 +51,15 @@ func (y yamlReader) once(data []byte) (*Tree, model.Problems, bool) {
 	if err == nil {
 		return t, problems, true
 	}
-	if len(data) > pieceSize && countMarks(data) > wholeLimit(data) {
+	if len(data) > pieceSize && countMarks(data) > parseLimit(data) {
 		return nil, y.tooLarge(data, err), false
 	}
 
-	return y.whole(s, data)
+	return y.readAtOnce(s, data)
 }
 
-// whole reads a document at once.
-func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) {
+// readAtOnce reads a document at once.
+func (y yamlReader) readAtOnce(s *Source, data []byte) (*Tree, model.Problems, bool) {
 	t := NewTree(s)
 	first, second, err := parse(data)
 	switch {
@@ -68,12 +69,12 @@ func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) 
 	case second != nil:
 		t.Add(Node{})
 		at := model.Position{File: y.name, Line: second.Line, Column: second.Column}
-		return t, model.ProblemAt(at, "give each document a file of its own", "a second document begins here"), false
+		return t, model.ProblemAt(at, "put each document into a separate file", "a second document begins here"), false
 	case first == nil:
 		t.Add(Node{})
 		return t, nil, true
 	}
-	c := newConverter(s, y.restore, &budget{kept: wholeLimit(data)})
+	c := newConverter(s, y.restore, &budget{kept: parseLimit(data)})
 	c.value(first, 0)
 	t.Others = c.Others
 	for _, n := range c.nodes {
@@ -83,18 +84,18 @@ func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) 
 	return t, c.problems, true
 }
 
-// tooLarge is what is wrong with a document that cannot be read in pieces and is too
-// large to be read as a whole: its first mistake, where one is found.
+// tooLarge returns the problem of a document that cannot be read in pieces and is too large to be
+// read as a whole: its first syntax error if one is found.
 func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	const hint = "write its large lists and mappings with an item or key at the beginning of each line"
 	failed := pieceError{piece: step{line: 1}, text: data}
 	dense := !errors.As(err, &failed) || errors.Is(err, errTooDense)
-	limit := wholeLimit(data)
+	limit := parseLimit(data)
 	text := failed.text
 	if dense {
 		text = text[:endOfMarks(text, limit)]
 	}
-	// What ends too early may only have been cut there.
+	// An unexpected end may be the result of the cut.
 	if err := decodeNode(yaml.NewDecoder(bytes.NewReader(text)), &yaml.Node{}); err != nil && !errors.Is(err, io.EOF) && (!dense || readUntilError(text) < len(text)) {
 		problem := syntaxProblem(y.name, text, err)
 		problem.Pos.Line += failed.piece.line - 1
@@ -105,8 +106,8 @@ func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	}
 	at := model.Position{File: y.name, Line: failed.piece.line, Column: 1}
 	if dense {
-		return model.ProblemAt(at, hint+", or the document as JSON", "the value that begins here has more than %d values, too many to be read at once", limit)
+		return model.ProblemAt(at, hint+", or the document as JSON", "this value contains more than %d values and cannot be split", limit)
 	}
 
-	return model.ProblemAt(at, hint, "from here on the document cannot be read in pieces, and it has more than %d values, too many to be read at once", limit)
+	return model.ProblemAt(at, hint, "the document cannot be read in pieces from here, and contains more than %d values", limit)
 }

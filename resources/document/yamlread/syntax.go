@@ -10,9 +10,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// syntaxProblem places an error of the parser. The parser itself names only a
-// line, and often that of something around it. So the document is parsed once
-// more, byte by byte: how far the parser had to read is where it failed.
+// syntaxProblem returns an error of the parser with its position. The parser reports only a line,
+// often the line of an enclosing element. So the document is parsed again byte by byte: the parser
+// fails at the last byte that it requests.
 func syntaxProblem(name string, data []byte, err error) model.Problem {
 	line, message := parserLine(err)
 	read := data[:readUntilError(data)]
@@ -67,7 +67,7 @@ func syntaxHint(message string) string {
 	}
 }
 
-// quoted returns what is in single quotes in a message.
+// quoted returns the text in single quotes in a message.
 func quoted(message string) string {
 	_, rest, _ := strings.Cut(message, "'")
 	word, _, _ := strings.Cut(rest, "'")
@@ -75,13 +75,13 @@ func quoted(message string) string {
 	return word
 }
 
-// byteReader hands out single bytes.
+// byteReader returns single bytes.
 type byteReader struct{ *bytes.Reader }
 
 // Read reads one byte.
 func (r byteReader) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(1, len(p))]) }
 
-// readUntilError returns how many bytes the parser asked for before it failed.
+// readUntilError returns the number of bytes that the parser requested before it failed.
 func readUntilError(data []byte) int {
 	r := byteReader{bytes.NewReader(data)}
 	dec := yaml.NewDecoder(r)
@@ -93,7 +93,7 @@ func readUntilError(data []byte) int {
 	return len(data) - r.Len()
 }
 
-// lineStart returns the place of the first visible character of a line.
+// lineStart returns the position of the first visible character of a line.
 func lineStart(name string, data []byte, line int) model.Position {
 	text := lineText(data, line)
 
@@ -110,7 +110,7 @@ func lineText(data []byte, line int) string {
 	return strings.TrimRight(text, "\r")
 }
 
-// parserLine takes "line 7: " off a message of the parser; 0 when it has none.
+// parserLine removes "line 7: " from a message of the parser and returns the line, or 0.
 func parserLine(err error) (line int, message string) {
 	message = strings.TrimPrefix(err.Error(), "yaml: ")
 	if n, _ := fmt.Sscanf(message, "line %d: ", &line); n == 1 {
@@ -118,4 +118,25 @@ func parserLine(err error) (line int, message string) {
 	}
 
 	return line, message
+}
+
+// Breaks are the characters that the parser reads as line breaks, as in YAML 1.1. In YAML 1.2 they
+// are text, so they are hidden from the parser and restored afterwards.
+const Breaks = "\u0085\u2028\u2029"
+
+// hideBreaks replaces Breaks by private use characters that the document does not contain, and
+// returns the replacer that restores them.
+func hideBreaks(data []byte) ([]byte, *strings.Replacer) {
+	var forth, back []string
+	next := rune(0xe000)
+	for _, r := range Breaks {
+		for bytes.ContainsRune(data, next) {
+			next++
+		}
+		forth = append(forth, string(r), string(next))
+		back = append(back, string(next), string(r))
+		next++
+	}
+
+	return []byte(strings.NewReplacer(forth...).Replace(string(data))), strings.NewReplacer(back...)
 }

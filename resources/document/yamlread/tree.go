@@ -1,31 +1,37 @@
 package yamlread
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
 
-// Node is a value of a tree, or the key in front of one. Those within a list or
-// mapping follow it.
+	"github.com/musterfleet/muster/model"
+)
+
+// Node is a value of a tree, or a key before its value. The content of a list or mapping follows
+// it.
 type Node struct {
-	// At is the offset of its first byte.
+	// At is the offset of the first byte.
 	At uint32
-	// Size is how many bytes the text of a scalar has, or where it is among the
-	// other texts; of a list or mapping it is the number of nodes, itself included.
+	// Size is the size of the text of a scalar, or its index in Others. For a list or mapping it is
+	// the number of nodes, including itself.
 	Size uint32
 	Kind Kind
 	Form Form
 }
 
-// Form is where the text of a node is.
+// Form is the location of the text of a node.
 type Form uint8
 
 const (
-	// A text is in the document where the node is, or behind a quote there.
+	// The text is in the document at the offset of the node, or after a quote.
 	inPlain Form = iota
 	inQuotes
-	// The document has it in another form, so it is among the other texts.
+	// The text is in Others, because the document contains it in another form.
 	InOthers
 )
 
-// Span is how many nodes a value has.
+// Span returns the number of nodes of a value.
 func (n Node) Span() int {
 	if n.Kind == List || n.Kind == Map {
 		return int(n.Size)
@@ -41,13 +47,13 @@ type Tree struct {
 	count  int
 }
 
-// blockNodes is how many nodes are allocated together.
+// blockNodes is the number of nodes that are allocated together.
 const blockNodes = 4096
 
 // NewTree returns an empty tree of a document.
 func NewTree(s *Source) *Tree { return &Tree{Texts: Texts{Source: s}} }
 
-// Len returns how many nodes there are.
+// Len returns the number of nodes.
 func (t *Tree) Len() int { return t.count }
 
 // Node returns the node with an index.
@@ -58,7 +64,7 @@ func (t *Tree) Add(n Node) int {
 	last := len(t.blocks) - 1
 	if last < 0 || len(t.blocks[last]) == blockNodes {
 		last++
-		// A small document has few nodes, and there are many small documents.
+		// Most documents are small, so the first block is small.
 		t.blocks = append(t.blocks, make([]Node, 0, min(blockNodes, 16+last*blockNodes)))
 	}
 	t.blocks[last] = append(t.blocks[last], n)
@@ -67,7 +73,7 @@ func (t *Tree) Add(n Node) int {
 	return t.count - 1
 }
 
-// Truncate drops the node i and all behind it.
+// Truncate removes node i and all nodes after it.
 func (t *Tree) Truncate(i int) {
 	last := i / blockNodes
 	t.blocks = t.blocks[:last+1]
@@ -78,7 +84,7 @@ func (t *Tree) Truncate(i int) {
 // Close sets the size of a list or mapping that ends here.
 func (t *Tree) Close(i int) { t.Node(i).Size = uint32(t.count - i) }
 
-// Texts are those of nodes: parts of the text of a document, and Others.
+// Texts are the texts of nodes: parts of the document, and Others.
 type Texts struct {
 	*Source
 	Others []string
@@ -96,7 +102,7 @@ func (t *Texts) TextOf(n Node) string {
 	}
 }
 
-// SetText sets the text of a node, which mostly is in the document where the node is.
+// SetText sets the text of a node. Most texts are in the document at the offset of the node.
 func (t *Texts) SetText(n *Node, text string) {
 	n.Size = uint32(len(text))
 	switch rest := t.Text[n.At:]; {
@@ -108,4 +114,43 @@ func (t *Texts) SetText(n *Node, text string) {
 		n.Form, n.Size = InOthers, uint32(len(t.Others))
 		t.Others = append(t.Others, text)
 	}
+}
+
+const (
+	// MaxValues is the maximum number of values of a document.
+	MaxValues = 1_000_000
+	// MaxDepth is the maximum nesting depth of a document.
+	MaxDepth = 100
+)
+
+// TooMany returns the problem of a document with more than MaxValues values.
+func TooMany(name string) model.Problem {
+	return model.ProblemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
+		"the document seems to hold more than the %d values that are allowed", MaxValues)[0]
+}
+
+// Kind is the kind of a value.
+type Kind uint8
+
+// The kinds of values. A scalar keeps its text as written, for example mode: 0644 and ensure: 1.10.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
+)
+
+// String returns the name of the kind for users.
+func (k Kind) String() string {
+	return [...]string{"nothing", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
+}
+
+// PositionAt returns the line and column of a byte offset. Columns count characters.
+func PositionAt(name string, data []byte, offset int) model.Position {
+	before := data[:min(offset, len(data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+
+	return model.Position{File: name, Line: bytes.Count(before, []byte{'\n'}) + 1, Column: utf8.RuneCount(before[start:]) + 1}
 }

@@ -2,26 +2,26 @@ package graph
 
 import "slices"
 
-// ancestry answers which nodes must run before others, for many questions about
-// the same few nodes: asked one by one, they would cost the square of the
-// resources. The caller reports every edge that it adds meanwhile.
+// ancestry answers which nodes must run before others. It caches the ancestors of a few nodes,
+// because walking the graph for each question would cost the square of the number of resources. The
+// caller reports every edge that it adds.
 type ancestry struct {
 	size  int
 	known [8]ancestors
 	next  int
 }
 
-// ancestors are all that must run before a node.
+// ancestors are all nodes that must run before a node.
 type ancestors struct {
 	of *Node
-	// seen holds, by their place in the document, the turn in which nodes were found.
+	// seen stores, by position in the document, the number of the walk that found a node.
 	seen []int
-	turn int
+	walk int
 }
 
-func (a *ancestors) has(n *Node) bool { return a.seen[n.declared] == a.turn }
+func (a *ancestors) has(n *Node) bool { return a.seen[n.declared] == a.walk }
 
-// reaches reports whether from must run before to, or is it.
+// reaches reports whether from must run before to, or is the same node.
 func (a *ancestry) reaches(from, to *Node) bool {
 	if from == to {
 		return true
@@ -41,20 +41,20 @@ func (a *ancestors) find(of *Node, size int) {
 		a.seen = make([]int, size)
 	}
 	a.of = of
-	a.turn++
+	a.walk++
 	for todo := []*Node{of}; len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for _, p := range n.Before {
 			if !a.has(p) {
-				a.seen[p.declared] = a.turn
+				a.seen[p.declared] = a.walk
 				todo = append(todo, p)
 			}
 		}
 	}
 }
 
-// added drops the answers that an edge between from and to makes stale.
+// added drops the cached answers that a new edge between from and to invalidates.
 func (a *ancestry) added(from, to *Node) {
 	for i := range a.known {
 		if k := &a.known[i]; k.of != nil && (k.of == to || k.has(to)) && !k.has(from) {

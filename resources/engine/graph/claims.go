@@ -8,14 +8,14 @@ import (
 // Claims are the resources that the manifests of a node declare, by canonical reference.
 type Claims map[model.Ref]Claim
 
-// Claim is a resource that the manifest of a key declares.
+// Claim is a resource of the manifest of a key.
 type Claim struct {
 	Key      string
 	Resource *resource.Resource
 }
 
-// Conflicts returns the resources that another manifest declares differently. The
-// same resource in both is one resource.
+// Conflicts reports the resources that another manifest declares differently. Identical resources
+// in two manifests count as one.
 func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 	var out model.Problems
 	for _, res := range resources {
@@ -29,7 +29,7 @@ func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 	return out
 }
 
-// Add notes what the manifest of a key declares.
+// Add adds the resources of the manifest of a key.
 func (c Claims) Add(key string, resources []*resource.Resource) {
 	for _, res := range resources {
 		ref := res.CanonicalRef()

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// unit is a spec where app and app.service mean one thing.
+// unit is a spec in which app and app.service are the same.
 type unit struct {
 	model.Common
 	Enable bool
@@ -23,8 +23,7 @@ func declared(file, name, ensure string) *resource.Resource {
 	return &resource.Resource{Type: &resource.Type{Info: resource.Info{Name: "unit"}}, Spec: &unit{Common: model.Common{Name: name, Ensure: ensure}}, Pos: model.Position{File: file, Line: 1, Column: 1}}
 }
 
-// TestConflictsByOtherNames has two manifests declare one thing by names that mean the
-// same.
+// TestConflictsByOtherNames declares one thing in two manifests under equivalent names.
 func TestConflictsByOtherNames(t *testing.T) {
 	for _, names := range [][2]string{{"app", "app"}, {"app", "app.service"}, {"app.service", "app"}} {
 		claims := graph.Claims{}

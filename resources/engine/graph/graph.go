@@ -1,5 +1,5 @@
-// Package graph orders the resources of a manifest. It is pure: it knows
-// resources and what ties them, and neither the machine nor a run.
+// Package graph orders the resources of a manifest. It is pure: it depends on the resources and
+// their references only.
 package graph
 
 import (
@@ -9,75 +9,72 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Edge means that From runs before To.
+// Edge orders From before To.
 type Edge struct {
 	From, To model.Ref
-	// Reason is the property that asks for it, require or subscribe; outputs or
-	// readFile for what an expression takes; or the relation behind an automatic
-	// edge, for example path:/etc/app.
+	// Reason is the property require or subscribe, the function outputs or readFile of an
+	// expression, or the relation of an automatic edge, for example path:/etc/app.
 	Reason string
-	// Automatic marks an edge that nobody asked for. It only orders, and gates
-	// where From provides a path.
+	// Automatic marks an edge that the manifest does not declare. It orders, and it gates if From
+	// provides a path.
 	Automatic bool
 }
 
-// Graph is the resources of a manifest in run order. A run does not change it,
-// so it can run again.
+// Graph contains the resources of a manifest in run order. A run does not change it.
 type Graph struct {
 	nodes []*Node
 	byRef map[model.Ref]*Node
-	// Providers, ImplicitCreators and Removers are the nodes that provide, create on
-	// their way or remove what relations name.
+	// Providers, ImplicitCreators and Removers are the nodes that provide, implicitly create or
+	// remove something, by its name.
 	Providers, ImplicitCreators, Removers map[string][]*Node
 
-	whole *Graph // that this one is a part of
-	// open is that manifests are read during the run, or excluded unread.
-	open bool
+	partOf *Graph // set in a part
+	// openEnded reports whether some manifests are unread: they are read during the run, or
+	// excluded.
+	openEnded bool
 }
 
-// Node is a resource with its edges. Only this package changes one.
+// Node is a resource with its edges. Other packages must not change it.
 type Node struct {
 	Resource *resource.Resource
 	Ref      model.Ref
-	// At is its place in run order.
+	// At is its position in run order.
 	At int
-	// Requires are what it does not run without: what its properties name, and what
-	// provides a path that it needs. Subscribes is what its properties name,
-	// Subscribers who names it.
+	// Requires are the required nodes: those of the property require and those that provide a
+	// needed path. Subscribes are the nodes of the property subscribe. Subscribers are the nodes
+	// that subscribe to this one.
 	Requires, Subscribes, Subscribers []*Node
-	// RequiresElsewhere and SubscribesElsewhere are references to resources that are
-	// not in the graph: those of earlier commands of the session, or of manifests
-	// that are excluded or not read yet.
+	// RequiresElsewhere and SubscribesElsewhere are references to resources outside the graph:
+	// resources of earlier commands of the session, or of manifests that are excluded or not read
+	// yet.
 	RequiresElsewhere, SubscribesElsewhere []model.Ref
-	// Before are the nodes that must run first, whatever the reason.
+	// Before are all nodes that must run first.
 	Before    []*Node
 	Relations resource.Relations
-	// Children are the resources of the manifest that it includes, Parents the nodes
-	// that include it, and Owner the one of them that brought it into the graph.
+	// Children are the resources of the manifest that it includes. Parents are the nodes that
+	// include it. Owner is the parent that brought it into the graph.
 	Children, Parents []*Node
 	Owner             *Node
-	// FailFast means that the manifest it includes ends at its first failure.
+	// FailFast reports whether its child manifest ends at the first failure.
 	FailFast bool
-	// Follows means that it gets a turn only when something changes that it follows: a
-	// subscriber in a Part.
+	// Follows marks a subscriber or parent in a part. It runs only after a change of a node that it
+	// follows.
 	Follows bool
 
-	declared int    // place in the document
-	waits    []Edge // edges to it, with their reasons
+	declared int    // position in the document
+	waits    []Edge // edges to it
 	after    []*Node
 }
 
-// Known reports whether a reference that is not in the graph is one of an
-// earlier command of the session. Nil knows none.
+// Known reports whether a reference outside the graph is from an earlier command of the session.
+// Nil knows none.
 type Known func(model.Ref) bool
 
-// Build returns the graph of resources that are given in the order of their
-// declaration. Its error is that of resource.CheckLinks (model.Problems): a
-// reference to nothing, one name twice, a cycle.
+// Build returns the graph of resources, which are in the order of declaration. It returns the
+// model.Problems of resource.CheckLinks: unknown references, duplicate names, cycles.
 //
-// While a manifest that one of them includes cannot be read before the run, an
-// unknown reference is no error, because that manifest may declare it. Neither
-// is a reference into a manifest that is excluded.
+// If a manifest is read during the run, unknown references are allowed, because that manifest may
+// declare them. References to resources of excluded manifests are allowed too.
 func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 	g := &Graph{byRef: make(map[model.Ref]*Node, len(resources))}
 	all := make([]resource.Links, 0, len(resources))
@@ -86,8 +83,8 @@ func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 			all = append(all, resource.LinksOf(r))
 		}
 	}
-	g.open = slices.ContainsFunc(resources, IsOpenEnded)
-	allowed := func(ref model.Ref) bool { return g.open || g.IsExcluded(ref) || (known != nil && known(ref)) }
+	g.openEnded = slices.ContainsFunc(resources, IsOpenEnded)
+	allowed := func(ref model.Ref) bool { return g.openEnded || g.IsExcluded(ref) || (known != nil && known(ref)) }
 	if problems := resource.CheckLinks(all, allowed); len(problems) > 0 {
 		return nil, problems
 	}
@@ -106,11 +103,11 @@ func (g *Graph) Len() int { return len(g.nodes) }
 // Nodes returns the nodes in run order. The caller must not change the slice.
 func (g *Graph) Nodes() []*Node { return g.nodes }
 
-// Node returns the node of a reference by name or alias, nil when there is none.
+// Node returns the node of a reference by name or alias, or nil.
 func (g *Graph) Node(ref model.Ref) *Node { return g.byRef[ref] }
 
-// add registers a resource under its name and alias, and reports whether it is
-// new: one that is identical to one of another document is that one.
+// add registers a resource under its name and alias. It returns false for a resource that is
+// identical to a registered one.
 func (g *Graph) add(r *resource.Resource) bool {
 	n := &Node{Resource: r, Ref: r.Ref(), declared: len(g.nodes)}
 	if first, taken := g.byRef[n.Ref]; taken && first.Resource.IsSame(r) {
@@ -125,7 +122,7 @@ func (g *Graph) add(r *resource.Resource) bool {
 	return true
 }
 
-// connect adds the edges that the resources ask for.
+// connect adds the edges of require and subscribe.
 func (g *Graph) connect() {
 	for _, n := range g.nodes {
 		meta := n.Resource.Meta()
@@ -149,8 +146,8 @@ func (g *Graph) connect() {
 	}
 }
 
-// requireReason returns what asks for a requirement: the require property, or
-// the function of an expression that reads something of the other resource.
+// requireReason returns the source of a requirement: the property require, or the function of an
+// expression that reads the other resource.
 func requireReason(r *resource.Resource, ref model.Ref) string {
 	for _, need := range r.Taken {
 		if need.Ref == ref {

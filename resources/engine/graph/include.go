@@ -7,29 +7,26 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// IsOpenEnded reports whether a resource includes a manifest of which nothing is
-// known before the run.
+// IsOpenEnded reports whether a resource includes a manifest that is unknown before the run.
 func IsOpenEnded(r *resource.Resource) bool {
 	return r.Expand != nil || (isExcludedInclude(r) && r.LeftOut == nil)
 }
 
 func isExcludedInclude(r *resource.Resource) bool { return r.Type.Include != nil && r.Excluded != "" }
 
-// IsExcluded reports whether a reference may be to a resource of a manifest that
-// is excluded.
+// IsExcluded reports whether a reference may belong to an excluded manifest.
 func (g *Graph) IsExcluded(ref model.Ref) bool {
 	return g.IsKnownExcluded(ref) || slices.ContainsFunc(g.nodes, func(n *Node) bool { return isExcludedInclude(n.Resource) && n.Resource.LeftOut == nil })
 }
 
-// IsKnownExcluded reports whether a reference is to a resource that an excluded
-// manifest is known to declare.
+// IsKnownExcluded reports whether a reference belongs to a known resource of an excluded manifest.
 func (g *Graph) IsKnownExcluded(ref model.Ref) bool {
 	return slices.ContainsFunc(g.nodes, func(n *Node) bool { return n.Resource.LeftOut[ref] })
 }
 
-// include ties included resources to what includes them, outer ones first: they
-// run before it, after all it waits for, and are gated with it. One that is
-// declared elsewhere too is tied by its first declaration.
+// include connects included resources to their parents, outer ones first. The children run before
+// their parent and after everything that it waits for. A failed requirement of the parent skips
+// them. A resource with several declarations uses the first.
 func (g *Graph) include() {
 	for _, n := range slices.Backward(g.nodes) {
 		for _, res := range n.Resource.Children {
@@ -50,7 +47,7 @@ func (g *Graph) include() {
 	g.waitForUnknown()
 }
 
-// gate makes an included resource wait for all that its parent waits for.
+// gate makes an included resource wait for everything that its parent waits for.
 func (g *Graph) gate(n, child *Node) {
 	child.Owner = n
 	child.Requires = append(child.Requires, n.Requires...)
@@ -62,13 +59,13 @@ func (g *Graph) gate(n, child *Node) {
 	}
 }
 
-// waitForUnknown makes whatever has an unknown reference wait for the manifests
-// that are read during the run, which may declare it.
+// waitForUnknown makes each node with an unknown reference wait for the manifests that are read
+// during the run, because they may declare it.
 func (g *Graph) waitForUnknown() {
-	var late []*Node
+	var unread []*Node
 	for _, n := range g.nodes {
 		if n.Resource.Expand != nil {
-			late = append(late, n)
+			unread = append(unread, n)
 		}
 	}
 	known := ancestry{size: len(g.nodes)}
@@ -76,7 +73,7 @@ func (g *Graph) waitForUnknown() {
 		if len(n.RequiresElsewhere)+len(n.SubscribesElsewhere) == 0 {
 			continue
 		}
-		for _, l := range late {
+		for _, l := range unread {
 			if !slices.Contains(n.Before, l) && !known.reaches(n, l) {
 				g.edge(l, n, Edge{Reason: "may declare what it refers to", Automatic: true})
 				known.added(l, n)
@@ -85,9 +82,8 @@ func (g *Graph) waitForUnknown() {
 	}
 }
 
-// Expand returns the graph with the manifest that n includes read: its resources
-// come in front of n. What is in the graph already is not added again. Its error
-// is that of Build.
+// Expand returns the graph after the manifest of n was read. The new resources precede n. Resources
+// that the graph contains are not added again. The error is the error of Build.
 func (g *Graph) Expand(n *Node, found resource.Expansion, known Known) (*Graph, error) {
 	g.number(found.Resources)
 	fresh := slices.DeleteFunc(slices.Clone(found.Resources), func(res *resource.Resource) bool {
@@ -108,8 +104,8 @@ func (g *Graph) Expand(n *Node, found resource.Expansion, known Known) (*Graph, 
 	return Build(all, known)
 }
 
-// number gives each resource that includes a manifest the next free number, if the graph has another resource with its
-// name. Manifests that are read during the run do not know each other.
+// number gives each including resource a free number if the graph contains a different resource
+// with its name. Manifests that are read during the run do not know each other.
 func (g *Graph) number(found []*resource.Resource) {
 	taken := map[model.Ref]*resource.Resource{}
 	for _, res := range found {
@@ -127,7 +123,7 @@ func (g *Graph) number(found []*resource.Resource) {
 	}
 }
 
-// declared returns the nodes in the order of their declaration.
+// declared returns the nodes in the order of declaration.
 func (g *Graph) declared() []*Node {
 	nodes := slices.Clone(g.nodes)
 	slices.SortFunc(nodes, func(a, b *Node) int { return a.declared - b.declared })

@@ -7,17 +7,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Part returns the graph by which a run repairs some resources and leaves the rest
-// of g as it stands. It has, beside these:
-//   - what provides the paths that they need, and what their late properties are
-//     taken from;
-//   - those that follow a change of any of these: what subscribes to them or includes
-//     them. They get a turn only when it comes to that (Follows).
+// Part returns the graph for repairing some resources without the rest of g. It also contains:
+//   - the providers of paths that these resources need, and the resources whose outputs they use;
+//   - the subscribers and parents of these. They run only after a change of a node that they follow
+//     (Follows).
 //
-// There is none, and ok is false, where a reference is unknown, or where manifests are
-// read during the run, which may declare more that follows.
+// It returns false for an unknown reference, and for an open-ended graph, because an unread
+// manifest may declare more subscribers.
 func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
-	if g.open {
+	if g.openEnded {
 		return nil, false
 	}
 	s := selection{g: g, chosen: map[*Node]bool{}}
@@ -31,9 +29,9 @@ func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
 	s.follow()
 	part, err := Build(s.resources(), func(model.Ref) bool { return true })
 	if err != nil {
-		return nil, false // what is valid as a whole has valid parts
+		return nil, false // a part of a valid graph is valid
 	}
-	part.whole = g
+	part.partOf = g
 	for _, n := range part.nodes {
 		n.Follows = !s.chosen[g.byRef[n.Ref]]
 	}
@@ -41,19 +39,19 @@ func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
 	return part, true
 }
 
-// Whole returns the graph that this one is a part of, nil when it is none.
-func (g *Graph) Whole() *Graph { return g.whole }
+// PartOf returns the graph that this graph is a part of, or nil.
+func (g *Graph) PartOf() *Graph { return g.partOf }
 
 // selection collects the nodes of a part.
 type selection struct {
 	g *Graph
-	// chosen are the nodes in the part: true for those that get their turn, false for
-	// those that follow. order is how they were found.
+	// chosen maps a node of the part to true if it runs, and to false if it follows. order is the
+	// order of discovery.
 	chosen map[*Node]bool
 	order  []*Node
 }
 
-// take puts a node into the part, with all that it cannot be repaired without.
+// take adds a node with everything that its repair needs.
 func (s *selection) take(n *Node) {
 	if s.chosen[n] {
 		return
@@ -76,7 +74,7 @@ func (s *selection) take(n *Node) {
 	}
 }
 
-// follow puts those into the part that follow a change of what is in it.
+// follow adds the subscribers and parents of the nodes.
 func (s *selection) follow() {
 	for i := 0; i < len(s.order); i++ {
 		n := s.order[i]
@@ -89,8 +87,7 @@ func (s *selection) follow() {
 	}
 }
 
-// add puts a node into the part that follows others. What it takes values from is
-// needed for that.
+// add adds a node that follows others, with the resources whose outputs it uses.
 func (s *selection) add(n *Node) {
 	if _, known := s.chosen[n]; known || n.Resource.Excluded != "" {
 		return
@@ -104,7 +101,7 @@ func (s *selection) add(n *Node) {
 	}
 }
 
-// resources returns those of the part in the order of their declaration.
+// resources returns the resources of the part in the order of declaration.
 func (s *selection) resources() []*resource.Resource {
 	slices.SortFunc(s.order, func(a, b *Node) int { return a.declared - b.declared })
 	out := make([]*resource.Resource, len(s.order))

@@ -6,10 +6,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// relate adds the automatic edges: what needs something runs after what
-// provides it. Edges that agree with the order of the document come first, so
-// one against it exists only where nothing else meets the need; one that would
-// close a cycle is left out, because what was written wins.
+// relate adds the automatic edges: a node runs after the providers of its needs. Edges in
+// the order of the document come first. An edge against this order is added only if no other node
+// meets the need. An edge that would close a cycle is left out, because declared edges have
+// priority.
 func (g *Graph) relate() {
 	g.collectRelations()
 	var against []unmet
@@ -25,8 +25,7 @@ func (g *Graph) relate() {
 				against = append(against, unmet{of: n, need: need})
 				continue
 			}
-			// The nodes stand in an order that what was written allows: an edge from one
-			// that stands before cannot close a cycle.
+			// The nodes are in a valid order, so an edge from an earlier node cannot close a cycle.
 			at := slices.IndexFunc(candidates, func(p *Node) bool { return p.At < n.At })
 			switch {
 			case at >= 0:
@@ -39,17 +38,17 @@ func (g *Graph) relate() {
 	g.addAgainst(against)
 }
 
-// unmet is a need that nothing declared before it meets, or not all that must.
+// unmet is a need that no earlier node meets, or that not all of its providers meet.
 type unmet struct {
 	of   *Node
 	need resource.Need
 }
 
-// ProviderBeside returns a resource other than n that provides something, nil for
-// none. That of a part is asked of the whole graph.
+// ProviderBeside returns a resource other than n that provides something, or nil. In a part it
+// searches the full graph.
 func (g *Graph) ProviderBeside(n *Node, what string) *Node {
-	if g.whole != nil {
-		g = g.whole
+	if g.partOf != nil {
+		g = g.partOf
 	}
 	for _, p := range g.Providers[what] {
 		if p.Ref != n.Ref {
@@ -60,7 +59,7 @@ func (g *Graph) ProviderBeside(n *Node, what string) *Node {
 	return nil
 }
 
-// addAgainst adds the edges that go against the order of the document.
+// addAgainst adds edges against the order of the document.
 func (g *Graph) addAgainst(needs []unmet) {
 	known := ancestry{size: len(g.nodes)}
 	for _, u := range needs {
@@ -76,8 +75,7 @@ func (g *Graph) addAgainst(needs []unmet) {
 	}
 }
 
-// collectRelations asks every resource for its relations. Of a late one they are
-// those of the properties that are known.
+// collectRelations collects the relations of all resources. Deferred properties are not included.
 func (g *Graph) collectRelations() {
 	g.Providers, g.ImplicitCreators, g.Removers = map[string][]*Node{}, map[string][]*Node{}, map[string][]*Node{}
 	for _, n := range g.nodes {
@@ -98,7 +96,7 @@ func (g *Graph) collectRelations() {
 	}
 }
 
-// automatic adds an edge for a need, unless n runs after p already.
+// automatic adds an edge for a need unless n already runs after p.
 func (g *Graph) automatic(p, n *Node, need resource.Need) {
 	if slices.Contains(n.Before, p) {
 		return

@@ -10,9 +10,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Decide returns what is due to a node, from what was observed of it and
-// what came of the nodes before it. The order of its questions holds for every
-// type: gate, properties, state, guards, plan.
+// Decide returns the next step for a node. It depends on the observation of the node and on the
+// results of the nodes before it. The checks have the same order for every type: gate, properties,
+// state, guards, plan.
 func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 	if d, skipped := gate(n, up); skipped {
 		return d
@@ -29,7 +29,7 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 	if guarded && !obs.Guarded && obs.GuardErr == nil {
 		return Decision{Kind: Wait, For: Guards}
 	}
-	// Guards may answer otherwise once something before the node is applied.
+	// The guards may return something else after an earlier node was applied.
 	var until *graph.Node
 	if guarded && up.IsNoop(n) {
 		until = up.pendingBefore(n)
@@ -50,8 +50,8 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 	return judge(n, up, due, refresh, until)
 }
 
-// Plan returns what is due to a resource. A panic of its type is an error, and so is a change
-// that would remove what another resource provides.
+// Plan returns the pending changes of a resource. It returns an error for a panic of the type, and
+// for a change that would remove what another resource provides.
 func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
 	err = Protect(func() (err error) {
 		due, err = n.Resource.Type.Plan(spec, state, refresh)
@@ -62,14 +62,14 @@ func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State,
 	}
 	for _, what := range due.Removes {
 		if p := u.Graph.ProviderBeside(n, what); p != nil && err == nil {
-			err = fmt.Errorf("not changed, because it would remove %s too, which %s provides: one of the two has to go", what, p.Ref)
+			err = fmt.Errorf("not changed, because it would also remove %s, which %s provides; remove one of the two resources", what, p.Ref)
 		}
 	}
 
 	return due, err
 }
 
-// gate skips a resource that gets no turn.
+// gate skips a resource that must not run.
 func gate(n *graph.Node, up *Upstream) (Decision, bool) {
 	d := Decision{Kind: Skip}
 	switch {
@@ -86,28 +86,28 @@ func gate(n *graph.Node, up *Upstream) (Decision, bool) {
 			d.Reason = "requirements are not met"
 			break
 		}
-		dep := up.Results.putOff(n)
+		dep := up.Results.firstDeferred(n)
 		if dep == nil {
 			return d, false
 		}
-		d.NotRun, d.Reason, d.PutOff = true, "it comes after "+dep.Ref.String()+", which a limit puts off", up.Results.of(dep).PutOff
+		d.NotRun, d.Reason, d.RetryAt = true, "it runs after "+dep.Ref.String()+", which a limit defers", up.Results.of(dep).RetryAt
 	}
 
 	return d, true
 }
 
-// prerequisites returns what must be had before a plan can be made, in order.
+// prerequisites returns the next step that a plan needs: properties, manifest or state.
 func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool) {
 	r := n.Resource
 	if r.Expand != nil {
 		if by := up.Graph.Node(r.Brings); by != nil && up.IsNoop(n) && up.Results.of(by).Effect != None {
 			return unknown(by), true
 		}
-	} else if until := up.unread(n); until != nil {
+	} else if until := up.manifestUnknownUntil(n); until != nil {
 		return unknown(until), true
 	}
-	if r.Late != nil && obs.Spec == nil && obs.Err == nil {
-		if until := up.taken(n); until != nil && up.IsNoop(n) {
+	if r.ResolveDeferred != nil && obs.Spec == nil && obs.Err == nil {
+		if until := up.outputsUnknownUntil(n); until != nil && up.IsNoop(n) {
 			return unknown(until, r.Waiting...), true
 		}
 		return Decision{Kind: Wait, For: Properties}, true
@@ -124,7 +124,7 @@ func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool
 	return Decision{}, false
 }
 
-// judge decides on a plan that the type made of the state.
+// judge decides on a plan.
 func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *graph.Node) Decision {
 	empty := due.Empty()
 	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until, More: up.changerOf(n, due.ComparedWith)}
@@ -153,8 +153,8 @@ func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *
 	return change
 }
 
-// failed decides on an error. What is missing may be created by another resource
-// on its way, which then goes first.
+// failed decides on an error. If another resource implicitly creates what is missing, that resource
+// runs first.
 func failed(n *graph.Node, up *Upstream, change Decision, err error) Decision {
 	needs := resource.Prerequisites(err)
 	if creator := up.implicitCreator(needs); creator != nil {
@@ -164,9 +164,8 @@ func failed(n *graph.Node, up *Upstream, change Decision, err error) Decision {
 	return foreseen(n, up, change, err)
 }
 
-// foreseen decides on an error that in noop may be about what another resource
-// would bring: when that provides just what is needed, and the type could plan
-// all the same, that change is what would be done.
+// foreseen decides on an error. In noop another resource may provide what is missing. If it
+// provides exactly that and the type returned a plan, this plan is the prediction.
 func foreseen(n *graph.Node, up *Upstream, change Decision, err error) Decision {
 	if needs := resource.Prerequisites(err); up.IsNoop(n) && needs != nil {
 		switch p, exact := up.providerOf(n, needs); {
@@ -180,11 +179,11 @@ func foreseen(n *graph.Node, up *Upstream, change Decision, err error) Decision 
 	return Decision{Kind: Fail, Err: err}
 }
 
-// unknown is the decision that nothing is known before until is applied; late
-// are the properties that are known then.
-func unknown(until *graph.Node, late ...string) Decision {
+// unknown returns the decision for a node that is unknown until another node is applied. deferred
+// are the properties that are unknown.
+func unknown(until *graph.Node, deferred ...string) Decision {
 	words := "unknown until " + until.Ref.String() + " is applied"
-	switch quoted := "`" + strings.Join(late, "`, `") + "`"; len(late) {
+	switch quoted := "`" + strings.Join(deferred, "`, `") + "`"; len(deferred) {
 	case 0:
 	case 1:
 		words += ": " + quoted + " is known after apply"
@@ -195,16 +194,16 @@ func unknown(until *graph.Node, late ...string) Decision {
 	return Decision{Kind: Unknown, Until: until, Reason: words}
 }
 
-// PanicError is a panic of a type: it fails the resource and nothing else.
+// PanicError is a panic of a type. It fails only the resource.
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-// Error returns what the type panicked with.
+// Error returns the value of the panic.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic in the resource type: %v", p.Value) }
 
-// Protect returns the error of f, a *PanicError when it panicked.
+// Protect returns the error of f, or a *PanicError if f panics.
 func Protect(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -215,10 +214,10 @@ func Protect(f func() error) (err error) {
 	return f()
 }
 
-// Joins reports whether n may be changed together with first, which precedes it.
+// Joins reports whether n can be changed in the batch of first, which precedes it.
 func (u *Upstream) Joins(n, first *graph.Node) bool {
 	typ := n.Resource.Type
-	if typ != first.Resource.Type || n.Resource.Late != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
+	if typ != first.Resource.Type || n.Resource.ResolveDeferred != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
 		return false
 	}
 	if _, skipped := gate(n, u); skipped {
@@ -230,14 +229,14 @@ func (u *Upstream) Joins(n, first *graph.Node) bool {
 		}
 	}
 
-	// A transaction has one timeout: that of each resource in it.
+	// A transaction has one timeout, so all its resources must have the same.
 	return typ.ApplyAll == nil || n.Resource.Meta().Timeout == first.Resource.Meta().Timeout
 }
 
-// unmet returns the requirements that failed, or were themselves unmet.
+// unmet returns the requirements that failed or are unmet.
 func (u *Upstream) unmet(n *graph.Node) []model.Ref {
 	if u.ScopeOf(n).HealthCheckOnly {
-		return nil // nothing is changed, and every check is asked for
+		return nil // nothing changes, and all checks were requested
 	}
 	var out []model.Ref
 	for _, dep := range n.Requires {
@@ -246,10 +245,10 @@ func (u *Upstream) unmet(n *graph.Node) []model.Ref {
 		}
 	}
 	for _, ref := range n.RequiresElsewhere {
-		// What none of the manifests declares that were read during the run either is
-		// unmet; what an excluded one declares counts as met, like any that control excludes.
-		nowhere := !u.Earlier.Knows(ref) && !u.Graph.IsExcluded(ref) && u.unread(n) == nil
-		if nowhere || u.Earlier.failed(ref, u.IsNoop(n)) {
+		// A reference that no manifest declares is unmet, also after reading the manifests during
+		// the run. A resource of an excluded manifest counts as met, like every excluded resource.
+		nowhere := !u.Prior.Knows(ref) && !u.Graph.IsExcluded(ref) && u.manifestUnknownUntil(n) == nil
+		if nowhere || u.Prior.failed(ref, u.IsNoop(n)) {
 			out = append(out, ref)
 		}
 	}

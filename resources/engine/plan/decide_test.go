@@ -14,13 +14,13 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// spec and state are those of a type that only exists to be decided on.
+// spec and state belong to a type for these tests.
 type spec struct {
 	model.Common
 	want      string
 	fails     error
 	relations resource.Relations
-	// plan is what is planned beyond the changes.
+	// plan is the plan besides the changes.
 	plan resource.Plan
 }
 
@@ -30,7 +30,7 @@ func (*spec) Validate() (p model.Problems) { return p }
 type state struct {
 	model.CommonState
 	has string
-	// started is when it was started by others, zero for never.
+	// started is the time when others started it, or zero.
 	started time.Time
 }
 
@@ -75,20 +75,21 @@ func typeOf(name string) *resource.Type {
 	return t
 }
 
-// row is what is known when the last of its resources is decided on.
+// row is the state of a run when it decides on the last resource.
 type row struct {
 	// lines declare resources: "type name key=value …".
 	lines []string
-	// after says what came of the ones before the last: changed, failed, touched,
-	// unmet, stable, or in noop planned, unknown:NAME.
+	// after lists the results of the earlier resources: changed, failed, touched, unmet, stable, or
+	// in noop planned, unknown:NAME.
 	after []string
-	// has is the state that was observed: "" is not observed, refused that a guard forbids.
+	// has is the observed state. Empty means not observed. "refused" means that a guard forbids the
+	// change.
 	has    string
-	guards string // asked, failed
+	guards string // requested, failed
 	err    error
 	noop   bool
-	// started is when it was started by others: in which second after the changes of
-	// the others, of which the first is made at 1, the second at 2.
+	// started is the second in which others started it. The first change is made at 1, the second
+	// at 2.
 	started int64
 	up      func(*plan.Upstream)
 	change  func(*resource.Resource)
@@ -207,7 +208,7 @@ func set(t *testing.T, s *spec, word string) {
 func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
 	t.Helper()
 	res := &up.Results[n.At]
-	res.Begun = true
+	res.Started = true
 	switch word, until, _ := strings.Cut(word, ":"); word {
 	case "changed":
 		res.Changed, res.Touched = true, true
@@ -223,7 +224,7 @@ func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
 		up.Expect(n, plan.Unsettled, up.Graph.Node(model.Ref{Type: n.Ref.Type, Name: until}))
 	case "stable":
 	case "not-begun":
-		res.Begun = false
+		res.Started = false
 		return
 	default:
 		t.Fatalf("what is %s?", word)
@@ -231,7 +232,7 @@ func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
 	up.End(n)
 }
 
-// words writes a decision in one line.
+// words returns a decision on one line.
 func words(d plan.Decision) string {
 	var out string
 	switch d.Kind {
@@ -275,7 +276,7 @@ func words(d plan.Decision) string {
 func pendingB(u *plan.Upstream) { u.Pending[model.Ref{Type: "svc", Name: "b"}] = true }
 
 var rows = map[string]row{
-	// What decides alone.
+	// Single resources.
 	"nothing observed":           {lines: []string{"svc b"}, want: "wait for state"},
 	"in its state":               {lines: []string{"svc b"}, has: "1", want: "stable"},
 	"not in its state":           {lines: []string{"svc b"}, has: "0", want: "change set"},
@@ -289,8 +290,8 @@ var rows = map[string]row{
 	"a manifest to read":         {lines: []string{"apply b"}, change: expand, want: "wait for manifest"},
 	"a manifest that is invalid": {lines: []string{"apply b"}, change: expand, err: errors.New("line 3"), want: "fail: line 3"},
 
-	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would remove x too, which svc#a provides: one of the two has to go"},
-	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would remove y too, which svc#a provides: one of the two has to go"},
+	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would also remove x, which svc#a provides; remove one of the two resources"},
+	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would also remove y, which svc#a provides; remove one of the two resources"},
 	"takes what it provides":   {lines: []string{"svc b provides=x takes=x"}, has: "0", want: "change set"},
 	"takes what nobody wants":  {lines: []string{"svc a provides=y", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "change set"},
 	"undue for another":        {lines: []string{"svc b undue=x", "svc a provides=x", "svc c undue=x"}, after: []string{"stable", "not-begun"}, has: "0", want: "stable"},
@@ -358,7 +359,7 @@ var rows = map[string]row{
 	"forbidden, nothing before":   {lines: []string{"svc a", "guarded b require=svc#a"}, after: []string{"stable"}, has: "refused", guards: "asked", noop: true, want: "stable"},
 	"forbidden after a noop-only": {lines: []string{"svc a noop=true", "guarded b require=svc#a"}, after: []string{"planned"}, has: "refused", guards: "asked", want: "stable"},
 
-	// What noop cannot know.
+	// Unknown results in noop.
 	"subscribed would change":     {lines: []string{"svc a", "svc b subscribe=svc#a"}, after: []string{"planned"}, has: "1", noop: true, want: "change refresh"},
 	"subscribed is unknown":       {lines: []string{"svc a", "svc c", "svc b subscribe=svc#c"}, after: []string{"planned", "unknown:a"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
 	"it would change anyway":      {lines: []string{"svc a", "svc c", "svc b subscribe=svc#c"}, after: []string{"planned", "unknown:a"}, has: "0", noop: true, want: "change set"},
@@ -401,7 +402,7 @@ var rows = map[string]row{
 }
 
 func late(r *resource.Resource) {
-	r.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, nil }
+	r.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, nil }
 	r.Waiting = []string{"content"}
 	for _, ref := range r.Meta().Require {
 		r.Taken = append(r.Taken, resource.Reference{Ref: ref, Property: "outputs"})
@@ -418,11 +419,11 @@ func checksOnly(u *plan.Upstream) { u.Scope.HealthCheckOnly = true }
 func earlier(t model.Transaction) func(*plan.Upstream) {
 	t.Timestamp = time.Unix(1, 0)
 
-	return func(u *plan.Upstream) { u.Earlier = plan.History{{Type: "svc", Name: "earlier"}: {&t}} }
+	return func(u *plan.Upstream) { u.Prior = plan.History{{Type: "svc", Name: "earlier"}: {&t}} }
 }
 
-// TestDecide holds what is decided against the tables of the specification: gates
-// by require, refreshes by subscribe, guards, and what noop can know.
+// TestDecide checks decisions against the tables of the specification: requirements, refreshes,
+// guards and noop.
 func TestDecide(t *testing.T) {
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -7,17 +7,17 @@ import (
 	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
-// History is the transactions of each resource in the earlier commands of a
-// session, by its name and by its alias, the oldest first. Nil is none.
+// History is the transactions of each resource in the earlier commands of a session, by name and by
+// alias, oldest first.
 type History map[model.Ref][]*model.Transaction
 
-// Standing returns the history by which a run of a part takes the rest of its graph
-// as it stands: nothing of that changes, and failed says what did not reach its state.
-func Standing(part *graph.Graph, failed func(model.Ref) bool) History {
+// HistoryForPartial returns the history for the run of a part. It assumes that the rest of the
+// graph does not change. failed reports whether a resource of the rest is not in its desired state.
+func HistoryForPartial(part *graph.Graph, failed func(model.Ref) bool) History {
 	h := History{}
 	for _, n := range part.Nodes() {
 		for _, ref := range slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere) {
-			if other := part.Whole().Node(ref); other != nil && h[ref] == nil {
+			if other := part.PartOf().Node(ref); other != nil && h[ref] == nil {
 				h[ref] = []*model.Transaction{{Type: ref.Type, Name: ref.Name, Failed: failed(other.Ref)}}
 			}
 		}
@@ -26,11 +26,10 @@ func Standing(part *graph.Graph, failed func(model.Ref) bool) History {
 	return h
 }
 
-// Knows reports whether an earlier command had a resource.
+// Knows reports whether an earlier command ran a resource.
 func (h History) Knows(ref model.Ref) bool { return len(h[ref]) > 0 }
 
-// failed reports whether a resource did not reach its state when last tried. In
-// noop a try that was only planned counts too.
+// failed reports whether the last run of a resource failed. In noop, predictions count too.
 func (h History) failed(ref model.Ref, noop bool) bool {
 	for _, last := range slices.Backward(h[ref]) {
 		if !last.Noop || noop {
@@ -41,8 +40,8 @@ func (h History) failed(ref model.Ref, noop bool) bool {
 	return false
 }
 
-// refreshes reports whether dep changed since it last refreshed subscriber. In noop a
-// change that was only planned counts too.
+// refreshes reports whether dep changed after it last refreshed subscriber. In noop, predictions
+// count too.
 func (h History) refreshes(dep, subscriber model.Ref, noop bool) bool {
 	for _, change := range slices.Backward(h[dep]) {
 		if change.Changed && (!change.Noop || noop) {

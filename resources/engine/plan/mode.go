@@ -9,19 +9,19 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Terms are what holds for a whole run.
+// Terms are the settings of a run.
 type Terms struct {
 	Cause model.Cause
-	// Granted reports of a resource that its cause was already met by an earlier run, so
-	// that what differs now is drift; nil for none.
-	Granted func(model.Ref) bool
-	// Scope is that of the run's own manifest, FailOnError whether it ends at its
+	// AlreadyConverged reports whether an earlier run converged the resource for this cause, so a
+	// difference is drift. Nil means never.
+	AlreadyConverged func(model.Ref) bool
+	// Scope is the scope of the root manifest. FailOnError reports whether the run ends at its
 	// first failure.
 	Scope       resource.Scope
 	FailOnError bool
 }
 
-// ScopeOf returns what holds for a resource in this run.
+// ScopeOf returns the scope of a resource in this run.
 func (t *Terms) ScopeOf(n *graph.Node) resource.Scope {
 	root, own := t.Scope, n.Resource.Scope
 	if own.Depth == 0 {
@@ -35,39 +35,38 @@ func (t *Terms) ScopeOf(n *graph.Node) resource.Scope {
 // IsNoop reports whether a resource must not be changed in this run.
 func (t *Terms) IsNoop(n *graph.Node) bool { return t.Scope.Noop || t.isNoopOnly(n) }
 
-// isNoopOnly reports whether no run of this cause changes a resource, noop or not.
+// isNoopOnly reports whether runs with this cause never change a resource.
 func (t *Terms) isNoopOnly(n *graph.Node) bool {
 	meta := n.Resource.Meta()
 
-	return n.Resource.Scope.Noop || meta.Noop || (t.isUnasked(n) && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
+	return n.Resource.Scope.Noop || meta.Noop || (t.isUnrequested(n) && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
 }
 
-// isUnasked reports whether nobody requested what this run makes of a resource.
-func (t *Terms) isUnasked(n *graph.Node) bool {
-	return t.Cause.IsUnasked() || t.Granted != nil && t.Granted(n.Ref)
+// isUnrequested reports whether nobody requested the run of a resource, so a difference is drift.
+func (t *Terms) isUnrequested(n *graph.Node) bool {
+	return t.Cause.IsUnasked() || t.AlreadyConverged != nil && t.AlreadyConverged(n.Ref)
 }
 
-// IgnoresDrift reports whether a resource is not even observed in this run.
+// IgnoresDrift reports whether this run does not observe a resource.
 func (t *Terms) IgnoresDrift(n *graph.Node) bool {
-	return t.isUnasked(n) && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
+	return t.isUnrequested(n) && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
 }
 
-// IsObservedFirst reports whether a resource is part of the observation at the
-// start of a run. One that includes a manifest is judged by what came of that.
+// IsObservedFirst reports whether a resource is observed at the start of a run. A resource that
+// includes a manifest depends on the results of its children.
 func (t *Terms) IsObservedFirst(n *graph.Node) bool {
 	r := n.Resource
 
-	return r.Excluded == "" && r.Late == nil && r.Type.Include == nil && !t.IgnoresDrift(n) && !t.ScopeOf(n).HealthCheckOnly
+	return r.Excluded == "" && r.ResolveDeferred == nil && r.Type.Include == nil && !t.IgnoresDrift(n) && !t.ScopeOf(n).HealthCheckOnly
 }
 
-// FailsFast reports whether the run, or a manifest that declares a resource,
-// ends at its first failure.
+// FailsFast reports whether the run, or a manifest that contains a resource, ends at its first
+// failure.
 func (t *Terms) FailsFast(n *graph.Node) bool {
 	return (n.Resource.Scope.Depth == 0 && t.FailOnError) || slices.ContainsFunc(n.Parents, func(p *graph.Node) bool { return p.FailFast })
 }
 
-// EndAfter ends the run, and the manifests that fail fast, after a resource of
-// them failed.
+// EndAfter ends the run, and the manifests that fail fast, after a failed resource.
 func (u *Upstream) EndAfter(n *graph.Node) {
 	reason := n.Ref.String() + " failed and fail_on_error is set"
 	if n.Resource.Scope.Depth == 0 && u.FailOnError && u.Stopped == "" {
@@ -80,8 +79,8 @@ func (u *Upstream) EndAfter(n *graph.Node) {
 	}
 }
 
-// endedBy returns why all manifests that declare a resource have ended, empty
-// while one goes on.
+// endedBy returns why all manifests that contain a resource have ended. It is empty while one of
+// them continues.
 func (u *Upstream) endedBy(n *graph.Node) (reason string) {
 	if n.Resource.Scope.Depth == 0 {
 		return ""

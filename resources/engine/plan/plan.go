@@ -1,6 +1,5 @@
-// Package plan decides what is due to a resource. It is pure: a decision
-// depends on the graph, on what was observed and on what came of the resources
-// before, and on no host, clock or log.
+// Package plan decides what to do with a resource. It is pure: a decision depends on the graph, on
+// the observation and on the results of earlier resources. It uses no host, clock or log.
 package plan
 
 import (
@@ -11,111 +10,109 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Kind is what a Decision comes to.
+// Kind is the kind of a Decision.
 type Kind uint8
 
-// The kinds.
+// The kinds of decisions.
 const (
 	// Stable is a resource in its desired state.
 	Stable Kind = iota
-	// Change is a plan that is due: Plan and Refresh are set.
+	// Change makes a change: Plan and Refresh are set.
 	Change
-	// Skip is a resource that gets no turn: Reason, and NotRun or Unmet are set.
+	// Skip does not run the resource: Reason is set, and NotRun or Unmet.
 	Skip
-	// Unknown is a resource of which noop cannot know what would be done: Until is set.
+	// Unknown is a resource that noop cannot predict: Until is set.
 	Unknown
-	// Wait asks for something first, after which Decide is called again: For is set.
+	// Wait needs something first: For is set. The caller then calls Decide again.
 	Wait
-	// Fail is a resource that cannot be observed or must not be touched: Err is set.
+	// Fail is a resource that cannot be observed or must not be changed: Err is set.
 	Fail
-	// CheckOnly is a resource of which only the health checks are made.
+	// CheckOnly only runs the health checks of the resource.
 	CheckOnly
 )
 
-// Need is what a decision waits for.
+// Need is what a Wait waits for.
 type Need uint8
 
-// The needs.
+// The needs of a Wait.
 const (
-	// Properties are those that were late: they are known at the resource's turn.
+	// Properties are deferred properties.
 	Properties Need = iota
-	// State is an observation that is missing or not valid any more.
+	// State is a missing or outdated observation.
 	State
-	// Guards are the commands by which the manifest guards the resource.
+	// Guards are the guard commands of the resource.
 	Guards
-	// Manifest is the one that the resource includes, not read yet.
+	// Manifest is the unread manifest that the resource includes.
 	Manifest
-	// Creator is another resource that creates on its way what is missing here: it
-	// has its turn first.
+	// Creator is another resource that implicitly creates what is missing. It runs first.
 	Creator
 )
 
-// Decision is what is due to a resource at its turn.
+// Decision is the next step for a resource.
 type Decision struct {
 	Kind Kind
-	// Plan and Refresh are what a Change makes. Refresh is also set for a Stable
-	// resource whose refresh is due and needs nothing done.
+	// Plan and Refresh are the content of a Change. Refresh is also set for a Stable resource whose
+	// pending refresh needs no action.
 	Plan    resource.Plan
 	Refresh bool
-	// Reason is why a resource is skipped, or what an Unknown one waits for.
+	// Reason is why a resource is skipped, or what an Unknown resource waits for.
 	Reason string
-	// NotRun marks a Skip because the run or the manifest has ended, or because of a limit:
-	// then PutOff is until when.
-	NotRun bool
-	PutOff time.Time
-	// Unmet are the requirements that a Skip lacks.
+	// NotRun marks a Skip because the run or the manifest has ended, or because a limit defers the
+	// change until RetryAt.
+	NotRun  bool
+	RetryAt time.Time
+	// Unmet are the unmet requirements of a Skip.
 	Unmet []model.Ref
-	// Until is the resource after which an Unknown one is known; of a Change in noop,
-	// after which its guards can be believed, nil where they can be already.
+	// Until is the resource that must be applied before an Unknown resource is known. For a Change
+	// in noop, it is the resource that must be applied before the result of the guards is certain,
+	// or nil.
 	Until *graph.Node
-	// More is, of a Change in noop, the resource that may make more due; nil for none.
+	// More is, for a Change in noop, a resource that may cause more changes, or nil.
 	More *graph.Node
 	For  Need
-	// Creator is the node that a Wait for Creator is for.
+	// Creator is the node of a Wait for Creator.
 	Creator *graph.Node
 	Err     error
 }
 
-// Observation is what is known of a resource when it is decided on.
+// Observation is the observation of a resource.
 type Observation struct {
-	// Spec are its properties, nil while late ones are not resolved.
+	// Spec is the properties. It is nil while deferred properties are not resolved.
 	Spec  resource.Spec
 	State resource.State
-	// Valid means that nothing has changed since what State describes.
+	// Valid reports whether nothing has changed since State was read.
 	Valid bool
-	// Guarded means that State includes the answers of its guards.
+	// Guarded reports whether State contains the results of the guards.
 	Guarded bool
-	// Err is why what was waited for could not be had. It replaces State, and
-	// GuardErr for the answers.
+	// Err is the error of observing, instead of State. GuardErr is the error of the guards.
 	Err, GuardErr error
 }
 
-// Effect is what a resource does to those after it in noop.
+// Effect is the effect of a resource on later resources in noop.
 type Effect uint8
 
-// The effects.
+// The effects of a resource.
 const (
-	// None changes nothing.
+	// None has no effect.
 	None Effect = iota
 	// Planned would change something.
 	Planned
-	// Unsettled may change something: nobody knows before Result.Until is applied.
+	// Unsettled may change something. It is known after Result.Until is applied.
 	Unsettled
 )
 
-// Upstream is what a run knows when a resource has its turn.
+// Upstream is what a run knows when it decides on a resource.
 type Upstream struct {
 	Terms
 	Graph *graph.Graph
-	// Results are those of the nodes, by their place in the graph.
+	// Results are the results of the nodes, by position in the graph.
 	Results Results
-	Earlier History
-	// Pending are the refreshes that are due from earlier in this run or from earlier
-	// runs, Requested those that a caller asks for.
+	Prior   History
+	// Pending are the pending refreshes of this run and of earlier runs. Requested are the
+	// refreshes that the caller requests.
 	Pending   map[model.Ref]bool
 	Requested []model.Ref
-	// Stopped is why the rest of the run does not run, Ended why the manifest that
-	// a resource includes does not go on.
+	// Stopped is why the run stopped. Ended is why the child manifest of a resource stopped.
 	Stopped string
 	Ended   map[model.Ref]string
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// refreshDue reports whether a refresh of a resource is due: what it subscribes
-// to changed, in this run or in one that did not come to the refresh.
+// refreshDue reports whether a refresh of a resource is due: a resource that it subscribes to
+// changed, in this run or in an earlier run that did not make the refresh.
 func (u *Upstream) refreshDue(n *graph.Node) bool {
 	if !n.Resource.Type.Refreshes {
 		return false
@@ -21,20 +21,20 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 		}
 	}
 	for _, ref := range n.SubscribesElsewhere {
-		if u.Earlier.refreshes(ref, n.Ref, u.IsNoop(n)) {
+		if u.Prior.refreshes(ref, n.Ref, u.IsNoop(n)) {
 			return true
 		}
 	}
 	if slices.Contains(u.Requested, n.Ref) {
 		return true
 	}
-	// A pending refresh is made once something it may stem from is in its state:
-	// while all of that fails, it would be made at every run.
+	// A pending refresh waits until a resource that may have caused it is in its desired state.
+	// Otherwise every run would repeat it while all of them fail.
 	if !u.Pending[n.Ref] || u.Results.IsPartlyApplied(n) {
 		return false
 	}
-	// Of what fails elsewhere nobody knows whether it was partly applied.
-	failed := func(ref model.Ref) bool { return u.Earlier.failed(ref, u.IsNoop(n)) }
+	// A failed resource elsewhere may be partly applied.
+	failed := func(ref model.Ref) bool { return u.Prior.failed(ref, u.IsNoop(n)) }
 	if slices.ContainsFunc(n.SubscribesElsewhere, failed) {
 		return false
 	}
@@ -44,8 +44,8 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 	})
 }
 
-// isRefreshed reports whether a refresh of n is needless, because something else
-// started it after the last change of what it subscribes to.
+// isRefreshed reports whether n was started by something else after the last change of the
+// resources that it subscribes to, so it needs no refresh.
 func (u *Upstream) isRefreshed(n *graph.Node, state resource.State) bool {
 	s, ok := state.(resource.Starter)
 	if !ok || u.IsNoop(n) || len(n.SubscribesElsewhere) > 0 || slices.Contains(u.Requested, n.Ref) {
@@ -61,8 +61,8 @@ func (u *Upstream) isRefreshed(n *graph.Node, state resource.State) bool {
 	return !last.IsZero() && s.IsStartedSince(last)
 }
 
-// ToNotify returns the subscribers of a node, and of those that include it, that
-// have no refresh pending yet. One may be there twice.
+// ToNotify returns the subscribers of a node and of its parents that have no pending refresh. It
+// may return duplicates.
 func (u *Upstream) ToNotify(n *graph.Node) []model.Ref {
 	var refs []model.Ref
 	for _, s := range n.Subscribers {
@@ -77,7 +77,7 @@ func (u *Upstream) ToNotify(n *graph.Node) []model.Ref {
 	return refs
 }
 
-// Refreshable returns the nodes that may have a refresh pending.
+// Refreshable returns the nodes that may have a pending refresh.
 func Refreshable(nodes []*graph.Node) []model.Ref {
 	var refs []model.Ref
 	for _, n := range nodes {

@@ -10,12 +10,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Noop is Decide without apply. What a resource would change makes unknown what
-// others are judged by, and that flows along the edges: Result.Effect and
-// Result.Until of a node say what those after it cannot know, and until when.
+// In noop, a resource that would change makes the state of later resources unknown. This propagates
+// along the edges: Result.Effect and Result.Until tell what later nodes cannot know, and until
+// which node is applied.
 
-// Expect records the effect of a node in noop, known for certain once until is
-// applied.
+// Expect records the effect of a node in noop. It is certain after until is applied.
 func (u *Upstream) Expect(n *graph.Node, effect Effect, until *graph.Node) {
 	res := u.Results.of(n)
 	res.Effect, res.Until = effect, until
@@ -24,7 +23,7 @@ func (u *Upstream) Expect(n *graph.Node, effect Effect, until *graph.Node) {
 	}
 }
 
-// End marks the turn of a node as ended.
+// End marks a node as done.
 func (u *Upstream) End(n *graph.Node) {
 	res := u.Results.of(n)
 	res.Done = true
@@ -33,14 +32,14 @@ func (u *Upstream) End(n *graph.Node) {
 	}
 }
 
-// affects reports whether the effect of dep counts for n: a noop-only resource
-// affects only noop-only ones.
+// affects reports whether the effect of dep counts for n. A resource that is always noop affects
+// only such resources.
 func (u *Upstream) affects(dep, n *graph.Node) bool {
 	return u.IsNoop(n) && (!u.isNoopOnly(dep) || u.isNoopOnly(n))
 }
 
-// effectOf returns until when the effect of dep leaves something of n unknown,
-// nil when it has none that counts for n.
+// effectOf returns the node that must be applied before n is known, because of the effect of dep on
+// n. It is nil without an effect.
 func (u *Upstream) effectOf(dep, n *graph.Node) *graph.Node {
 	if res := u.Results.of(dep); res.Effect != None && u.affects(dep, n) {
 		return res.Until
@@ -49,7 +48,7 @@ func (u *Upstream) effectOf(dep, n *graph.Node) *graph.Node {
 	return nil
 }
 
-// firstEffect returns that of the first of nodes that has one.
+// firstEffect returns the effect of the first of nodes that has one.
 func (u *Upstream) firstEffect(nodes []*graph.Node, n *graph.Node) *graph.Node {
 	for _, dep := range nodes {
 		if until := u.effectOf(dep, n); until != nil {
@@ -60,8 +59,8 @@ func (u *Upstream) firstEffect(nodes []*graph.Node, n *graph.Node) *graph.Node {
 	return nil
 }
 
-// pendingBefore returns the last node with an effect before n, nil where there is
-// none. The nodes in between may be stable.
+// pendingBefore returns the last node with an effect before n, or nil. The nodes in between may be
+// stable.
 func (u *Upstream) pendingBefore(n *graph.Node) *graph.Node {
 	var last *graph.Node
 	for _, dep := range n.Before {
@@ -73,8 +72,9 @@ func (u *Upstream) pendingBefore(n *graph.Node) *graph.Node {
 	return last
 }
 
-// taken returns until when the outputs that a late resource takes are unknown.
-func (u *Upstream) taken(n *graph.Node) *graph.Node {
+// outputsUnknownUntil returns the node that must be applied before the outputs that n uses are
+// known, or nil.
+func (u *Upstream) outputsUnknownUntil(n *graph.Node) *graph.Node {
 	for _, need := range n.Resource.Taken {
 		if dep := u.Graph.Node(need.Ref); dep != nil {
 			if until := u.effectOf(dep, n); until != nil {
@@ -86,10 +86,10 @@ func (u *Upstream) taken(n *graph.Node) *graph.Node {
 	return nil
 }
 
-// unread returns until when, in noop, the manifest cannot be read that may declare
-// what n refers to; nil where n has no unknown reference.
-func (u *Upstream) unread(n *graph.Node) *graph.Node {
-	isUnknown := func(ref model.Ref) bool { return !u.Earlier.Knows(ref) && !u.Graph.IsKnownExcluded(ref) }
+// manifestUnknownUntil returns, in noop, the node that must be applied before an unread manifest
+// can be read that may declare an unknown reference of n. It is nil if n has no unknown reference.
+func (u *Upstream) manifestUnknownUntil(n *graph.Node) *graph.Node {
+	isUnknown := func(ref model.Ref) bool { return !u.Prior.Knows(ref) && !u.Graph.IsKnownExcluded(ref) }
 	if !u.IsNoop(n) || !slices.ContainsFunc(slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere), isUnknown) {
 		return nil
 	}
@@ -102,8 +102,8 @@ func (u *Upstream) unread(n *graph.Node) *graph.Node {
 	return nil
 }
 
-// awaitsUnknown reports whether in noop it is unknown whether n would be
-// refreshed, or whether the manifest that it includes would change anything.
+// awaitsUnknown reports whether noop cannot know if n would be refreshed, or if its child manifest
+// would change anything.
 func (u *Upstream) awaitsUnknown(n *graph.Node) bool {
 	unsettled := func(dep *graph.Node) bool { return u.Results.of(dep).Effect == Unsettled }
 	if u.IsNoop(n) && slices.ContainsFunc(n.Children, unsettled) {
@@ -113,9 +113,9 @@ func (u *Upstream) awaitsUnknown(n *graph.Node) bool {
 	return n.Resource.Type.Refreshes && slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool { return unsettled(dep) && u.affects(dep, n) })
 }
 
-// outdatedUntil returns, in noop, what must be applied before the state of n can
-// be believed, because a resource before it would change what it is judged by;
-// nil when it can be already. empty means that nothing is due as it is now.
+// outdatedUntil returns, in noop, the node that must be applied before the state of n is certain,
+// because an earlier resource changes what n depends on. It is nil if the state is certain. empty
+// reports an empty plan.
 func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 	g := u.Graph
 	changers := g.Providers
@@ -131,9 +131,9 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 		return nil
 	}
 	if len(n.Relations.Removes) > 0 {
-		// What is not there to be removed may be brought by what n comes after.
+		// The resources before n may create what n removes.
 		for _, dep := range slices.Concat(n.Requires, n.Subscribes) {
-			if until := u.effectOf(dep, n); until != nil && bringsAnything(dep) {
+			if until := u.effectOf(dep, n); until != nil && createsAnything(dep) {
 				return until
 			}
 		}
@@ -150,8 +150,8 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 	return nil
 }
 
-// changerOf returns the last resource before n that would provide or remove any of words, nil for
-// none and for a run that is no noop.
+// changerOf returns, in noop, the last resource before n that would provide or remove any of words,
+// or nil.
 func (u *Upstream) changerOf(n *graph.Node, words []string) *graph.Node {
 	if len(words) == 0 || !u.IsNoop(n) {
 		return nil
@@ -168,13 +168,13 @@ func (u *Upstream) changerOf(n *graph.Node, words []string) *graph.Node {
 	return nil
 }
 
-// implicitCreator returns the resource that creates on its way what is missing,
-// and that can go first because it waits for nothing. An observation shows what
-// is missing, so the order of the document is left only where it would fail.
+// implicitCreator returns the resource that implicitly creates what is missing and that waits for
+// nothing. The run deviates from the order of the document only if an observation shows that
+// something is missing.
 func (u *Upstream) implicitCreator(needs []string) *graph.Node {
 	for _, need := range needs {
 		for _, p := range u.Graph.ImplicitCreators[need] {
-			if !u.Results.of(p).Begun && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *graph.Node) bool { return !u.Results.of(dep).Done }) {
+			if !u.Results.of(p).Started && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *graph.Node) bool { return !u.Results.of(dep).Done }) {
 				return p
 			}
 		}
@@ -183,9 +183,8 @@ func (u *Upstream) implicitCreator(needs []string) *graph.Node {
 	return nil
 }
 
-// providerOf returns the resource with an effect that may bring what n needs: one
-// that provides just that, or else the nearest that n comes after, or else the
-// nearest that may bring anything.
+// providerOf returns a resource with an effect that may provide what n needs: an exact provider, or
+// else the nearest resource before n, or else the nearest resource that may create anything.
 func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exact bool) {
 	var before, near *graph.Node
 	for _, p := range slices.Backward(u.Graph.Nodes()) {
@@ -198,7 +197,7 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 		if before == nil && slices.Contains(n.Before, p) {
 			before = p
 		}
-		if near == nil && bringsAnything(p) {
+		if near == nil && createsAnything(p) {
 			near = p
 		}
 	}
@@ -206,26 +205,26 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 	return cmp.Or(before, near), false
 }
 
-// bringsAnything reports whether a resource may bring more than it says, as a
-// command or a package does.
-func bringsAnything(n *graph.Node) bool {
+// createsAnything reports whether a resource may create more than it declares, like a command or a
+// package.
+func createsAnything(n *graph.Node) bool {
 	return n.Resource.Type.Writes.Overlaps(resource.Accounts)
 }
 
-// provides reports whether n provides what is needed; a need that ends with a
-// slash is one for anything below a directory.
+// provides reports whether n provides a need. A need that ends with a slash means anything below a
+// directory.
 func provides(n *graph.Node, need string) bool {
 	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool { return meets(need)(p.What) })
 }
 
-// meets returns whether a word meets a need.
+// meets returns a function that reports whether a word meets a need.
 func meets(need string) func(word string) bool {
 	return func(word string) bool {
 		return word == need || strings.HasSuffix(need, "/") && strings.HasPrefix(word, need)
 	}
 }
 
-// Move carries the results over to a graph that has more nodes.
+// Move transfers the results to a larger graph.
 func (u *Upstream) Move(to *graph.Graph) {
 	from, before := u.Graph, u.Results
 	u.Graph, u.Results = to, make([]Result, to.Len())

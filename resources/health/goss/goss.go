@@ -1,7 +1,6 @@
-// Package goss evaluates goss rules, in a process of its own: the library
-// starts processes that cannot be stopped, caches what it found, and logs
-// freely. Only its evaluation of rules is linked; the rest costs every start
-// and every agent memory.
+// Package goss evaluates goss rules in a child process. The library starts processes that cannot be
+// stopped, caches its results and logs freely. Only the evaluation of rules is linked: the rest of
+// the library costs memory in each process.
 package goss
 
 import (

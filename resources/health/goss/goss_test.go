@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// evaluate makes a check of rules in a process of its own.
+// evaluate runs a check of rules in a child process.
 func evaluate(t *testing.T, rules model.GossRules) model.HealthResult {
 	t.Helper()
 	self, err := os.Executable()
@@ -63,7 +63,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if err := writing.Close(); err != nil {
 		t.Error(err)
 	}
-	// It ends once nobody can write any more.
+	// It ends when no process can write any longer.
 	if _, err := io.Copy(io.Discard, reading); err != nil {
 		t.Error(err)
 	}
@@ -87,7 +87,7 @@ func kinds() map[string][]string {
 	return out
 }
 
-// TestValidatedAsGossHasIt holds what is accepted against what goss knows.
+// TestValidatedAsGossHasIt compares the accepted attributes with the attributes of goss.
 func TestValidatedAsGossHasIt(t *testing.T) {
 	all := kinds()
 	if len(all) < 10 {

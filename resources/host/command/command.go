@@ -57,6 +57,8 @@ type Command struct {
 	Path string
 	// Stdin is what the command reads; nil means nothing.
 	Stdin io.Reader
+	// Stdout, when set, gets the standard output, which Result then lacks.
+	Stdout io.Writer
 	// OnLine, when set, gets each line of output, without its end; stderr names
 	// the stream. Calls never overlap. A line longer than 64 KiB comes in pieces,
 	// with an ellipsis where it is cut.
@@ -121,6 +123,9 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
 		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], dir.path(), env, c.Stdin
 		cmd.Stdout, cmd.Stderr = stdout, stderr
+		if c.Stdout != nil {
+			cmd.Stdout = c.Stdout
+		}
 		cmd.SysProcAttr = attr
 		cmd.WaitDelay = drainDelay
 		cmd.Cancel = func() error {

@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/expr-lang/expr/ast"
 
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// ordered are the functions that list what is in a mapping. They replace
-// those of the language, which list it in another order every time: a file made
-// of that would change in every run.
+// ordered are the functions that list the content of a mapping. They replace the functions of the
+// language, whose random order would change a rendered file in every run.
 var ordered = []string{"keys", "values", "toPairs"}
 
-// list makes the function of a name, which returns what entry makes of each key
-// and value, in the order of the keys.
+// list returns a function that calls entry for each key and value, in the order of the keys.
 func list(name string, entry func(key, value any) any) func(any) (any, error) {
 	return func(of any) (any, error) {
 		m := reflect.ValueOf(of)
@@ -41,7 +42,7 @@ func AddOrdered(n map[string]any) {
 	n["toPairs"] = list("toPairs", func(key, value any) any { return []any{key, value} })
 }
 
-// NotKnownHint names a key that is near the first one that is missing.
+// NotKnownHint suggests a key that resembles the first missing key.
 func NotKnownHint(root any, name, rest string) string {
 	at, path := root, name
 	for word := range strings.SplitSeq(rest, ".") {
@@ -58,4 +59,51 @@ func NotKnownHint(root any, name, rest string) string {
 	}
 
 	return "give lookup a default as its second argument where it may be missing"
+}
+
+// Find follows a path of keys and list positions.
+func Find(at any, path []string) (any, bool) {
+	for _, word := range path {
+		switch v := at.(type) {
+		case map[string]any:
+			next, ok := v[word]
+			if !ok {
+				return nil, false
+			}
+			at = next
+		case []any:
+			i, err := strconv.Atoi(word)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+
+	return at, true
+}
+
+// NameStep is a function that every iteration of a loop calls, because the language neither stops
+// with a context nor limits loops.
+const NameStep = "__step"
+
+// guardLoops inserts the step into the bodies of loops.
+type guardLoops struct{}
+
+// Visit is called for every node, inner ones first.
+func (guardLoops) Visit(node *ast.Node) {
+	if body, ok := (*node).(*ast.PredicateNode); ok {
+		body.Node = &ast.CallNode{Callee: &ast.IdentifierNode{Value: NameStep}, Arguments: []ast.Node{body.Node}}
+	}
+}
+
+// Repeat is the builtin repeat with a limit on the size of its result.
+func Repeat(s string, count int, limit int64) (string, error) {
+	if count < 0 || int64(count) > limit || int64(len(s))*int64(count) > limit {
+		return "", fmt.Errorf("repeat would exceed the limit of %d bytes", limit)
+	}
+
+	return strings.Repeat(s, count), nil
 }

@@ -51,7 +51,7 @@ func (p *Program) Misread(err error, vars map[string]any) (message, hint string,
 	return message, hint, true
 }
 
-// read finds the node that reads a key, by its location.
+// read finds the node that reads a key, by location.
 type read struct {
 	at     file.Location
 	member *ast.MemberNode

@@ -1,3 +1,4 @@
+// Package expression compiles the expressions in texts and converts their results to values.
 package expression
 
 import (
@@ -18,27 +19,27 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Program is a compiled expression with what it uses.
+// Program is a compiled expression and the names that it uses.
 type Program struct {
 	*vm.Program
 	Names map[string]bool
-	// Refs are the resources whose outputs it takes.
+	// Refs are the resources whose outputs it uses.
 	Refs []model.Ref
 	// Fields are the outputs that it names.
 	Fields []field
 	// DataPaths are the constant paths that it reads below Data.
 	DataPaths [][]string
-	// Message and hint say why it does not compile.
+	// Message and Hint are the error of compiling and its remedy.
 	Message, Hint string
-	// unknown is the name that prevents the compilation, if any.
+	// unknown is the unknown name that prevents compiling, or empty.
 	unknown string
 	// OfValue are the functions with the value of @validate as first argument.
 	OfValue []string
-	// refused reports whether it is well formed and asks for what there is not.
+	// refused reports whether the syntax is valid, but the expression is not allowed.
 	refused bool
 }
 
-// The names that expressions know.
+// The names that expressions can use.
 const (
 	NameFacts   = "Facts"
 	NameData    = "Data"
@@ -49,15 +50,15 @@ const (
 	NameReadFile = "readFile"
 )
 
-// The functions that render templates. Templates do not have them: one that
-// renders itself would not end.
+// These functions render templates. Templates cannot call them, because a template that renders
+// itself would not end.
 const (
 	NameTemplate = "template"
 	NameJet      = "jet"
 )
 
-// Compile compiles an expression; whatever is wrong with it is in message and hint.
-// text, unless nil, returns a text with the values of its tokens.
+// Compile compiles an expression. It stores an error in Message and Hint. text replaces tokens by
+// printed values; nil if there are none.
 func Compile(source string, signature types.Map, text func(string) string) *Program {
 	p := &Program{Names: map[string]bool{}}
 	if source == "" {
@@ -90,7 +91,7 @@ func Compile(source string, signature types.Map, text func(string) string) *Prog
 	return p
 }
 
-// UsesData reports whether the program may look at the data.
+// UsesData reports whether the program may read the data.
 func (p *Program) UsesData() bool {
 	return p.Names[NameData] || p.Names["lookup"] || p.Names[NameTemplate] || p.Names[NameJet]
 }
@@ -106,8 +107,8 @@ func (p *Program) HasLiteral(text string) bool {
 	}) != nil
 }
 
-// knownNames are those of signature that may be suggested: now is as near to any
-// short word, and the step is not for people.
+// knownNames returns the names of signature for suggestions. It omits now, which resembles every
+// short word, and the internal step.
 func knownNames(signature types.Map) []string {
 	known := slices.Sorted(maps.Keys(signature))
 
@@ -120,7 +121,7 @@ type field struct {
 	Name string
 }
 
-// Visit notes what the expression uses.
+// Visit records what the expression uses.
 func (p *Program) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
@@ -174,14 +175,14 @@ func dataPath(node ast.Node) (path []string, is bool) {
 	return nil, false
 }
 
-// fieldsOfVariable notes what is taken of a variable that holds the outputs of a resource.
+// fieldsOfVariable records the fields that are read of a variable with the outputs of a resource.
 type fieldsOfVariable struct {
 	p    *Program
 	name string
 	ref  model.Ref
 }
 
-// Visit is called for every node in which the variable is known.
+// Visit is called for every node in the scope of the variable.
 func (f fieldsOfVariable) Visit(node *ast.Node) {
 	member, ok := (*node).(*ast.MemberNode)
 	if !ok {
@@ -198,7 +199,7 @@ func (p *Program) field(ref model.Ref, property ast.Node) {
 	}
 }
 
-// outputsOf returns the resource of which a node is the outputs.
+// outputsOf returns the resource whose outputs a node is.
 func outputsOf(node ast.Node) (ref model.Ref, ok bool) {
 	call, ok := node.(*ast.CallNode)
 	if !ok || len(call.Arguments) != 1 {
@@ -218,9 +219,9 @@ func (p *Program) refuse(message, hint string) {
 	p.Message, p.Hint, p.refused = message, hint, true
 }
 
-// Advice returns the remedy for an expression that is not valid. Many such texts were never
-// meant as an expression, so it also shows how to write a literal. opened is the text from where
-// the expression begins.
+// Advice returns the remedy for an invalid expression. Many invalid expressions are meant as plain
+// text, so it also shows how to write a literal. opened is the text from the start of the
+// expression.
 func (p *Program) Advice(opened string, data map[string]any) string {
 	_, isData := data[p.unknown]
 	switch {
@@ -272,8 +273,8 @@ func (p *Program) output(call *ast.CallNode) {
 	p.Refs = append(p.Refs, ref)
 }
 
-// ExprMessage returns the message of an expression's error, on one line and without
-// the picture of the expression.
+// ExprMessage returns the message of an error of an expression on one line, without the excerpt of
+// the expression.
 func ExprMessage(err error) string {
 	message := err.Error()
 	var at *file.Error
@@ -297,8 +298,8 @@ var (
 	typeWords       = strings.NewReplacer("map[string]interface {}", "mapping", "[]interface {}", "list", "interface {}", "any")
 )
 
-// Missing names the link of a chain such as Data.app.port is not there, when
-// the whole expression is such a chain.
+// Missing reports whether the whole expression is a chain with a missing link, such as
+// Data.app.port.
 func (p *Program) Missing(vars map[string]any) (path string, known []string, is bool) {
 	c := follow(p.Node(), vars)
 
@@ -319,8 +320,8 @@ func (p *Program) MissingAt(err error, vars map[string]any) (path, key string, k
 	return found.path, found.key, found.known, found.path != ""
 }
 
-// Lacks reports whether a constant chain that begins with a name, such as Facts.site.role,
-// leads to no value, or to null.
+// Lacks reports whether a constant chain that begins with a name, such as Facts.site.role, is
+// missing or null.
 func (p *Program) Lacks(name string, value any) bool {
 	node := p.Node()
 	found := lacking{vars: map[string]any{name: value}}
@@ -403,5 +404,5 @@ func follow(node ast.Node, vars map[string]any) chain {
 	return chain{}
 }
 
-// KeysOf returns the keys in order, so that of two that are as near the same one is suggested.
+// KeysOf returns the sorted keys of a mapping, so that suggestions are deterministic.
 func KeysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -2,8 +2,7 @@ package expression
 
 import "strings"
 
-// Part is a piece of a text: literal, or an expression with the offset of the
-// `${` or `{{` that opens it.
+// Part is a part of a text: a literal, or an expression with the offset of its `${` or `{{`.
 type Part struct {
 	Literal string
 	Expr    string
@@ -16,7 +15,7 @@ const (
 	braceHint  = "write `{{ '{{' }}` for a literal `{{`"
 )
 
-// MayHoldExpression is the cheap question that spares nearly all texts the scan.
+// MayHoldExpression is a cheap check that avoids the scan for most texts.
 func MayHoldExpression(s string) bool {
 	for i := strings.IndexByte(s, '{'); i >= 0 && i < len(s); {
 		if i > 0 && s[i-1] == '$' || i+1 < len(s) && s[i+1] == '{' {
@@ -32,8 +31,8 @@ func MayHoldExpression(s string) bool {
 	return false
 }
 
-// Scan splits a text into its parts. When an expression does not end, at is
-// the offset where it begins and ok is false.
+// Scan splits a text into its parts. If an expression does not end, at is its offset and ok is
+// false.
 func Scan(s string) (parts []Part, at int, ok bool) {
 	var literal strings.Builder
 	for i := 0; i < len(s); {
@@ -69,7 +68,7 @@ func Scan(s string) (parts []Part, at int, ok bool) {
 	return parts, 0, true
 }
 
-// Closing returns what closes an expression that begins with opened.
+// Closing returns the closing braces for an expression that begins with opened.
 func Closing(opened string) string {
 	if opened[0] == '$' {
 		return "}"
@@ -78,8 +77,8 @@ func Closing(opened string) string {
 	return "}}"
 }
 
-// expressionLength finds where an expression ends: at the closing braces that
-// are neither within braces of its own nor in a string or comment.
+// expressionLength returns the length of an expression up to its closing braces. It ignores braces
+// in nested braces, strings and comments.
 func expressionLength(s, closing string) (int, bool) {
 	depth := 0
 	for i := 0; i < len(s); {
@@ -106,7 +105,8 @@ func expressionLength(s, closing string) (int, bool) {
 	return 0, false
 }
 
-// stringLength is the length of a string with its quotes; all that is left when it does not end.
+// stringLength returns the length of a string with its quotes. An unclosed string extends to the
+// end.
 func stringLength(s string) int {
 	quote := s[0]
 	for i := 1; i < len(s); i++ {
@@ -130,7 +130,7 @@ func lengthTo(s, end string) int {
 	return 2 + i + len(end)
 }
 
-// LiteralText escapes what would be taken for an expression.
+// LiteralText escapes a text that looks like an expression.
 func LiteralText(s string) string {
 	if !MayHoldExpression(s) {
 		return s
@@ -152,7 +152,7 @@ func LiteralText(s string) string {
 	return b.String()
 }
 
-// LiteralHint says how to write what opens an expression as text.
+// LiteralHint explains how to write an opening brace as text.
 func LiteralHint(opened string) string {
 	if opened[0] == '$' {
 		return dollarHint
@@ -161,7 +161,7 @@ func LiteralHint(opened string) string {
 	return braceHint
 }
 
-// Bare takes the braces off a condition, which may be written with or without.
+// Bare removes the optional braces of a condition.
 func Bare(text string) string {
 	text = strings.TrimSpace(text)
 	if parts, _, ok := Scan(text); ok && len(parts) == 1 && parts[0].IsExpr {

@@ -7,17 +7,17 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Sources are what an expression is made from.
+// Sources are the inputs of an expression.
 type Sources struct {
 	// Paths are the chains of constant keys below Data, by their outermost node.
 	Paths map[ast.Node][]string
-	// All reports whether all names are used at once.
+	// All reports whether the expression uses $env, which contains all names.
 	All bool
-	// Calls reports whether there is a function that may return a secret.
+	// Calls reports whether the expression calls a function that may return a secret.
 	Calls bool
 }
 
-// SourcesOf finds the sources of an expression.
+// SourcesOf returns the sources of an expression.
 func SourcesOf(node ast.Node) Sources {
 	found := Sources{Paths: map[ast.Node][]string{}}
 	ast.Walk(&node, &found)

@@ -7,8 +7,8 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// putIn puts the values of tokens into an expression that was read: into its texts,
-// and as a text where a token is a name.
+// putIn replaces tokens in a parsed expression by printed values. A token that is a name becomes a
+// text.
 type putIn func(string) string
 
 // Visit is called for every node, inner ones first.
@@ -23,7 +23,7 @@ func (text putIn) Visit(node *ast.Node) {
 	}
 }
 
-// Source returns a text with expressions as it is written where there are no tokens.
+// Source returns a text with its expressions, with tokens replaced by printed values.
 func Source(s string, text func(string) string) string {
 	parts, _, _ := Scan(s)
 	var b strings.Builder
@@ -33,7 +33,7 @@ func Source(s string, text func(string) string) string {
 			b.WriteString("${ " + source(p.Expr, text) + " }")
 			continue
 		case i+1 < len(parts) && strings.HasSuffix(text(p.Literal), "$"):
-			// Before an expression it would escape that.
+			// Before an expression, a trailing $ would escape it.
 			b.WriteString(LiteralText(strings.TrimSuffix(text(p.Literal), "$")) + "{{ '$' }}")
 		default:
 			b.WriteString(LiteralText(text(p.Literal)))

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// ToValue makes a value of what an expression gave. The order of a mapping is
-// that of its keys, so that it is the same every time.
+// ToValue converts the result of an expression. The entries of a mapping are sorted by key, so that
+// the result is deterministic.
 func ToValue(v any, pos model.Position) (document.Value, error) {
 	out := document.Value{Pos: pos}
 	switch v := v.(type) {
@@ -34,7 +34,7 @@ func ToValue(v any, pos model.Position) (document.Value, error) {
 		out.Kind, out.Text = document.Number, v.String()
 		return out, nil
 	case time.Time:
-		// A clock's own reading for measuring means nothing to anybody else.
+		// Remove the monotonic clock reading.
 		out.Kind, out.Text = document.String, v.Round(0).String()
 		return out, nil
 	case fmt.Stringer:
@@ -53,7 +53,7 @@ func toReflected(v reflect.Value, out document.Value) (document.Value, error) {
 		out.Kind, out.Text = document.Number, strconv.FormatUint(v.Uint(), 10)
 	case v.CanFloat():
 		if math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0) {
-			return out, fmt.Errorf("gives %v, which no document can hold", v.Float())
+			return out, fmt.Errorf("gives %v, which a document cannot contain", v.Float())
 		}
 		text, err := json.Marshal(v.Float())
 		out.Kind, out.Text = document.Number, string(text)
@@ -70,7 +70,7 @@ func toReflected(v reflect.Value, out document.Value) (document.Value, error) {
 		}
 		return ToValue(v.Elem().Interface(), out.Pos)
 	default:
-		return out, fmt.Errorf("gives %s, which no document can hold", wordFor(v.Type()))
+		return out, fmt.Errorf("gives %s, which a document cannot contain", wordFor(v.Type()))
 	}
 
 	return out, nil
@@ -111,7 +111,7 @@ func toMap(v reflect.Value, out document.Value) (document.Value, error) {
 	return out, nil
 }
 
-// KindOf names what an expression gave as users know it.
+// KindOf returns the kind of a result as users know it.
 func KindOf(v any) string {
 	if _, ok := v.(time.Duration); ok {
 		return "a duration"

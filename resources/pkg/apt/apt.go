@@ -17,7 +17,6 @@ import (
 
 // Provider manages packages with apt and dpkg. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
@@ -28,10 +27,7 @@ type Provider struct {
 
 // New returns the provider.
 func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
-	p.Single = pkg.Single{All: p}
-
-	return p
+	return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
 }
 
 // Name is apt.
@@ -47,9 +43,8 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/apt-get", p.bin + "/dpkg-query"}, "debian")
 }
 
-// ChangeAll runs one apt-get for all requests with the same options, and one
-// before that to find out whether it would install something else in place of a
-// new package.
+// ChangeAll runs one apt-get for all requests with the same options. For new packages it first checks
+// that apt would not install another package instead.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	if slices.ContainsFunc(requests, pkg.Request.IsInstall) {
 		if _, err := p.Simulate(ctx, env, requests); err != nil {
@@ -73,7 +68,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return nil
 }
 
-// forceRemoval makes dpkg remove a package that needs to be reinstalled first.
+// forceRemoval makes dpkg remove a package that needs a reinstallation.
 const forceRemoval = "--force-remove-reinstreq"
 
 // unavailable returns the request to remove a package that apt must reinstall first but cannot
@@ -104,8 +99,8 @@ func removal(broken []pkg.Request, options ...string) []string {
 	return append(append([]string{"dpkg"}, options...), forceRemoval, action, pkg.WithoutNative(broken[0].Name))
 }
 
-// commands returns the commands for requests: those of apt-get by their options,
-// then those that hold or release.
+// commands returns the commands for requests: apt-get commands, one for each set of options, then the commands
+// that hold or release.
 func commands(requests []pkg.Request) [][]string {
 	var out [][]string
 	for rest := slices.DeleteFunc(slices.Clone(requests), pkg.Request.ChangesHold); len(rest) > 0; {
@@ -135,7 +130,7 @@ func commands(requests []pkg.Request) [][]string {
 	return out
 }
 
-// options returns those of one request, which hold for all of a command.
+// options returns the options of a request. They apply to all packages of a command.
 func options(r pkg.Request) []string {
 	var out []string
 	if r.Action == pkg.Purge {
@@ -154,8 +149,8 @@ func options(r pkg.Request) []string {
 	return out
 }
 
-// arguments returns the arguments for requests with the same options. A hyphen
-// after a name removes it in the transaction of the installations.
+// arguments returns the arguments for requests with the same options. A hyphen after a name removes that
+// package in the transaction of the installations.
 func arguments(requests []pkg.Request) []string {
 	var names []string
 	var exact, repair bool
@@ -174,7 +169,7 @@ func arguments(requests []pkg.Request) []string {
 		}
 		names = append(names, name)
 	}
-	// apt waits for a lock silently, so it must not wait itself.
+	// apt waits for a lock silently, so muster waits instead.
 	common := append([]string{"-o", "DPkg::Lock::Timeout=0", "-o", exactNames, "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins, "-o", noCache}, options(requests[0])...)
 	if removals > 0 {
 		common = append(common, "-o", "DPkg::Options::="+forceRemoval)
@@ -198,11 +193,11 @@ func arguments(requests []pkg.Request) []string {
 	return append(argv, names...)
 }
 
-// exactNames keeps apt from reading an unknown name with a dot or plus as a regular expression
-// that matches other packages.
+// exactNames prevents apt from reading an unknown name with a dot or plus as a regular expression that
+// matches other packages.
 const exactNames = "APT::Cmd::Pattern-Only=true"
 
-// dpkgBegins is printed by apt before it calls dpkg, whose output may come
+// dpkgBegins is the line that apt prints before it calls dpkg. The output of dpkg may arrive
 // late.
 const dpkgBegins = "muster: dpkg begins"
 
@@ -217,8 +212,7 @@ func (p *Provider) changer() pkg.Changer {
 	}
 }
 
-// refresh is the remedy for a package that is in no list, provider the one for a
-// virtual package.
+// refresh is the remedy for a package without a list entry, provider the remedy for a virtual package.
 const (
 	refresh  = "check its name and the repositories, or refresh the package lists (cache_max_age)"
 	provider = "it is a virtual one, so name one of those that provide it"
@@ -243,7 +237,7 @@ func remedies() []pkg.Remedy {
 		pkg.Says(`Unable to locate package (\S+)`, pkg.ErrNoPackage, refresh),
 		{Says: regexp.MustCompile(`(?m)^Package (\S+) is a virtual package provided by:(?:\n .*)+`), Err: pkg.ErrNoPackage, Do: provider},
 		pkg.Says(`Package '([^']*)' has no installation candidate`, pkg.ErrNoPackage, refresh),
-		{Says: regexp.MustCompile(`(?m)^.*unmet dependencies:\n (\S+) : .*$`), Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
+		{Says: regexp.MustCompile(`(?m)^.*unmet dependencies:\n (\S+) : .*$`), Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository of the missing package"},
 		pkg.Says("don't have enough free space", pkg.ErrNoSpace, room),
 		pkg.Says("No space left on device", pkg.ErrNoSpace, room),
 		// The failed script of a package, or of its file.
@@ -256,7 +250,7 @@ func remedies() []pkg.Remedy {
 	}
 }
 
-// Watches returns the database of dpkg, which counts when apt and dpkg are done.
+// Watches returns the database of dpkg, which changes at the end of each operation.
 func (*Provider) Watches() []watch.Point {
 	return []watch.Point{{Kind: watch.Path, Name: dpkgStatus, After: "/var/lib/dpkg/lock-frontend"}}
 }

@@ -41,7 +41,7 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
-// TestStates covers the table of package states, and that of architectures.
+// TestStates covers the tables of package states and of architectures.
 func TestStates(t *testing.T) {
 	for status, want := range map[string]struct{ ensure, broken string }{
 		"installed": {"1", ""}, "config-files": {"absent", ""}, "not-installed": {"absent", ""}, "half-installed": {"1", "half-installed"}, "half-configured": {"1", "half-configured"},

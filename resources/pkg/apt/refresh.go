@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The files in which apt finds repositories, keeps lists, and records a refresh
-// by its daily job.
+// The files with the repositories and the lists of apt, and the record of a refresh by the daily
+// job.
 const (
 	sourcesFile  = "/etc/apt/sources.list"
 	sourcesDir   = "/etc/apt/sources.list.d"
@@ -23,8 +23,8 @@ const (
 	successStamp = "/var/lib/apt/periodic/update-success-stamp"
 )
 
-// Refresh runs apt-get update when the lists are older than maxAge or than the
-// files that name the repositories. A list that cannot be fetched is an error.
+// Refresh runs apt-get update if the lists are older than maxAge or than the repository files. A list that
+// cannot be fetched is an error.
 func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, _ bool) error {
 	if maxAge == 0 {
 		return nil
@@ -43,13 +43,13 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	if time.Since(at) <= maxAge && !sources.After(at) {
 		return nil
 	}
-	// A failed refresh is repeated in a run only when its repositories changed.
+	// A run repeats a failed refresh only after a change of its repositories.
 	if maxAge == pkg.Following && env.RunID != "" && p.failed.run == env.RunID && !sources.After(p.failed.at) {
 		return nil
 	}
 	began := time.Now()
 	p.failed = failure{run: env.RunID, at: began}
-	// Without it apt accepts the old lists when a server does not answer.
+	// Without this option apt accepts the old lists if a server does not answer.
 	if err := p.changer().Change(ctx, env, "apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any"); err != nil {
 		return err
 	}
@@ -65,8 +65,7 @@ type failure struct {
 	at  time.Time
 }
 
-// sourcesChanged returns when a file that names repositories was last changed,
-// added or removed.
+// sourcesChanged returns the time of the last change of the repository files.
 func sourcesChanged() (time.Time, error) {
 	paths := []string{sourcesFile, sourcesDir}
 	entries, err := os.ReadDir(sourcesDir)

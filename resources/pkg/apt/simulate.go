@@ -11,8 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The lines of a simulation: a package that would be installed, one that is
-// already, and one that would be removed.
+// The lines of a simulation: a package to install, an installed package, and a package to remove.
 var (
 	installs  = regexp.MustCompile(`^Inst (\S+) `)
 	installed = regexp.MustCompile(`^(\S+) is already the newest version`)
@@ -42,7 +41,7 @@ func (p *Provider) simulate(ctx context.Context, env resource.Env, requests []pk
 		if argv[0] != "apt-get" {
 			continue
 		}
-		// Its log of the simulation would be a change of the machine.
+		// The log of the simulation would change the machine.
 		argv = append([]string{"apt-get", "-s", "-o", "Dir::Log::Planner="}, argv[1:]...)
 		more, result, err := pkg.Ask(ctx, env, argv...)
 		switch {
@@ -85,8 +84,8 @@ func isInstalling(lines []string, name string) bool {
 	})
 }
 
-// readAsModifier returns the name of a request whose plus apt took for an instruction. The error of
-// apt then names the package without the plus.
+// readAsModifier returns the name of a request if apt took its plus sign for an instruction. The
+// error of apt then names the package without the plus sign.
 func readAsModifier(err error, requests []pkg.Request) string {
 	var f *pkg.Failure
 	if !errors.As(err, &f) || !errors.Is(err, pkg.ErrNoPackage) || pkg.About(err, requests) != err {
@@ -147,7 +146,7 @@ func reverseProvides(lines []string, name string) []string {
 	return slices.Compact(names)
 }
 
-// removed returns the packages that go along with what is asked for.
+// removed returns the packages that apt would remove in addition to the requests.
 func removed(lines []string, requests []pkg.Request) []pkg.Package {
 	var out []pkg.Package
 	for _, line := range lines {

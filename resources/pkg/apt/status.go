@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// format is the output of dpkg-query, a line a package.
+// format is the output format of dpkg-query, one line for each package.
 const format = `${Package}\t${Version}\t${Architecture}\t${db:Status-Status}\t${db:Status-Want}\t${Homepage}\t${binary:Summary}\n`
 
 // fields is the number of fields in format.
@@ -55,15 +55,14 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, nil
 }
 
-// noCache keeps apt from writing what it knows of installed packages: it takes that
-// for current when they change within the same second.
+// noCache prevents apt from caching its knowledge of installed packages: apt does not notice
+// a change within the same second.
 const noCache = "Dir::Cache::pkgcache="
 
-// infoDir is where dpkg writes, when it has unpacked a package, what that holds.
+// infoDir is the directory with the file lists that dpkg writes for unpacked packages.
 const infoDir = "/var/lib/dpkg/info"
 
-// unpackedAt returns when a package was unpacked, the zero time when that is not
-// known.
+// unpackedAt returns when a package was unpacked, the zero time if that is unknown.
 func unpackedAt(m *pkg.Metadata) time.Time {
 	for _, name := range []string{m.Name, m.Name + ":" + m.Arch} {
 		if info, err := os.Stat(filepath.Join(infoDir, name+".list")); err == nil {
@@ -74,7 +73,7 @@ func unpackedAt(m *pkg.Metadata) time.Time {
 	return time.Time{}
 }
 
-// query returns the rows of the packages that dpkg knows.
+// query returns the rows of the packages that are known to dpkg.
 func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([]row, error) {
 	argv := []string{"dpkg-query", "-W", "-f=" + format, "--"}
 	for _, name := range names {
@@ -91,8 +90,8 @@ func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([
 	return parseStatus(lines)
 }
 
-// stateOf returns the state of a name; without an architecture it is that of the
-// node. What is neither absent nor installed is broken.
+// stateOf returns the state of a name. A name without an architecture means the architecture of the
+// node. A package that is neither absent nor installed is broken.
 func stateOf(name string, rows []row) *pkg.State {
 	bare, arch, qualified := strings.Cut(name, ":")
 	state := pkg.NewState(name, nil)

@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// clean is a machine on which nothing of the repository is installed.
+// clean removes all packages of the repository.
 const clean = `rm -f /root/fixed
 dpkg --purge --force-all $(dpkg-query -W -f '${Package}\n' 'muster*' | sort) > /dev/null 2>&1 || true
 INSTALL() { for p; do dpkg --install /srv/repo/$(echo $p | sed "s/=/_/; s/:/%3a/")_all.deb; done; }
@@ -73,8 +73,8 @@ func decisions() []typetest.Case {
 	}
 }
 
-// states are the rows of the table of package states: what is neither absent nor
-// installed is broken.
+// states are the rows of the table of package states. A package that is neither absent nor installed is
+// broken.
 func states() []typetest.Case {
 	row := func(status, message, after string, setup func(*testing.T, string)) typetest.Case {
 		return typetest.Case{Name: status, Setup: setup, Properties: pkgtest.Properties("muster-test", "present"), Message: message, Check: is("muster-test", after)}
@@ -162,8 +162,7 @@ func TestContract(t *testing.T) {
 	typetest.Run(t, typetest.Config{Type: pkg.New(apt.New()), ReadOnly: typetest.Only("dpkg-query -W ", "apt-cache policy ", "apt-get -s "), Lie: pkgtest.Lie, Cases: append(decisions(), states()...)})
 }
 
-// TestErrors checks that what apt refuses is told with its remedy, and that
-// nothing is installed by it.
+// TestErrors checks the remedies for errors of apt, and that an error installs nothing.
 func TestErrors(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
@@ -202,7 +201,7 @@ func TestErrors(t *testing.T) {
 				pkgtest.Sh(t, "rm -f /var/lib/dpkg/updates/0001; [ ! -e /srv/gone ] || mv /srv/gone /srv/repo/muster-real_1.0_all.deb")
 			})
 			before := pkgtest.Sh(t, "dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep ' installed'")
-			err := apt.New().Install(t.Context(), pkgtest.Env(t), c.pkg, c.version)
+			err := pkgtest.Install(t.Context(), pkgtest.Env(t), apt.New(), c.pkg, c.version)
 			if !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Errorf("the error is %v, not %v with %q", err, c.err, c.says)
 			}
@@ -221,12 +220,12 @@ func TestNotBrokenOff(t *testing.T) {
 	with("")(t, "")
 	pkgtest.NotBrokenOff(t, apt.New())
 	is("muster-slow", "installed 1.0")(t, "")
-	if err := apt.New().Install(t.Context(), pkgtest.Env(t), "muster-real", "present"); err != nil {
+	if err := pkgtest.Install(t.Context(), pkgtest.Env(t), apt.New(), "muster-real", "present"); err != nil {
 		t.Errorf("the next change fails: %v", err)
 	}
 }
 
-// TestOnlyRoot changes as somebody else, without a wait.
+// TestOnlyRoot changes a package as another user, without a wait.
 func TestOnlyRoot(t *testing.T) {
 	if !rigs.Inside(t, rigs.Apt) {
 		return
@@ -234,7 +233,7 @@ func TestOnlyRoot(t *testing.T) {
 	pkgtest.Sh(t, "mkdir -p /usr/local/sbin; printf '#!/bin/sh\\nexec setpriv --reuid 1000 --clear-groups /usr/bin/apt-get \"$@\"\\n' > /usr/local/sbin/apt-get; chmod 755 /usr/local/sbin/apt-get")
 	e := pkgtest.Env(t)
 	e.Log = slog.New(slog.NewTextHandler(&pkgtest.Never{T: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := apt.New().Install(t.Context(), e, "muster-real", "present"); !errors.Is(err, pkg.ErrNotRoot) {
+	if err := pkgtest.Install(t.Context(), e, apt.New(), "muster-real", "present"); !errors.Is(err, pkg.ErrNotRoot) {
 		t.Errorf("the error is %v", err)
 	}
 	if err := apt.New().Refresh(t.Context(), e, time.Nanosecond, true); !errors.Is(err, pkg.ErrNotRoot) {
@@ -290,7 +289,7 @@ func TestLocks(t *testing.T) {
 		Hold:  hold("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/cache/apt/archives/lock"),
 		Clean: func(t testing.TB, _ resource.Env) { pkgtest.Sh(t, clean) },
 		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			return waiting(timeout).Install(ctx, env, "muster-real", "present")
+			return pkgtest.Install(ctx, env, waiting(timeout), "muster-real", "present")
 		},
 		Done: func(t testing.TB, _ resource.Env) bool {
 			return pkgtest.Sh(t, "dpkg-query -W -f '${db:Status-Status}' muster-real 2>/dev/null || true") == "installed"
@@ -389,7 +388,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("refreshed again: %v", err)
 	}
 	pkgtest.Sh(t, "rm -r "+filepath.Join(e.Host.StateDir(), "refreshes"))
-	// What cannot be had is not asked for again in the same run, until a source is another one.
+	// A run does not request an unavailable package again until the sources change.
 	p := apt.New()
 	e.RunID = "r1"
 	pkgtest.Sh(t, "touch /etc/apt/sources.list")
@@ -442,7 +441,7 @@ func generated(random *rand.Rand) string {
 	return v
 }
 
-// mutated gives a version that is near another one.
+// mutated returns a version close to another version.
 func mutated(random *rand.Rand, v string) string {
 	const signs = "01~.+a"
 	at := 1 + random.IntN(len(v))

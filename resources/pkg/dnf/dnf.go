@@ -21,7 +21,6 @@ import (
 
 // Provider manages packages with dnf and rpm. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
@@ -31,10 +30,7 @@ type Provider struct {
 
 // New returns the provider.
 func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin", conf: pluginConf}
-	p.Single = pkg.Single{All: p}
-
-	return p
+	return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin", conf: pluginConf}
 }
 
 // Name is dnf.
@@ -53,10 +49,9 @@ func (p *Provider) IsManageable(facts model.Facts, spec resource.Spec) (bool, in
 	return pkg.Manageable(facts, []string{p.bin + "/dnf", p.bin + "/rpm"}, "rhel", "fedora")
 }
 
-// ChangeAll runs one dnf for each kind of request: removals, which may make
-// room, then downgrades, then installations. Before these it finds out whether
-// dnf would install something else in place of a new package. After them it locks
-// and releases versions.
+// ChangeAll runs one dnf for each kind of request: removals, because an installation may need them, then downgrades,
+// then installations. For new packages it first checks that dnf would not install another package instead.
+// Then it locks and releases versions.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	for _, s := range steps(p.onlyLocked(requests)) {
 		if slices.ContainsFunc(s.requests, pkg.Request.IsInstall) {
@@ -71,7 +66,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 		if err != nil {
 			return pkg.About(named(err, s.requests), s.requests)
 		}
-		// Without its epoch a higher version may look lower.
+		// Without its epoch a higher version may seem lower.
 		if s.command == "downgrade" && slices.ContainsFunc(lines, isLowest) {
 			s.command = "install"
 			if err := p.changer().Change(ctx, env, s.argv("-y")...); err != nil {
@@ -134,7 +129,7 @@ func steps(requests []pkg.Request) []step {
 		case r.Action == pkg.Downgrade:
 			s.command = "downgrade"
 		case r.Version == pkg.EnsureLatest && r.Action == pkg.Upgrade:
-			// Without it the installed version is good enough.
+			// Without this option dnf accepts the installed version.
 			s.options = []string{"--best"}
 		}
 		if r.Recommends != nil && !r.IsRemoval() {
@@ -156,7 +151,7 @@ func steps(requests []pkg.Request) []step {
 	return out
 }
 
-// argument returns how dnf is asked for a request.
+// argument returns the argument of dnf for a request.
 func argument(r pkg.Request) string {
 	if r.IsRemoval() || r.Version == model.EnsurePresent || r.Version == pkg.EnsureLatest {
 		return r.Name
@@ -176,7 +171,7 @@ func exact(name, version string) string {
 	return bare + "-" + version + name[len(bare):]
 }
 
-// architectures are those that a name may end with.
+// architectures are the possible suffixes of a name.
 func architectures() []string {
 	return []string{"x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64", "noarch"}
 }
@@ -185,11 +180,11 @@ func (p *Provider) changer() pkg.Changer {
 	return pkg.Changer{Remedies: remedies(), Timeout: p.LockTimeout, Begins: begins, Scripts: scripts(), Declined: "Operation aborted."}
 }
 
-// begins is printed before dnf changes anything.
+// begins matches the line that dnf prints before it changes anything.
 var begins = regexp.MustCompile(`^Running transaction`)
 
-// scripts are the remedies for the report of rpm about a failed script, which may
-// prevent the change of its package or not, and for that of dnf.
+// scripts are the remedies for failed scripts as rpm and dnf report them. A failed script may or may not
+// prevent the change of its package.
 func scripts() []pkg.Remedy {
 	const do = "fix the problem it reports"
 
@@ -207,7 +202,7 @@ const (
 
 func remedies() []pkg.Remedy {
 	const (
-		unmet   = "name versions that go together, or add the repository that has what is missing"
+		unmet   = "name versions that go together, or add the repository of the missing package"
 		room    = "make room, for example with `dnf clean all`"
 		servers = "check the repositories and the network"
 		key     = "name the key as gpgkey of its repository, or import it with `rpm --import`"
@@ -237,8 +232,8 @@ func remedies() []pkg.Remedy {
 	})
 }
 
-// Watches returns the database of rpm, in each form that it may have, which counts when
-// rpm is done, and the list of locked versions.
+// Watches returns the database of rpm in its possible forms, which changes at the end of each operation,
+// and the list of locked versions.
 func (*Provider) Watches() []watch.Point {
 	out := resource.WatchPaths("/etc/dnf/plugins/versionlock.list")
 	for _, name := range []string{"rpmdb.sqlite", "Packages.db", "Packages"} {

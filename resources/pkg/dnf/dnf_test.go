@@ -121,8 +121,8 @@ func TestIsManageable(t *testing.T) {
 	}
 }
 
-// TestVersionCmp covers the tables of versions, of their formats and of return
-// values, and what is rpm's own order.
+// TestVersionCmp covers the tables of versions, of formats and of return values, and the special order
+// of rpm.
 func TestVersionCmp(t *testing.T) {
 	pkgtest.Versions(t, New(), []pkgtest.Order{
 		{A: "1.0", B: "2.0", Want: -1},

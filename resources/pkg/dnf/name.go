@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// withoutArchitecture returns a name, or a version, without the architecture that it
-// may end with.
+// withoutArchitecture returns a name or a version without the architecture at its end, if there is one.
 func withoutArchitecture(name string) string {
 	if at := strings.LastIndexByte(name, '.'); at >= 0 && slices.Contains(architectures(), name[at+1:]) {
 		return name[:at]

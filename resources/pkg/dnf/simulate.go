@@ -11,9 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Simulate has dnf refuse its own question, with its cached lists. Where an
-// installation may depend on a removal it is not judged: dnf makes these one after
-// the other.
+// Simulate runs dnf with the cached lists and declines the transaction. It does not judge an installation
+// that may depend on a removal, because dnf makes these changes one after the other.
 func (p *Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
 	var removed []pkg.Package
 	for i, s := range steps(p.onlyLocked(requests)) {
@@ -30,8 +29,8 @@ func (p *Provider) Simulate(ctx context.Context, env resource.Env, requests []pk
 	return removed, nil
 }
 
-// simulate returns what one command would remove besides. A new package for which
-// dnf would install another one is ErrNoPackage.
+// simulate returns the packages that one command would remove in addition. It returns ErrNoPackage
+// if dnf would install another package for the name of a new one.
 func (p *Provider) simulate(ctx context.Context, env resource.Env, s step, options ...string) ([]pkg.Package, error) {
 	argv := s.argv("--assumeno", options...)
 	lines, err := p.changer().Run(ctx, env, argv...)
@@ -67,7 +66,7 @@ func (p *Provider) simulate(ctx context.Context, env resource.Env, s step, optio
 	return table.removed(s.requests), nil
 }
 
-// unseen returns the error of a removal of which dnf ignores what is installed.
+// unseen returns an error if dnf would silently skip the removal of an installed package.
 func unseen(lines []string) error {
 	i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "No packages marked for removal") })
 	if i < 0 {
@@ -77,12 +76,12 @@ func unseen(lines []string) error {
 	return &pkg.Failure{Cause: lines[i], Err: pkg.ErrHeld, Do: "dnf does not see that it is installed: " + release, Output: strings.Join(lines[:i+1], "\n")}
 }
 
-// table is what dnf prints of a transaction: the packages that are asked for, and
-// those that go.
+// table is the transaction that dnf prints: the requested packages, and the packages that would be
+// removed.
 type table struct{ installed, gone []row }
 
-// parseTable reads lines of a name, an architecture and a version below a heading.
-// Those of a long name go on in the next line.
+// parseTable reads lines of a name, an architecture and a version below a heading. A line with a
+// long name continues in the next line.
 func parseTable(lines []string) table {
 	var out table
 	heading, name := "", ""
@@ -128,7 +127,7 @@ func cutArchitecture(text string) (name, arch string) {
 	return text[:at], text[at+1:]
 }
 
-// removed returns the packages that go along with what is asked for.
+// removed returns the packages that dnf would remove in addition to the requests.
 func (t table) removed(requests []pkg.Request) []pkg.Package {
 	var out []pkg.Package
 	for _, r := range t.gone {

@@ -14,8 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// format is the output of rpm, a line a package. The last three fields may hold
-// spaces.
+// format is the output format of rpm, one line for each package. The last three fields may contain spaces.
 const format = `%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH} %{INSTALLTIME}\t%{LICENSE}\t%{URL}\t%{SUMMARY}\n`
 
 // row is a line of rpm.
@@ -55,8 +54,8 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	if err != nil {
 		return nil, err
 	}
-	// The exit code counts the packages that are not installed: all of them when
-	// the database cannot be read.
+	// The exit code is the number of packages that are not installed. With an unreadable database it is the
+	// number of all packages.
 	if strings.Contains(result.Stderr.String(), "error:") {
 		return nil, pkg.Explain(argv, result, []pkg.Remedy{pkg.Says("error:", pkg.ErrBroken, "run `rpm --rebuilddb`")})
 	}
@@ -75,7 +74,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, nil
 }
 
-// stateOf returns the state of a name; the newest of several rows counts.
+// stateOf returns the state of a name, from the newest of its rows.
 func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	var newest *row
 	for i := range rows {
@@ -96,7 +95,7 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 		Provider: "dnf", Full: r.full(), Extended: map[string]any{"epoch": r.epoch, "release": r.release},
 	})
 	if seconds, err := strconv.ParseInt(r.installed, 10, 64); err == nil {
-		// It may have been any time of that second.
+		// The package may have changed at any time of that second.
 		state.ChangedAt = time.Unix(seconds+1, 0)
 	}
 
@@ -114,7 +113,7 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 		return nil, err
 	}
 	argv := []string{"dnf", "-C", "repoquery", "--upgrades", "--latest-limit=1", "--qf", available}
-	// Whether a version is locked is for the plan.
+	// The plan decides about locked versions.
 	if list, _ := p.readLocks(); len(list) > 0 {
 		argv = append(argv, ignoreLocks)
 	}
@@ -137,12 +136,11 @@ func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []str
 	return out, nil
 }
 
-// stamp is touched by dnf when it has made its cache.
+// stamp is the file that dnf touches after it made its cache.
 const stamp = "/var/cache/dnf/last_makecache"
 
-// Refresh fetches lists older than maxAge, and before Candidates those that dnf
-// finds too old. It must not run quietly: dnf would not report a wait for
-// another process either.
+// Refresh fetches lists that are older than maxAge and, before Candidates, lists that are too old for dnf. It
+// does not use the quiet mode, in which dnf does not report a wait for another process.
 func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error {
 	at, err := pkg.Refreshed(env, p.Name(), stamp)
 	switch {
@@ -161,8 +159,8 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	}
 }
 
-// makeCache fetches the lists. A repository that dnf skips is an error: its
-// newer versions are unknown.
+// makeCache fetches the lists. A repository that dnf skips is an error, because its newer versions are
+// unknown.
 func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...string) error {
 	argv := append(append([]string{"dnf"}, options...), "makecache")
 	lines, err := p.changer().Run(ctx, env, argv...)

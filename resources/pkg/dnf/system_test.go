@@ -22,12 +22,10 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// clean makes a machine on which nothing of the repository is installed, and no
-// version is locked.
+// clean removes all packages of the repository and all version locks.
 const clean = "rpm -e --nodeps $(rpm -qa 'muster-*') > /dev/null 2>&1 || true\n: > /etc/dnf/plugins/versionlock.list\n"
 
-// with makes a machine on which nothing of the repository is installed but what rpm
-// is told to install.
+// with makes a machine that has only the packages of the repository that rpm installs with install.
 func with(install string) func(*testing.T, string) {
 	script := clean
 	if install != "" {
@@ -50,9 +48,8 @@ func is(name, want string) func(*testing.T, string) {
 	}
 }
 
-// decisions are the rows of the decision table, and those of what a version
-// means without its release and with its epoch. The files of rpm have no epoch
-// in their names.
+// decisions are the rows of the decision table, and the meaning of a version without its release and
+// with its epoch. File names of rpm have no epoch.
 func decisions() []typetest.Case {
 	const epoch, newest, middle, oldest, none = "muster-test-0.9-1", "muster-test-2.0-1", "muster-test-1.0-1", "muster-test-1.0~rc1-1", ""
 	row := func(ensure, have, message, after string) typetest.Case {
@@ -165,7 +162,7 @@ func TestContractOfLocks(t *testing.T) {
 	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno ", "dnf -C -q repoquery ", "dnf --disablerepo=* -C versionlock list"), Lie: pkgtest.Lie, Cases: locks()})
 }
 
-// TestErrors checks that what dnf refuses is told with its remedy.
+// TestErrors checks the remedies for errors of dnf.
 func TestErrors(t *testing.T) {
 	if !rigs.Inside(t, rigs.DNF) {
 		return
@@ -193,7 +190,7 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			with("")(t, "")
 			pkgtest.Sh(t, "sed -i /^exclude/d /etc/yum.repos.d/muster.repo; "+c.setup)
-			err := dnf.New().Install(t.Context(), pkgtest.Env(t), c.pkg, c.version)
+			err := pkgtest.Install(t.Context(), pkgtest.Env(t), dnf.New(), c.pkg, c.version)
 			if !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Errorf("the error is %v, not %v with %q", err, c.err, c.says)
 			}
@@ -203,23 +200,23 @@ func TestErrors(t *testing.T) {
 	t.Run("excluded and to be removed", func(t *testing.T) {
 		with("muster-real-1.0-1")(t, "")
 		pkgtest.Sh(t, "sed -i /^exclude/d /etc/yum.repos.d/muster.repo; echo exclude=muster-real >> /etc/dnf/dnf.conf")
-		if err := dnf.New().Uninstall(t.Context(), pkgtest.Env(t), "muster-real"); !errors.Is(err, pkg.ErrHeld) || !strings.Contains(err.Error(), "remove it from exclude") {
+		if err := dnf.New().ChangeAll(t.Context(), pkgtest.Env(t), []pkg.Request{{Action: pkg.Uninstall, Name: "muster-real"}}); !errors.Is(err, pkg.ErrHeld) || !strings.Contains(err.Error(), "remove it from exclude") {
 			t.Errorf("the error is %v", err)
 		}
 		pkgtest.Sh(t, "sed -i /^exclude/d /etc/dnf/dnf.conf")
 	})
 	t.Run("nothing lower", func(t *testing.T) {
 		with("muster-test-1.0~rc1-1")(t, "")
-		if err := dnf.New().Downgrade(t.Context(), pkgtest.Env(t), "muster-test", "0.1"); !errors.Is(err, pkg.ErrNoVersion) {
+		if err := dnf.New().ChangeAll(t.Context(), pkgtest.Env(t), []pkg.Request{{Action: pkg.Downgrade, Name: "muster-test", Version: "0.1"}}); !errors.Is(err, pkg.ErrNoVersion) {
 			t.Errorf("the error is %v", err)
 		}
 	})
 	t.Run("a damaged database is not an absent package", func(t *testing.T) {
 		with("muster-test-1.0-1")(t, "")
 		pkgtest.Sh(t, "cp -r /var/lib/rpm /srv/rpm; rm -f /var/lib/rpm/rpmdb.sqlite-*; echo garbage > /var/lib/rpm/rpmdb.sqlite")
-		state, err := dnf.New().Status(t.Context(), pkgtest.Env(t), "muster-test")
+		states, err := dnf.New().StatusAll(t.Context(), pkgtest.Env(t), []string{"muster-test"})
 		if !errors.Is(err, pkg.ErrBroken) || !strings.Contains(err.Error(), "rpm --rebuilddb") {
-			t.Errorf("the error is %v, the state %+v", err, state)
+			t.Errorf("the error is %v, the states %+v", err, states)
 		}
 		pkgtest.Sh(t, "rm -r /var/lib/rpm; mv /srv/rpm /var/lib/rpm")
 	})
@@ -242,9 +239,9 @@ func TestHoldNeedsItsPlugin(t *testing.T) {
 			if !errors.Is(err, pkg.ErrPlugin) || !strings.Contains(err.Error(), "install python3-dnf-plugin-versionlock") {
 				t.Errorf("the error is %v", err)
 			}
-			state, err := dnf.New().Status(t.Context(), pkgtest.Env(t), "muster-test")
-			if err != nil || state.Held || (state.CannotHold == nil) != (name == "no program") {
-				t.Errorf("%+v, %v", state, err)
+			states, err := dnf.New().StatusAll(t.Context(), pkgtest.Env(t), []string{"muster-test"})
+			if err != nil || states[0].Held || (states[0].CannotHold == nil) != (name == "no program") {
+				t.Errorf("%+v, %v", states, err)
 			}
 			pkgtest.Sh(t, "mv /root/kept /etc/dnf/plugins/versionlock.conf; [ ! -e /root/versionlock.py ] || mv /root/versionlock.py /usr/lib/python3/dist-packages/dnf-plugins/")
 		})
@@ -321,7 +318,7 @@ func TestLocks(t *testing.T) {
 		Hold:  map[string]func(testing.TB) func(){"dnf": dnfs, "rpm": pkgtest.Lock("/var/lib/rpm/.rpm.lock")},
 		Clean: func(t testing.TB, _ resource.Env) { pkgtest.Sh(t, clean) },
 		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			return waiting(timeout).Install(ctx, env, "muster-real", "present")
+			return pkgtest.Install(ctx, env, waiting(timeout), "muster-real", "present")
 		},
 		Done: func(t testing.TB, _ resource.Env) bool {
 			return pkgtest.Sh(t, "rpm -q muster-real || true") == "muster-real-1.0-1.noarch"

@@ -15,24 +15,22 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The plugin of dnf that keeps packages at their versions: its package, and its
-// configuration, which is installed with it.
+// The package and the configuration of the dnf plugin that locks versions.
 const (
 	pluginPackage = "python3-dnf-plugin-versionlock"
 	pluginConf    = "/etc/dnf/plugins/versionlock.conf"
 )
 
-// maxList bounds what is read of the configuration and of the list.
+// maxList limits how much of the configuration and of the list is read.
 const maxList = 1 << 20
 
 // ignoreLocks is the option of a command that ignores the list.
 const ignoreLocks = "--disableplugin=versionlock"
 
-// locks are the entries of the plugin's list that lock something.
+// locks are the entries of the list that lock a version.
 type locks []string
 
-// readLocks returns the entries of the list. Without the plugin there are none,
-// and the error wraps pkg.ErrPlugin.
+// readLocks returns the entries of the list. Without the plugin the error wraps pkg.ErrPlugin.
 func (p *Provider) readLocks() (locks, error) {
 	missing := resource.PrerequisiteError{
 		Needs: []string{resource.PathNeed(p.conf), "package:" + pluginPackage},
@@ -74,8 +72,7 @@ func parseConf(text string) (list string, enabled bool) {
 	return list, enabled
 }
 
-// parseLocks returns the entries of a list: neither comments nor versions that are
-// excluded.
+// parseLocks returns the entries of a list, without comments and excluded versions.
 func parseLocks(text string) locks {
 	var out locks
 	for line := range strings.Lines(text) {
@@ -87,12 +84,11 @@ func parseLocks(text string) locks {
 	return out
 }
 
-// versioned is what follows the name of a package in an entry that locks a
-// version of it.
+// versioned matches the part of an entry after the package name, if the entry locks a version.
 var versioned = regexp.MustCompile(`^(\d+:)?\d[^-]*(-[^-]+)?$`)
 
-// of returns the entries that lock a package at any version. The architecture of
-// a name does not matter: the plugin locks all of them.
+// of returns the entries that lock a package at any version. It ignores the architecture, because the plugin
+// locks all architectures.
 func (l locks) of(name string) locks {
 	return slices.DeleteFunc(slices.Clone(l), func(entry string) bool {
 		version, found := strings.CutPrefix(entry, withoutArchitecture(name)+"-")
@@ -100,7 +96,7 @@ func (l locks) of(name string) locks {
 	})
 }
 
-// hold reports whether an entry locks the version that is installed.
+// hold reports whether an entry locks the installed version.
 func (l locks) hold(m *pkg.Metadata) bool {
 	version, _, _ := strings.Cut(m.Version, "-")
 	epoch, _, _ := strings.Cut(m.Full, ":")
@@ -118,11 +114,11 @@ func (l locks) hold(m *pkg.Metadata) bool {
 	})
 }
 
-// entry returns the one that locks the installed version, as the plugin writes it.
+// entry returns the lock of the installed version, in the form of the plugin.
 func entry(m *pkg.Metadata) string { return m.Name + "-" + m.Full + ".*" }
 
-// onlyLocked returns the requests, Held only where the list has an entry of the
-// package: the option that ignores the list is for all packages of a command.
+// onlyLocked returns the requests, with Held only for packages in the list: the option that ignores the
+// list applies to all packages of a command.
 func (p *Provider) onlyLocked(requests []pkg.Request) []pkg.Request {
 	list, _ := p.readLocks()
 	out := slices.Clone(requests)
@@ -133,9 +129,8 @@ func (p *Provider) onlyLocked(requests []pkg.Request) []pkg.Request {
 	return out
 }
 
-// changeLocks locks the installed versions of packages to hold and deletes the
-// entries of those to release. A held one is never without an entry: its old ones are
-// deleted last.
+// changeLocks locks the installed versions of packages to hold, and deletes the entries of packages to
+// release. It deletes old entries last, so a held package always has an entry.
 func (p *Provider) changeLocks(ctx context.Context, env resource.Env, requests []pkg.Request) error {
 	if !slices.ContainsFunc(requests, pkg.Request.ChangesHold) {
 		return nil

@@ -8,25 +8,24 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// maxNamed is of how many runs the names are known: of those that go on at the same time.
+// maxNamed is the maximum number of runs with stored names, because runs may run in parallel.
 const maxNamed = 16
 
-// names are the names under which units were observed in runs.
+// names holds the names that runs use for units.
 type names struct {
 	mu sync.Mutex
-	// runs are those of runs, the newest last.
+	// runs holds the names of each run, the newest last.
 	runs []named
 }
 
-// named are the names of a run.
+// named holds the names of one run.
 type named struct {
 	run string
-	// units are the units by their names, first the names under which they were
-	// observed first.
+	// units maps names to units, and first maps units to the first name that the run used.
 	units, first map[string]string
 }
 
-// of returns the names of a run. Those of none are forgotten each time. The lock is held.
+// of returns the names of a run. It stores nothing for calls outside of a run. The caller holds the lock.
 func (n *names) of(run string) named {
 	at := slices.IndexFunc(n.runs, func(r named) bool { return r.run == run })
 	if at >= 0 && run != "" {
@@ -41,8 +40,7 @@ func (n *names) of(run string) named {
 	return r
 }
 
-// note records the unit of a name. A second name of a unit in a run
-// is an error.
+// note records the unit of a name. A second name of a unit in a run is an error.
 func (n *names) note(run, name, unit string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -58,8 +56,8 @@ func (n *names) note(run, name, unit string) error {
 	return nil
 }
 
-// resolve returns the units of services, as far as they were observed under other
-// names in a run.
+// resolve returns the units of services. It keeps a service that the run did not observe under another
+// name.
 func (n *names) resolve(run string, services []string) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

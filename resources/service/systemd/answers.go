@@ -58,8 +58,7 @@ func isRunning(answer string) (bool, error) {
 	}
 }
 
-// startsAtBoot interprets an answer of is-enabled, with the changes it rules
-// out.
+// startsAtBoot interprets an answer of is-enabled, and returns the changes that are impossible.
 func startsAtBoot(answer string) (starts bool, o service.Obstacles, err error) {
 	switch answer {
 	case "enabled", enabledRuntime:

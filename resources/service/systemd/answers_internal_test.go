@@ -92,7 +92,7 @@ func TestIsEnabled(t *testing.T) {
 	}
 }
 
-// TestMemory says what systemd remembers of a unit, and when is-enabled has to be asked all the same.
+// TestMemory covers what systemd remembers about a unit, and when is-enabled must still run.
 func TestMemory(t *testing.T) {
 	set := func(name string) map[string]struct{} { return map[string]struct{}{name: {}} }
 	linked, masked := links{enabling: set("web.service")}, links{masked: set("web.service")}
@@ -159,7 +159,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAlias has a service changed by a name that is not that of its unit.
+// TestAlias changes a service by a name that differs from the name of its unit.
 func TestAlias(t *testing.T) {
 	calls := fakeSystemctl(t, "case \"$*\" in is-enabled*) echo enabled;; esac")
 	p, env := ofMuster(t, memory{"sshd.service": running("ssh.service"), "ssh.service": running("ssh.service")})

@@ -26,15 +26,15 @@ var (
 // bus reads units over D-Bus, with a connection for each question.
 type bus struct {
 	root string
-	// timeout bounds the question, so that systemctl has time to answer it.
+	// timeout limits the query, so that systemctl has time for it afterwards.
 	timeout time.Duration
 }
 
-// String is what logs name it.
+// String returns the name for logs.
 func (bus) String() string { return "D-Bus" }
 
-// units asks for all properties of each unit at once: systemd drops an unused
-// unit after each call, so asking for single ones would load it again and again.
+// units gets all properties of each unit in one call: systemd unloads an unused unit after each call, so
+// calls for single properties would load it repeatedly.
 func (b bus) units(ctx context.Context, _ resource.Env, names []string) ([]unit, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timeout, fmt.Errorf("no reply within %s", b.timeout))
 	defer cancel()
@@ -83,7 +83,7 @@ func unitOf(call *dbus.Call) (u unit, err error) {
 	return u, err
 }
 
-// hasJob reports whether the property Job, a number and a path, is that of a job.
+// hasJob reports whether the property Job, a number and a path, names a job.
 func hasJob(property dbus.Variant) bool {
 	job, _ := property.Value().([]any)
 	if len(job) == 0 {

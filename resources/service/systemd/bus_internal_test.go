@@ -238,13 +238,13 @@ func TestNoBus(t *testing.T) {
 	})
 }
 
-// check reads two units of which the bus knows none.
+// check reads two units that are unknown to the bus.
 func check(t *testing.T, b bus) {
 	t.Helper()
 	asked := false
 	var log bytes.Buffer
 	debug := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	p := &reader{sources: []source{b, known{&asked}}, turn: make(turn, 1)}
+	p := &reader{sources: []source{b, known{&asked}}, mu: make(mutex, 1)}
 	units, err := p.show(t.Context(), resource.Env{Log: debug}, []string{"a.service", "b.service"})
 	if !strings.Contains(log.String(), "source=D-Bus") {
 		t.Errorf("logged: %s", &log)
@@ -275,7 +275,7 @@ func TestSilentBus(t *testing.T) {
 			ctx, cancel := end(t.Context(), called)
 			defer cancel()
 			asked := false
-			p := &reader{sources: []source{b, known{&asked}}, turn: make(turn, 1)}
+			p := &reader{sources: []source{b, known{&asked}}, mu: make(mutex, 1)}
 			units, err := p.show(ctx, resource.Env{Log: hosttest.Log(t)}, []string{"a.service"})
 			if !errors.Is(err, enough) || asked || units != nil {
 				t.Errorf("asked systemctl: %t; %+v, %v", asked, units, err)

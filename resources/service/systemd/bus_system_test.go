@@ -15,8 +15,8 @@ import (
 	"github.com/musterfleet/muster/resources/service/systemd"
 )
 
-// TestBothWays reads every unit of a machine over D-Bus and with systemctl: all
-// that systemd has or could load, and those of the zoo.
+// TestBothWays reads every unit of a machine over D-Bus and with systemctl: all units that systemd has or
+// could load, and the units of the zoo.
 func TestBothWays(t *testing.T) {
 	m := boot(t)
 	script, zoo := zoo()

@@ -13,15 +13,15 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// changer changes units, by systemctl.
+// changer changes units with systemctl.
 type changer struct {
 	reader *reader
-	// reloaded is when systemd last read its units. It is guarded by the turn.
+	// reloaded is the last time that systemd read its units. reader.mu guards it.
 	reloaded reading
 }
 
-// reading is a moment at which systemd read its units: the run, and the
-// directories at that time.
+// reading is a moment at which systemd read its units: the run, and the directories at that
+// time.
 type reading struct {
 	run  string
 	dirs map[string]time.Time
@@ -38,10 +38,10 @@ func (c *changer) reload(ctx context.Context, env resource.Env) error {
 	return nil
 }
 
-// reloadOnce reloads before the first change of a run, and again after unit
-// files came or went: systemd's NeedDaemonReload misses the first drop-in of a
-// unit. A run of a part goes on from the runs before it: systemd takes longer to
-// read all units than to start the one that somebody stopped.
+// reloadOnce reloads before the first change of a run, and again after unit files were added or
+// removed: NeedDaemonReload of systemd misses the first drop-in of a unit. A run of a part
+// does not reload again after an earlier run, because reading all units takes systemd longer than
+// starting one stopped unit.
 func (c *changer) reloadOnce(ctx context.Context, env resource.Env) error {
 	same := env.RunID != "" && env.RunID == c.reloaded.run || env.Part && c.reloaded.dirs != nil
 	if same && maps.Equal(c.reloaded.dirs, unitDirs(c.reader.root)) {
@@ -51,7 +51,7 @@ func (c *changer) reloadOnce(ctx context.Context, env resource.Env) error {
 	return c.reload(ctx, env)
 }
 
-// changeMany applies an action to services, with what systemctl leaves out of it.
+// changeMany applies an action to services, and does the work that systemctl omits.
 func (c *changer) changeMany(ctx context.Context, env resource.Env, action service.Action, names []string) error {
 	switch action {
 	case service.Disable:
@@ -81,7 +81,7 @@ func (c *changer) changeMany(ctx context.Context, env resource.Env, action servi
 
 // change runs a systemctl command that changes services.
 func (c *changer) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
-	release, err := c.reader.turn.acquire(ctx)
+	release, err := c.reader.mu.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (c *changer) change(ctx context.Context, env resource.Env, action service.A
 	argv := append([]string{string(action), "--system"}, afterOptions(args)...)
 	err = control(ctx, env, argv...)
 	if env.Part && isTooOften(err) {
-		// Whether somebody stops it again and again is judged by flapping: systemd is to count
-		// the starts of a program that ends by itself.
+		// The detection of flapping handles a service that a user stops repeatedly. The start limit of systemd
+		// is for programs that end without a stop.
 		if err := c.reload(ctx, env); err != nil {
 			return err
 		}

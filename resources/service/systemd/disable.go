@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// link is the systemctl command for a unit whose file is elsewhere.
+// link is the systemctl command for a unit with a file in another directory.
 const link service.Action = "link"
 
 // disable also disables units that are enabled until the next boot, which

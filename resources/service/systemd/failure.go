@@ -17,7 +17,7 @@ import (
 const (
 	// logLines is the number of log lines in the error of a service.
 	logLines = 10
-	// logTime bounds the wait for them.
+	// logTime limits the wait for the log lines.
 	logTime = 5 * time.Second
 )
 
@@ -36,16 +36,15 @@ func control(ctx context.Context, env resource.Env, args ...string) error {
 	return err
 }
 
-// isTooOften reports whether systemd refused a start for the number of those before it, which it
-// counts anew once it has read its units.
+// isTooOften reports whether systemd refused a start because of the start limit. systemd counts again from
+// zero after it reads its units.
 func isTooOften(err error) bool {
 	var said resource.CommandError
 
 	return errors.As(err, &said) && strings.Contains(said.Output, "attempted too often")
 }
 
-// withLogs adds to each error what its service logged since a time, also after
-// ctx has ended.
+// withLogs adds to each error the log of its service since a time, even after ctx has ended.
 func withLogs(ctx context.Context, env resource.Env, names []string, since time.Time, errs []error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
 	defer cancel()
@@ -71,10 +70,9 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 	}
 }
 
-// unreadable returns the error of a unit with a mistake in its file, with what
-// systemd logged about it.
+// unreadable returns the error of a unit with a mistake in its file, with the log of systemd about it.
 func unreadable(ctx context.Context, env resource.Env, name string, u unit) error {
-	err := fmt.Errorf("%s: its unit cannot be read (%s): mend its file", name, u.load)
+	err := fmt.Errorf("%s: its unit cannot be read (%s): correct its file", name, u.load)
 	if logged, failed := lastLogged(ctx, env, u.id, time.Unix(0, 0)); failed == nil && logged != "" {
 		return resource.CommandError{Err: err, Output: logged}
 	}
@@ -82,11 +80,10 @@ func unreadable(ctx context.Context, env resource.Env, name string, u unit) erro
 	return err
 }
 
-// lastLogged returns the last lines that a service logged since a time.
-// journalctl returns the last ones only in reverse order, and reverses
-// messages, not lines, so each is read by itself. Its --unit misses what a
-// short-lived process of systemd logs, such as one that finds no program to
-// run.
+// lastLogged returns the last lines that a service logged since a time. journalctl limits lines only in
+// reverse order, and reverses messages instead of lines, so each message is read separately. The
+// option --unit misses messages of short-lived systemd processes, such as a process that finds no
+// program to run.
 func lastLogged(ctx context.Context, env resource.Env, name string, since time.Time) (string, error) {
 	var messages []string
 	onLine := func(line string, stderr bool) {

@@ -24,7 +24,9 @@ unit ends "" Type=oneshot ExecStart='/bin/sh -c "echo nothing to do"'
 unit hangs "" Type=oneshot ExecStart='/bin/sh -c "echo waiting for the disk; exec sleep infinity"'
 unit missing "" ExecStart=/no/such/program Type=exec
 unit masked ""; systemctl -q mask masked`)
-	start := func(ctx context.Context, name string) error { return m.provider.Start(ctx, m.env, name) }
+	start := func(ctx context.Context, name string) error {
+		return m.provider.Change(ctx, m.env, service.Start, name)
+	}
 	for name, want := range map[string][]string{
 		"fails":   {"systemctl start --system fails: exit code 1", "Job for fails.service failed", "the port is taken", "status=7"},
 		"ends":    {"desired state not achieved: ends is inactive after systemctl start", "nothing to do"},
@@ -43,7 +45,7 @@ unit masked ""; systemctl -q mask masked`)
 			t.Errorf("%s: what was said is not told apart: %v", name, err)
 		}
 	}
-	if err := m.provider.Restart(t.Context(), m.env, "fails"); err == nil || !strings.Contains(err.Error(), "the port is taken") {
+	if err := m.provider.Change(t.Context(), m.env, service.Restart, "fails"); err == nil || !strings.Contains(err.Error(), "the port is taken") {
 		t.Errorf("a restart that fails: %v", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("timed out after 2s"))
@@ -56,9 +58,9 @@ unit masked ""; systemctl -q mask masked`)
 	}
 	m.sh("systemctl stop hangs")
 	for _, err := range []error{
-		m.provider.Stop(t.Context(), m.env, "absent"),
-		m.provider.Enable(t.Context(), m.env, "masked"),
-		m.provider.Disable(t.Context(), m.env, "absent"),
+		m.provider.Change(t.Context(), m.env, service.Stop, "absent"),
+		m.provider.Change(t.Context(), m.env, service.Enable, "masked"),
+		m.provider.Change(t.Context(), m.env, service.Disable, "absent"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "exit code ") {
 			t.Errorf("the error is %v", err)
@@ -66,8 +68,8 @@ unit masked ""; systemctl -q mask masked`)
 	}
 }
 
-// TestLastLines has of a service that says much what it said last, and nothing
-// that it said before it was started.
+// TestLastLines checks that an error has the last lines of a service with much output, and no lines from
+// before the start.
 func TestLastLines(t *testing.T) {
 	m := boot(t)
 	m.sh(`
@@ -93,11 +95,11 @@ unit says "" Type=oneshot ExecStart=/root/says`)
 		}
 		return out
 	}
-	got := lines(m.provider.Start(t.Context(), m.env, "says"))
+	got := lines(m.provider.Change(t.Context(), m.env, service.Start, "says"))
 	if len(got) < 3 || len(got) > 10 || !slices.Equal(got[len(got)-3:], []string{"run 1, line 39", "run 1 is \x1b[1mbold", "run 1 says goodbye"}) {
 		t.Errorf("the first run said %q", got)
 	}
-	if got := lines(m.provider.Start(t.Context(), m.env, "says")); !slices.Equal(got, []string{"run 2 is \x1b[1mbold", "run 2 says goodbye"}) {
+	if got := lines(m.provider.Change(t.Context(), m.env, service.Start, "says")); !slices.Equal(got, []string{"run 2 is \x1b[1mbold", "run 2 says goodbye"}) {
 		t.Errorf("the second run said %q", got)
 	}
 }
@@ -161,7 +163,7 @@ done; systemctl daemon-reload; systemctl -q enable fails2 hangs2 fails4 hangs4`)
 	if got := m.sh("systemctl is-enabled fails1 hangs1 fails3 hangs3 fails2 hangs2 fails4 hangs4 || true; systemctl stop hangs1 hangs2 hangs3 hangs4"); got != strings.Repeat("enabled\n", 4)+strings.TrimSpace(strings.Repeat("disabled\n", 4)) {
 		t.Errorf("they are %q", got)
 	}
-	// What is broken off is not gone on with.
+	// An interrupted change does not continue.
 	broken, breakOff := context.WithCancelCause(t.Context())
 	breakOff(errors.New("enough"))
 	if _, err := typ.Apply(broken, m.env, m.provider, specs[1], plan(service.Enable)); err == nil || m.sh("systemctl is-enabled fails2 || true") != "disabled" {

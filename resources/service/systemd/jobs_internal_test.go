@@ -32,8 +32,8 @@ func (c changing) units(_ context.Context, _ resource.Env, names []string) ([]un
 	return out, nil
 }
 
-// TestPendingJob is waited for as long as systemd may take, with others for as long as these may
-// wait; what is in between without a job for 5 s.
+// TestPendingJob checks the wait for a job: as long as systemd may take for one resource, shorter with
+// other resources, and 5 s without a job.
 func TestPendingJob(t *testing.T) {
 	active, stopping := running("web.service"), running("web.service")
 	stopping.active, stopping.job = "deactivating", true
@@ -44,14 +44,14 @@ func TestPendingJob(t *testing.T) {
 		takes time.Duration
 		names []string
 		run   string
-		turn  bool
+		alone bool
 		err   string
-		// again is that it is observed once more, when it has its turn.
+		// again reports that the resource is observed once more, alone.
 		again bool
 	}{
 		"a restart":              {stopping, 14 * time.Second, []string{"web"}, "1", true, "", false},
 		"one that does not end":  {stopping, time.Hour, []string{"web"}, "1", true, "web: it is changing state, still deactivating after 5m0s", false},
-		"before its turn":        {stopping, 14 * time.Second, []string{"web"}, "1", false, "web: it is changing state, still deactivating after 5s", true},
+		"before it is alone":     {stopping, 14 * time.Second, []string{"web"}, "1", false, "web: it is changing state, still deactivating after 5s", true},
 		"beside others":          {stopping, 14 * time.Second, []string{"web", "db"}, "1", false, "web: it is changing state, still deactivating after 5s", true},
 		"beside others, quick":   {stopping, 4 * time.Second, []string{"web", "db"}, "1", false, "", false},
 		"of no run":              {stopping, 14 * time.Second, []string{"web"}, "", true, "web: it is changing state, still deactivating after 5s", false},
@@ -60,9 +60,9 @@ func TestPendingJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, env := ofMuster(t, nil)
-			env.RunID, env.InTurn = c.run, c.turn
+			env.RunID, env.InTurn = c.run, c.alone
 			synctest.Test(t, func(t *testing.T) {
-				p.reader.turn = make(turn, 1)
+				p.reader.mu = make(mutex, 1)
 				p.reader.sources = []source{changing{c.now, active, time.Now().Add(c.takes)}}
 				states, errs := p.StatusAll(t.Context(), env, c.names)
 				if c.err == "" {
@@ -113,7 +113,7 @@ func TestStartedByOthers(t *testing.T) {
 			p.reader.sources = []source{m}
 			spec := &service.Spec{Common: model.Common{Name: "web"}}
 			due := resource.Plan{Changes: []model.Change{{Action: string(service.Start)}}}
-			got, err := service.Type{}.Apply(t.Context(), env, p, spec, due)
+			got, err := service.New(p).Apply(t.Context(), env, p, spec, due)
 			if err != nil || got.Unchanged != c.unchanged {
 				t.Errorf("%+v, %v", got, err)
 			}

@@ -13,16 +13,15 @@ import (
 // etcUnits is the directory of the administrator's units and links.
 const etcUnits = "etc/systemd/system"
 
-// links are the units that links in the administrator's directories enable or
-// mask.
+// links are the units that links in the directories of the administrator enable or mask.
 type links struct {
 	enabling, masked map[string]struct{}
 	// made are the links in /etc/systemd/system that enable each unit, relative to that directory.
 	made map[string][]string
 }
 
-// enablingLinks reads the links. They only show where systemd may remember
-// other ones, so unreadable ones are left out.
+// enablingLinks reads the links. It skips unreadable links: the links only show where the memory of
+// systemd may be outdated.
 func enablingLinks(root string) links {
 	out := links{enabling: map[string]struct{}{}, masked: map[string]struct{}{}, made: map[string][]string{}}
 	for _, dir := range []string{etcUnits, "run/systemd/system"} {
@@ -60,8 +59,8 @@ func enablingLinks(root string) links {
 	return out
 }
 
-// add records a link beside the units: one to /dev/null masks, one of another
-// name is an alias made by enabling.
+// add records a link beside the units. A link to /dev/null masks a unit, and a link of another name is an
+// alias of an enabled unit.
 func (l links) add(path string, note func(unit, link string)) {
 	target, err := os.Readlink(path)
 	switch unit := filepath.Base(target); {

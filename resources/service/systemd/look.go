@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// settleTime is how long an unsettled service is read again.
+	// settleTime is how long muster reads an unsettled service again.
 	settleTime = 5 * time.Second
-	// jobTime is how long one is that has its turn, while systemd has a job for it: a database
-	// takes minutes to stop.
+	// jobTime is how long one resource waits for a job of systemd: a database takes minutes to stop.
 	jobTime = 5 * time.Minute
-	// settlePause is the first interval, which doubles up to maxSettlePause: most services
-	// stop within milliseconds, and each reading may start a process.
+	// settlePause is the first interval, which doubles up to maxSettlePause: most services stop within
+	// milliseconds, and each read may start a process.
 	settlePause    = 10 * time.Millisecond
 	maxSettlePause = 200 * time.Millisecond
-	// answerTimeout bounds the answer of systemd.
+	// answerTimeout limits the answer of systemd.
 	answerTimeout = time.Minute
 )
 
@@ -32,15 +31,15 @@ type reader struct {
 	root string
 	// sources are tried in order.
 	sources []source
-	turn    turn
+	mu      mutex
 	own     *own
 	booted  bootTime
 }
 
-// looked is what was read of a service.
+// looked is the result of reading a service.
 type looked struct {
 	state *service.State
-	// unit is its id; empty where that is not known.
+	// unit is the id of the unit, empty if it is unknown.
 	unit string
 	err  error
 }
@@ -55,7 +54,7 @@ func (r *reader) outcomes(ctx context.Context, env resource.Env, names []string)
 	return states, errs
 }
 
-// look reads services until they have settled, for as long as that may take.
+// look reads services until they have settled, within the limits above.
 func (r *reader) look(ctx context.Context, env resource.Env, names []string) []looked {
 	out, todo := make([]looked, len(names)), make([]int, len(names))
 	for i := range todo {
@@ -79,7 +78,7 @@ func (r *reader) look(ctx context.Context, env resource.Env, names []string) []l
 			switch {
 			case waited < limit:
 				unsettled = append(unsettled, i)
-			case isQueued && !env.InTurn: // it is waited for when it has its turn
+			case isQueued && !env.InTurn: // the next observation, alone, waits for it
 				l.err = fmt.Errorf("%w after %s", l.err, limit)
 			default:
 				l.err = fmt.Errorf("%v after %s", l.err, limit)
@@ -99,13 +98,13 @@ func (r *reader) look(ctx context.Context, env resource.Env, names []string) []l
 	}
 }
 
-// queued is that systemd has a job for a service that is in between.
+// queued means that systemd has a job for a service in a transitional state.
 type queued struct{ error }
 
-// Unwrap returns what the state is.
+// Unwrap returns the error about the state.
 func (q queued) Unwrap() error { return q.error }
 
-// readStates fills in what is read of the services numbered by todo.
+// readStates reads the services with the indexes in todo.
 func (r *reader) readStates(ctx context.Context, env resource.Env, names []string, todo []int, out []looked) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {
@@ -115,7 +114,7 @@ func (r *reader) readStates(ctx context.Context, env resource.Env, names []strin
 	defer cancel()
 	units, err := r.show(ctx, env, unitNames(asked))
 	if err != nil && len(todo) > 1 && ctx.Err() == nil {
-		// One of the names may be invalid for systemd.
+		// systemd may reject one of the names.
 		for _, i := range todo {
 			r.readStates(ctx, env, names, []int{i}, out)
 		}
@@ -130,9 +129,9 @@ func (r *reader) readStates(ctx context.Context, env resource.Env, names []strin
 	}
 }
 
-// show returns what systemd has in memory of units, in order.
+// show returns the units in the memory of systemd, in order.
 func (r *reader) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
-	release, err := r.turn.acquire(ctx)
+	release, err := r.mu.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +147,7 @@ func (r *reader) show(ctx context.Context, env resource.Env, names []string) ([]
 	return nil, err
 }
 
-// state returns the state of a unit and its id, and runs is-enabled where systemd's memory may be
+// state returns the state of a unit and its id. It runs is-enabled if the memory of systemd may be
 // outdated.
 func (r *reader) state(ctx context.Context, env resource.Env, name string, u unit, links links) (state *service.State, id string, err error) {
 	if u.load == "bad-setting" || u.load == "error" {
@@ -197,8 +196,8 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 	return state, u.id, nil
 }
 
-// withoutFile returns the state of a unit that still runs although its file is gone, nil for any
-// other missing unit.
+// withoutFile returns the state of a unit that still runs without its file, nil for any other missing
+// unit.
 func (r *reader) withoutFile(name string, u unit) *service.State {
 	if u.active != "active" && u.active != activating {
 		return nil
@@ -213,9 +212,9 @@ func (r *reader) withoutFile(name string, u unit) *service.State {
 	return state
 }
 
-// isEnabled returns what the files say now.
+// isEnabled returns whether a service is enabled according to the files.
 func (r *reader) isEnabled(ctx context.Context, env resource.Env, name string) (string, error) {
-	release, err := r.turn.acquire(ctx)
+	release, err := r.mu.acquire(ctx)
 	if err != nil {
 		return "", err
 	}

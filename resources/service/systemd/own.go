@@ -12,21 +12,21 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// own is the unit that muster itself runs in. systemd stops it by ending muster, and waits for
-// that, so muster must not wait for systemd.
+// own is the unit that muster runs in. systemd stops the unit by ending muster and waits for the end, so
+// muster must not wait for systemd.
 type own struct {
-	// unit is that of the control group of this process, empty for none.
+	// unit is the unit of the control group of this process, empty if there is none.
 	unit string
 
 	mu sync.Mutex
-	// asked and ends are whether it is known that a stop of the unit ends this process, and is so.
+	// asked reports that ends is known. ends reports that a stop of the unit ends this process.
 	asked, ends bool
-	// stops is the run that stops it at its end: for that it counts as stopped. Others, such as
-	// after one that was cancelled, see what is so.
+	// stops is the run that stops the unit at its end: in that run the unit counts as stopped. Other runs
+	// see the real state, for example after that run was cancelled.
 	stops string
 }
 
-// is reports whether a unit is the one that muster runs in, and a stop of it ends muster.
+// is reports whether muster runs in a unit and a stop of the unit ends muster.
 func (o *own) is(ctx context.Context, env resource.Env, unit string) bool {
 	if unit == "" || unit != o.unit {
 		return false
@@ -46,17 +46,17 @@ func (o *own) is(ctx context.Context, env resource.Env, unit string) bool {
 	return o.ends
 }
 
-// endsWith reports whether a process of a unit with these properties ends when that is stopped:
-// of some, such as cron, only the main process does.
+// endsWith reports whether a process of a unit with these properties ends with the unit. Some units, such
+// as cron, stop only the main process.
 func endsWith(properties string, pid int) bool {
 	lines := strings.Fields(properties)
 
 	return slices.Contains(lines, "MainPID="+strconv.Itoa(pid)) || !slices.Contains(lines, "KillMode=process") && !slices.Contains(lines, "KillMode=none")
 }
 
-// IsPostponed reports whether a change is one of muster's own unit that would end muster or wait for
-// its end: it is asked for at the end of the run, and not waited for.
-func (p *Provider) IsPostponed(ctx context.Context, env resource.Env, action service.Action, name string) bool {
+// IsDeferred reports whether a change affects the unit of muster and would end muster or wait for its end.
+// muster requests such a change at the end of the run and does not wait for it.
+func (p *Provider) IsDeferred(ctx context.Context, env resource.Env, action service.Action, name string) bool {
 	switch action {
 	case service.Start, service.Stop, service.Restart, service.ReloadOrRestart:
 		return p.isOwn(ctx, env, name)
@@ -70,8 +70,8 @@ func (p *Provider) isOwn(ctx context.Context, env resource.Env, name string) boo
 	return p.reader.own.is(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0]))
 }
 
-// Postpone returns what asks for a change of muster's own unit.
-func (p *Provider) Postpone(_ context.Context, env resource.Env, action service.Action, _ string) func(context.Context) error {
+// Defer returns a function that requests a change of the unit of muster.
+func (p *Provider) Defer(_ context.Context, env resource.Env, action service.Action, _ string) func(context.Context) error {
 	unit := p.reader.own
 	unit.setStops("")
 	if action == service.Stop {
@@ -89,13 +89,13 @@ func (p *Provider) Postpone(_ context.Context, env resource.Env, action service.
 	}
 }
 
-// Postponed returns what asks for the stop of muster's own unit, where the run is to stop it.
-func (p *Provider) Postponed(ctx context.Context, env resource.Env, name string) func(context.Context) error {
+// Deferred returns a function that requests the stop of the unit of muster, if the run deferred that stop.
+func (p *Provider) Deferred(ctx context.Context, env resource.Env, name string) func(context.Context) error {
 	if !p.reader.own.isStoppedBy(env.RunID) || !p.isOwn(ctx, env, name) {
 		return nil
 	}
 
-	return p.Postpone(ctx, env, service.Stop, name)
+	return p.Defer(ctx, env, service.Stop, name)
 }
 
 func (o *own) setStops(run string) {
@@ -104,8 +104,8 @@ func (o *own) setStops(run string) {
 	o.stops = run
 }
 
-// isStoppedBy reports whether a run is to stop the unit. To any other, it is active: it is what muster
-// runs in, whatever it is about to be.
+// isStoppedBy reports whether a run will stop the unit. For other runs the unit is active, because muster
+// runs in it.
 func (o *own) isStoppedBy(run string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -27,8 +27,7 @@ func TestEndsWith(t *testing.T) {
 	}
 }
 
-// fakeSystemctl has a systemctl in PATH that notes how it was called, and fails where the script
-// says so.
+// fakeSystemctl puts a systemctl into PATH that records its calls, and fails where the script fails.
 func fakeSystemctl(t *testing.T, script string) (calls func() []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,7 +74,7 @@ func ofMuster(t *testing.T, m memory) (*Provider, resource.Env) {
 	return p, resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), RunID: "1"}
 }
 
-// apply applies an action to services, and returns what is made at the end of the run, by service.
+// apply applies an action to services, and returns the functions for the end of the run, by service.
 func apply(t *testing.T, p *Provider, env resource.Env, action service.Action, names ...string) (late map[string]func(context.Context) error) {
 	t.Helper()
 	specs, plans := make([]*service.Spec, len(names)), make([]resource.Plan, len(names))
@@ -85,7 +84,7 @@ func apply(t *testing.T, p *Provider, env resource.Env, action service.Action, n
 	}
 	outcomes, err := make([]resource.Outcome, 1), error(nil)
 	if len(names) == 1 {
-		outcomes[0], err = service.Type{}.Apply(t.Context(), env, p, specs[0], plans[0])
+		outcomes[0], err = service.New(p).Apply(t.Context(), env, p, specs[0], plans[0])
 	} else {
 		outcomes, err = service.Type{}.ApplyAll(t.Context(), env, p, specs, plans)
 	}
@@ -162,7 +161,7 @@ func TestOwnUnitIsStoppedLast(t *testing.T) {
 	}
 	for name, apply := range map[string]func(*Provider, resource.Env, resource.Plan) (resource.Outcome, error){
 		"alone": func(p *Provider, env resource.Env, plan resource.Plan) (resource.Outcome, error) {
-			return service.Type{}.Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "muster"}}, plan)
+			return service.New(p).Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "muster"}}, plan)
 		},
 		"together": func(p *Provider, env resource.Env, plan resource.Plan) (resource.Outcome, error) {
 			specs := []*service.Spec{{Common: model.Common{Name: "muster"}}, {Common: model.Common{Name: "web"}}}
@@ -185,7 +184,7 @@ func TestOwnUnitIsStoppedLast(t *testing.T) {
 		if o, err := apply(p, env, planned(service.Stop, service.Disable)); err != nil || o.AtEnd == nil || runs() {
 			t.Errorf("%s, again: it is not stopped, %v", name, err)
 		}
-		// The state was not the desired one all the same: what is left to do has no stop, which Status reads as made.
+		// The state still differed: the remaining plan has no stop, because the state includes the deferred stop.
 		o, err := apply(p, env, planned(service.Disable))
 		if err != nil || o.AtEnd == nil {
 			t.Fatalf("%s, once more: it is not stopped, %v", name, err)
@@ -195,13 +194,13 @@ func TestOwnUnitIsStoppedLast(t *testing.T) {
 			t.Errorf("%s, at the end of the run: %v", name, err)
 		}
 		// Another service is none of its business.
-		if o, err := (service.Type{}).Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "web"}}, planned(service.Enable)); err != nil || o.AtEnd != nil {
+		if o, err := service.New(p).Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "web"}}, planned(service.Enable)); err != nil || o.AtEnd != nil {
 			t.Errorf("%s: another service stops it, %v", name, err)
 		}
 	}
 }
 
-// TestOwnUnitRuns whatever systemd says of it: muster is told before it is ready, and while it is stopped.
+// TestOwnUnitRuns checks that the unit of muster counts as running while systemd starts or stops it.
 func TestOwnUnitRuns(t *testing.T) {
 	fakeSystemctl(t, "")
 	for _, active := range []string{"activating", "deactivating", "reloading", "active"} {

@@ -35,8 +35,8 @@ unit() { n=$1 i=$2; shift 2; [ $# -gt 0 ] || set -- ExecStart='/bin/sleep infini
 // privateSocket is where systemd answers over D-Bus.
 const privateSocket = "/run/systemd/private"
 
-// machine is a booted machine whose systemctl and journalctl this process has. It
-// reads units with systemctl.
+// machine is a booted machine. This process uses its systemctl and journalctl, and reads units with
+// systemctl.
 type machine struct {
 	*rigs.Machine
 	t        testing.TB
@@ -116,8 +116,8 @@ sed s/sysvon/sysvnew/ /etc/init.d/sysvon > /etc/init.d/sysvnew; chmod +x /etc/in
 		}
 }
 
-// TestAnswers proves that what systemd says of its memory comes to the answers of
-// is-active and is-enabled, for a unit of every kind.
+// TestAnswers compares the answers that muster derives with the answers of is-active and is-enabled, for a
+// unit of every kind.
 func TestAnswers(t *testing.T) {
 	t.Run("systemctl", func(t *testing.T) { testAnswers(t, boot(t), false) })
 	t.Run("D-Bus", func(t *testing.T) {
@@ -148,7 +148,7 @@ systemctl start enabled static`)
 	states, errs := m.provider.StatusAll(t.Context(), m.env, names)
 	after := m.Changes()
 	for path := range after {
-		// systemd's own log goes on.
+		// The log of systemd continues.
 		if strings.HasPrefix(path, "var/log/journal/") {
 			after[path] = before[path]
 		}
@@ -276,7 +276,7 @@ func TestReload(t *testing.T) {
 	restart := func(run string) {
 		t.Helper()
 		m.env.RunID = run
-		if err := m.provider.Restart(t.Context(), m.env, "web"); err != nil {
+		if err := m.provider.Change(t.Context(), m.env, service.Restart, "web"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -317,8 +317,8 @@ func TestReload(t *testing.T) {
 	if state, err := m.provider.Status(t.Context(), m.env, "web"); err != nil || state.Outdated {
 		t.Errorf("after it the unit is %+v, %v", state, err)
 	}
-	for _, act := range []func(context.Context, resource.Env, string) error{m.provider.Enable, m.provider.Disable} {
-		if err := act(t.Context(), m.env, "web"); err != nil {
+	for _, action := range []service.Action{service.Enable, service.Disable} {
+		if err := m.provider.Change(t.Context(), m.env, action, "web"); err != nil {
 			t.Fatal(err)
 		}
 		restart("2")
@@ -349,7 +349,7 @@ func TestReload(t *testing.T) {
 	check("often in runs of a part", 1)
 }
 
-// properties are those of a service.
+// properties returns the properties of a service.
 func properties(name, ensure string, enable any) typetest.Properties {
 	p := typetest.Properties{"name": name, "ensure": ensure}
 	if enable != nil {
@@ -452,7 +452,7 @@ Also=f8x.service"`), Properties: properties("f8", "stopped", false), Error: "can
 
 	m.refreshes(t)
 
-	// A restart leaves the same state, so what a liar leaves is one that is down.
+	// A restart leaves the same state, so a lying provider must leave a stopped service.
 	pid := ""
 	typetest.Run(t, typetest.Config{
 		Type: serviceType(m), ReadOnly: asks,
@@ -521,7 +521,7 @@ systemctl daemon-reload; systemctl start can cannot fails`)
 	}
 }
 
-// TestNoSystemd is told where systemctl has nothing to talk to.
+// TestNoSystemd covers a machine where systemctl cannot reach systemd.
 func TestNoSystemd(t *testing.T) {
 	m := rigs.New(t)
 	m.Lend("systemctl")

@@ -1,5 +1,5 @@
-// Package systemd manages the services of systemd, units of the system only: it
-// reads them over D-Bus or with systemctl, and changes them with systemctl.
+// Package systemd manages system units of systemd. It reads them over D-Bus or with systemctl, and changes
+// them with systemctl.
 package systemd
 
 import (
@@ -23,24 +23,23 @@ const (
 	systemctl = "systemctl"
 )
 
-// source reads what systemd has in memory of units, in the order of their names.
-// An error is about all of them.
+// source reads the units in the memory of systemd, in the order of their names. An error concerns all
+// units.
 type source interface {
 	units(ctx context.Context, env resource.Env, names []string) ([]unit, error)
 }
 
-// Provider asks and changes systemd, one command at a time. Make it with New.
+// Provider reads and changes systemd, one command at a time. Make it with New.
 type Provider struct {
 	reader  *reader
 	changer *changer
 	names   names
 }
 
-// New returns the provider for the machine whose files are below root: "/" for
-// this one.
+// New returns the provider for the machine with the root directory root: "/" for this machine.
 func New(root string) *Provider {
 	r := &reader{
-		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: &own{unit: command.OwnUnit(root)},
+		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, mu: make(mutex, 1), own: &own{unit: command.OwnUnit(root)},
 	}
 
 	return &Provider{reader: r, changer: &changer{reader: r}}
@@ -58,11 +57,11 @@ func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, priority, nil
 }
 
-// turn is held while systemd is asked or systemctl runs.
-type turn chan struct{}
+// mutex is a mutex for systemctl and D-Bus. A caller can stop waiting for it.
+type mutex chan struct{}
 
-// acquire waits for the turn.
-func (t turn) acquire(ctx context.Context) (release func(), err error) {
+// acquire locks the mutex.
+func (t mutex) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case t <- struct{}{}:
 		return func() { <-t }, nil
@@ -76,17 +75,10 @@ func run(ctx context.Context, env resource.Env, onLine func(string, bool), argv 
 	return env.Host.Run(ctx, command.Command{Argv: argv, Env: []string{"LC_ALL=C.UTF-8"}, OnLine: onLine})
 }
 
-// Status is StatusAll for one.
-func (p *Provider) Status(ctx context.Context, env resource.Env, name string) (*service.State, error) {
-	states, errs := p.StatusAll(ctx, env, []string{name})
-
-	return states[0], errs[0]
-}
-
-// StatusAll reads all services with one systemctl show, from which the answers
-// of is-active and is-enabled follow. Services that reload or stop are read
-// again for up to 5 s, one alone for minutes while systemd has a job for it: somebody restarts it.
-// A service may be named by any name of its unit, but only by one of them in a run.
+// StatusAll reads all services with one systemctl show, and derives the answers of is-active and
+// is-enabled. It reads services that reload or stop again for up to 5 s. For a single service it waits
+// minutes while systemd has a job for it, because another user restarts it. Any name of a unit works,
+// but a run must always use the same name.
 func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
 	states, errs := make([]*service.State, len(names)), make([]error, len(names))
 	for i, l := range p.reader.look(ctx, env, names) {
@@ -105,8 +97,8 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, errs
 }
 
-// AreStarted looks which services are active, or have a job of systemd that makes them so: muster
-// has none of its own for what it is about to start.
+// AreStarted reports which services are active, or have a job of systemd that starts them. muster has no
+// job yet for the services that it is going to start.
 func (p *Provider) AreStarted(ctx context.Context, env resource.Env, names []string) []bool {
 	out := make([]bool, len(names))
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -124,7 +116,7 @@ func (p *Provider) AreStarted(ctx context.Context, env resource.Env, names []str
 
 // Reload makes systemd read all units.
 func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
-	release, err := p.reader.turn.acquire(ctx)
+	release, err := p.reader.mu.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,51 +125,14 @@ func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
 	return p.changer.reload(ctx, env)
 }
 
-// Stop stops a service.
-func (p *Provider) Stop(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Stop, name)
-}
-
-// Start starts a service.
-func (p *Provider) Start(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Start, name)
-}
-
-// Restart restarts a service.
-func (p *Provider) Restart(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Restart, name)
-}
-
-// Enable makes a service start at boot.
-func (p *Provider) Enable(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Enable, name)
-}
-
-// Disable keeps a service from starting at boot.
-func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Disable, name)
-}
-
-// Change applies an action to a service. It must be none that IsPostponed.
-func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
-	names := p.names.resolve(env.RunID, []string{name})
-	switch action {
-	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
-		return p.changer.startAndCheck(ctx, env, action, names[0])
-	default:
-		return p.changer.changeMany(ctx, env, action, names)
-	}
-}
-
-// Watches returns the unit of a service. What systemd has not read yet it does not tell
-// about: its file, or the link that masks it, and the links that enable it, in each directory
-// there is for them. Those of a directory that is made later are not watched, but for those of
-// multi-user.target.
+// Watches returns the unit of a service, and the paths of which systemd sends no signals before it reads
+// them: the unit file or the link that masks it, and the links that enable it in each existing
+// directory for such links, or in multi-user.target.wants.
 func (p *Provider) Watches(name string) []watch.Point {
 	const units = "/etc/systemd/system"
 	unit := service.UnitName(name)
 	if unit == p.reader.own.unit {
-		// It runs whatever happens to it: it would be looked at whenever it is told to end.
+		// muster runs in this unit whatever happens to it: a watch would signal each stop of muster.
 		return resource.WatchPaths(filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit))
 	}
 	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}

@@ -12,10 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ChangeAll changes many services with one systemctl, which goes on after a
-// failure. The failed ones are then found by their states, also when ctx has
-// ended: they are not retried alone, so their errors carry their logs.
+// ChangeAll applies an action to services with one systemctl, which continues after a
+// failure. The states then show which services failed, even if ctx has ended: such services
+// are not retried alone, so their errors carry their logs. One service is checked after it started. The
+// action must not be deferred.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
+	if len(names) == 1 {
+		return []error{p.changeOne(ctx, env, action, names[0])}
+	}
 	errs, units := make([]error, len(names)), p.names.resolve(env.RunID, names)
 	began, start := sinceBoot(), time.Now()
 	err := p.changer.changeMany(ctx, env, action, units)
@@ -38,12 +42,23 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 	return errs
 }
 
-// done reports for which services an action that began at a time succeeded.
+// changeOne applies an action to a service. The action must not be deferred.
+func (p *Provider) changeOne(ctx context.Context, env resource.Env, action service.Action, name string) error {
+	names := p.names.resolve(env.RunID, []string{name})
+	switch action {
+	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
+		return p.changer.startAndCheck(ctx, env, action, names[0])
+	default:
+		return p.changer.changeMany(ctx, env, action, names)
+	}
+}
+
+// done reports which services an action succeeded for. The action began at the given time.
 func (c *changer) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
 	done := make([]bool, len(names))
 	switch action {
 	case service.Reload, service.ReloadOrRestart:
-		// What did not reload may still run; the others reload once more.
+		// A service that did not reload may still run. The other services reload once more.
 		return done
 	case service.Restart:
 		// A service that did not restart may still run.
@@ -93,10 +108,10 @@ type bootTime struct {
 	last time.Time
 }
 
-// bootSlack is how much two readings of the clocks may differ.
+// bootSlack is the allowed difference between two readings of the clocks.
 const bootSlack = 10 * time.Millisecond
 
-// at returns the same time again while the clocks agree.
+// at returns the same time for each call while the clocks agree.
 func (b *bootTime) at() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

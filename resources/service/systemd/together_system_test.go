@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// TestTogether does one thing to many services with one systemctl, and says of
-// which that is not true.
+// TestTogether applies one action to many services with one systemctl, and reports the failed
+// services.
 func TestTogether(t *testing.T) {
 	m := boot(t)
 	m.sh(`
@@ -68,7 +68,7 @@ systemctl daemon-reload`)
 	}
 }
 
-// TestRestartedTogether tells those that were restarted from those that only run.
+// TestRestartedTogether distinguishes restarted services from services that only run.
 func TestRestartedTogether(t *testing.T) {
 	m := boot(t)
 	m.sh(`
@@ -86,7 +86,7 @@ printf '[Unit]\nRefuseManualStart=yes\n' >> $lib/b.service; systemctl daemon-rel
 	if got := m.sh("systemctl is-active b"); got != "active" || before == after || strings.Split(before, "\n\n")[1] != strings.Split(after, "\n\n")[1] {
 		t.Errorf("b is %s, the processes were %q and are %q", got, before, after)
 	}
-	// What was broken off did what it did.
+	// The finished part of an interrupted change counts.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("timed out after 2s"))
 	defer cancel()
 	errs = m.provider.ChangeAll(ctx, m.env, service.Restart, []string{"a", "hangs"})

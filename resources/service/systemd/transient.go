@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// transients is the folder of the records of stopped units that existed only while they ran:
-// transient units, and units whose file was removed. A record distinguishes them from a wrong name.
+// transients is the folder of records of stopped units that existed only while they ran: transient
+// units, and units with a removed file. A record distinguishes such a unit from a wrong name.
 const transients = "transients"
 
 // rememberTransient finds the units among services that exist only while they run. Call the

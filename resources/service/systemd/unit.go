@@ -13,7 +13,7 @@ import (
 // showCommand reads units with systemctl show.
 type showCommand struct{}
 
-// String is what logs name it.
+// String returns the name for logs.
 func (showCommand) String() string { return "systemctl show" }
 
 func (showCommand) units(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
@@ -35,16 +35,16 @@ func (showCommand) units(ctx context.Context, env resource.Env, names []string) 
 	return p.units, nil
 }
 
-// properties are read of each unit.
+// properties are the properties that muster reads.
 const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload,Job"
 
-// unit is what systemd has in memory of a unit.
+// unit is a unit in the memory of systemd.
 type unit struct {
 	id, load, active, unitFile string
 	needReload, canReload      bool
-	// job is that systemd has one for it: to start, stop, restart or reload it.
+	// job reports that systemd has a job for it: to start, stop, restart or reload it.
 	job bool
-	// activeSince is when it last became active, counted from boot.
+	// activeSince is the time since boot when the unit last became active.
 	activeSince time.Duration
 }
 
@@ -87,8 +87,9 @@ func (p *parser) line(line string) {
 	}
 }
 
-// isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd remembers how a unit was enabled when it
-// read it, is-enabled reads the links. An init script has an answer of its own.
+// isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd
+// remembers how a unit was enabled when it read the unit, but is-enabled reads the links. An init script
+// has a separate answer.
 func (u unit) isEnabled(links links, script bool) (answer string, sure bool) {
 	_, masked := links.masked[u.id]
 	_, linked := links.enabling[u.id]

@@ -17,7 +17,7 @@ func parse(text string) []unit {
 	return p.units
 }
 
-// TestParse reads what systemctl show of systemd 252 said about units of all sorts.
+// TestParse reads output of systemctl show of systemd 252 for units of all kinds.
 func TestParse(t *testing.T) {
 	text, err := os.ReadFile("testdata/show.txt")
 	if err != nil {

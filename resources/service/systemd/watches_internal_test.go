@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWatches has the links by which a unit is enabled watched wherever there may be some.
+// TestWatches checks the watches of the links that enable a unit.
 func TestWatches(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -1,4 +1,4 @@
-// Package build makes the JSON Schemas of package schemas from the Go types.
+// Package build generates the JSON Schemas of package schemas from the Go types.
 package build
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/schemas"
 )
 
-// All returns every schema as JSON, by name, for the types given.
+// All returns all schemas as JSON, by name.
 func All(types resource.Types) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, d := range schemas.Documents() {
@@ -60,7 +60,7 @@ func schemaOf(d schemas.Document, types resource.Types) (*jsonschema.Schema, err
 	return nil, fmt.Errorf("schema %s: nothing is known of %s", d.Name, d.Protocol)
 }
 
-// response is that of a response to a request, without the field of the other kind.
+// response returns the schema of a response, without the field of the other kind of response.
 func response(protocol, without string) *jsonschema.Schema {
 	s := reflected(reflect.TypeFor[model.EnsureResponse]())
 	s.Properties.Delete(without)
@@ -72,7 +72,7 @@ func response(protocol, without string) *jsonschema.Schema {
 	return s
 }
 
-// prune removes the definitions that nothing refers to.
+// prune removes unused definitions.
 func prune(s *jsonschema.Schema) {
 	for name := range s.Definitions {
 		text, err := json.Marshal(s)
@@ -84,7 +84,7 @@ func prune(s *jsonschema.Schema) {
 	}
 }
 
-// assignment holds either a manifest or the digest of a bundle.
+// assignment returns the schema of an assignment: it has a manifest or the digest of a bundle.
 func assignment() *jsonschema.Schema {
 	s := reflected(reflect.TypeFor[model.Assignment]())
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"manifest"}}, {Required: []string{"bundle"}}}

@@ -17,14 +17,14 @@ import (
 	"github.com/musterfleet/muster/schemas/internal/build"
 )
 
-// types are the registered ones and two of these tests.
+// types are the registered types and two types of these tests.
 func types() resource.Types {
 	return append(resources.All(),
 		resource.Of(kinds{name: "gadget"}, kindsProvider{}),
 		resource.Of(kinds{name: "daemon", ensures: []string{"running", "stopped"}}, kindsProvider{}))
 }
 
-// compile makes a validator of a schema for types.
+// compile returns a validator for a schema of types.
 func compile(t *testing.T, name string, types resource.Types) *jsonschema.Schema {
 	t.Helper()
 	all, err := build.All(types)
@@ -48,7 +48,7 @@ func compile(t *testing.T, name string, types resource.Types) *jsonschema.Schema
 	return s
 }
 
-// decoded makes of YAML what a validator takes.
+// decoded converts YAML to the input of a validator.
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	var v any
@@ -67,7 +67,7 @@ func decoded(t *testing.T, text string) any {
 	return doc
 }
 
-// list is a manifest with one block of items; each line is indented by its place.
+// list returns a manifest with one block of items. Each line is indented by its position.
 func list(typ string, items ...string) string {
 	text := "muster:\n  resources:\n    - " + typ + ":\n"
 	for _, item := range items {
@@ -83,7 +83,7 @@ func single(typ, properties string) string {
 
 const fileRest = "owner: root, group: root, mode: '0644'"
 
-// manifests are documents of which the decoder and the schema must think the same.
+// manifests are documents that the decoder and the schema must judge equally.
 var manifests = []struct {
 	name, text string
 	valid      bool
@@ -164,7 +164,7 @@ var manifests = []struct {
 	{"a setting that is none", "muster:\n  fail_on_error: {}\n", false},
 }
 
-// everything has each part of a manifest that spec/formats.md names.
+// everything has every part of a manifest that spec/formats.md names.
 const everything = `
 data:
   # @require
@@ -219,7 +219,7 @@ func TestManifestSchemaAgreesWithTheDecoder(t *testing.T) {
 
 const requestHead = "protocol: io.choria.ccm.v1.resource.ensure.request\n"
 
-// requests are those of which the decoder and the schema must think the same.
+// requests are documents that the decoder and the schema must judge equally.
 var requests = []struct {
 	name, text string
 	valid      bool

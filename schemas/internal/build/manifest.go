@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// manifest makes the schema of a manifest of the types given.
+// manifest returns the schema of a manifest.
 func manifest(types resource.Types) *jsonschema.Schema {
 	s := object("",
 		field{"data", free("Values for expressions, as Data.name or lookup('data.name')")},
@@ -55,7 +55,7 @@ func section(types resource.Types) *jsonschema.Schema {
 	)
 }
 
-// flapping is from when on repairs are held back.
+// flapping returns the schema of the setting flapping.
 func flapping() *jsonschema.Schema {
 	limits := object("",
 		field{"repairs", &jsonschema.Schema{Type: "integer", Minimum: "1", Maximum: "100", Default: model.DefaultFlapping.Repairs, Description: "Repairs within that time from which on it does not flap yet"}},
@@ -67,8 +67,8 @@ func flapping() *jsonschema.Schema {
 	return s
 }
 
-// block is all that is valid below a type's name: a list of items of one name
-// each, or the single form with the name among the properties.
+// block returns the schema of the value of a type: a list of items with one name each, or the
+// single form with a name property.
 func block(t *resource.Type) *jsonschema.Schema {
 	item := object("", field{"defaults", &jsonschema.Schema{Ref: "#/$defs/" + t.Name + ".defaults", Description: "Properties of all that follow in this list"}})
 	item.MinProperties, item.MaxProperties = new(uint64(1)), new(uint64(1))
@@ -85,7 +85,7 @@ type field struct {
 	schema *jsonschema.Schema
 }
 
-// object is a mapping with these keys and no others.
+// object returns the schema of a mapping with these keys and no others.
 func object(description string, fields ...field) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Description: description, Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	for _, f := range fields {
@@ -95,7 +95,7 @@ func object(description string, fields ...field) *jsonschema.Schema {
 	return s
 }
 
-// free is a mapping of anything, or nothing.
+// free returns the schema of any mapping, or null.
 func free(description string) *jsonschema.Schema {
 	s := oneOfTypes("object", "null")
 	s.Description = description

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/testing/setting"
 )
 
-// TestATypeThatIsAdded is in the schemas as soon as it is in the list.
+// TestATypeThatIsAdded checks that a new type in the list is in the schemas.
 func TestATypeThatIsAdded(t *testing.T) {
 	types := append(resources.All(), setting.New(setting.Plain{}))
 	for name, documents := range map[string]map[string]bool{

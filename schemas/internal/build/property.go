@@ -11,34 +11,32 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The patterns of texts. They are of the regular expressions that both ECMA
-// and Go understand.
+// The patterns of texts. Both ECMA and Go support their syntax.
 const (
-	// durationPattern is what time.ParseDuration takes, without a minus.
+	// durationPattern matches the durations of time.ParseDuration without a minus sign.
 	durationPattern = `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
-	// ttlPattern is a duration or never.
+	// ttlPattern matches a duration or "never".
 	ttlPattern = `^(never|\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+))$`
-	// offsetPattern is what time.ParseDuration takes.
+	// offsetPattern matches the durations of time.ParseDuration.
 	offsetPattern = `^[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	refPattern    = `^[^#]+#[\s\S]+$`
 	numberPattern = `^[+-]?[0-9]+$`
 	boolPattern   = `^([Tt][Rr][Uu][Ee]|[Yy][Ee][Ss]|[Oo][Nn]|[Ff][Aa][Ll][Ss][Ee]|[Nn][Oo]|[Oo][Ff][Ff])$`
-	// expressionPattern is deliberately loose: an editor that reads a text in
-	// braces cannot know what comes out of it.
+	// expressionPattern matches any text in braces, because an editor cannot know the result of an
+	// expression.
 	expressionPattern = `\$\{|\{\{`
 )
 
 const expressionRef = "#/$defs/expression"
 
-// properties makes the schemas of the properties of types, as the decoder of
-// resources takes them: a scalar is its text, so that a number does for a
-// string and the other way round.
+// properties generates the schemas of properties, as the decoder of resources accepts them. A
+// scalar is its text, so a number is valid for a string and vice versa.
 type properties struct {
-	// expressions reports whether a text with an expression is valid anywhere.
+	// expressions reports whether a text with an expression is always valid.
 	expressions bool
 }
 
-// of returns the schema of one property. Nothing means that it is not set.
+// of returns the schema of a property. Null means not set.
 func (b properties) of(p resource.Property) *jsonschema.Schema {
 	s := orNull(b.value(p.GoType, p.Enum)...)
 	s.Description = p.Help
@@ -52,7 +50,7 @@ func (b properties) of(p resource.Property) *jsonschema.Schema {
 	return s
 }
 
-// value returns what a value of a Go type may be.
+// value returns the schema of a value of a Go type.
 func (b properties) value(t reflect.Type, enum []string) []*jsonschema.Schema {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -60,7 +58,7 @@ func (b properties) value(t reflect.Type, enum []string) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	switch {
 	case t == reflect.TypeFor[model.Duration]():
-		// 0 is the one duration that needs no unit.
+		// Only the duration 0 needs no unit.
 		out = []*jsonschema.Schema{{Type: "string", Pattern: durationPattern}, {Const: 0}}
 	case t == reflect.TypeFor[model.TTL]():
 		out = []*jsonschema.Schema{{Type: "string", Pattern: ttlPattern}, {Const: 0}}
@@ -96,7 +94,7 @@ func (b properties) kind(t reflect.Type) []*jsonschema.Schema {
 	}
 }
 
-// structure is a mapping with fixed keys within a property.
+// structure returns the schema of a mapping with fixed keys.
 func (b properties) structure(t reflect.Type) *jsonschema.Schema {
 	s := object("")
 	for _, f := range document.Fields(t) {
@@ -124,15 +122,15 @@ func expression() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: expressionPattern, Description: "A text with an expression in ${ } or {{ }}"}
 }
 
-// oneOfTypes is a value of any of these JSON types.
+// oneOfTypes returns the schema of a value of any of these JSON types.
 func oneOfTypes(types ...string) *jsonschema.Schema {
 	return &jsonschema.Schema{Extras: map[string]any{"type": types}}
 }
 
-// scalar is anything that has a text.
+// scalar returns the schema of a scalar.
 func scalar() *jsonschema.Schema { return oneOfTypes("string", "number", "boolean") }
 
-// anyOf joins alternatives; a single one stays as it is.
+// anyOf combines alternatives. It returns a single alternative unchanged.
 func anyOf(of ...*jsonschema.Schema) *jsonschema.Schema {
 	if len(of) == 1 {
 		return of[0]
@@ -141,7 +139,7 @@ func anyOf(of ...*jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: of}
 }
 
-// orNull allows nothing too. The description is that of the first alternative.
+// orNull also allows null. The description is that of the first alternative.
 func orNull(of ...*jsonschema.Schema) *jsonschema.Schema {
 	if types, ok := of[0].Extras["type"].([]string); ok && len(of) == 1 {
 		s := oneOfTypes(append(types, "null")...)

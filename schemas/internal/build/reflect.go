@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// protocols are the values of the protocol field of types that have one.
+// protocols returns the protocols of types with a protocol field.
 func protocols() map[reflect.Type]string {
 	return map[reflect.Type]string{
 		reflect.TypeFor[model.AgentStatus]():         model.ProtocolAgent,
@@ -32,8 +32,8 @@ func protocols() map[reflect.Type]string {
 	}
 }
 
-// reflected makes the schema of a document of package model: what encoding/json
-// makes of the type, nil slices and maps included.
+// reflected returns the schema of a document of package model, as encoding/json writes it, with
+// null for nil slices and maps.
 func reflected(t reflect.Type) *jsonschema.Schema {
 	named := map[string]reflect.Type{}
 	r := jsonschema.Reflector{
@@ -70,8 +70,8 @@ func special(t reflect.Type) *jsonschema.Schema {
 	}
 }
 
-// complete adds to a struct's schema what reflection does not know: its
-// protocol, and that a nil slice or map that is not omitted is null.
+// complete adds to the schema of a struct what reflection cannot find: its protocol, and null for
+// nil slices and maps that are not omitted.
 func complete(s *jsonschema.Schema, t reflect.Type) {
 	if t == nil || t.Kind() != reflect.Struct || s.Properties == nil {
 		return

@@ -7,9 +7,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// ensureRequest makes the schema of an ensure request: its properties are those
-// of the type it names, and their values are literal. Whether a resource is
-// managed is decided before asking, so there is no control.
+// ensureRequest returns the schema of an ensure request. Its properties are literal properties of
+// the type. A request has no control property, because the sender decides before sending it.
 func ensureRequest(types resource.Types) *jsonschema.Schema {
 	s := object("",
 		field{"protocol", &jsonschema.Schema{Const: model.ProtocolEnsureRequest}},

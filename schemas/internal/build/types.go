@@ -8,8 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// define adds the schema of every property of a type to definitions, for the
-// mappings that are made of them.
+// define adds the schema of every property of a type to definitions.
 func (b properties) define(t *resource.Type, definitions jsonschema.Definitions) {
 	for _, p := range t.Properties {
 		definitions[propertyName(t, p)] = b.of(p)
@@ -18,8 +17,8 @@ func (b properties) define(t *resource.Type, definitions jsonschema.Definitions)
 
 func propertyName(t *resource.Type, p resource.Property) string { return t.Name + "." + p.Key }
 
-// mapping is a mapping of the properties of a type, but for those left out. Of
-// a property and its aliases only one may be there.
+// mapping returns the schema of a mapping of the properties of a type, except some. Only one of a
+// property and its aliases is allowed.
 func mapping(t *resource.Type, without ...string) *jsonschema.Schema {
 	s := object("")
 	for _, p := range t.Properties {
@@ -40,7 +39,7 @@ func mapping(t *resource.Type, without ...string) *jsonschema.Schema {
 	return s
 }
 
-// named is the mapping of a type with a name in it.
+// named returns the schema of a mapping of a type with a name.
 func named(t *resource.Type, without ...string) *jsonschema.Schema {
 	s := mapping(t, without...)
 	name := scalar()

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// kinds is a type for these tests, with a property of every kind there is.
+// kinds is a type for these tests, with every kind of property.
 type kinds struct {
 	name    string
 	ensures []string
@@ -36,7 +36,7 @@ func (kindsProvider) IsManageable(model.Facts, resource.Spec) (bool, int, error)
 	return true, 1, nil
 }
 
-// Validate checks the one thing that the schema knows of and the decoder leaves to the type.
+// Validate checks a constraint that is in the schema but not in the decoder.
 func (s *kindsSpec) Validate() model.Problems {
 	var out model.Problems
 	if s.Colour != "" && s.Colour != "red" && s.Colour != "green" {

@@ -1,4 +1,4 @@
-// Command gen writes the JSON Schemas; go generate ./schemas runs it in that folder.
+// Command gen writes the JSON Schemas. go generate ./schemas runs it in that folder.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// write makes dir hold the schemas and nothing else.
+// write writes all schemas to dir and removes other files.
 func write(dir string) error {
 	all, err := build.All(resources.All())
 	if err != nil {

@@ -96,5 +96,5 @@ func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource
 
 // comparable returns the resources that are the same on each node.
 func comparable(all []*resource.Resource) []*resource.Resource {
-	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.Late != nil || r.Type.NeedsOrigin })
+	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.ResolveDeferred != nil || r.Type.NeedsOrigin })
 }

@@ -19,11 +19,6 @@ type Order struct {
 // AddOrder adds the flags. Shells complete the names of columns.
 func (o *Order) AddOrder(cmd *fisk.CmdClause, columns ...string) {
 	cmd.Flag("sort", "Sort by this column").PlaceHolder("NAME").HintOptions(columns...).StringVar(&o.Sort)
-	o.AddLimit(cmd)
-}
-
-// AddLimit adds the flags of what has an order of its own.
-func (o *Order) AddLimit(cmd *fisk.CmdClause) {
 	cmd.Flag("reverse", "Show the last first").UnNegatableBoolVar(&o.Reverse)
 	cmd.Flag("limit", "Show at most N, the first in the order of the output; 0 for all").Default("0").PlaceHolder("N").IntVar(&o.Limit)
 }

@@ -49,19 +49,21 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	}
 }
 
-// TestNewest keeps the last ones, of any number.
+// TestNewest checks that the last reports of any number remain, in both orders.
 func TestNewest(t *testing.T) {
 	t.Parallel()
-	for count, want := range map[int]string{0: "", 1: "0", 3: "210", 4: "321", 8: "765"} {
+	for count, want := range map[int]string{0: " ", 1: "0 0", 3: "012 210", 4: "123 321", 6: "345 543", 8: "567 765"} {
 		n := newest{most: 3}
 		for i := range count {
 			n.add(model.Report{ID: strconv.Itoa(i)})
 		}
-		got := ""
-		for r := range n.backward() {
-			got += r.ID
+		ids := func(reversed bool) (out string) {
+			for _, r := range n.inOrder(reversed) {
+				out += r.ID
+			}
+			return out
 		}
-		if got != want {
+		if got := ids(false) + " " + ids(true); got != want {
 			t.Errorf("of %d: %s, want %s", count, got, want)
 		}
 	}

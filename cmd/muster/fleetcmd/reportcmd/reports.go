@@ -42,7 +42,7 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("reports", "Show reports of nodes, live")
 	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
 		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), rejected (the manifest is not valid, or not signed as it must be; --json and subjects have it as refused).\n\n" +
-		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --reverse --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
+		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cli.NodesVar(cmd.Flag("node", "Show reports of this node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
@@ -54,7 +54,8 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
 	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause,
 		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest))
-	c.AddLimit(cmd)
+	cmd.Flag("reverse", "Show the last first").UnNegatableBoolVar(&c.Reverse)
+	cmd.Flag("limit", "With --no-follow, show the newest N; else end after N; 0 for all").Default("0").PlaceHolder("N").IntVar(&c.Limit)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
@@ -134,8 +135,15 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if c.follow {
 		defer sayOutages(c.Print, store.KV.Conn())()
 	}
+
+	return errors.Join(c.list(ctx, read(ctx, store, filter), of), undecided)
+}
+
+// list prints reports of some nodes, nil for all.
+func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, error], of map[string]bool) error {
 	last, count := newest{most: c.Limit}, 0
-	for r, err := range read(ctx, store, filter) {
+	isNewest := !c.follow && c.Limit > 0
+	for r, err := range all {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
 			return nil
@@ -144,7 +152,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 			continue
 		case err == nil && (c.cause != "" && string(r.Cause) != c.cause || of != nil && !of[r.Node]):
 			continue
-		case err == nil && c.Reverse:
+		case err == nil && isNewest:
 			last.add(r)
 		case err == nil:
 			count++
@@ -157,16 +165,16 @@ func (c *reportsCommand) run(ctx context.Context) error {
 			return err
 		}
 		if c.Limit > 0 && count == c.Limit {
-			return undecided
+			return nil
 		}
 	}
-	for r := range last.backward() {
+	for _, r := range last.inOrder(c.Reverse) {
 		if err := c.show(r); err != nil {
 			return err
 		}
 	}
 
-	return undecided
+	return nil
 }
 
 // of returns the nodes whose reports are shown, nil for all; undecided is the error of those of which nobody
@@ -219,47 +227,45 @@ func (c *reportsCommand) show(r model.Report) error {
 	return c.Print.Item(c.Format, r, fleetcli.ReportLine(c.Print, r))
 }
 
-// maxReversed is how many reports are kept, to be shown from the last on.
-const maxReversed = 10_000
+// maxNewest is the largest --limit of stored reports: the command holds so many in memory.
+const maxNewest = 10_000
 
 // checkOrder checks the flags of the order.
 func (c *reportsCommand) checkOrder() error {
 	switch {
 	case c.Reverse && c.follow:
 		return cli.Usagef("--reverse shows what is stored: add --no-follow")
-	case c.Reverse && (c.Limit == 0 || c.Limit > maxReversed):
-		return cli.Usagef("--reverse needs --limit N, at most %d: so many reports are kept", maxReversed)
+	case c.Reverse && (c.Limit == 0 || c.Limit > maxNewest):
+		return cli.Usagef("--reverse needs --limit N, at most %d", maxNewest)
+	case !c.follow && c.Limit > maxNewest:
+		return cli.Usagef("--limit %d: at most %d with --no-follow; without --limit all reports are shown", c.Limit, maxNewest)
 	default:
 		return c.Check()
 	}
 }
 
-// newest keeps the last of some reports.
+// newest collects reports and drops all but the last ones.
 type newest struct {
 	most int
 	all  []model.Report
-	next int
 }
 
-// add adds a report; one before it may go.
+// add adds a report.
 func (n *newest) add(r model.Report) {
-	if len(n.all) < n.most {
-		n.all = append(n.all, r)
-		return
+	if len(n.all) == 2*n.most {
+		n.all = append(n.all[:0], n.all[n.most:]...)
 	}
-	n.all[n.next] = r
-	n.next = (n.next + 1) % n.most
+	n.all = append(n.all, r)
 }
 
-// backward yields them, the last first.
-func (n *newest) backward() iter.Seq[model.Report] {
-	return func(yield func(model.Report) bool) {
-		for i := range len(n.all) {
-			if !yield(n.all[(n.next+len(n.all)-1-i)%len(n.all)]) {
-				return
-			}
-		}
+// inOrder returns the last reports, the oldest first unless reversed.
+func (n *newest) inOrder(reversed bool) []model.Report {
+	last := n.all[max(0, len(n.all)-n.most):]
+	if reversed {
+		slices.Reverse(last)
 	}
+
+	return last
 }
 
 // read yields reports, each once.

@@ -2,10 +2,10 @@ package expression
 
 import "errors"
 
-// WithHint adds to an error what to do about it.
+// WithHint adds a remedy to an error.
 func WithHint(err error, hint string) error { return hintedError{err, hint} }
 
-// HintOf returns what to do about an error, empty where nothing is known.
+// HintOf returns the remedy of an error, or an empty text.
 func HintOf(err error) string {
 	var hinted hintedError
 	if errors.As(err, &hinted) {
@@ -15,7 +15,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// hintedError is an error with what to do about it.
+// hintedError is an error with a remedy.
 type hintedError struct {
 	error
 	hint string

@@ -17,8 +17,8 @@ const (
 	extExpressions = ".templ"
 )
 
-// maxNesting limits the depth of texts that render other texts. maxExpressions limits the
-// expressions of the outermost text and all texts within it.
+// maxNesting limits the depth of texts that render other texts. maxExpressions limits the number of
+// expressions in the outermost text and in all texts within it.
 const (
 	maxNesting     = 10
 	maxExpressions = 100_000
@@ -38,10 +38,10 @@ func namesTemplate(text, extension string) bool {
 
 // expressions renders a text of expressions. Each result must be a text, number or boolean.
 func (t *templates) expressions(ctx context.Context, source template.Template) (string, error) {
-	t.SetDynamic()
+	t.setDynamic()
 	inner := t.nested(ctx)
 	if inner.nesting.depth > maxNesting {
-		return "", &template.Error{Pos: model.Position{File: source.Name}, Message: fmt.Sprintf("templates render one another more than %d levels deep", maxNesting)}
+		return "", &template.Error{Pos: model.Position{File: source.Name}, Message: fmt.Sprintf("templates are nested more than %d levels deep", maxNesting)}
 	}
 	parts, at, ok := expression.Scan(source.Text)
 	if !ok {
@@ -49,27 +49,27 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 		return "", invalidPart(source, at, hint, "the expression that begins here does not end")
 	}
 	var out strings.Builder
-	var late lateError
+	var deferred deferredError
 	for _, p := range parts {
 		text := p.Literal
 		if p.IsExpr {
 			value, err := t.part(ctx, inner, source, p)
-			var waits lateError
+			var waits deferredError
 			switch {
 			case errors.As(err, &waits):
-				late.waits = append(late.waits, waits.waits...)
+				deferred.waits = append(deferred.waits, waits.waits...)
 			case err != nil:
 				return "", err
 			}
 			text = value
 		}
-		if int64(out.Len()+len(text)) > t.Opts.MaxBytes {
-			return "", fmt.Errorf("%s: it gives more than %d bytes", source.Name, t.Opts.MaxBytes)
+		if int64(out.Len()+len(text)) > t.opts.MaxBytes {
+			return "", fmt.Errorf("%s: it gives more than %d bytes", source.Name, t.opts.MaxBytes)
 		}
 		out.WriteString(text)
 	}
-	if len(late.waits) > 0 {
-		return "", late
+	if len(deferred.waits) > 0 {
+		return "", deferred
 	}
 
 	return out.String(), nil
@@ -78,8 +78,8 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 // nested returns the scope for the expressions of a text that this scope renders.
 func (sc *scope) nested(ctx context.Context) *scope {
 	data, _ := sc.data.(map[string]any)
-	inner := sc.ScopeWith(ctx, sc.phase, data, sc.outputs, sc.text)
-	inner.At, inner.Quiet = sc.At, sc.Quiet
+	inner := sc.newScopeWith(ctx, sc.phase, data, sc.outputs, sc.text)
+	inner.at, inner.quiet = sc.at, sc.quiet
 	inner.nesting = nesting{sc.nesting.depth + 1, sc.nesting.expressions}
 	if inner.nesting.expressions == nil {
 		inner.nesting.expressions = new(int)
@@ -105,20 +105,20 @@ func (t *templates) part(ctx context.Context, inner *scope, source template.Temp
 	t.used = t.used || secret
 	var within *template.Error
 	switch {
-	case errors.As(err, new(lateError)):
+	case errors.As(err, new(deferredError)):
 		return "", err
 	case errors.As(err, &within):
 		return "", expression.WithHint(within, expression.HintOf(err))
 	case err != nil:
-		return "", &template.Error{Pos: placeIn(source, p.At), Message: "the expression fails: " + expression.ExprMessage(err), Err: err}
+		return "", &template.Error{Pos: positionIn(source, p.At), Message: "the expression fails: " + expression.ExprMessage(err), Err: err}
 	}
 	value, err := expression.ToValue(v, model.Position{})
 	switch {
 	case err != nil:
-		return "", &template.Error{Pos: placeIn(source, p.At), Message: "the expression " + err.Error(), Err: err}
+		return "", &template.Error{Pos: positionIn(source, p.At), Message: "the expression " + err.Error(), Err: err}
 	case !value.IsScalar():
 		message := fmt.Sprintf("the expression gives %s, which is not allowed inside a text", value.Kind)
-		return "", expression.WithHint(&template.Error{Pos: placeIn(source, p.At), Message: message}, insideHint(value.Kind))
+		return "", expression.WithHint(&template.Error{Pos: positionIn(source, p.At), Message: message}, insideHint(value.Kind))
 	}
 
 	return value.Text, nil
@@ -126,10 +126,10 @@ func (t *templates) part(ctx context.Context, inner *scope, source template.Temp
 
 // invalidPart returns the error of an expression that is invalid on every node.
 func invalidPart(source template.Template, at int, hint, message string) error {
-	return expression.WithHint(&template.Error{Pos: placeIn(source, at), Message: message, Syntax: true}, hint)
+	return expression.WithHint(&template.Error{Pos: positionIn(source, at), Message: message, Syntax: true}, hint)
 }
 
-// placeIn returns the line of an offset.
-func placeIn(source template.Template, at int) model.Position {
+// positionIn returns the line of an offset.
+func positionIn(source template.Template, at int) model.Position {
 	return model.Position{File: source.Name, Line: 1 + strings.Count(source.Text[:at], "\n")}
 }

@@ -26,7 +26,7 @@ const (
 	shellUnsafe = "`$;|&<>\n\r\x00"
 )
 
-// checks returns the functions of @validate by their names, in both spellings.
+// checks returns the functions of @validate by name, in both spellings.
 func checks() map[string]any {
 	out := map[string]any{
 		"isRegex":  func(v any, pattern string) (bool, error) { return isMatch("isRegex", v, pattern) },
@@ -56,7 +56,7 @@ func checks() map[string]any {
 	return out
 }
 
-// WithChecks returns the names known to all expressions plus the functions of @validate.
+// withChecks returns the names known to all expressions plus the functions of @validate.
 func withChecks(value any) map[string]any {
 	out := checks()
 	out[expression.NameValue] = value
@@ -64,8 +64,8 @@ func withChecks(value any) map[string]any {
 	return out
 }
 
-// ChecksText reports whether the expression of a @validate passes the value to one of the
-// functions, which are about texts.
+// checksText reports whether a @validate expression passes the value to a function that needs a
+// text.
 func checksText(p *expression.Program) bool {
 	known := checks()
 

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestOutputs resolves properties at their turn.
+// TestOutputs resolves properties that use outputs.
 func TestOutputs(t *testing.T) {
 	r := resolved(t, `
 data: {prefix: p}
@@ -29,14 +29,14 @@ muster:
     - package: [x: ]
 `, manifest.Inputs{})
 	res := r.Resources[0]
-	if res.Late == nil || r.Resources[1].Late != nil {
+	if res.ResolveDeferred == nil || r.Resources[1].ResolveDeferred != nil {
 		t.Fatal("the wrong one is late")
 	}
 	if got := res.Meta().Require; len(got) != 3 || got[0].String() != "package#x" || got[1].String() != "exec#up" || got[2].String() != "exec#uptime" {
 		t.Errorf("requires %v", got)
 	}
 	uptime := model.Ref{Type: "exec", Name: "uptime"}
-	spec, secrets, err := res.Late(t.Context(), resource.Outputs{uptime: {"stdout": "3 days", "code": 0, "list": []string{"a", "b"}}})
+	spec, secrets, err := res.ResolveDeferred(t.Context(), resource.Outputs{uptime: {"stdout": "3 days", "code": 0, "list": []string{"a", "b"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ muster:
 	if got.Content != "p 3 days 0" || strings.Join(got.Args, ",") != "a,b" || got.Mode != "0644" || len(secrets) != 0 || len(got.Require) != 3 {
 		t.Errorf("got %+v, %d secrets", got, len(secrets))
 	}
-	// Resolving the same again, with a secret this time, returns what is new.
-	spec, secrets, err = res.Late(t.Context(), resource.Outputs{uptime: {"stdout": model.NewSecret("hunter2"), "code": 1, "list": nil}})
+	// Resolving again, now with a secret, returns the new value.
+	spec, secrets, err = res.ResolveDeferred(t.Context(), resource.Outputs{uptime: {"stdout": model.NewSecret("hunter2"), "code": 1, "list": nil}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ muster:
 	}
 }
 
-// TestOutputProblemsAtItsTurn has what can only be found then.
+// TestOutputProblemsAtItsTurn checks problems that occur only during a run.
 func TestOutputProblemsAtItsTurn(t *testing.T) {
 	uptime := model.Ref{Type: "exec", Name: "uptime"}
 	for name, tc := range map[string]struct {
@@ -70,7 +70,7 @@ func TestOutputProblemsAtItsTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := resolved(t, "muster:\n  resources:\n    - exec: [uptime: ]\n    - file:\n        - /motd: {"+tc.property+":    \"${ outputs('exec#uptime').stdout }\"}\n", manifest.Inputs{})
-			_, _, err := r.Resources[1].Late(t.Context(), tc.outputs)
+			_, _, err := r.Resources[1].ResolveDeferred(t.Context(), tc.outputs)
 			got := ""
 			if err != nil {
 				got = strings.ReplaceAll(err.Error(), "   ", "")
@@ -82,7 +82,7 @@ func TestOutputProblemsAtItsTurn(t *testing.T) {
 	}
 }
 
-// TestOutputProblems has what is wrong with outputs before anything runs.
+// TestOutputProblems checks the problems of outputs before a run.
 func TestOutputProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"unknown":        {`content: "${ outputs('exec#uptim').stdout }"`, "m.yaml:5:33: `outputs` names exec#uptim, which is not declared (did you mean `exec#uptime`?)"},
@@ -110,7 +110,8 @@ func TestOutputProblems(t *testing.T) {
 	}
 }
 
-// TestReadFileThatIsMissingAtItsTurn says what would bring it, unless more is wrong.
+// TestReadFileThatIsMissingAtItsTurn checks that the error names a provider, unless there are other
+// problems.
 func TestReadFileThatIsMissingAtItsTurn(t *testing.T) {
 	dir := t.TempDir()
 	for name, tc := range map[string]struct {
@@ -126,7 +127,7 @@ func TestReadFileThatIsMissingAtItsTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := resolved(t, "muster:\n  resources:\n    - exec: [x: ]\n    - file: [/f: {"+tc.property+"}]\n", manifest.Inputs{Dir: dir})
-			_, _, err := r.Resources[1].Late(t.Context(), resource.Outputs{{Type: "exec", Name: "x"}: {"stdout": "x", "list": 1}})
+			_, _, err := r.Resources[1].ResolveDeferred(t.Context(), resource.Outputs{{Type: "exec", Name: "x"}: {"stdout": "x", "list": 1}})
 			if got := resource.Prerequisites(err); err == nil || !slices.Equal(got, tc.needs) {
 				t.Errorf("%v: needs %v, want %v", err, got, tc.needs)
 			}
@@ -134,7 +135,7 @@ func TestReadFileThatIsMissingAtItsTurn(t *testing.T) {
 	}
 }
 
-// TestReadFileOfAnother waits for the resource that makes the file.
+// TestReadFileOfAnother waits for the resource that creates the file.
 func TestReadFileOfAnother(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "made")
@@ -151,14 +152,14 @@ muster:
 		t.Fatal(err)
 	}
 	r := resolved(t, in, manifest.Inputs{Dir: dir})
-	if got := r.Resources[2]; got.Late != nil || got.Spec.(*thingSpec).Content != "now" {
+	if got := r.Resources[2]; got.ResolveDeferred != nil || got.Spec.(*thingSpec).Content != "now" {
 		t.Errorf("got %+v", got.Spec)
 	}
 	res := r.Resources[1]
-	if res.Late == nil || len(res.Meta().Require) != 1 || res.Meta().Require[0].Name != path || r.Static {
+	if res.ResolveDeferred == nil || len(res.Meta().Require) != 1 || res.Meta().Require[0].Name != path || r.Static {
 		t.Fatalf("got %+v", res)
 	}
-	_, _, err := res.Late(t.Context(), nil)
+	_, _, err := res.ResolveDeferred(t.Context(), nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "m.yaml:6:29: the expression fails: open "+path) || !slices.Equal(resource.Prerequisites(err), []string{"path:" + path}) {
 		t.Errorf("got %v, needs %v", err, resource.Prerequisites(err))
 	}
@@ -166,7 +167,7 @@ muster:
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		spec, _, err := res.Late(t.Context(), resource.Outputs{})
+		spec, _, err := res.ResolveDeferred(t.Context(), resource.Outputs{})
 		if err != nil || spec.(*thingSpec).Content != text {
 			t.Errorf("got %+v, %v", spec, err)
 		}

@@ -9,20 +9,19 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Report makes the report of problems: in the order of the document, each
-// once (a mistake in defaults is one, however many resources have them), and
-// none longer than a reader can take in.
+// tidyProblems sorts problems in the order of the document, removes duplicates (defaults repeat a
+// mistake in every resource) and shortens long messages.
 func tidyProblems(problems model.Problems) model.Problems {
-	type place struct {
+	type identity struct {
 		pos     model.Position
 		message string
 	}
-	seen := make(map[place]bool, len(problems))
+	seen := make(map[identity]bool, len(problems))
 	out := slices.DeleteFunc(problems.Sorted(), func(p model.Problem) bool {
-		key := place{p.Pos, p.Message}
-		twice := seen[key] && !p.Pos.IsZero()
+		key := identity{p.Pos, p.Message}
+		duplicate := seen[key] && !p.Pos.IsZero()
 		seen[key] = true
-		return twice
+		return duplicate
 	})
 	for i := range out {
 		out[i].Message, out[i].Hint = clip(out[i].Message), clip(out[i].Hint)
@@ -38,11 +37,10 @@ func tidyProblems(problems model.Problems) model.Problems {
 	return out
 }
 
-// longestMessage is in bytes.
+// longestMessage is the limit of a message in bytes.
 const longestMessage = 400
 
-// clip takes the middle out of a message that quotes a long text, and puts one
-// of several lines on one.
+// clip shortens a long message in the middle, and replaces line breaks.
 func clip(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

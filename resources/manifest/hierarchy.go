@@ -16,33 +16,33 @@ import (
 // defaultOverride is the only entry of the default order.
 const defaultOverride = "default"
 
-// Resolved are the data of a document.
+// resolvedData are the data of a document.
 type resolvedData struct {
-	Data     map[string]any
-	Problems model.Problems
-	Warnings model.Problems
+	data     map[string]any
+	problems model.Problems
+	warnings model.Problems
 }
 
-// Resolve returns the data of a document: base data, overrides in the order
-// of the hierarchy, external data over all.
+// resolveData returns the data of a document: base data, overrides in the order of the hierarchy,
+// then external data.
 //
-// With merge first, the first match replaces the keys of the base that it has;
-// with deep, every match is merged into it in order, so the last match wins.
+// With merge first, the first match replaces the keys of the base that it sets. With deep, all
+// matches are merged in order, so the last match wins.
 func resolveData(ctx context.Context, w *evaluator, external map[string]any) resolvedData {
-	r := resolver{Scope: w.Scope(ctx, inData, nil, nil)}
-	data := r.Object(ctx, w.Doc.Data)
+	r := resolver{scope: w.newScope(ctx, inData, nil, nil)}
+	data := r.object(ctx, w.doc.Data)
 
-	order := resolver{Scope: w.Scope(ctx, inResources, mergeData(data, external), nil), SkipLackingFacts: true}
-	order.Scope.Broken = len(r.Problems) > 0 || w.Unsure
+	order := resolver{scope: w.newScope(ctx, inResources, mergeData(data, external), nil), skipLackingFacts: true}
+	order.scope.broken = len(r.problems) > 0 || w.unsure
 	taken := matches(ctx, &order)
-	r.Problems = append(r.Problems, order.Problems...)
-	r.Problems = append(r.Problems, checkUnused(ctx, w, taken)...)
-	if w.Doc.Merge == mergeFirst && len(taken) > 1 {
+	r.problems = append(r.problems, order.problems...)
+	r.problems = append(r.problems, checkUnused(ctx, w, taken)...)
+	if w.doc.Merge == mergeFirst && len(taken) > 1 {
 		taken = taken[:1]
 	}
 	for i := range taken {
-		over := r.Object(ctx, taken[i].values)
-		if w.Doc.Merge == mergeDeep {
+		over := r.object(ctx, taken[i].values)
+		if w.doc.Merge == mergeDeep {
 			taken[i].below = data
 			data = mergeData(data, over)
 			continue
@@ -50,9 +50,9 @@ func resolveData(ctx context.Context, w *evaluator, external map[string]any) res
 		maps.Copy(data, over)
 	}
 	data = mergeData(data, external)
-	out := resolvedData{Data: data, Problems: r.Problems, Warnings: unnamed(w.Doc)}
-	if len(out.Problems) == 0 && !w.Unsure {
-		out.Problems = checkAnnotations(ctx, w, data, taken)
+	out := resolvedData{data: data, problems: r.problems, warnings: unnamed(w.doc)}
+	if len(out.problems) == 0 && !w.unsure {
+		out.problems = checkAnnotations(ctx, w, data, taken)
 	}
 
 	return out
@@ -62,27 +62,27 @@ func resolveData(ctx context.Context, w *evaluator, external map[string]any) res
 type override struct {
 	name   string
 	values document.Node
-	// below are the data that it was merged into, nil with merge first.
+	// below are the data that it was merged into; nil with merge first.
 	below map[string]any
 }
 
-// matches returns the overrides named by the hierarchy, in order.
+// matches returns the overrides that the hierarchy names, in order.
 func matches(ctx context.Context, r *resolver) []override {
 	var out []override
 	seen := map[string]bool{}
-	for item := range entries(r.Scope.Doc) {
-		name, _ := r.Value(ctx, item)
+	for item := range entries(r.scope.doc) {
+		name, _ := r.value(ctx, item)
 		switch {
-		case name.Late:
+		case name.Deferred:
 			continue
 		case !name.IsScalar():
-			r.Problems.Add(item.Pos, "", "an entry of `order` must be text, not %s", name.Kind)
+			r.problems.Add(item.Pos, "", "an entry of `order` must be text, not %s", name.Kind)
 			continue
 		case seen[name.Text]:
 			continue
 		}
 		seen[name.Text] = true
-		if v, ok := r.Scope.Doc.Overrides.Get(name.Text); ok && v.Kind() == document.Map {
+		if v, ok := r.scope.doc.Overrides.Get(name.Text); ok && v.Kind() == document.Map {
 			out = append(out, override{name: name.Text, values: v})
 		}
 	}
@@ -128,22 +128,22 @@ func unnamed(doc *Document) model.Problems {
 	return out
 }
 
-// checkUnused compiles the expressions of overrides that are not taken here,
-// so that a mistake in them is found before the node that takes them has it.
+// checkUnused compiles the expressions of unused overrides, to report their mistakes before another
+// node uses them.
 func checkUnused(ctx context.Context, w *evaluator, matches []override) model.Problems {
-	r := resolver{Scope: w.Scope(ctx, inData, nil, nil), CompileOnly: true}
-	for key, v := range w.Doc.Overrides.Entries() {
+	r := resolver{scope: w.newScope(ctx, inData, nil, nil), compileOnly: true}
+	for key, v := range w.doc.Overrides.Entries() {
 		name := key.Text()
 		if !slices.ContainsFunc(matches, func(taken override) bool { return taken.name == name }) {
-			r.Plain(ctx, v)
+			r.plain(ctx, v)
 		}
 	}
 
-	return r.Problems
+	return r.problems
 }
 
-// Merge returns base with over merged into it and changes neither. It merges mappings, appends
-// lists, and replaces any other value.
+// mergeData returns base with over merged into it and changes neither. It merges mappings, appends
+// lists, and replaces other values.
 func mergeData(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	maps.Copy(out, base)

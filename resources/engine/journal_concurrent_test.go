@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestSharedJournalLosesNothing: two runs of a manifest add and clear at the same time.
-func TestSharedJournalLosesNothing(t *testing.T) {
+// TestConcurrentRunsLoseNoRefresh adds and clears refreshes in two concurrent runs.
+func TestConcurrentRunsLoseNoRefresh(t *testing.T) {
 	h := hosttest.New(t)
-	s := engine.NewSharedJournal(engine.NewFileJournal(h, filepath.Join(t.TempDir(), "state"), "m"))
+	s := engine.NewFileJournal(h, filepath.Join(t.TempDir(), "state"), "m")
 	var all sync.WaitGroup
 	for i := range 2 {
 		all.Go(func() {

@@ -24,8 +24,8 @@ var (
 	errNoOutputs = expression.WithHint(errors.New("outputs are not known while the data are resolved"), "use them in the properties of a resource")
 )
 
-// missingHint returns the remedy for a path that is not set: the nearest known key, or the path
-// with an operator such as ?? nil.
+// missingHint returns the remedy for an unset path: the nearest known key, or the path with an
+// operator such as ?? nil.
 func missingHint(path string, known []string, allowed string) string {
 	word := path[strings.LastIndexByte(path, '.')+1:]
 	unset := "write `" + path + allowed + "` where it may be unset"
@@ -36,18 +36,17 @@ func missingHint(path string, known []string, allowed string) string {
 	return unset
 }
 
-// names makes the names that expressions of a scope may use. ctx is that of the scope,
-// which does not outlive it.
+// names returns the names that the expressions of a scope may use. ctx is the context of the scope.
 func (sc *scope) names(ctx context.Context) map[string]any {
-	environ := make(map[string]any, len(sc.Opts.Environ))
-	for k, v := range sc.Opts.Environ {
+	environ := make(map[string]any, len(sc.opts.Environ))
+	for k, v := range sc.opts.Environ {
 		environ[k] = v
 	}
 	look := lookup{scope: sc, environ: environ, texts: map[string][]byte{}}
 	read := func(path string) (any, error) { return sc.read(path, asData) }
 	out := map[string]any{
 		expression.NameFacts:    map[string]any{},
-		expression.NameData:     template.Reveal(sc.data, sc.Reveal),
+		expression.NameData:     template.Reveal(sc.data, sc.reveal),
 		expression.NameEnviron:  environ,
 		"lookup":                func(key string, def ...any) (any, error) { return look.get(ctx, key, def) },
 		expression.NameReadFile: read,
@@ -57,7 +56,7 @@ func (sc *scope) names(ctx context.Context) map[string]any {
 			return sc.evaluator.registrations(ctx, cluster, protocol, service, address)
 		},
 		"secret":                sc.secretOf,
-		"repeat":                func(text string, count int) (string, error) { return expression.Repeat(text, count, sc.Opts.MaxBytes) },
+		"repeat":                func(text string, count int) (string, error) { return expression.Repeat(text, count, sc.opts.MaxBytes) },
 		"now":                   func() time.Time { return time.Now().Round(0) },
 		expression.NameOutputs:  sc.output,
 		expression.NameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
@@ -68,10 +67,10 @@ func (sc *scope) names(ctx context.Context) map[string]any {
 	return out
 }
 
-// read is readFile, noting whether the file is that of a sensitive resource.
+// read is readFile that records the use of a file of a sensitive resource.
 func (sc *scope) read(path string, use fileUse) (string, error) {
 	text, err := sc.readFile(path, use, sc.outputs != nil)
-	sc.used = sc.used || len(sc.Sensitive) > 0 && sc.Sensitive[sc.Provided()[resource.PathNeed(sc.beside(path))]]
+	sc.used = sc.used || len(sc.sensitive) > 0 && sc.sensitive[sc.provided()[resource.PathNeed(sc.beside(path))]]
 
 	return text, err
 }
@@ -85,8 +84,7 @@ func (sc *scope) secretOf(v any) (any, error) {
 	return sc.plain(model.NewSecret(value.Text)), nil
 }
 
-// output returns the outputs of a resource by its name or alias. While nothing is
-// running they are late.
+// output returns the outputs of a resource by name or alias. Before the run they are deferred.
 func (sc *scope) output(name string) (any, error) {
 	ref, err := model.ParseRef(name)
 	switch {
@@ -95,9 +93,9 @@ func (sc *scope) output(name string) (any, error) {
 	case sc.phase == inData:
 		return nil, errNoOutputs
 	case sc.outputs == nil:
-		return nil, late(expression.NameOutputs, ref)
+		return nil, waitFor(expression.NameOutputs, ref)
 	}
-	if real, ok := sc.Aliases[ref]; ok {
+	if real, ok := sc.aliases[ref]; ok {
 		ref = real
 	}
 	values, ok := sc.outputs[ref]
@@ -108,19 +106,18 @@ func (sc *scope) output(name string) (any, error) {
 	return sc.plain(map[string]any(values)), nil
 }
 
-// signature is what expressions are checked against: the types of the names
-// that every scope has.
+// signature returns the types of the names that every scope has.
 func signature() types.Map {
 	out := types.Map{expression.NameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
-	for name, v := range (&scope{evaluator: &evaluator{Opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
+	for name, v := range (&scope{evaluator: &evaluator{opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
 		out[name] = types.TypeOf(v)
 	}
 
 	return out
 }
 
-// compile compiles an expression for what every scope has, and what @validate
-// looks at. What a template printed into it is text.
+// compile compiles an expression. withValue adds the names of @validate. Printed values in the
+// expression are text.
 func (w *evaluator) compile(source string, withValue bool) *expression.Program {
 	known := w.signature()
 	if withValue {
@@ -131,9 +128,9 @@ func (w *evaluator) compile(source string, withValue bool) *expression.Program {
 		known[expression.NameValue] = types.Any
 	}
 
-	if !w.Printed.In(source) {
+	if !w.printed.in(source) {
 		return expression.Compile(source, known, nil)
 	}
 
-	return expression.Compile(source, known, w.Printed.Text)
+	return expression.Compile(source, known, w.printed.text)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Source is the text of a document, with the lines and columns of its bytes.
+// Source is the text of a document, with positions for its offsets.
 type Source struct {
 	Name string
 	Text string
-	// lines is the text with each of its line breaks as \n.
+	// lines is the text with line breaks of one form: "\n".
 	lines string
-	// marks are the places of every markEvery-th byte.
+	// marks are the positions of every markEvery-th byte.
 	marks []mark
 }
 
@@ -22,7 +22,7 @@ type mark struct{ line, column uint32 }
 
 const markEvery = 128
 
-// NewSource returns a text with its places. To YAML a \r alone is a line break too.
+// NewSource returns a source. In YAML, \r alone is a line break too.
 func NewSource(name, text string, isYAML bool) *Source {
 	s := &Source{Name: name, Text: text, lines: text}
 	if isYAML && strings.Count(text, "\r") != strings.Count(text, "\r\n") {
@@ -44,7 +44,7 @@ func NewSource(name, text string, isYAML bool) *Source {
 	return s
 }
 
-// behind returns the place behind a text that begins at m.
+// behind returns the position after a text that begins at m.
 func (m mark) behind(text string) mark {
 	if lines := strings.Count(text, "\n"); lines > 0 {
 		m.line += uint32(lines)
@@ -52,7 +52,7 @@ func (m mark) behind(text string) mark {
 		text = text[strings.LastIndexByte(text, '\n')+1:]
 	}
 	for i := range len(text) {
-		// Not the later bytes of a character.
+		// Skip the continuation bytes of a character.
 		if text[i]&0xc0 != 0x80 {
 			m.column++
 		}
@@ -61,29 +61,29 @@ func (m mark) behind(text string) mark {
 	return m
 }
 
-// place returns the line and column of an offset.
-func (s *Source) place(at uint32) mark {
+// lineColumn returns the line and column of an offset.
+func (s *Source) lineColumn(at uint32) mark {
 	return s.marks[at/markEvery].behind(s.lines[at/markEvery*markEvery : at])
 }
 
-// Position returns the place of an offset.
+// Position returns the position of an offset.
 func (s *Source) Position(at uint32) model.Position {
-	m := s.place(at)
+	m := s.lineColumn(at)
 
 	return model.Position{File: s.Name, Line: int(m.line), Column: int(m.column)}
 }
 
-// Cursor finds places one after the other.
+// Cursor converts positions to offsets, in ascending order.
 type Cursor struct {
 	*Source
 	at   int
 	mark mark
 }
 
-// NewCursor returns a cursor at the beginning.
+// NewCursor returns a cursor at the start.
 func NewCursor(s *Source) Cursor { return Cursor{Source: s} }
 
-// Seek returns the offset of a place, the end of its line for one behind that.
+// Seek returns the offset of a position, or the end of its line if the position is after it.
 func (c *Cursor) Seek(line, column int) uint32 {
 	want := mark{uint32(max(line, 1)), uint32(max(column, 1))}
 	if c.mark.line == 0 || want.compare(c.mark) < 0 || want.line > c.mark.line+markEvery {
@@ -109,7 +109,7 @@ func (c *Cursor) Seek(line, column int) uint32 {
 	return uint32(c.at)
 }
 
-// jump goes to the last mark that is not behind a place, at the beginning of a character.
+// jump moves to the last mark before a position, at the start of a character.
 func (c *Cursor) jump(want mark) {
 	i, found := slices.BinarySearchFunc(c.marks, want, mark.compare)
 	if !found {

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// leastWhole is how many values may always be read at once. The parser needs some
-	// 200 bytes for each, and as much for each key: more may be read at once of a
-	// document that has bytesOfValue for each.
-	leastWhole   = 25_000
-	bytesOfValue = 40
+	// minParseLimit is the number of values that may always be parsed at once. The parser needs about
+	// 200 bytes for each value and each key. A document with at least bytesOfValue for each value
+	// may have more.
+	minParseLimit = 25_000
+	bytesOfValue  = 40
 )
 
-// errTooDense means that too many values would have to be read at once.
+// errTooDense is the error of a document with too many values to parse at once.
 var errTooDense = errors.New("too many values in one")
 
-// wholeLimit is how many values of a document may be read at once.
-func wholeLimit(data []byte) int { return max(leastWhole, len(data)/bytesOfValue) }
+// parseLimit returns the number of values of a document that may be parsed at once.
+func parseLimit(data []byte) int { return max(minParseLimit, len(data)/bytesOfValue) }
 
-// countMarks returns about how many values a text in YAML has. It counts what
-// separates values, but not within quotes, comments and literal and folded blocks.
+// countMarks estimates the number of values in a YAML text. It counts separators outside of quotes,
+// comments and literal or folded blocks.
 func countMarks(data []byte) int {
 	m := marker{limit: math.MaxInt}
 	m.read(data)
@@ -29,20 +29,20 @@ func countMarks(data []byte) int {
 	return m.total
 }
 
-// endOfMarks returns where so many values end.
+// endOfMarks returns the offset after a number of values.
 func endOfMarks(data []byte, limit int) int { return (&marker{limit: limit}).read(data) }
 
-// marker counts the marks of lines, up to a limit.
+// marker counts the separators of lines, up to a limit.
 type marker struct {
 	total, limit int
 	blocks       blockScan
-	// quote is the sign that ends the text that the line before is in, if any.
+	// quote is the quote of the text that continues from the line before, or 0.
 	quote byte
-	// flow is how many brackets and braces are open.
+	// flow is the number of open brackets and braces.
 	flow int
 }
 
-// read counts the marks of a text, and returns where it stopped.
+// read counts the separators of a text and returns the offset where it stopped.
 func (m *marker) read(data []byte) (at int) {
 	for line := range bytes.Lines(data) {
 		if inside, _ := m.blocks.next(line); !inside {

@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/expression"
 )
 
-// noteData records that an expression reads paths of the data. It warns of a path that only a
+// noteData records that an expression reads paths of the data. It warns about a path that only a
 // parent document sets.
 func (sc *scope) noteData(paths ...[]string) {
-	if sc.Quiet || sc.phase == inData || sc.Outer == nil {
+	if sc.quiet || sc.phase == inData || sc.outer == nil {
 		return
 	}
 	for _, path := range paths {
@@ -31,7 +31,7 @@ func (sc *scope) warn(subject, message, hint string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if _, have := sc.warnings[subject]; !have {
-		sc.warnings[subject] = model.Problem{Pos: sc.At, Message: message, Hint: hint}
+		sc.warnings[subject] = model.Problem{Pos: sc.at, Message: message, Hint: hint}
 	}
 }
 
@@ -50,17 +50,17 @@ func (w *evaluator) Warnings() model.Problems {
 	return out.Sorted()
 }
 
-// onlyOutside returns the first part of a path that the data lack, and the nearest parent document
-// that sets it. The document is empty if no parent sets it.
+// onlyOutside returns the first part of a path that is missing from the data, and the nearest
+// parent document that sets it. The document is empty if no parent sets it.
 func (sc *scope) onlyOutside(path []string) (name, document string) {
 	for end := range path {
 		part := path[:end+1]
 		if _, ok := expression.Find(sc.data, part); ok {
 			continue
 		}
-		for outer := sc.Outer; outer != nil; outer = outer.Outer {
+		for outer := sc.outer; outer != nil; outer = outer.outer {
 			if _, ok := expression.Find(outer.Data, part); ok {
-				return strings.Join(part, "."), outer.Doc.Name()
+				return strings.Join(part, "."), outer.doc.Name()
 			}
 		}
 		return "", ""

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// reconcileResource brings one resource into its desired state, or records why it did not. ctx is
+// the context of the run, work the context of the current change.
+func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
+	r.Results[n.At].Started = true
+	t := r.report.begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
+	r.checkStop(ctx)
+	d := r.decide(ctx, n)
+	if d.Kind == plan.Fail && errors.Is(d.Err, resource.ErrUnsettled) {
+		d = r.readAgain(ctx, n)
+	}
+	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
+		if d.For == plan.Creator {
+			r.reconcileResource(ctx, work, d.Creator)
+			r.observer.retry(n)
+			continue
+		}
+		err := r.expand(ctx, n)
+		if err == nil {
+			return // it runs after the resources that it includes
+		}
+		r.observer.fail(n, err)
+	}
+	if ctx.Err() != nil && d.Kind != plan.Stable && d.Kind != plan.Skip && d.Kind != plan.CheckOnly {
+		r.checkStop(ctx)
+		d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: r.Stopped}
+	}
+	if d.Kind == plan.Change && !r.IsNoop(n) {
+		if until := r.limit(n); !until.IsZero() {
+			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "the limit of changes per minute defers it", RetryAt: until}
+		}
+	}
+	r.act(ctx, work, n, t, d)
+}
+
+// readAgain observes a node again that was in a transitional state, and decides on it.
+func (r *run) readAgain(ctx context.Context, n *graph.Node) plan.Decision {
+	looking, cancel := withTimeout(ctx, n)
+	defer cancel()
+	r.env.InTurn = true
+	r.observer.Read(looking, []*graph.Node{n})
+	r.env.InTurn = false
+
+	return r.decide(ctx, n)
+}
+
+// limit counts a change, or returns the time until which a limit defers it. Resources that include
+// others have no limit.
+func (r *run) limit(n *graph.Node) (until time.Time) {
+	if r.opts.Limit == nil || n.Resource.Type.Include != nil {
+		return time.Time{}
+	}
+
+	return r.opts.Limit(n.Resource)
+}
+
+// decide decides on a node. It resolves properties, reads states and runs guards that the decision
+// waits for. It returns a decision that waits for a manifest or for another node.
+func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
+	ctx, cancel := withTimeout(ctx, n)
+	defer cancel()
+	announced := n.Resource.Expand != nil
+	for {
+		d := plan.Decide(n, r.observer.of(n), r.Upstream)
+		if d.Kind != plan.Skip && !announced {
+			r.announcer.begin(ctx, n)
+			announced = true
+		}
+		switch {
+		case d.Kind != plan.Wait || d.For == plan.Creator || d.For == plan.Manifest:
+			return d
+		case d.For == plan.Properties:
+			r.resolveDeferred(ctx, n)
+		case d.For == plan.State:
+			r.observer.refresh(ctx, n)
+		case d.For == plan.Guards:
+			r.observer.evalGuards(ctx, n)
+		}
+	}
+}
+
+// resolveDeferred resolves the deferred properties of a resource.
+func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
+	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.outputs.values)
+	if err == nil {
+		r.secrets.add(secrets...)
+	}
+	r.observer.setSpec(n, spec, err)
+}
+
+// act carries out a decision and ends the transaction of the node.
+func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
+	switch d.Kind {
+	case plan.Skip:
+		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.RetryAt = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.RetryAt
+		r.Results[n.At].Unmet, r.Results[n.At].RetryAt = len(d.Unmet) > 0, d.RetryAt
+		r.recorder.end(n, t, false)
+		return
+	case plan.Fail:
+		r.recorder.fail(ctx, n, t, d.Err)
+	case plan.Unknown:
+		t.Skipped, t.Noop, t.SkipReason, t.NoopMessage = true, true, d.Reason, d.Reason
+		r.Expect(n, plan.Unsettled, d.Until)
+	case plan.Stable:
+		r.stable(work, n, t, d.Refresh)
+	case plan.Change:
+		if !r.IsNoop(n) {
+			r.change(ctx, work, n, t, d)
+			return
+		}
+		r.predict(n, t, d)
+	}
+	r.conclude(ctx, n, t)
+}
+
+func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, refresh bool) {
+	r.outputs.keep(n, resource.Outcome{})
+	if r.IsNoop(n) {
+		return
+	}
+	if refresh {
+		r.refreshes.made(ctx, n)
+	}
+	if adopt := n.Resource.Type.Adopt; adopt != nil && !r.opts.Check {
+		if err := adopt(ctx, r.Env(n), r.observer.spec(n), r.observer.state(n)); err != nil {
+			r.opts.Env.Log.WarnContext(ctx, "resource not recorded", "resource", n.Ref.String(), "error", r.errorText(n, err))
+		}
+	}
+}
+
+// predict records what a real run would do.
+func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
+	t.Changed, t.Noop, t.Refreshed = true, true, d.Refresh && !d.Plan.Unrefreshed
+	t.NoopMessage = r.secrets.Redact(d.Plan.Message())
+	if d.Until != nil {
+		t.NoopMessage += ", if its guards allow it after " + d.Until.Ref.String() + " is applied"
+	}
+	if d.More != nil {
+		t.NoopMessage += ", and possibly more after " + d.More.Ref.String() + " is applied"
+	}
+	if r.wouldReloadUnits(n, d.Plan) {
+		t.NoopMessage += ", followed by a daemon-reload of systemd"
+	}
+	t.Changes = r.changes(n, d.Plan)
+	t.WouldRefresh = wouldRefresh(n)
+	r.Expect(n, plan.Planned, n)
+	r.report.noteDrift(n, d.Plan, false)
+}
+
+// change changes a node, in a batch with the following nodes if the type supports it.
+func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
+	batch := r.batch(ctx, dueChange{node: n, plan: d.Plan, refresh: d.Refresh})
+	transactions := []*model.Transaction{t}
+	for _, c := range batch[1:] {
+		r.Results[c.node.At].Started = true
+		transactions = append(transactions, r.report.begin(c.node, false, false))
+	}
+	if len(batch) > 1 {
+		r.changeTogether(ctx, work, batch, transactions)
+	} else {
+		r.changeAlone(ctx, work, batch[0], t, r.applier.one)
+	}
+	r.refreshes.cancelPending(work)
+	if len(batch) == 1 {
+		r.conclude(ctx, n, t)
+	}
+}
+
+// batch returns a change and the changes that can join it: changes of the following nodes with the
+// same type and provider that wait for no other node. A change that is expected to fail has no
+// batch.
+func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
+	batch := []dueChange{first}
+	most := batchSize(first.node.Resource.Type, r.Graph.Len())
+	// With fail_on_error, no change may be made beside one that fails.
+	if most == 1 || r.FailsFast(first.node) || first.plan.Fails != nil {
+		return batch
+	}
+	for _, n := range r.Graph.Nodes()[first.node.At+1:] {
+		if len(batch) == most || !r.Joins(n, first.node) || r.announcer.isDue(n) {
+			break
+		}
+		if r.Results[n.At].Started {
+			continue
+		}
+		d := r.decide(ctx, n)
+		if d.Kind == plan.Change && d.Plan.Fails == nil && r.observer.provider(n) == r.observer.provider(first.node) {
+			if !r.limit(n).IsZero() {
+				break
+			}
+			batch = append(batch, dueChange{node: n, plan: d.Plan, refresh: d.Refresh})
+		} else if d.Kind != plan.Stable && d.Kind != plan.Change {
+			break
+		}
+	}
+
+	return batch
+}
+
+// changeTogether makes the changes of a batch, and repeats the failed changes one by one.
+func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []*model.Transaction) {
+	results := make([]*changeResult, len(batch))
+	err := r.record(work, batch, ts)
+	if err == nil {
+		results, err = r.applier.together(work, batch)
+	}
+	if err != nil {
+		n := batch[0].node
+		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.errorText(n, err))
+	}
+	made := now()
+	end := func(i int, finish func()) {
+		// The time in which the batch processed other resources does not count.
+		ts[i].Timestamp = ts[i].Timestamp.Add(now().Sub(made))
+		finish()
+		r.conclude(ctx, batch[i].node, ts[i])
+	}
+	for i, res := range results {
+		if res != nil {
+			end(i, func() { r.conclusion(work, batch[i], ts[i], *res) })
+		}
+	}
+	for i, res := range results {
+		if res == nil {
+			end(i, func() { r.changeAlone(ctx, work, batch[i], ts[i], r.applier.alone) })
+		}
+	}
+}
+
+// changeAlone makes one change.
+func (r *run) changeAlone(ctx, work context.Context, c dueChange, t *model.Transaction, make func(stop, ctx context.Context, c dueChange) changeResult) {
+	if err := r.record(work, []dueChange{c}, []*model.Transaction{t}); err != nil {
+		r.recorder.fail(ctx, c.node, t, err)
+		return
+	}
+	r.conclusion(work, c, t, make(ctx, work, c))
+}
+
+// record stores, before the changes, the refreshes and the daemon-reload that they cause.
+func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transaction) error {
+	nodes := make([]*graph.Node, len(batch))
+	for i, c := range batch {
+		nodes[i], ts[i].Changes = c.node, r.changes(c.node, c.plan)
+	}
+	if slices.ContainsFunc(batch, func(c dueChange) bool { return r.wouldReloadUnits(c.node, c.plan) }) {
+		if err := r.opts.Env.Host.ExpectUnitChange(ctx, r.opts.RunID); err != nil {
+			return err
+		}
+	}
+
+	return r.refreshes.notify(ctx, nodes...)
+}
+
+// conclusion records the result of a change.
+func (r *run) conclusion(ctx context.Context, c dueChange, t *model.Transaction, res changeResult) {
+	result := &r.Results[c.node.At]
+	if r.opts.Outputs && !r.isSensitive(c.node) {
+		t.Outputs = r.secrets.shown(r.outputs.of(c.node, res.outcome))
+	}
+	if res.err != nil {
+		result.Touched = res.touched
+		r.report.noteDrift(c.node, c.plan, false)
+		r.recorder.fail(ctx, c.node, t, res.err)
+		return
+	}
+	planned := slices.Clone(t.Changes)
+	for i, change := range t.Changes {
+		t.Changes[i] = change.Done()
+	}
+	t.Changed, t.Refreshed = !res.outcome.Unchanged && !r.opts.Check, c.refresh && !c.plan.Unrefreshed
+	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.outcome.At
+	if result.ChangedAt.IsZero() {
+		result.ChangedAt = now()
+	}
+	r.outputs.keep(c.node, res.outcome)
+	cleared := c.refresh && r.refreshes.made(ctx, c.node)
+	if res.outcome.AtEnd != nil {
+		r.recorder.deferred = append(r.recorder.deferred, deferredChange{dueChange: c, t: t, planned: planned, make: res.outcome.AtEnd, refreshed: cleared})
+		return
+	}
+	r.recorder.repaired(c.node, t, c.plan, res.made)
+}

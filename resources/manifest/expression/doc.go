@@ -1,2 +1,0 @@
-// Package expression compiles the expressions in texts, and turns what they return into values.
-package expression
