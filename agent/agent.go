@@ -13,24 +13,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
-	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/clock"
-	"github.com/musterfleet/muster/agent/delivery"
+
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
-	"github.com/musterfleet/muster/agent/gate"
-	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/manifests"
-	"github.com/musterfleet/muster/agent/metrics"
-	"github.com/musterfleet/muster/agent/outbox"
-	"github.com/musterfleet/muster/agent/packages"
-	"github.com/musterfleet/muster/agent/previews"
-	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/reporter"
+
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -59,13 +50,13 @@ type Options struct {
 	GroupsChanged func()
 	// OnHeartbeat, if set, is called at each heartbeat. It must not block.
 	OnHeartbeat func()
-	Bundles     bundles.Source
+	Bundles     desired.BundleSource
 	// GiveBack has an idle agent give memory of the process back.
 	GiveBack  bool
 	Publisher Publisher
 	States    status.Store
 	// Registry announces services to others.
-	Registry registrar.Registry
+	Registry runner.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
 	// found at intervals.
 	Watch func(p watch.Point, wake func()) (watch.Watch, error)
@@ -78,7 +69,7 @@ type Options struct {
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
 	// Packages reads the installed packages; nil stores no inventory.
-	Packages packages.Source
+	Packages status.Source
 	// PutInventory stores the inventory of the node.
 	PutInventory func(ctx context.Context, i model.Inventory) error
 	// Connection returns whether NATS can be reached, and when that was so last: now, when
@@ -87,9 +78,9 @@ type Options struct {
 	// Away returns why NATS cannot be reached, and what to do about it; empty while it can.
 	Away func() string
 	// Clock is that of the machine unless another is given.
-	Clock *clock.Clock
+	Clock *status.Clock
 	// Goal is when the agent ends by itself.
-	Goal goal.Goal
+	Goal status.Goal
 	Log  *slog.Logger
 }
 
@@ -101,20 +92,20 @@ type Agent struct {
 	watch  Assignments
 	// operators is what they write about the node.
 	operators *operators
-	outbox    *outbox.Outbox
-	report    *reporter.Reporter
+	outbox    *reporting.Outbox
+	report    *reporting.Reporter
 	status    *status.Node
 	runs      *status.Runs
 	facts     *factCache
-	registrar *registrar.Registrar
-	delivery  *delivery.Delivery
+	registrar *runner.Registrar
+	delivery  *reporting.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
-	previews  *previews.Service
+	previews  *requests.Previews
 	// packages publishes the inventory; nil without Options.Packages.
-	packages *packages.Publisher
+	packages *status.Publisher
 	// metrics is nil where they are not served.
-	metrics *metrics.Server
+	metrics *status.Server
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
 	// ran is notified after each run.
@@ -132,7 +123,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		return nil, err
 	}
 	if o.Clock == nil {
-		o.Clock = clock.System()
+		o.Clock = status.System()
 	}
 	if o.Away == nil {
 		o.Away = func() string { return "" }
@@ -144,10 +135,10 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	a := &Agent{
 		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
-		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
+		registrar: runner.NewRegistrar(o.Config.Node, o.Registry, o.Log),
 	}
 	if o.Packages != nil {
-		a.packages = &packages.Publisher{
+		a.packages = &status.Publisher{
 			Node: o.Config.Node, Source: o.Packages, Arm: o.Watch, Put: o.PutInventory, Log: o.Log,
 			Off: func() bool { return config.get().Inventory == "off" },
 		}
@@ -183,10 +174,10 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
-	a.report = reporter.New(reporter.Options{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
-	a.outbox, err = outbox.Open(outbox.Options{
+	a.report = reporting.NewReporter(reporting.ReporterOptions{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
+	a.outbox, err = reporting.OpenOutbox(reporting.OutboxOptions{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report { return a.report.Dropped(a.status.Identity(), lost) },
+		Dropped: func(lost reporting.Lost) model.Report { return a.report.Dropped(a.status.Identity(), lost) },
 	})
 	if err != nil {
 		return err
@@ -198,7 +189,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	// Nobody else has the outbox, and no run writes to these.
 	o.Host.CleanTemp(ctx, ".", "assignments", "requests")
 	a.report.Outbox = a.outbox
-	a.delivery = &delivery.Delivery{
+	a.delivery = &reporting.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: tasks.NewSignal(), Log: a.log,
 		Failed: func(err error) { a.status.SetUnstored(model.UnstoredReports, err) },
@@ -254,7 +245,7 @@ func inspectDirectory(dir string, in *status.Node) func() {
 // makeLoop makes the loop with the assignments and requests on disk.
 func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
-	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
+	trust, err := desired.OpenGate(desired.GateOptions{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
 	if err != nil {
 		return err
 	}
@@ -262,7 +253,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	if err := a.openControl(o, trust, wakes); err != nil {
 		return err
 	}
-	set, err := assignments.Open(assignments.Options{
+	set, err := desired.OpenSet(desired.SetOptions{
 		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
 	})
@@ -270,14 +261,14 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		return err
 	}
 	a.status.SetAssignments(set.View().States())
-	running := runs.NewRunning(wakes.signal)
-	runner := runs.New(runs.Options{
+	running := runner.NewRunning(wakes.signal)
+	single := runner.New(runner.Options{
 		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
 		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
 	}, running)
-	m := manifests.New(manifests.Options{
+	m := runner.NewManifests(runner.ManifestsOptions{
 		Host: o.Host, Config: a.config.get, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
-		Set: set, Running: running, Runner: runner, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
+		Set: set, Running: running, Runner: single, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
 		Drift: drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
 		Wake:  wakes.signal.Notify, Log: a.log,
 	})
@@ -288,20 +279,20 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
-		Env:     func(facts model.Facts) resource.Env { return runner.Env(facts, true) },
+		Env:     func(facts model.Facts) resource.Env { return single.Env(facts, true) },
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Paused:  a.operators.pauseText,
 	})
-	a.previews = a.newPreviews(o, trust, m, running, runner)
+	a.previews = a.newPreviews(o, trust, m, running, single)
 	a.loop = &loop{
-		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
+		set: set, manifests: m, running: running, runner: single, requests: service, facts: a.facts.wait,
 		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
 		started: make(chan struct{}), goal: o.Goal, log: a.log,
 		unconverged: func(keys []string, known model.Sync) []string {
 			found := a.Describe()
 			found.Notices = a.status.Wrong()
 
-			return goal.Unconverged(found, keys, known, o.Away())
+			return status.Unconverged(found, keys, known, o.Away())
 		},
 	}
 
@@ -312,7 +303,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 func (a *Agent) Requests() *requests.Service { return a.loop.requests }
 
 // Previews accepts previews, and answers them while the agent runs.
-func (a *Agent) Previews() *previews.Service { return a.previews }
+func (a *Agent) Previews() *requests.Previews { return a.previews }
 
 // Config returns the configuration in force.
 func (a *Agent) Config() Config { return a.config.get() }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/signtest"
@@ -32,7 +32,7 @@ func (n *node) runRequest(id string, change func(*model.RunRequest)) []byte {
 func (n *node) askRun(data []byte) *answers {
 	a := &answers{}
 	n.agent.Requests().Run(n.t.Context(), nil, data, a.respond)
-	n.after(lanes.Patience)
+	n.after(runner.Patience)
 
 	return a
 }

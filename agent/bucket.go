@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -17,7 +17,7 @@ import (
 // bucketNotices are what was reported about the bucket of assignments.
 type bucketNotices struct {
 	status *status.Node
-	report *reporter.Reporter
+	report *reporting.Reporter
 	log    *slog.Logger
 	// problem is why it was not trusted last, invalid and unreadable are the keys that
 	// were reported.

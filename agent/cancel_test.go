@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/signtest"
@@ -54,7 +54,7 @@ func TestCancelWhatWaits(t *testing.T) {
 		first := n.ask([]byte(waiting))
 		<-s.begun
 		second := n.ask(slowRequest("r2", "other"))
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		if second.phases() != "acknowledged" {
 			t.Fatal(second.phases())
 		}
@@ -71,7 +71,7 @@ func TestCancelWhatWaits(t *testing.T) {
 			t.Errorf("the stream has %+v", told)
 		}
 		s.release <- struct{}{}
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		if first.phases() != "acknowledged running done" {
 			t.Errorf("the other one: %s", first.phases())
 		}
@@ -159,7 +159,7 @@ func TestCancelWhatRuns(t *testing.T) {
 			if got := again.last(); again.phases() != string(c.phase) || got.State == nil || got.State.Failed != last.State.Failed {
 				t.Errorf("%s, and again: %s, %+v", name, again.phases(), got)
 			}
-			n.after(lanes.Patience)
+			n.after(runner.Patience)
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestCancelIsRejected(t *testing.T) {
 		n.ask([]byte(waiting))
 		<-s.begun
 		held := n.ask(slowRequest("r2", "other"))
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		n.take()
 		for name, c := range map[string]struct {
 			change func(*model.CancelRequest)
@@ -303,7 +303,7 @@ func TestTrustOfCancels(t *testing.T) {
 		}
 		n.lacks("evil")
 		a := n.ask(sign(alice, signed.Ensure, n.request("r1", "motd", "x", ""), nil))
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		if a.last().Phase != model.EnsureDone {
 			t.Errorf("one of them cancelled it: %+v", a.last())
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/clock"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/signtest"
@@ -21,7 +21,7 @@ func (d *timeOfDay) set(step time.Duration) { d.step.Store(int64(step)) }
 func (n *node) setsClock(ahead time.Duration) *timeOfDay {
 	d, began := &timeOfDay{}, time.Now()
 	d.set(ahead)
-	n.clock = clock.New(func() time.Time { return time.Now().Add(time.Duration(d.step.Load())) }, func() time.Duration { return time.Since(began) })
+	n.clock = status.NewClock(func() time.Time { return time.Now().Add(time.Duration(d.step.Load())) }, func() time.Duration { return time.Since(began) })
 
 	return d
 }

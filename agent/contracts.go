@@ -3,10 +3,10 @@ package agent
 import (
 	"context"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/agent/control"
-	"github.com/musterfleet/muster/agent/delivery"
+
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -18,7 +18,7 @@ type Config = config.Config
 
 // Assignments are the keys of the bucket that are assigned to the node.
 type Assignments interface {
-	assignments.Source
+	desired.ValueSource
 	// Run keeps the entries current until ctx ends, and calls wake whenever they or
 	// their Sync may have changed, with the keys if it knows them. last is what an
 	// earlier process knew. wake does not block. An error is not the end: Run is
@@ -33,7 +33,7 @@ type Assignments interface {
 
 // Watched is a bucket of what concerns the node: what operators write about it.
 type Watched interface {
-	control.Source
+	desired.DocumentSource
 	// Run and SetGroups are those of Assignments.
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
 	SetGroups(groups []string)
@@ -41,7 +41,7 @@ type Watched interface {
 
 // Publisher stores reports in the stream.
 type Publisher interface {
-	delivery.Publisher
+	reporting.Publisher
 	// MaxMessage returns how many bytes the server takes; zero while it is not known.
 	MaxMessage() int64
 }
@@ -54,7 +54,7 @@ type Section interface {
 
 // Loader makes resources of documents; *manifest.Loader is one.
 type Loader interface {
-	assignments.Loader
+	desired.Loader
 	requests.Loader
 	// Origin returns what the resources of a manifest may ask of it when they run; it
 	// is called with nil for the manifest of an ensure request.

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/control"
-	"github.com/musterfleet/muster/agent/gate"
+
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -20,7 +20,7 @@ import (
 
 // operators is what operators write about the node, and what follows from it.
 type operators struct {
-	control *control.Control
+	control *desired.Control
 	// written is where they write it, nil for nowhere, assignments what is watched by their groups, too.
 	written     Watched
 	assignments Assignments
@@ -30,10 +30,10 @@ type operators struct {
 }
 
 // openControl opens what is on disk of what operators wrote about the node.
-func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err error) {
+func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err error) {
 	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, telemetry.RateLimitedLog{}
 	a.operators = by
-	by.control, err = control.Open(control.Options{
+	by.control, err = desired.OpenControl(desired.ControlOptions{
 		Host: o.Host, Path: filepath.Join(o.Config.StateDir, "control.json"), Source: o.Control, Gate: trust, Clock: o.Clock, Log: a.log,
 		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
 		Changed: func() {

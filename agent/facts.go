@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/facts"
@@ -30,13 +30,13 @@ type factCache struct {
 	warned    []string
 
 	mu    sync.Mutex
-	facts assignments.Facts
+	facts desired.Facts
 	// stamp is that of the fact files when they were read.
 	stamp string
 }
 
 // now returns the facts as they are known.
-func (f *factCache) now() assignments.Facts {
+func (f *factCache) now() desired.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -51,7 +51,7 @@ func (f *factCache) wait(ctx context.Context) (model.Facts, error) {
 	case <-f.ready:
 		return f.values(), nil
 	case <-ctx.Done():
-		return nil, errors.Join(assignments.ErrNoFacts, context.Cause(ctx))
+		return nil, errors.Join(desired.ErrNoFacts, context.Cause(ctx))
 	}
 }
 
@@ -121,7 +121,7 @@ func (f *factCache) gatherOnce(ctx context.Context, dir string) {
 		}
 		f.log.Log(ctx, level, "facts incomplete", "error", err)
 	}
-	next := assignments.Facts{Values: values, Stable: stable}
+	next := desired.Facts{Values: values, Stable: stable}
 	f.mu.Lock()
 	changed := f.facts.Stable != next.Stable
 	next.Gathered = f.facts.Gathered + 1

@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/assignments"
-	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/runner"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
@@ -262,7 +262,7 @@ func (s *stream) stored() ([]model.NodeState, []model.Facts, time.Duration) {
 // node is an agent under test with all that is around it.
 type node struct {
 	checker  engine.Checker
-	registry registrar.Registry
+	registry runner.Registry
 	t        *testing.T
 	dir      string // where the manifests write
 	state    string
@@ -271,7 +271,7 @@ type node struct {
 	stream   *stream
 	config   agent.Config
 	types    resource.Types
-	clock    *clock.Clock
+	clock    *status.Clock
 	outside  outside
 	// machine says what is watched happens; nil watches nothing.
 	machine *machine
@@ -395,7 +395,7 @@ func (n *node) options() agent.Options {
 	}
 	o := agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved, n.held},
+		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: desired.ObserveKV(n.outside.getKV)}), &n.resolved, n.held},
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream, Clock: n.clock,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {

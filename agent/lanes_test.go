@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -56,7 +56,7 @@ func TestManifestsBesideALongRun(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {
 		n.put("group.all.other", "other", "x")
 		n.lacks("other")
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		n.has("other", "x")
 		n.tells("transaction changed file#other", "run changed group.all.other manifest")
 		close(s.release)
@@ -65,7 +65,7 @@ func TestManifestsBesideALongRun(t *testing.T) {
 
 func TestRequestBesideALongRun(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		if a := n.ask(n.request("r1", "motd", "asked", "")); a.phases() != "acknowledged running done" {
 			n.t.Errorf("answered %s", a.phases())
 		}
@@ -86,7 +86,7 @@ func TestRequestBesideALongRun(t *testing.T) {
 // TestRequestThatExpiresWhileItWaits for a run that has begun before is not executed.
 func TestRequestThatExpiresWhileItWaits(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		expires := time.Now().Add(30 * time.Minute).UTC().Format(time.RFC3339)
 		late := n.ask([]byte(strings.Replace(waiting, `"type"`, `"expires": "`+expires+`", "type"`, 1)))
 		n.after(time.Hour)
@@ -104,9 +104,9 @@ func TestWhatIsSharedIsWaitedFor(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {
 		mixed := strings.Replace(n.manifest("shared", "mixed"), "resources:\n", "resources:\n    - slow:\n        - second: {ensure: present}\n", 1)
 		n.bucket.put("group.all.mixed", mixed)
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		n.put("group.all.tail", "tail", "x")
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		n.has("tail", "x")
 		n.lacks("shared")
 		asked := n.ask(n.request("r1", "shared", "asked", ""))
@@ -185,11 +185,11 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 		s := newSlow(n)
 		n.start()
 		manifest := n.manifest("a", "one") + "    - slow:\n"
-		for i := range lanes.Most + 1 {
+		for i := range runner.Most + 1 {
 			manifest += fmt.Sprintf("        - /wait%d: {ensure: present}\n", i)
 		}
 		go func() {
-			for range lanes.Most + 1 {
+			for range runner.Most + 1 {
 				s.release <- struct{}{}
 			}
 		}()
@@ -197,7 +197,7 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 		n.settle()
 		n.has("a", "one")
 		n.take()
-		for i := range lanes.Most + 1 {
+		for i := range runner.Most + 1 {
 			s.forget(fmt.Sprintf("/wait%d", i))
 			n.machine.happens(fmt.Sprintf("/wait%d", i), false)
 			n.settle()
@@ -213,7 +213,7 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 				repaired++
 			}
 		}
-		if repaired != lanes.Most+1 {
+		if repaired != runner.Most+1 {
 			t.Errorf("%d long repairs were made", repaired)
 		}
 	})
@@ -375,7 +375,7 @@ func TestUnassignedWhileItRuns(t *testing.T) {
 func TestStopDuringSeveralRuns(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {
 		n.bucket.put("group.all.waits", s.manifest("b", "never"))
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		go func() {
 			<-time.After(30 * time.Second)
 			close(s.release)
@@ -430,7 +430,7 @@ func TestCommandLineThatWaitsBetweenTwoRuns(t *testing.T) {
 		n.put("group.all.files", "a", "one")
 		n.bucket.put("group.all.long", s.manifest("b", "wait"))
 		<-s.begun
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		asked := n.ask(n.request("r1", "motd", "asked", ""))
 		n.write("a", "drifted") // its repair waits for the request, of which nothing is known
 		waits, got := make(chan struct{}), make(chan func() error, 1)
@@ -467,7 +467,7 @@ func TestPendingRefreshesOfSeveralRuns(t *testing.T) {
 		user, group := hosttest.Owner(n.t)
 		n.bucket.put("group.all.pending", "muster: {resources: [{file: [{"+n.path("conf")+": {content: x, owner: '"+user+"', group: '"+group+"', mode: '0644'}}]},"+
 			"{exec: [{reload: {command: test -e "+n.path("there")+", refresh_only: true, subscribe: ['file#"+n.path("conf")+"']}}]}]}")
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		n.has("conf", "x")
 		n.tells("transaction changed file#conf", "transaction failed exec#reload", "run failed group.all.pending manifest")
 		close(s.release)

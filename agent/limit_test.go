@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/pace"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -38,7 +38,7 @@ func TestLimitOfAManifest(t *testing.T) {
 		if got := n.present(names...); got != 2 {
 			t.Fatalf("%d files are there, want 2", got)
 		}
-		until := time.Now().Add(pace.Within).UTC().Format("15:04:05")
+		until := time.Now().Add(runner.Within).UTC().Format("15:04:05")
 		want := "3 of its resources put off by a limit of changes a minute, the next until " + until + " UTC"
 		if s := n.agent.State().Manifests["group.all.limited"]; s.Outcome != "" || s.Error != want || s.Counts.NotRun != 3 {
 			t.Errorf("it is %q, %q, %+v; want %q", s.Outcome, s.Error, s.Counts, want)
@@ -47,7 +47,7 @@ func TestLimitOfAManifest(t *testing.T) {
 		n.put("group.all.other", "other", "y")
 		n.has("other", "y")
 		n.take()
-		n.after(pace.Within - time.Second)
+		n.after(runner.Within - time.Second)
 		if got := n.present(names...); got != 2 {
 			t.Errorf("%d files are there before the minute is over, want 2", got)
 		}
@@ -55,7 +55,7 @@ func TestLimitOfAManifest(t *testing.T) {
 		if got := n.present(names...); got != 4 {
 			t.Errorf("%d files are there after a minute, want 4", got)
 		}
-		n.after(pace.Within)
+		n.after(runner.Within)
 		if got := n.present(names...); got != 5 {
 			t.Errorf("%d files are there after two minutes, want 5", got)
 		}
@@ -95,7 +95,7 @@ func TestLimitPutsOffWhatComesAfter(t *testing.T) {
 					t.Errorf("the run does not say when it goes on: %s", r.Data)
 				}
 			}
-			n.after(pace.Within)
+			n.after(runner.Within)
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestLimitOfRepairs(t *testing.T) {
 		n.start()
 		n.bucket.put("group.all.files", n.with("", "a", "content: one, limit: 1", "b", "content: two"))
 		n.settle()
-		n.after(pace.Within)
+		n.after(runner.Within)
 		n.take()
 		n.write("a", "first")
 		n.has("a", "one")
@@ -120,7 +120,7 @@ func TestLimitOfRepairs(t *testing.T) {
 			n.write("b", "drifted")
 			n.has("b", "two")
 		}
-		n.after(pace.Within - 11*time.Second)
+		n.after(runner.Within - 11*time.Second)
 		n.has("a", "again")
 		n.take()
 		n.after(2 * time.Second)
@@ -149,7 +149,7 @@ func TestDriftOfWhatIsPutOff(t *testing.T) {
 			n.write("b", fmt.Sprint("somebody else ", i))
 		}
 		n.tells()
-		n.after(pace.Within)
+		n.after(runner.Within)
 		n.has("b", "two")
 	})
 }
@@ -183,7 +183,7 @@ func TestLimitOfWhatFollowsARepair(t *testing.T) {
 		n.has("restarts", "x\n")
 		n.after(10 * time.Second)
 		n.take()
-		until := time.Now().Add(pace.Within - 10*time.Second)
+		until := time.Now().Add(runner.Within - 10*time.Second)
 		n.write("conf", "drifted")
 		n.has("conf", "one")
 		n.has("restarts", "x\n")
@@ -247,7 +247,7 @@ func TestLimitBesideWhatAlwaysChanges(t *testing.T) {
 		n.bucket.put("group.all.limited", strings.Replace(files, "resources: [", `resources: [{exec: [{"true": {}}]},`, 1))
 		n.settle()
 		n.lacks("a")
-		n.after(4 * pace.Within)
+		n.after(4 * runner.Within)
 		n.has("a", "x")
 		n.has("b", "x")
 	})
@@ -312,7 +312,7 @@ func TestTurnThatIsNotNeeded(t *testing.T) {
 			}
 			n.bucket.put("group.all.limited", n.with("limit: 1, ", files...))
 			for range order {
-				n.after(pace.Within)
+				n.after(runner.Within)
 			}
 			for _, name := range []string{"a", "b", "c"} {
 				n.write(name, "drifted")
@@ -320,7 +320,7 @@ func TestTurnThatIsNotNeeded(t *testing.T) {
 			n.has("a", "x")
 			n.write("b", "x")
 			n.has("c", "drifted")
-			n.after(pace.Within)
+			n.after(runner.Within)
 			n.has("c", "x")
 		})
 	}

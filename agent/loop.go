@@ -6,12 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
-	"github.com/musterfleet/muster/agent/control"
-	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/manifests"
+	"github.com/musterfleet/muster/agent/desired"
+
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -27,15 +26,15 @@ const longestSleep = time.Hour
 // passes; they share the turn of running with it and hold it briefly. Another goroutine, assign,
 // reads the assignments, and may wait for NATS.
 type loop struct {
-	set       *assignments.Set
-	manifests *manifests.Manifests
-	running   *runs.Running
-	runner    *runs.Runner
+	set       *desired.Set
+	manifests *runner.Manifests
+	running   *runner.Running
+	runner    *runner.Runner
 	// facts returns the facts, and waits for the first ones.
 	facts    func(context.Context) (model.Facts, error)
 	requests *requests.Service
 	watch    Assignments
-	control  *control.Control
+	control  *desired.Control
 	// paused reports whether the node was paused at the last look.
 	paused   bool
 	bucket   bucketNotices
@@ -43,8 +42,8 @@ type loop struct {
 	progress *progress
 	// started is closed when the loop runs.
 	started chan struct{}
-	goal    goal.Goal
-	result  goal.Result
+	goal    status.Goal
+	result  status.Result
 	// syncing, synced and known are guarded by the turn. syncing reports whether assign works,
 	// synced whether it finished once, and known is the state of the bucket at that time.
 	syncing, synced bool
@@ -92,7 +91,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	default:
 		next, end := l.next(now), l.endAt(now)
 		if isOver(end, now) {
-			l.result = goal.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
+			l.result = status.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
 		}
 		if !end.IsZero() {
 			next = model.EarlierTime(next, end)

@@ -3,7 +3,7 @@ package agent
 import (
 	"context"
 
-	"github.com/musterfleet/muster/agent/metrics"
+	"github.com/musterfleet/muster/agent/status"
 )
 
 // listenForScrapes makes metrics, and opens the address where they are served, if the
@@ -13,11 +13,11 @@ func (a *Agent) listenForScrapes(ctx context.Context, o Options) error {
 	if network == "" {
 		return err
 	}
-	m := metrics.New(metrics.Sources{
+	m := status.NewMetrics(status.Sources{
 		State: a.status.Unbounded, Connection: o.Connection, Outbox: a.outbox.Stats, Requests: a.loop.requests.Ended, Log: a.log,
 	})
 	a.loop.manifests.Ran = m.Ran
-	a.metrics, err = metrics.Listen(ctx, o.Host, network, address, m)
+	a.metrics, err = status.ListenMetrics(ctx, o.Host, network, address, m)
 
 	return err
 }

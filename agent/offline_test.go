@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -58,7 +58,7 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 		bucket.sync = model.Sync{Err: errAway}
 		for _, comes := range []bool{false, true} {
 			o := n.options()
-			o.Goal, o.Away = goal.Goal{Once: true}, func() string { return "no server answers" }
+			o.Goal, o.Away = status.Goal{Once: true}, func() string { return "no server answers" }
 			a, err := agent.New(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 				n.has("motd", "hello\n")
 			}
 			err, took := <-ended, time.Since(began)
-			if comes && (err != nil || took > 6*time.Second) || !comes && (!errors.Is(err, goal.ErrUnconverged) || !strings.Contains(err.Error(), "no server answers") || took.Round(time.Second) != 10*time.Second) {
+			if comes && (err != nil || took > 6*time.Second) || !comes && (!errors.Is(err, status.ErrUnconverged) || !strings.Contains(err.Error(), "no server answers") || took.Round(time.Second) != 10*time.Second) {
 				t.Errorf("NATS comes: %t; ended after %s with %v", comes, took, err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestPolledIsNoReason(t *testing.T) {
 		manifest := model.Entry{Key: "group.all.motd", Revision: 1, Value: []byte(n.manifest("motd", "hello\n"))}
 		bucket.change(func() { bucket.entries[manifest.Key], bucket.sync = manifest, model.Sync{At: time.Now()} })
 		o := n.options()
-		o.Goal, o.Away = goal.Goal{Once: true}, func() string { return "" }
+		o.Goal, o.Away = status.Goal{Once: true}, func() string { return "" }
 		a, err := agent.New(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestTwoAgentsInOneStateDirectory(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		_, err := agent.New(t.Context(), n.options())
-		if !errors.Is(err, outbox.ErrInUse) || !strings.Contains(err.Error(), n.state) {
+		if !errors.Is(err, reporting.ErrInUse) || !strings.Contains(err.Error(), n.state) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -623,7 +623,7 @@ func TestOutboxOfAnotherFormatLeavesTheStateAlone(t *testing.T) {
 	if err := os.WriteFile(n.state+"/outbox/00000000000000000001.v9.log", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := agent.New(t.Context(), n.options()); !errors.Is(err, outbox.ErrFormat) {
+	if _, err := agent.New(t.Context(), n.options()); !errors.Is(err, reporting.ErrFormat) {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := os.Stat(n.state + "/format"); !errors.Is(err, os.ErrNotExist) {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/jsm.go"
 	"github.com/nats-io/jsm.go/api"
 
-	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
@@ -421,11 +421,11 @@ func TestWhatIsInHandEndsWhenPaused(t *testing.T) {
 		n.start()
 		n.bucket.put("group.all.long", s.manifest("a", "wait"))
 		<-s.begun
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		mixed := strings.Replace(n.manifest("shared", "mixed"), "resources:\n", "resources:\n    - slow:\n        - second: {ensure: present}\n", 1)
 		n.bucket.put("group.all.mixed", mixed)
 		asked := n.ask([]byte(waiting))
-		n.after(lanes.Patience)
+		n.after(runner.Patience)
 		n.take()
 		n.control("group.all.pause", pausing(0))
 		n.isPaused("group.all.pause")

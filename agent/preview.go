@@ -7,11 +7,10 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/assignments"
-	"github.com/musterfleet/muster/agent/gate"
-	"github.com/musterfleet/muster/agent/manifests"
-	"github.com/musterfleet/muster/agent/previews"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/desired"
+
+	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/engine"
@@ -20,22 +19,22 @@ import (
 
 // previewer makes the plans of previews. What it shares with the loop it touches in turn.
 type previewer struct {
-	try       assignments.Options
+	try       desired.SetOptions
 	config    *settings
 	facts     *factCache
-	manifests *manifests.Manifests
-	running   *runs.Running
-	runner    *runs.Runner
+	manifests *runner.Manifests
+	running   *runner.Running
+	runner    *runner.Runner
 }
 
 // newPreviews returns what answers previews.
-func (a *Agent) newPreviews(o Options, trust *gate.Gate, m *manifests.Manifests, running *runs.Running, runner *runs.Runner) *previews.Service {
+func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests, running *runner.Running, runner *runner.Runner) *requests.Previews {
 	p := &previewer{
-		try:    assignments.Options{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
+		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
 		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,
 	}
 
-	return previews.New(previews.Options{
+	return requests.New(requests.PreviewOptions{
 		Node: o.Config.Node, Log: a.log, Plan: p.plan, Untrusted: (&untrusted{report: a.report, log: a.log}).note,
 		Until:   func(at time.Time) time.Duration { return o.Clock.Until(at, trust.Demands()) },
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
@@ -61,30 +60,30 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 	}
 	defer func() { _ = p.try.Host.RemoveAll(context.WithoutCancel(ctx), dir) }() // the next start removes it
 	c, try := p.config.get(), p.try
-	try.Dir, try.Bundles = filepath.Join(dir, "bundles"), previews.Source(p.try.Bundles, req.ID)
-	in := assignments.Input{Facts: p.facts.now(), MaxDepth: c.MaxDepth, Now: time.Now()}
+	try.Dir, try.Bundles = filepath.Join(dir, "bundles"), requests.Source(p.try.Bundles, req.ID)
+	in := desired.Input{Facts: p.facts.now(), MaxDepth: c.MaxDepth, Now: time.Now()}
 	key := model.Key(model.GroupFamily(model.GroupAll), req.Name)
-	v, holds, err := assignments.Try(ctx, try, in, model.Entry{Key: key, Value: []byte(req.Value)})
+	v, holds, err := desired.Try(ctx, try, in, model.Entry{Key: key, Value: []byte(req.Value)})
 	bundle := ""
 	if v != nil && v.Resolution != nil {
 		bundle = v.Resolution.Dir
 	}
-	names := previews.NamesOf(key, req.Name, bundle)
+	names := requests.NamesOf(key, req.Name, bundle)
 	switch problems, is := model.FindProblems(err); {
 	case is:
-		return previews.Rejected(problems, names), nil
+		return requests.Rejected(problems, names), nil
 	case err != nil:
 		return nil, err
 	case !holds && v.When != "":
-		return previews.Inactive("its condition is false"), nil
+		return requests.Inactive("its condition is false"), nil
 	case !holds:
-		return previews.Inactive("it has expired"), nil
+		return requests.Inactive("it has expired"), nil
 	}
 	p.running.Lock()
 	conflicts := p.manifests.View().ConflictsOf(req.Name)
 	p.running.Unlock()
 	if problems := conflicts(v.Resolution.Resources); len(problems) > 0 {
-		return previews.Rejected(problems, names), nil
+		return requests.Rejected(problems, names), nil
 	}
 	// What the agent does goes on beside it: a preview reads, and takes no lock.
 	o := p.runner.Options(ctx, ksuid.New().String(), true)
@@ -100,5 +99,5 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 		return nil, err
 	}
 
-	return previews.Of(run, all, names), nil
+	return requests.Of(run, all, names), nil
 }

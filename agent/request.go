@@ -6,10 +6,8 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/lanes"
-	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -22,14 +20,14 @@ const maxRequests = 16
 // beginRequest begins the execution of the oldest request, and reports whether there was
 // one. The turn is held.
 func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
-	if l.running.Lanes.Len(lanes.Request) >= maxRequests || now.Before(l.running.Lanes.Next()) {
+	if l.running.Lanes.Len(runner.Request) >= maxRequests || now.Before(l.running.Lanes.Next()) {
 		return false
 	}
 	execute := l.requests.Next()
 	if execute == nil {
 		return false
 	}
-	l.running.Begin(lanes.Request, "", nil, func(lane *lanes.Lane) {
+	l.running.Begin(runner.Request, "", nil, func(lane *runner.Lane) {
 		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
 			return l.runRequest(ctx, hard, lane, q)
 		})
@@ -45,7 +43,7 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 	if r == nil {
 		return false
 	}
-	l.manifests.Ask(ctx, hard, manifests.Request{
+	l.manifests.Ask(ctx, hard, runner.RunRequest{
 		ID: r.ID, Names: r.Manifests, Noop: r.Noop, MayBegin: r.MayBegin,
 		Begin: func() { r.Begin(hard) },
 		End:   func(runs []model.RequestedRun, err error) { r.End(hard, runs, err) },
@@ -55,16 +53,16 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 }
 
 // runRequest makes the run of a request.
-func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q requests.Run) (*model.Run, error) {
+func (l *loop) runRequest(ctx, hard context.Context, lane *runner.Lane, q requests.Run) (*model.Run, error) {
 	o := l.runner.Options(hard, ksuid.New().String(), q.Noop)
 	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
 	o.Secrets, o.Check = q.Secrets, q.Check
 	o.OnTransaction = func(t *model.Transaction) {
-		runs.LogTransaction(ctx, l.log, t)
+		runner.LogTransaction(ctx, l.log, t)
 		q.OnTransaction(t)
 	}
 	o.Locked = func(ctx context.Context, _ *engine.ReconcileOptions) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, runs.Holds, error) {
+		prepare := func() (*graph.Graph, runner.Holds, error) {
 			return q.Graph, func() bool { return true }, q.MayBegin()
 		}
 		g, err := l.runner.Await(ctx, o.RunID, lane, prepare, func(*graph.Graph) {})

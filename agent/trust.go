@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/gate"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -32,7 +32,7 @@ func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
 }
 
 // opener returns what opens the messages of requests.
-func (s *settings) opener(g *gate.Gate) func(context.Context, []byte, signed.Action) (requests.Opened, error) {
+func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.Action) (requests.Opened, error) {
 	return func(ctx context.Context, data []byte, action signed.Action) (requests.Opened, error) {
 		c := s.get()
 		opened, err := g.Request(ctx, data, action, model.Families(c.Node, c.Groups))
@@ -47,7 +47,7 @@ const untrustedEvery = time.Minute
 
 // untrusted reports requests that are not signed as they must be.
 type untrusted struct {
-	report *reporter.Reporter
+	report *reporting.Reporter
 	log    *slog.Logger
 
 	mu sync.Mutex

@@ -128,7 +128,9 @@ func (w *world) runResolved(resolved *manifest.Resolved) []string {
 	if w.ctx != nil {
 		ctx, opts.Grace = w.ctx, engine.GracePeriod(time.Minute)
 	}
-	engine.Run(ctx, g, opts)
+	if _, err := engine.Reconcile(ctx, g, engine.ReconcileOptions{Options: opts}); err != nil {
+		w.t.Fatal(err)
+	}
 
 	return w.done
 }

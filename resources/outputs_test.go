@@ -39,7 +39,7 @@ func applied(t *testing.T, text string, noop bool) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	engine.Run(t.Context(), graph, engine.Options{
+	_, err = engine.Reconcile(t.Context(), graph, engine.ReconcileOptions{Options: engine.Options{
 		Env: resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), Scope: resource.Scope{Noop: noop}},
 		OnTransaction: func(tx *model.Transaction) {
 			line := filepath.Base(tx.Name) + " " + string(tx.Outcome())
@@ -50,7 +50,10 @@ func applied(t *testing.T, text string, noop bool) []string {
 			}
 			out = append(out, line)
 		},
-	})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	return out
 }

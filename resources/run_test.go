@@ -49,7 +49,7 @@ func run(t *testing.T, dir string, noop bool) string {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	engine.Run(t.Context(), graph, engine.Options{
+	_, err = engine.Reconcile(t.Context(), graph, engine.ReconcileOptions{Options: engine.Options{
 		Env: resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), Scope: resource.Scope{Noop: noop, Dir: dir}},
 		OnTransaction: func(tx *model.Transaction) {
 			line := tx.Ref().String() + " " + string(tx.Outcome())
@@ -60,7 +60,10 @@ func run(t *testing.T, dir string, noop bool) string {
 			}
 			out.WriteString(strings.ReplaceAll(line, dir, "DIR") + "\n")
 		},
-	})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	return out.String()
 }

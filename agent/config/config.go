@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -114,7 +114,7 @@ func Default(hostname string) Config {
 		Log:             Log{Format: "text", Level: "info"},
 		Trust:           Trust{Keys: []TrustedKey{}, Threshold: 1},
 		ShutdownTimeout: model.Duration(time.Minute),
-		OutboxMaxBytes:  outbox.DefaultMaxBytes,
+		OutboxMaxBytes:  reporting.DefaultMaxBytes,
 		Heartbeat:       model.Duration(time.Minute),
 		StateTTL:        model.Duration(5 * time.Minute),
 		ReadAllEvery:    20,

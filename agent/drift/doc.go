@@ -1,4 +1,4 @@
-// Package drift notices when the machine may have drifted from the manifests of a
-// node. What it hears only says "look again": it is brought together by resource,
-// and never lost.
+// Package drift notices when the machine may have drifted from the manifests of a node. An event only
+// means "look again"; events of one resource are merged. Repairs decides what is repaired and
+// remembers which resources failed.
 package drift

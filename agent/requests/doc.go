@@ -1,4 +1,4 @@
-// Package requests answers what operators ask of one node: it accepts ensure
-// requests, also those that waited in the stream, executes each once, and reads
-// the state of single resources. Accepted requests survive a restart.
+// Package requests answers the requests of operators to one node. Service accepts ensure and run
+// requests, executes each once, also after a restart, and reads the state of single resources.
+// Previews answers previews of assignments.
 package requests

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -78,7 +78,7 @@ type assigned struct {
 	load     func(ctx context.Context, e model.Entry) (*Manifest, error)
 	compared *comparisons
 	status   *status.Node
-	report   *reporter.Reporter
+	report   *reporting.Reporter
 	// again is notified when something must be read once more.
 	again tasks.Signal
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/clock"
-	"github.com/musterfleet/muster/agent/control"
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -65,8 +65,8 @@ func (anybody) Pause(context.Context, model.Entry, string) error { return nil }
 func (anybody) Groups(context.Context, model.Entry, string) error { return nil }
 
 // openControl makes what has the node take over what operators write about it.
-func (n *Node) openControl(all Control, at *clock.Clock) error {
-	c, err := control.Open(control.Options{
+func (n *Node) openControl(all Control, at *status.Clock) error {
+	c, err := desired.OpenControl(desired.ControlOptions{
 		Source: documents{all, n.machine}, Gate: anybody{}, Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
 		Rejected: func(why string) { n.report.Node("", model.NodeRefused, bounds.Text(why)) },
 	})

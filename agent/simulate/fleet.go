@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/musterfleet/muster/agent/delivery"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 )
@@ -24,7 +24,7 @@ type Assignments interface {
 
 // Publisher stores reports in the stream.
 type Publisher interface {
-	delivery.Publisher
+	reporting.Publisher
 	// MaxMessage returns how many bytes the server takes; zero while it is not known.
 	MaxMessage() int64
 }

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/clock"
-	"github.com/musterfleet/muster/agent/control"
-	"github.com/musterfleet/muster/agent/delivery"
-	"github.com/musterfleet/muster/agent/reporter"
+
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -26,9 +25,9 @@ type Node struct {
 	status   *status.Node
 	heart    *status.Heartbeat
 	outbox   *outbox
-	delivery *delivery.Delivery
-	report   *reporter.Reporter
-	control  *control.Control
+	delivery *reporting.Delivery
+	report   *reporting.Reporter
+	control  *desired.Control
 	assigned *assigned
 	runs     *runs
 	requests *Requests
@@ -63,12 +62,12 @@ func newNode(f *Fleet, s Script) *Node {
 func (n *Node) wire(f *Fleet, link Link) error {
 	n.link = link
 	m, began := n.machine, time.Now()
-	skewed := clock.New(m.now, func() time.Duration { return time.Since(began) })
+	skewed := status.NewClock(m.now, func() time.Duration { return time.Since(began) })
 	most := func() int { return bounds.MaxDocument(link.Publisher.MaxMessage()) }
 	n.status = status.New(m.Version, m.config, n.outbox.shown, func() int { return bounds.MaxState(link.States.MaxMessage()) }, skewed)
-	n.report = reporter.New(reporter.Options{State: n.State, MaxDocument: most, Log: n.log})
+	n.report = reporting.NewReporter(reporting.ReporterOptions{State: n.State, MaxDocument: most, Log: n.log})
 	n.report.Outbox = n.outbox
-	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: tasks.NewSignal(), Log: n.log}
+	n.delivery = &reporting.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: tasks.NewSignal(), Log: n.log}
 	n.heart = &status.Heartbeat{
 		Store: states{link.States, m, n.joining}, Node: n.status, Facts: func() (model.Facts, string) { return nil, m.Node }, Clock: skewed, ClockMoved: func() { n.control.Wake() }, Connected: n.reachable[0], Drained: n.delivery.Drained, Log: n.log,
 		Duplicate: func(message string) { n.report.Node("", model.NodeDuplicate, message) },

@@ -10,7 +10,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -21,7 +21,7 @@ import (
 type Requests struct {
 	machine  *machine
 	runs     *runs
-	report   *reporter.Reporter
+	report   *reporting.Reporter
 	accepted accepted
 	// asked is notified when a request waits.
 	asked tasks.Signal

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterfleet/muster/agent/control"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 )
@@ -15,9 +15,9 @@ type runs struct {
 	chance
 	machine  *machine
 	assigned *assigned
-	control  *control.Control
+	control  *desired.Control
 	status   *status.Node
-	report   *reporter.Reporter
+	report   *reporting.Reporter
 }
 
 // observes reports whether runs change nothing now, because the node is paused.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/clock"
+
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -50,7 +50,7 @@ type Heartbeat struct {
 	Duplicate func(message string)
 	// Clock is measured by the times at which the server stores the state, ClockMoved is
 	// called when that shows another offset.
-	Clock      *clock.Clock
+	Clock      *Clock
 	ClockMoved func()
 	// Inspect is called before the state is looked at; nil inspects nothing.
 	Inspect func()

@@ -1,4 +1,3 @@
-// Package status is the state that a node publishes, and its heartbeat.
 package status
 
 import (
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/clock"
+
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -25,7 +24,7 @@ type Node struct {
 	config        func() config.Config
 	// waiting returns how many reports wait, maxDocument how long the state may be.
 	waiting, maxDocument func() int
-	clock                *clock.Clock
+	clock                *Clock
 	// Changed is notified when the state is another one; Shown too, for another goroutine.
 	Changed, Shown tasks.Signal
 
@@ -92,7 +91,7 @@ func (p problems) String() string { return strings.Join(p.list(), "; ") }
 
 // New returns the state of a node that has begun. waiting returns how many reports
 // wait, maxDocument how long the state may be.
-func New(version string, config func() config.Config, waiting, maxDocument func() int, clock *clock.Clock) *Node {
+func New(version string, config func() config.Config, waiting, maxDocument func() int, clock *Clock) *Node {
 	host, _ := os.Hostname() // which is only for people
 
 	return &Node{

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -19,7 +18,7 @@ func TestDuplicateByTheServersClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for name, ahead := range map[string]time.Duration{"right": 0, "ahead": time.Hour, "behind": -time.Hour} {
-		h := &Heartbeat{Node: &Node{started: now}, Clock: clock.New(func() time.Time { return now.Add(ahead) }, func() time.Duration { return 0 })}
+		h := &Heartbeat{Node: &Node{started: now}, Clock: NewClock(func() time.Time { return now.Add(ahead) }, func() time.Duration { return 0 })}
 		h.Clock.Measured(now, 0, 0)
 		other := model.Node{Heard: now.Add(-time.Minute), Silent: ahead > 0}
 		other.Started, other.SilentAfter = now.Add(-time.Hour), model.Duration(5*time.Minute)
@@ -37,7 +36,7 @@ func TestDuplicateByTheServersClock(t *testing.T) {
 // changes nothing wakes nobody.
 func TestChangesAreShown(t *testing.T) {
 	t.Parallel()
-	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	failed := &model.Run{Errors: []string{"no"}, Counts: model.Counts{Total: 1, Failed: 1}}
 	for name, set := range map[string]func(){
 		"part":        func() { n.SetPart("a", &model.Run{Errors: []string{"not that either"}}) },
@@ -76,7 +75,7 @@ func TestChangesAreShown(t *testing.T) {
 // would encode its state for each of their runs.
 func TestAStableRunIsShownOnly(t *testing.T) {
 	t.Parallel()
-	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	assigned := map[string]model.ManifestState{"a": {Revision: 1, Digest: "x"}}
 	stable := func() { n.SetRun("a", &model.Run{Revision: 1, Digest: "x", Counts: model.Counts{Total: 1, Stable: 1}}) }
 	n.SetAssignments(assigned)
@@ -101,7 +100,7 @@ func TestAStableRunIsShownOnly(t *testing.T) {
 func TestALargeStateIsStoredLessOften(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Heartbeat: model.Duration(time.Minute), StateTTL: model.Duration(5 * time.Minute)}
-	h := &Heartbeat{Node: New("v", func() config.Config { return c }, func() int { return 0 }, func() int { return 0 }, clock.System())}
+	h := &Heartbeat{Node: New("v", func() config.Config { return c }, func() int { return 0 }, func() int { return 0 }, System())}
 	for size, want := range map[int]time.Duration{0: time.Minute, largeState: time.Minute, largeState * 3 / 2: 90 * time.Second, 100 * largeState: 100 * time.Second} {
 		h.stored.state = strings.Repeat("x", size)
 		if d := h.stretch(time.Minute); d != want {
@@ -116,7 +115,7 @@ func TestSinceWhenItFails(t *testing.T) {
 	t.Parallel()
 	const key = "group.all.site"
 	start := func() *Node {
-		n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+		n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 		n.SetAssignments(map[string]model.ManifestState{key: {Revision: 1}})
 		return n
 	}
@@ -175,7 +174,7 @@ func TestSinceWhenItFails(t *testing.T) {
 // and the message has the first ones.
 func TestRejectedControl(t *testing.T) {
 	t.Parallel()
-	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 512 << 10 }, clock.System())
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 512 << 10 }, System())
 	all := map[string]string{}
 	for i := range 2 * maxRejected {
 		all[fmt.Sprintf("group.g%03d.pause", i)] = strings.Repeat("x", 2<<10)
@@ -215,7 +214,7 @@ func TestWithOutcome(t *testing.T) {
 func TestWhatRanLastOutlivesWhatIsNotActive(t *testing.T) {
 	t.Parallel()
 	const key, fresh = "group.all.site", "group.all.new"
-	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 5, Digest: "d"}})
 	n.SetRun(key, &model.Run{Revision: 5, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
 	n.SetAssignments(map[string]model.ManifestState{key: {Seen: 6}, fresh: {Seen: 1, Late: "rejected: no"}})
@@ -238,7 +237,7 @@ func TestWhatRanLast(t *testing.T) {
 	t.Parallel()
 	const key, fresh = "group.all.site", "group.all.new"
 	start := func() *Node {
-		return New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+		return New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	}
 	last := func(n *Node, key string) string {
 		s := n.State().Manifests[key]

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -54,12 +53,12 @@ func TestFailuresAreRecalled(t *testing.T) {
 	t.Parallel()
 	const key = "group.all.site"
 	since := time.Now().Add(-time.Hour).UTC()
-	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 1}})
 	store := &shelf{}
 	store.node.Manifests = map[string]model.ManifestState{key: {Revision: 1, Outcome: model.OutcomeFailed, FailedSince: since}}
 	h := &Heartbeat{
-		Store: store, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+		Store: store, Node: n, Clock: System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
 		Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
 	}
 	if err := h.once(t.Context()); err != nil {
@@ -75,10 +74,10 @@ func TestFailuresAreRecalled(t *testing.T) {
 func TestStoredIsNotified(t *testing.T) {
 	t.Parallel()
 	beats := config.Config{Heartbeat: model.Duration(time.Hour)}
-	n := New("v", func() config.Config { return beats }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	n := New("v", func() config.Config { return beats }, func() int { return 0 }, func() int { return 0 }, System())
 	store := &shelf{away: errors.New("away")}
 	h := &Heartbeat{
-		Store: store, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+		Store: store, Node: n, Clock: System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
 		Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
 	}
 	if err := h.once(t.Context()); err == nil || len(h.Stored) != 0 {
@@ -100,9 +99,9 @@ func TestDrainedOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}
 		outbox, looked := atomic.Int64{}, 0
-		n := New("v", func() config.Config { return beats }, func() int { return int(outbox.Load()) }, func() int { return 0 }, clock.System())
+		n := New("v", func() config.Config { return beats }, func() int { return int(outbox.Load()) }, func() int { return 0 }, System())
 		h := &Heartbeat{
-			Store: &shelf{}, Node: n, Clock: clock.System(), Drained: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+			Store: &shelf{}, Node: n, Clock: System(), Drained: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
 			Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {}, Inspect: func() { looked++ },
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -132,9 +131,9 @@ func TestANewRevisionIsStoredWithItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}
 		outbox, store := atomic.Int64{}, &shelf{}
-		n := New("v", func() config.Config { return beats }, func() int { return int(outbox.Load()) }, func() int { return 0 }, clock.System())
+		n := New("v", func() config.Config { return beats }, func() int { return int(outbox.Load()) }, func() int { return 0 }, System())
 		h := &Heartbeat{
-			Store: store, Node: n, Clock: clock.System(), Drained: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+			Store: store, Node: n, Clock: System(), Drained: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
 			Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -176,10 +175,10 @@ func TestANewRevisionIsStoredWithItsRun(t *testing.T) {
 func TestARefusedStateIsRetriedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}
-		n := New("v", func() config.Config { return beats }, func() int { return 0 }, func() int { return 0 }, clock.System())
+		n := New("v", func() config.Config { return beats }, func() int { return 0 }, func() int { return 0 }, System())
 		freed := time.Now().Add(30 * time.Minute)
 		h := &Heartbeat{
-			Store: &fullShelf{until: freed}, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+			Store: &fullShelf{until: freed}, Node: n, Clock: System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
 			Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
 		}
 		ctx, stop := context.WithCancel(t.Context())

@@ -31,13 +31,6 @@ type run struct {
 	inclusions int
 }
 
-// Run reconciles the resources of a graph. After ctx has ended, it starts no change, interrupts
-// reads, and gives the current change the time of opts.Grace. Errors are in the summary and in the
-// transactions.
-func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
-	return newRun(g, opts).do(ctx)
-}
-
 func newRun(g *graph.Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
@@ -71,6 +64,9 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 }
 
+// do reconciles the resources of the graph. After ctx has ended, it starts no change, interrupts
+// reads, and gives the current change the time of opts.Grace. Errors are in the summary and in the
+// transactions.
 func (r *run) do(ctx context.Context) *model.Run {
 	work, end := graceful(ctx, r.opts.Grace)
 	defer end()

@@ -39,6 +39,7 @@ type request struct {
 	Left, Right string
 	// Target is the directory of the files, for error messages.
 	Target string
+	// Source are the templates, partials at the end.
 	Source []sourceFile
 	// Values are the names that are not functions, in the form of encode.
 	Values any
@@ -103,7 +104,9 @@ type child struct {
 	// incomplete reports that a call had no answer; missing lists the calls.
 	incomplete bool
 	missing    []call
-	// written are the sizes of the files of the function write, bytes is the size of all files.
+	// files is the number of templates that yield a file. written are the sizes of the files of the
+	// function write, bytes is the size of all files.
+	files   int
 	written map[string]int
 	bytes   int
 }
@@ -147,11 +150,11 @@ func contain() error {
 func (c *child) render() error {
 	for _, f := range c.request.Source {
 		c.texts[string(f.Name)] = string(f.Text)
-	}
-	for i, f := range c.request.Source {
-		if f.Partial {
-			continue
+		if !f.Partial {
+			c.files++
 		}
+	}
+	for i, f := range c.request.Source[:c.files] {
 		c.current, c.secret = i, false
 		c.values, _ = decode(c.request.Values).(map[string]any)
 		text, err := c.one(string(f.Name), c.values)
@@ -288,7 +291,7 @@ func (c *child) count(bytes int) error {
 	switch {
 	case c.bytes > maxBytes:
 		return fmt.Errorf("%s: the templates yield more than %d bytes in all files", name, maxBytes)
-	case len(c.request.Source)+len(c.written) > maxFiles:
+	case c.files+len(c.written) > maxFiles:
 		return fmt.Errorf("%s: the templates yield more than %d files", name, maxFiles)
 	}
 

@@ -183,7 +183,6 @@ func (r *rendering) receive(in *tar.Reader) (last string, content []byte, err er
 		f := file{path: filepath.Join(r.spec.Name, name), content: content, digest: digestOf(content), mode: writtenMode, by: by}
 		switch kind {
 		case kindRendered:
-			r.skipPartials()
 			f.mode = r.source[r.next].Mode
 			r.next++
 			r.files = append(r.files, f)
@@ -201,16 +200,9 @@ func (r *rendering) receive(in *tar.Reader) (last string, content []byte, err er
 	}
 }
 
-// skipPartials moves to the next template that yields a file.
-func (r *rendering) skipPartials() {
-	for r.next < len(r.source) && r.source[r.next].Partial {
-		r.next++
-	}
-}
-
 // current returns the name of the template that the child renders, if any.
 func (r *rendering) current() string {
-	if r.skipPartials(); r.next < len(r.source) {
+	if r.next < len(r.source) && !r.source[r.next].Partial {
 		return string(r.source[r.next].Name)
 	}
 

@@ -29,7 +29,7 @@ type sourceFile struct {
 	Partial bool
 }
 
-// readSource returns the templates of a scaffold, sorted by name.
+// readSource returns the templates of a scaffold, sorted by name, with partials at the end.
 func (p Choria) readSource(ctx context.Context, env resource.Env, spec *Spec) ([]sourceFile, error) {
 	if !spec.IsURL() {
 		dir, err := sourceDir(env, spec)
@@ -114,6 +114,7 @@ func sourceDir(env resource.Env, spec *Spec) (dir string, err error) {
 // read reads the files below a directory. Links, special files and files that others than the
 // author may change are errors.
 func read(ctx context.Context, env resource.Env, dir string, author paths.Author) (source []sourceFile, err error) {
+	var shared []sourceFile
 	w := walker{left: maxWalked, visit: func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")
 		entry, err := env.Host.Look(path)
@@ -129,11 +130,15 @@ func read(ctx context.Context, env resource.Env, dir string, author paths.Author
 		if err != nil {
 			return fmt.Errorf("could not read a template: %w", err)
 		}
-		partial := strings.Contains("/"+name, "/"+partials+"/")
-		source = append(source, sourceFile{Name: []byte(name), Text: text, Mode: fs.FileMode(entry.Mode).Perm(), Partial: partial})
+		f := sourceFile{Name: []byte(name), Text: text, Mode: fs.FileMode(entry.Mode).Perm(), Partial: strings.Contains("/"+name, "/"+partials+"/")}
+		if f.Partial {
+			shared = append(shared, f)
+		} else {
+			source = append(source, f)
+		}
 		return nil
 	}}
 	err = w.walk(ctx, dir)
 
-	return source, err
+	return append(source, shared...), err
 }

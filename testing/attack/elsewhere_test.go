@@ -35,7 +35,7 @@ func triedElsewhere() []elsewhere {
 		{"requester-reply", "has the credentials of `fleet serve` with requests, and names states, facts, reports, registrations and answers of nodes as where a node is to answer a run", "a node that runs muster writes there",
 			[]string{"kvstore/permissions.TestNodesAnswerNowhereElse"}},
 		{"requester-flood", "has the credentials of `fleet serve` with `--requests run`, and has a node run ever more requests, also while one takes long", "the node forgets a queued command that it executed, or its memory, disk or reports fill",
-			[]string{"agent/requests.TestRunsDisplaceNoCommands", "agent/requests.TestManyRunsAreBounded", "agent/previews.TestTheSamePreviewIsBounded"}},
+			[]string{"agent/requests.TestRunsDisplaceNoCommands", "agent/requests.TestManyRunsAreBounded", "agent/requests.TestTheSamePreviewIsBounded"}},
 		{"cancel-forged", "sends and queues cancels: unsigned, by other keys, for other actions, nodes, groups and fleets, of the future and expired; and cancels that are signed as requests", "a node that demands signatures cancels a request, or executes one",
 			[]string{"agent.TestTrustOfCancels"}},
 		{"cancel-flood", "cancels more ids than a node remembers, of requests that never come", "a node forgets what it executed, or fills its disk",

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/assignments"
-	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -33,7 +33,7 @@ func clockSet(t *testing.T, r *rand.Rand) {
 	w.put()
 	var step atomic.Int64
 	began := time.Now()
-	stop := w.runHere(clock.New(func() time.Time { return time.Now().Add(time.Duration(step.Load())) }, func() time.Duration { return time.Since(began) }))
+	stop := w.runHere(status.NewClock(func() time.Time { return time.Now().Add(time.Duration(step.Load())) }, func() time.Duration { return time.Since(began) }))
 	w.judge()
 	w.during(func() {
 		for range 4 {
@@ -46,7 +46,7 @@ func clockSet(t *testing.T, r *rand.Rand) {
 }
 
 // runHere runs an agent in this process, with a clock, until stop.
-func (w *world) runHere(c *clock.Clock) (stop func()) {
+func (w *world) runHere(c *status.Clock) (stop func()) {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	watcher := hostwatch.New(log)
@@ -55,7 +55,7 @@ func (w *world) runHere(c *clock.Clock) (stop func()) {
 	o.StateDir, o.FactsDir, o.Interval = w.state, filepath.Join(w.root, "facts"), model.Duration(time.Hour)
 	a, err := agent.New(w.t.Context(), agent.Options{
 		Config: o, Version: "test", Host: machine, Log: log, Clock: c,
-		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), KV: assignments.ObserveKV(content.New(w.store.Store).KVGet)}),
+		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), KV: desired.ObserveKV(content.New(w.store.Store).KVGet)}),
 		Assignments: watch.New(w.store.Store, watch.Options{Node: node, Log: log}),
 		Bundles:     content.New(w.store.Store), Publisher: reports.New(w.store.Store), States: nodes.New(w.store.Store), Registry: registrations.New(w.store.Store),
 		Facts: func(context.Context, string) (model.Facts, string, []error) { return model.Facts{}, "", nil },

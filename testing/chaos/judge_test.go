@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/local"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -144,7 +144,7 @@ func (w judge) checkState() error {
 		return nil // it answers only its own user
 	}
 	var s model.AgentStatus
-	if err := local.Ask(w.t.Context(), w.state, "GET", "/v1/status", nil, &s); err != nil {
+	if err := status.Ask(w.t.Context(), w.state, "GET", "/v1/status", nil, &s); err != nil {
 		return err
 	}
 	if s.PID != w.agent.pid() || !s.NATS.Connected || len(s.Running) > 0 || s.Outbox > 0 || len(s.Notices) > 0 && w.watches == 0 {

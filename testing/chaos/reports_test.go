@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -211,7 +211,7 @@ func (a *account) checkRuns(p pardons) error {
 		}
 	}
 	// Several repairs go on at the same time.
-	if open > p.kills*2*lanes.Most && !p.dropped {
+	if open > p.kills*2*runner.Most && !p.dropped {
 		return fmt.Errorf("%d runs have no summary, after %d kills", open, p.kills)
 	}
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -41,8 +41,8 @@ type deed struct {
 	Published       *model.Report
 }
 
-func open(dir string) (*outbox.Outbox, error) {
-	return outbox.Open(outbox.Options{Dir: dir, MaxBytes: 256 << 10, Log: slog.New(slog.DiscardHandler), Dropped: func(lost outbox.Lost) model.Report {
+func open(dir string) (*reporting.Outbox, error) {
+	return reporting.OpenOutbox(reporting.OutboxOptions{Dir: dir, MaxBytes: 256 << 10, Log: slog.New(slog.DiscardHandler), Dropped: func(lost reporting.Lost) model.Report {
 		doc, _ := json.Marshal(lost)
 		return model.Report{ID: ksuid.New().String(), Kind: model.KindNode, Outcome: "dropped", Data: doc}
 	}})
@@ -189,7 +189,7 @@ func (a *account) event(t *testing.T, r *model.Report) {
 		t.Errorf("event %s differs when it comes again", r.ID)
 	}
 	a.events[r.ID] = string(r.Data)
-	var lost outbox.Lost
+	var lost reporting.Lost
 	if err := json.Unmarshal(r.Data, &lost); err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/packages"
+	"github.com/musterfleet/muster/agent/desired"
+
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -51,7 +51,7 @@ type runCommand struct {
 	file   string
 	node   string
 	groups []string
-	goal   goal.Goal
+	goal   status.Goal
 }
 
 // Add adds the commands to the command line.
@@ -190,7 +190,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	})
 
 	err = node.Run(running, ctx)
-	if errors.Is(err, goal.ErrUnconverged) {
+	if errors.Is(err, status.ErrUnconverged) {
 		return &cli.ExitError{Code: cli.ExitFailed, Err: err, Note: "not all is in its desired state"}
 	}
 
@@ -242,12 +242,12 @@ type Node struct {
 // NewNode claims the state directory and wires an agent to NATS. A server that is
 // unreachable is no error.
 func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
-	return newNode(ctx, types, log, &slog.LevelVar{}, config, goal.Goal{})
+	return newNode(ctx, types, log, &slog.LevelVar{}, config, status.Goal{})
 }
 
 // newNode is NewNode with the level of the log, which administrators change, and when the
 // agent ends by itself.
-func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until goal.Goal) (_ *Node, err error) {
+func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until status.Goal) (_ *Node, err error) {
 	names, err := kvstore.NewNames(config.Prefix)
 	if err != nil {
 		return nil, err
@@ -311,9 +311,9 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+		KV: desired.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
 		Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
-		Registrations: assignments.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
+		Registrations: desired.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 
 	return agent.Options{
@@ -328,7 +328,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		GiveBack:     true,
 		Publisher:    reports.New(store),
 		States:       nodes.New(store),
-		Packages:     packages.Machine{Root: "/", Run: machine.Run},
+		Packages:     status.Machine{Root: "/", Run: machine.Run},
 		PutInventory: nodes.New(store).PutInventory,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
 			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})

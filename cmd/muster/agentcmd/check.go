@@ -10,7 +10,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/agent/check"
+	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
 )
@@ -55,7 +55,7 @@ func (c *runCommand) check(context.Context) error {
 	for _, err := range reach.Check() {
 		problems.Add(model.Position{File: c.path()}, "", "%s", cli.Plain(reach.Named(err)))
 	}
-	problems.Append(check.State(config)...)
+	problems.Append(agent.State(config)...)
 	if len(problems) > 0 {
 		return problems
 	}

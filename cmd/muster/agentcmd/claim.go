@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"sync"
 
-	"github.com/musterfleet/muster/agent/local"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/state"
 )
@@ -17,7 +17,7 @@ import (
 type claimed struct {
 	dir    string
 	lock   *state.Claim
-	socket *local.Listener
+	socket *status.Listener
 }
 
 // claim makes this process the one agent of a state directory, and makes its socket.
@@ -43,7 +43,7 @@ func (n *Node) claim(ctx context.Context, dir string) error {
 
 // listen makes the socket.
 func (n *Node) listen(ctx context.Context) {
-	socket, err := local.Listen(n.held.dir)
+	socket, err := status.Listen(n.held.dir)
 	if err != nil {
 		n.log.WarnContext(ctx, "muster agent status will not work", "error", err)
 		return

@@ -15,7 +15,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/agent/local"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/connect"
@@ -60,14 +60,14 @@ func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) 
 	dir := config.StateDir
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	switch err := local.Ask(ctx, dir, method, path, in, out); {
-	case errors.Is(err, local.ErrNotRunning):
+	switch err := status.Ask(ctx, dir, method, path, in, out); {
+	case errors.Is(err, status.ErrNotRunning):
 		missing := ""
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			missing = "; the directory does not exist: an agent from which it was removed must be restarted"
 		}
 		return fmt.Errorf("no agent runs with the state directory %s (start it with systemctl start muster or muster agent run; name another directory with --config or --state-dir)%s", dir, missing)
-	case errors.Is(err, local.ErrDenied):
+	case errors.Is(err, status.ErrDenied):
 		return fmt.Errorf("cannot ask the agent with the state directory %s: %w (run this as one of them)", dir, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the agent with the state directory %s does not answer within %s (see its log, such as journalctl -u muster)", dir, answerWithin)

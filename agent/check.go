@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/agent/config"
+
+	"github.com/musterfleet/muster/agent/desired"
+
+	"github.com/musterfleet/muster/agent/reporting"
+	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/state"
+)
+
+// State returns every problem of the state directory of a valid configuration, each
+// with its file: what prevents the start of an agent, and what an agent would ignore. A
+// directory that does not exist has none if the agent can make it. State takes no lock, and
+// a running agent may change the directory at the same time.
+func State(c config.Config) model.Problems {
+	var out problems
+	// Nothing of an unknown format is understood.
+	if out.add(c.StateDir, state.New(c.StateDir, slog.New(slog.DiscardHandler)).OpenState(false)); len(out.all) > 0 {
+		return out.all
+	}
+	out.add(c.StateDir, state.CheckWritable(c.StateDir))
+	in := func(name string) string { return filepath.Join(c.StateDir, name) }
+	for _, err := range reporting.Check(in("outbox")) {
+		out.add(in("outbox"), err)
+	}
+	out.add(in("seen.json"), desired.CheckBucket(in("seen.json")))
+	out.add(in("control.json"), desired.CheckControl(in("control.json")))
+	out.records(in("assignments"), desired.CheckAssignment)
+	out.records(in("requests"), requests.CheckRecord)
+	out.records(in("owed"), engine.CheckJournal)
+	_, err := desired.OpenGate(desired.GateOptions{
+		Host: host.New(host.Options{StateDir: c.StateDir}), Path: in("trust.json"),
+		Policy: func() signed.Policy { return c.Policy() }, Times: func() (own, server time.Time) { return time.Now(), time.Now() },
+	})
+	out.add(in("trust.json"), err)
+
+	return out.all
+}
+
+// problems collects problems of files.
+type problems struct{ all model.Problems }
+
+// add adds an error about a file. One that is not there is no problem: a record may be
+// removed while it is read.
+func (p *problems) add(path string, err error) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if found, are := model.FindProblems(err); are {
+		for _, one := range found {
+			p.all.Add(model.Position{File: path}, "", "%v", one)
+		}
+		return
+	}
+	if failed, is := err.(*fs.PathError); is {
+		path, err = failed.Path, failed.Err
+	}
+	p.all.Add(model.Position{File: path}, "", "%s", strings.ReplaceAll(err.Error(), path+": ", ""))
+}
+
+// records adds the problems of the records in a directory.
+func (p *problems) records(dir string, check func(path string) error) {
+	entries, err := os.ReadDir(dir)
+	p.add(dir, err)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") {
+			path := filepath.Join(dir, e.Name())
+			p.add(path, check(path))
+		}
+	}
+}

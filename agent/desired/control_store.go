@@ -1,0 +1,108 @@
+package desired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// record is what is kept on disk.
+type controlRecord struct {
+	controlBucketRecord
+	// Keys are the documents in force.
+	Keys map[string]model.Entry `json:"keys"`
+}
+
+// bucketRecord is what is kept of the bucket as a whole: Stream and Kept of model.Sync.
+type controlBucketRecord struct {
+	Stream time.Time `json:"stream,omitzero"`
+	Kept   []string  `json:"kept,omitempty"`
+}
+
+// store keeps a record in a file, without a path nowhere.
+type controlStore struct {
+	host *host.Host
+	path string
+}
+
+// read reads the record. A damaged one is logged and counts as none: the bucket is read anyway.
+func (s controlStore) read(log *slog.Logger) (controlRecord, error) {
+	if s.path == "" {
+		return controlRecord{}, nil
+	}
+	out, err := host.ReadRecord[controlRecord](s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case errors.Is(err, host.ErrDamaged):
+		log.Warn("stored control documents ignored, the bucket has them", "error", err)
+		err = nil
+	}
+
+	return out, err
+}
+
+func (s controlStore) write(ctx context.Context, r controlRecord) error {
+	if s.path == "" {
+		return nil
+	}
+
+	return s.host.WriteRecord(ctx, s.path, r)
+}
+
+// CheckRecord reads what is stored at a path. The error is why Open would leave something out.
+func CheckControl(path string) error {
+	r, err := host.ReadRecord[controlRecord](path)
+	for key, e := range r.Keys {
+		if _, failed := decode(e); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", key, failed))
+		}
+	}
+
+	return err
+}
+
+// document is one that is in force: one of pause, labels and groups.
+type controlDocument struct {
+	entry  model.Entry
+	pause  *model.Pause
+	labels map[string]string
+	groups model.Groups
+}
+
+// decode decodes the value of a key, whoever signed it. The error never passes by trying again.
+func decode(e model.Entry) (controlDocument, error) {
+	_, name, ok := model.SplitKey(e.Key)
+	if !ok || !model.IsControlKey(e.Key) {
+		return controlDocument{}, fmt.Errorf("%w: %q is no control key", model.ErrInvalidControl, e.Key)
+	}
+	if e.Refused != "" {
+		return controlDocument{}, fmt.Errorf("%w: %s", model.ErrInvalidControl, e.Refused)
+	}
+	content, err := signed.Content(e.Value)
+	if err != nil {
+		return controlDocument{}, fmt.Errorf("%w: %w", model.ErrInvalidControl, err)
+	}
+	out := controlDocument{entry: e}
+	switch name {
+	case model.ControlPause:
+		p, err := model.DecodePause(content)
+		out.pause = &p
+		return out, err
+	case model.ControlGroups:
+		g, err := model.DecodeGroups(content)
+		out.groups = g
+		return out, err
+	default:
+		l, err := model.DecodeLabels(content)
+		out.labels = l.Labels
+		return out, err
+	}
+}

@@ -1,0 +1,282 @@
+package desired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// sync takes over what the bucket has, and stores it. The error is what may pass.
+func (c *Control) sync(ctx context.Context) error {
+	if c.o.Source == nil {
+		return nil
+	}
+	entries, state := c.o.Source.Entries()
+	families := c.o.Families()
+	var failed []error
+	changed, unread := false, false
+	note := func(key string, took bool, err error) {
+		changed = changed || took
+		unread = unread || err != nil && isPause(key) && !errors.Is(err, model.ErrNotPermitted)
+		failed = append(failed, err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if family, _, ok := model.SplitKey(key); ok && slices.Contains(families, family) && model.IsControlKey(key) {
+			took, err := c.take(ctx, entries[key], family)
+			if err == nil && c.isBehind(entries[key]) && !slices.Contains(state.Kept, key) {
+				err = fmt.Errorf("%s: %w", key, errLags)
+			}
+			note(key, took, err)
+		}
+	}
+	// A pause ends after all others are in force: the node must not run in between.
+	ending := c.ending(entries, state, families)
+	if slices.ContainsFunc(ending, isPause) {
+		for i, read := range c.readPauses(ctx, families) {
+			took, err := c.takeNewest(ctx, read, families[i])
+			note(read.Key, took, err)
+		}
+	}
+	for _, key := range ending {
+		if unread && isPause(key) {
+			continue
+		}
+		ended, err := c.end(ctx, key, families)
+		changed = changed || ended
+		failed = append(failed, err)
+	}
+	err := errors.Join(failed...)
+
+	return errors.Join(err, c.settle(ctx, state, changed, err == nil))
+}
+
+// ending returns the keys to end, in order: the bucket has them no more, or the node has left their family.
+func (c *Control) ending(entries map[string]model.Entry, state model.Sync, families []string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.AppendSeq(slices.Collect(maps.Keys(c.documents)), maps.Keys(c.rejected))
+	slices.Sort(all)
+
+	return slices.DeleteFunc(slices.Compact(all), func(key string) bool {
+		family, _, _ := model.SplitKey(key)
+		_, there := entries[key]
+		return slices.Contains(families, family) && (there || !state.Knows(family))
+	})
+}
+
+// isPause reports whether a control key is a pause.
+func isPause(key string) bool {
+	_, name, _ := model.SplitKey(key)
+	return name == model.ControlPause
+}
+
+// isKnown reports whether a revision is in force, or was rejected.
+func (c *Control) isKnown(e model.Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, is := c.documents[e.Key]
+	r, was := c.rejected[e.Key]
+
+	return was && r.revision == e.Revision && r.at.Equal(e.Time) || !was && is && d.entry.Revision == e.Revision && d.entry.Time.Equal(e.Time)
+}
+
+// take reads a key that changed, and puts it in force unless it is rejected: what was in force
+// stays so then.
+func (c *Control) take(ctx context.Context, known model.Entry, family string) (changed bool, err error) {
+	if c.isKnown(known) {
+		return false, nil
+	}
+	e, err := c.o.Source.Read(ctx, known.Key, known.Revision)
+	if err != nil {
+		return false, err
+	}
+
+	return c.accept(ctx, e, family)
+}
+
+// maxReads is the maximum number of pauses that are read at the same time.
+const maxReads = 16
+
+// newest is the result of a read of a key.
+type newest struct {
+	model.Entry
+	err error
+}
+
+// readPauses reads the pauses of families.
+func (c *Control) readPauses(ctx context.Context, families []string) []newest {
+	out := make([]newest, len(families))
+	var reads errgroup.Group
+	reads.SetLimit(maxReads)
+	for i, family := range families {
+		reads.Go(func() error {
+			key := model.Key(family, model.ControlPause)
+			out[i].Entry, out[i].err = c.o.Source.Read(ctx, key, 0)
+			out[i].Key = key
+			return nil
+		})
+	}
+	_ = reads.Wait() // each result has its error
+
+	return out
+}
+
+// takeNewest is take of a key that may have changed before its announcement arrives.
+func (c *Control) takeNewest(ctx context.Context, read newest, family string) (changed bool, err error) {
+	switch {
+	case errors.Is(read.err, model.ErrNotFound):
+		return false, nil
+	case read.err != nil || c.isKnown(read.Entry):
+		return false, read.err
+	}
+
+	return c.accept(ctx, read.Entry, family)
+}
+
+// errLags reports a server that answers with an older revision of a key than the node has.
+var errLags = errors.New("the NATS server answers with an older revision, it may lag behind the others")
+
+// isOlder reports whether the server stored a revision before the one in force. A recreated bucket counts from 1
+// again, at a later time.
+func isOlder(e, inForce model.Entry) bool {
+	return e.Revision < inForce.Revision && e.Time.Before(inForce.Time)
+}
+
+// accept puts an entry in force unless it is rejected or older than the one in force.
+func (c *Control) accept(ctx context.Context, e model.Entry, family string) (changed bool, err error) {
+	if before, inForce := c.inForce(e.Key); inForce && isOlder(e, before) {
+		return false, fmt.Errorf("%s: %w", e.Key, errLags)
+	}
+	d, err := decode(e)
+	if err == nil {
+		err = c.judge(ctx, e, family)
+	}
+	if err != nil {
+		return false, c.reject(e, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.documents[e.Key] = d
+	delete(c.rejected, e.Key)
+	event := "control document in force"
+	if d.pause != nil && c.left(d.pause) <= 0 {
+		event = "control document accepted, the pause is over"
+	}
+	c.o.Log.InfoContext(ctx, event, "key", e.Key, "revision", e.Revision)
+
+	return true, nil
+}
+
+// isBehind reports whether the revision in force is older than the announced one.
+func (c *Control) isBehind(announced model.Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, inForce := c.documents[announced.Key]
+	_, rejected := c.rejected[announced.Key]
+
+	return inForce && !rejected && isOlder(d.entry, announced)
+}
+
+// inForce returns the entry of a key that is in force.
+func (c *Control) inForce(key string) (model.Entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, ok := c.documents[key]
+
+	return d.entry, ok
+}
+
+// judge returns why a document, or the end of one, is not accepted; labels always are.
+func (c *Control) judge(ctx context.Context, e model.Entry, family string) error {
+	switch _, name, _ := model.SplitKey(e.Key); name {
+	case model.ControlPause:
+		return c.o.Gate.Pause(ctx, e, family)
+	case model.ControlGroups:
+		return c.o.Gate.Groups(ctx, e, family)
+	default:
+		return nil
+	}
+}
+
+// end ends a key that ending returned. Where signatures are required, an unsigned message ends neither a pause nor
+// groups.
+func (c *Control) end(ctx context.Context, key string, families []string) (changed bool, err error) {
+	family, name, _ := model.SplitKey(key)
+	if before, inForce := c.inForce(key); inForce && slices.Contains(families, family) {
+		e, err := c.o.Source.Removal(ctx, key)
+		switch {
+		case errors.Is(err, model.ErrNotFound):
+			e = model.Entry{Key: key, Deleted: true}
+		case err != nil:
+			return false, err
+		case !e.Deleted || isOlder(e, before):
+			return false, fmt.Errorf("%s: %w", key, errLags)
+		}
+		if name != model.ControlLabels && c.o.Gate.Demands() {
+			if err := c.judge(ctx, e, family); err != nil {
+				return false, c.reject(e, err)
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.documents, key)
+	delete(c.rejected, key)
+	c.o.Log.InfoContext(ctx, "control document removed", "key", key)
+
+	return true, nil
+}
+
+// reject notes and reports what never passes; it returns any other error.
+func (c *Control) reject(e model.Entry, err error) error {
+	if _, never := model.FindProblems(err); !never && !errors.Is(err, model.ErrInvalidControl) {
+		return err
+	}
+	why := err.Error()
+	if errors.Is(err, model.ErrInvalidControl) {
+		why = e.Key + ": " + why
+	}
+	c.mu.Lock()
+	before := c.rejected[e.Key]
+	c.rejected[e.Key] = controlRejection{e.Revision, e.Time, why}
+	c.mu.Unlock()
+	if before.why != why || before.revision != e.Revision {
+		c.o.Rejected(why)
+	}
+
+	return nil
+}
+
+// settle notes how far the bucket was read, and keeps on disk what changed. What cannot be
+// stored is tried again with the next call; the error says why.
+func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) error {
+	c.mu.Lock()
+	bucket := controlBucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
+	// Before the bucket was read nothing of it is known.
+	if !state.Stream.IsZero() && (!bucket.Stream.Equal(c.bucket.Stream) || !slices.Equal(bucket.Kept, c.bucket.Kept)) {
+		c.bucket, changed = bucket, true
+	}
+	c.unread = state.Err
+	c.settled = c.settled || complete && (state.Complete() || len(state.Kept) > 0) || state.Err != nil
+	r := controlRecord{c.bucket, map[string]model.Entry{}}
+	for key, d := range c.documents {
+		r.Keys[key] = d.entry
+	}
+	c.mu.Unlock()
+	if !changed && !c.unstored {
+		return nil
+	}
+	err := c.store.write(ctx, r)
+	if err != nil && !c.unstored {
+		c.o.Log.ErrorContext(ctx, "cannot store control documents, will retry; until then they would be missing after a restart without NATS", "error", err)
+	}
+	c.unstored = err != nil
+
+	return err
+}

@@ -1,0 +1,236 @@
+package desired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/host"
+)
+
+// Options are what a Gate is made from.
+type GateOptions struct {
+	Host *host.Host
+	// Path is the file of what was accepted.
+	Path string
+	// Policy returns what is demanded now.
+	Policy func() signed.Policy
+	// Times returns what time it is by the clock of the node and by the server's: what
+	// operators signed is judged by both.
+	Times func() (own, server time.Time)
+}
+
+// Gate judges values and requests. Its methods may be called from several
+// goroutines. Make it with Open.
+type Gate struct {
+	o GateOptions
+
+	mu   sync.Mutex
+	seen trustRecord
+}
+
+// record is what is kept on disk.
+type trustRecord struct {
+	// Latest is when the newest of all was signed. The clock does not go back behind it.
+	Latest time.Time `json:"latest"`
+	// Targets are what was accepted last, by key; also of keys that were removed.
+	Targets map[string]signed.Mark `json:"targets"`
+}
+
+// Open reads what was accepted. A damaged record is an error where signatures are
+// demanded: without it, what was replaced could come back.
+func OpenGate(o GateOptions) (*Gate, error) {
+	seen, err := host.ReadRecord[trustRecord](o.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil && o.Policy().On():
+		return nil, fmt.Errorf("what was signed and accepted cannot be read: %w (remove the file to start without it: until its next push, an older version of an assignment could come back)", err)
+	case err != nil:
+		seen = trustRecord{}
+	}
+	if seen.Targets == nil {
+		seen.Targets = map[string]signed.Mark{}
+	}
+
+	return &Gate{o: o, seen: seen}, nil
+}
+
+// Demands reports whether signatures are demanded.
+func (g *Gate) Demands() bool { return g.o.Policy().On() }
+
+// fresh reports whether an envelope is fresh by each clock, after what the mark has.
+// Whatever a clock is, it is not before what it was at least when the newest signature
+// was accepted.
+func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
+	own, server := g.o.Times()
+	least := g.seen.Latest.Add(-signed.MaxSkew)
+	if err := e.Fresh(model.LaterTime(own, least), last); err != nil {
+		return err
+	}
+	if err := e.Fresh(model.LaterTime(server, least), last); err != nil {
+		return fmt.Errorf("by the clock of the NATS server: %w", err)
+	}
+
+	return nil
+}
+
+// Assignment judges the value of a key. One that was accepted before is judged by its
+// signatures only. The error is model.Problems where it does not pass.
+func (g *Gate) Assignment(ctx context.Context, e model.Entry, before bool) error {
+	return g.judge(ctx, e, signed.Assign, before)
+}
+
+// Never returns why the value of a key is not accepted at any time: its signatures, or what
+// they are for. The error is model.Problems, nil where that depends on the time.
+func (g *Gate) Never(ctx context.Context, e model.Entry) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, signed.Assign, e.Key)
+	}
+	err = problem(e.Key, assignmentHint, err)
+	if _, never := model.FindProblems(err); !never {
+		return nil
+	}
+
+	return err
+}
+
+// Removal judges the message that ended an assignment. The error is model.Problems
+// where it does not pass.
+func (g *Gate) Removal(ctx context.Context, e model.Entry) error {
+	return g.judge(ctx, e, signed.Remove, false)
+}
+
+// Pause judges the pause of a family, or the message that ended it. The error is model.Problems
+// where it does not pass.
+func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	action := signed.Pause
+	if e.Deleted {
+		action = signed.Resume
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, action, family)
+	}
+	if err == nil {
+		// An assignment may have the name of the key.
+		err = g.accept(ctx, string(signed.Pause)+" "+family, envelope)
+	}
+	if err != nil && e.Deleted {
+		err = fmt.Errorf("the end of the pause is not accepted: %w", err)
+	}
+
+	return problem(e.Key, pauseHint, err)
+}
+
+// Groups judges in which groups operators put the node of a family. That the key was deleted
+// never passes: an empty list is what ends them. The error is model.Problems where it does not
+// pass.
+func (g *Gate) Groups(ctx context.Context, e model.Entry, family string) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, signed.Groups, family)
+	}
+	if err == nil {
+		err = g.accept(ctx, string(signed.Groups)+" "+family, envelope)
+	}
+
+	return problem(e.Key, groupsHint, err)
+}
+
+func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, before bool) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, action, e.Key)
+	}
+	if err == nil && !before {
+		err = g.accept(ctx, e.Key, envelope)
+	}
+	if err != nil && action == signed.Remove {
+		err = fmt.Errorf("the removal is not accepted: %w", err)
+	}
+
+	return problem(e.Key, assignmentHint, err)
+}
+
+// accept accepts an envelope that is newer than what was accepted before, once that
+// is on disk.
+func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := g.seen.Targets[key]
+	if err := g.fresh(e, last); err != nil {
+		return err
+	}
+	mark := signed.Mark{Issued: e.Statement.Issued, Sum: e.Sum}
+	if mark == last {
+		return nil
+	}
+	next := trustRecord{Latest: g.seen.Latest, Targets: maps.Clone(g.seen.Targets)}
+	next.Targets[key] = mark
+	if mark.Issued.After(next.Latest) {
+		next.Latest = mark.Issued
+	}
+	if err := g.o.Host.WriteRecord(ctx, g.o.Path, next); err != nil {
+		return fmt.Errorf("cannot store that it was accepted, without which an older one could come back: %w", err)
+	}
+	g.seen = next
+
+	return nil
+}
+
+// Opened is the request of a message.
+type Opened struct {
+	Request []byte
+	// Signed is that it came in an envelope, Stale why it must not be executed unless
+	// it was accepted before.
+	Signed bool
+	Stale  error
+}
+
+// Request opens a message that asks a node of some families for an action: signed.Ensure,
+// signed.Run, signed.Preview or signed.Cancel. The error is that it is not signed as it must be.
+func (g *Gate) Request(ctx context.Context, data []byte, action signed.Action, families []string) (Opened, error) {
+	policy := g.o.Policy()
+	if !signed.IsEnvelope(data) && !policy.On() {
+		return Opened{Request: data}, nil
+	}
+	e, err := open(policy, data)
+	if err != nil {
+		return Opened{Request: data}, problem("request", requestHint(action), err)
+	}
+	out := Opened{Request: []byte(e.Statement.Content), Signed: true}
+	if !policy.On() {
+		return out, nil
+	}
+	g.mu.Lock()
+	out.Stale = problem("request", requestHint(action), g.fresh(e, signed.Mark{}))
+	g.mu.Unlock()
+	if err = policy.Check(ctx, e, action, families...); err == nil && e.Statement.Expires.Sub(e.Statement.Issued) > signed.MaxRequest {
+		err = fmt.Errorf("%w: a request is valid for at most %s", signed.ErrExpired, signed.MaxRequest)
+	}
+
+	return out, problem("request", requestHint(action), err)
+}

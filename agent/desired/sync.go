@@ -1,0 +1,371 @@
+package desired
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// Facts are those of the node.
+type Facts struct {
+	// Values is nil while they were not gathered.
+	Values model.Facts
+	// Stable is the digest of what does not change by itself.
+	Stable string
+	// Gathered counts how often they were gathered.
+	Gathered int
+}
+
+// Input is what the assignments are judged by.
+type Input struct {
+	// Entries are the keys and revisions that the watch knows, Sync how well.
+	Entries map[string]model.Entry
+	Sync    model.Sync
+	// Families are those of the node, those that win first.
+	Families []string
+	Facts    Facts
+	// Changes counts how often this agent changed the machine.
+	Changes  int
+	MaxDepth int
+	// Interval is the longest wait between tries of a transient error.
+	Interval time.Duration
+	Now      time.Time
+}
+
+func (in Input) basis() basis { return basis{in.Facts.Gathered, in.Changes, in.Now} }
+
+// Result is what came of the assignments.
+type Result struct {
+	Activated []Activation
+	// Deactivated are the keys whose version is not active any more, Unassigned those
+	// that the bucket does not assign any more, Refreshed those that resolve again.
+	Deactivated, Unassigned, Refreshed []string
+	Rejected                           []Rejection
+	Postponed                          []Postponement
+	// Restored are the keys whose runs waited for a damaged bundle and need not wait any longer.
+	Restored []string
+	// Changed reports whether anything else changed in the state of a key.
+	Changed bool
+}
+
+// IsEmpty reports whether the result lists nothing.
+func (r *Result) IsEmpty() bool {
+	return !r.Changed && len(r.Activated)+len(r.Deactivated)+len(r.Unassigned)+len(r.Refreshed)+len(r.Rejected)+len(r.Postponed)+len(r.Restored) == 0
+}
+
+// Activation is a version that became active.
+type Activation struct {
+	Key string
+	// Applied is that it ran before a restart already.
+	Applied bool
+}
+
+// Rejection is a version that is invalid, which is reported once.
+type Rejection struct {
+	Entry model.Entry
+	// Digest is that of its value, which the entry may lack.
+	Digest   string
+	Problems model.Problems
+	// Remaining describes what stays active.
+	Remaining string
+}
+
+// Postponement is a version that a transient error holds up.
+type Postponement struct {
+	Entry model.Entry
+	Err   error
+	Retry time.Time
+	// New is that the error was not reported yet.
+	New bool
+}
+
+// Sync reads the values of the keys that changed, and activates the current version of each
+// name. It waits for NATS and for templates. RemoveBundles follows it.
+func (s *Set) Sync(ctx context.Context, in Input) Result {
+	t := s.turn(in)
+	t.handle(ctx)
+	for _, u := range s.units {
+		u.untrusted = reason{}
+		if !in.Now.Before(u.retry.at) {
+			u.retry.at = time.Time{} // this is the try
+		}
+	}
+	t.assign(ctx)
+	t.read(ctx)
+	t.activate(ctx, t.candidates(ctx))
+	for _, u := range s.units {
+		u.forget()
+	}
+	t.conclude()
+	s.remember(ctx, in.Sync)
+	s.save(ctx)
+
+	return t.result
+}
+
+// turn is one Sync or Handle, with its input and its result.
+type turn struct {
+	*Set
+	in     Input
+	result Result
+}
+
+// turn begins a turn, in which what may pass is tried again.
+func (s *Set) turn(in Input) *turn {
+	s.bundles.Forget()
+
+	return &turn{Set: s, in: in}
+}
+
+// assign takes over what the bucket holds, and what it does not hold any more.
+func (t *turn) assign(ctx context.Context) {
+	present := map[string]bool{}
+	for key, e := range t.in.Entries {
+		family, _, ok := model.SplitKey(key)
+		if !ok || !slices.Contains(t.in.Families, family) {
+			continue
+		}
+		if t.isLost(key) {
+			continue
+		}
+		present[key] = true
+		u := t.unit(key)
+		if good := u.record.Good; good != nil && e.Revision < good.Revision && !t.in.Sync.Knows(family) {
+			continue // it is from before, and a later one ran since
+		}
+		u.assign(e)
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.units)) {
+		u := t.units[key]
+		switch {
+		case present[key]:
+		case !slices.Contains(t.in.Families, u.family), t.in.Sync.Knows(u.family) && t.mayRemove(ctx, u):
+			t.unassign(ctx, u)
+		}
+	}
+}
+
+// isLost reports whether the bucket lost a key of which nothing was ever in force: there is
+// nothing to keep, and a server may have invented it.
+func (t *turn) isLost(key string) bool {
+	u := t.units[key]
+	_, kept := slices.BinarySearch(t.in.Sync.Kept, key)
+
+	return kept && (u == nil || u.record.Good == nil)
+}
+
+func (t *turn) unassign(ctx context.Context, u *unit) {
+	delete(t.units, u.key)
+	t.warned.forget(u.key)
+	t.result.Unassigned = append(t.result.Unassigned, u.key)
+	if err := t.store.remove(u.key); err != nil {
+		t.o.Log.ErrorContext(ctx, "cannot remove stored assignment", "manifest", u.key, "error", err)
+	}
+}
+
+// maxValues is how many bytes of assignments a node keeps: whoever assigns must not fill its
+// memory and its disk.
+const maxValues = 64 << 20
+
+// errTooLarge passes, when something is unassigned.
+var errTooLarge = fmt.Errorf("the assignments of this node are larger than %d MiB together, it reads no more of them", maxValues>>20)
+
+// read reads the values that are not known, the node's own first. When the bucket does not
+// answer, the others are not asked for this time.
+func (t *turn) read(ctx context.Context) {
+	var away error
+	held := 0
+	for _, u := range t.units {
+		held += u.size()
+	}
+	byFamily := func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(slices.Index(t.in.Families, a.family), slices.Index(t.in.Families, b.family)), cmp.Compare(a.key, b.key))
+	}
+	for _, u := range slices.SortedFunc(maps.Values(t.units), byFamily) {
+		if u.newest == nil || u.newest.Value != nil || u.never != nil && !u.rejudge {
+			continue
+		}
+		if away != nil {
+			u.unread = away
+			continue
+		}
+		if held >= maxValues {
+			u.unread = errTooLarge
+			continue
+		}
+		e, err := t.o.Source.Read(ctx, u.key, u.newest.Revision)
+		u.unread = err
+		switch {
+		case err == nil:
+			e.Value = append([]byte{}, e.Value...) // never nil: an empty one is read too
+			held -= u.size()
+			t.accept(ctx, u, e)
+			held += u.size()
+		case !errors.Is(err, model.ErrNotFound):
+			away = err
+		}
+	}
+}
+
+// accept makes what was read the newest version of a unit. What never passes leaves only its
+// digest, in memory and on disk: whoever can put or send it must not fill them.
+func (t *turn) accept(ctx context.Context, u *unit, e model.Entry) {
+	u.never, u.rejudge = nil, false
+	if good := u.record.Good; good == nil || !sameEntry(*good, e) {
+		u.never = t.rejects(ctx, u, e)
+	}
+	if u.never != nil {
+		e = unused(e)
+	}
+	u.newest = &e
+	u.forget() // what was read of it, too
+}
+
+// rejects returns why a value that was read never passes, whatever the time, the facts and
+// other assignments are; nil where it may.
+func (t *turn) rejects(ctx context.Context, u *unit, e model.Entry) (never error) {
+	var err error
+	if e.Refused == "" && t.o.Gate.Demands() {
+		err = t.o.Gate.Never(ctx, e) // who signed it may have it parsed, and remembered
+	} else {
+		err = t.parses(u, e)
+	}
+	if _, invalid := model.FindProblems(err); !invalid || ctx.Err() != nil {
+		return nil
+	}
+
+	return err
+}
+
+// parses returns why a value, or the manifest in it that applies at any time, cannot be read.
+func (t *turn) parses(u *unit, e model.Entry) error {
+	return tasks.Guard(t.o.Log, "reading "+u.key, func() error {
+		v, err := u.read(e)
+		if err == nil && v.Bundle == "" && v.When == "" && v.Expires.IsZero() {
+			_, err = manifest.Parse(e.Key, []byte(v.Manifest))
+		}
+		return err
+	})
+}
+
+// candidates returns the version of each name that wins.
+func (t *turn) candidates(ctx context.Context) []candidate {
+	var out []candidate
+	for _, same := range byPrecedence(t.units, t.in.Families) {
+		if c, ok := t.selectOf(ctx, same); ok {
+			out = append(out, c)
+		}
+	}
+
+	return out
+}
+
+func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
+	u, v, rest := selectAssignment(same, func(u *unit) (*Version, bool) { return t.resolveCandidate(ctx, u) })
+	if u == nil {
+		return candidate{}, false
+	}
+
+	return candidate{u, slices.Index(t.in.Families, u.family), v, rest}, true
+}
+
+// activate activates the candidates that are admitted.
+func (t *turn) activate(ctx context.Context, candidates []candidate) {
+	was, admitted := t.order, t.admit(ctx, candidates)
+	t.order = nil
+	for _, c := range admitted {
+		u, v := c.unit, c.version
+		t.order = append(t.order, u)
+		applied := u.record.Applied == v.sum && u.record.Good != nil && u.record.Good.Revision == v.Entry.Revision
+		if u.setActive(v) {
+			t.result.Activated = append(t.result.Activated, Activation{u.key, applied})
+		}
+	}
+	for _, u := range was {
+		if !slices.Contains(t.order, u) {
+			u.active = nil
+			if t.units[u.key] == u {
+				t.result.Deactivated = append(t.result.Deactivated, u.key)
+			}
+		}
+	}
+	for _, u := range t.order {
+		if !u.stale.isZero() && u.retry.at.IsZero() && t.refresh(ctx, u) {
+			t.result.Refreshed = append(t.result.Refreshed, u.key)
+		}
+	}
+}
+
+// conclude completes the rejections by what stays active, and makes the record of
+// each unit what is kept of it.
+func (t *turn) conclude() {
+	for i, r := range t.result.Rejected {
+		if u, ok := t.units[r.Entry.Key]; ok {
+			t.result.Rejected[i].Remaining = t.remaining(u)
+		}
+	}
+	for _, u := range t.units {
+		newest := u.newest
+		if newest != nil && (newest.Value == nil && newest.Digest == "" || u.record.Good != nil && sameEntry(*newest, *u.record.Good)) {
+			newest = nil
+		}
+		if kept := u.record.Newest; u.newest != nil && (newest == nil) != (kept == nil) || newest != nil && kept != nil && !sameEntry(*newest, *kept) {
+			u.record.Newest, u.unsaved = newest, true
+		}
+	}
+}
+
+// remaining describes which version of a unit's name is active.
+func (s *Set) remaining(u *unit) string {
+	for _, other := range s.order {
+		if other.name == u.name {
+			return fmt.Sprintf("%s revision %d stays in force", other.key, other.active.Entry.Revision)
+		}
+	}
+
+	return "nothing of " + u.name + " is in force"
+}
+
+// remember keeps which bucket the entries are of, and what it lost.
+func (s *Set) remember(ctx context.Context, sync model.Sync) {
+	if sync.Stream.IsZero() || s.bucket.Stream.Equal(sync.Stream) && slices.Equal(s.bucket.Kept, sync.Kept) {
+		return
+	}
+	s.bucket = bucketRecord{sync.Stream, slices.Clone(sync.Kept)}
+	if err := s.store.writeBucket(ctx, s.bucket); err != nil {
+		s.o.Log.ErrorContext(ctx, "cannot store state of the bucket", "error", err)
+	}
+}
+
+// RemoveBundles removes the bundles that no version refers to and no run uses.
+func (s *Set) RemoveBundles(ctx context.Context) {
+	used := map[string]bool{"": true}
+	for _, u := range s.units {
+		for _, e := range u.candidates() {
+			if v, err := u.read(e); err == nil {
+				used[v.Bundle] = true
+			}
+		}
+		if u.active != nil {
+			used[u.active.Bundle] = true
+		}
+	}
+	s.held.mu.Lock()
+	s.held.leftover = false
+	for digest := range s.held.runs {
+		s.held.leftover = s.held.leftover || !used[digest]
+		used[digest] = true
+	}
+	s.held.mu.Unlock()
+	if err := s.bundles.Keep(ctx, used); err != nil {
+		s.o.Log.WarnContext(ctx, "cannot remove unused bundles", "error", err)
+	}
+}

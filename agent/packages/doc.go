@@ -1,2 +1,0 @@
-// Package packages publishes the packages that are installed on a node.
-package packages

@@ -1,0 +1,225 @@
+package reporting
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/bounds"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Outbox takes reports; *outbox.Outbox is one.
+type Appender interface {
+	// Append takes a report and returns its seq. The error is that it cannot be encoded.
+	Append(r model.Report) (seq uint64, err error)
+	// Sync makes all reports durable. SyncSoon does so too, and does not wait for it.
+	Sync() error
+	SyncSoon()
+}
+
+// Reporter puts reports into the outbox. Only one goroutine at a time may report
+// transactions and runs, and End follows each run. Make it with New.
+type Reporter struct {
+	// Outbox takes the reports; it is set before the first.
+	Outbox Appender
+	o      ReporterOptions
+	// results are not reported again; lost is set when reports were dropped, perhaps of
+	// these.
+	results results
+	lost    atomic.Bool
+	// runs are those whose transactions are reported, by id.
+	runs map[string]*currentRun
+}
+
+// Options are what a Reporter is made from.
+type ReporterOptions struct {
+	// State returns the state of the node, MaxDocument how long a report may be.
+	State       func() model.NodeState
+	MaxDocument func() int
+	Log         *slog.Logger
+}
+
+// New returns a reporter that has reported nothing.
+func NewReporter(o ReporterOptions) *Reporter {
+	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
+}
+
+// currentRun is a run whose transactions are reported.
+type currentRun struct {
+	// reported counts the transactions that were reported, unchanged the others by the run
+	// that reported the same.
+	reported  int
+	unchanged map[string]int
+}
+
+// singles is how many transactions of a run travel alone: with outcomes in their
+// subjects, and at once. The others of a large run travel in batches.
+const singles = 50
+
+// add puts a report into the outbox, and reports whether it could be encoded. One
+// that cannot is logged.
+func (p *Reporter) add(r model.Report, document any) bool {
+	data, err := json.Marshal(document)
+	if err == nil {
+		r.ID, r.Time, r.Data = ksuid.New().String(), time.Now().UTC(), data
+		_, err = p.Outbox.Append(r)
+	}
+	if err != nil {
+		p.o.Log.Error("report lost", "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", err)
+	}
+
+	return err == nil
+}
+
+// sync makes reports durable. A disk that takes none is logged by the outbox, once.
+func (p *Reporter) sync() {
+	_ = p.Outbox.Sync()
+}
+
+// Transaction reports what happened to one resource. One that is the same as an
+// earlier run reported it is counted in the summary.
+func (p *Reporter) Transaction(t *model.Transaction) {
+	run := p.begin(t)
+	if !isReported(t) {
+		p.results.forget(t)
+		return
+	}
+	now := time.Now()
+	if runID, ok := p.results.repeated(t, now); ok {
+		run.unchanged[runID]++
+		return
+	}
+	run.reported++
+	if p.add(model.Report{
+		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
+		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID, Batch: run.reported > singles,
+	}, bounds.Transaction(t, p.o.MaxDocument())) {
+		p.results.note(t, now)
+	}
+}
+
+// begin returns the run of a transaction, which begins the report of it with its first.
+func (p *Reporter) begin(t *model.Transaction) *currentRun {
+	if run := p.runs[t.RunID]; run != nil {
+		return run
+	}
+	run := &currentRun{unchanged: map[string]int{}}
+	p.runs[t.RunID] = run
+	if p.lost.Swap(false) {
+		clear(p.results)
+	}
+	p.results.limit(t.Manifest)
+
+	return run
+}
+
+// End forgets a run that is over, reported or not.
+func (p *Reporter) End(runID string) { delete(p.runs, runID) }
+
+// isReported reports whether a transaction is more than a number in the summary. A
+// stable resource is not, nor is one that is not managed here: that is reported
+// with the run that somebody asked for, but not with every run after it.
+func isReported(t *model.Transaction) bool {
+	switch t.Outcome() {
+	case model.OutcomeStable:
+		return t.Refreshed
+	case model.OutcomeSkipped:
+		return !t.Cause.IsUnasked()
+	default:
+		return true
+	}
+}
+
+// News reports whether anything of a run was reported that was not known.
+func (p *Reporter) News(runID string) bool {
+	run := p.runs[runID]
+
+	return run != nil && run.reported > 0
+}
+
+// Run reports a summary, and makes it and all before it durable: that of a repair soon,
+// beside the next one, of another run before it returns.
+func (p *Reporter) Run(r *model.Run) {
+	if run := p.runs[r.RunID]; run != nil {
+		for _, id := range slices.Sorted(maps.Keys(run.unchanged)) {
+			r.Unchanged = append(r.Unchanged, model.Unchanged{RunID: id, Transactions: run.unchanged[id]})
+		}
+	}
+	r.Errors = bounds.Errors(r.Errors, p.o.MaxDocument())
+	p.add(model.Report{
+		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
+		Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID,
+	}, r)
+	if r.Cause == model.CauseDrift {
+		p.Outbox.SyncSoon()
+		return
+	}
+	p.sync()
+}
+
+// Node reports an event of the node, which may be about the manifest of a key, and
+// makes it and all before it durable.
+func (p *Reporter) Node(key string, event model.NodeEvent, message string) {
+	s := p.o.State()
+	s.Event, s.Message = event, message
+	p.add(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, bounds.Event(s, p.o.MaxDocument()))
+	p.sync()
+}
+
+// Ensure reports the final response to a request.
+func (p *Reporter) Ensure(response model.EnsureResponse) {
+	response.Error = bounds.TextTo(response.Error, bounds.MaxError)
+	out := model.Report{Kind: model.KindEnsure, Type: response.Protocol, Cause: model.CauseEnsure, CorrelationID: response.ID}
+	if response.Protocol == model.ProtocolRunResponse {
+		out.Cause = model.CauseRequest
+	}
+	switch {
+	case response.Phase == model.EnsureDone && response.State == nil:
+		out.Outcome = model.OutcomeOf(response.Runs)
+	case response.State != nil:
+		response.State = bounds.Transaction(response.State, p.o.MaxDocument()-2*bounds.MaxError)
+		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID
+	case response.Phase == model.EnsureExpired, response.Phase == model.EnsureCancelled:
+		out.Outcome = model.OutcomeNotRun
+	default:
+		out.Outcome = model.OutcomeFailed
+	}
+	p.add(out, response)
+	p.sync()
+}
+
+// Health reports a health check with another status than before, was, and makes it durable
+// soon: its run may have nothing else to report.
+func (p *Reporter) Health(t *model.Transaction, was model.HealthStatus, now model.HealthResult) {
+	p.add(model.Report{
+		Kind: model.KindHealth, Outcome: model.Outcome(now.Status), Type: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,
+		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause,
+	}, model.HealthReport{
+		Protocol: model.ProtocolHealth, Node: t.Node, Manifest: t.Manifest, Resource: t.Ref(), Check: now.Name,
+		Status: now.Status, Was: was, Output: now.Output, At: time.Now().UTC(), RunID: t.RunID,
+	})
+	p.Outbox.SyncSoon()
+}
+
+// Forget has all results of a manifest reported again.
+func (p *Reporter) Forget(manifest string) { delete(p.results, manifest) }
+
+// Dropped returns the report about dropped ones, from the identity of the node: the
+// outbox is locked, so nothing is read that it knows.
+func (p *Reporter) Dropped(s model.NodeState, lost Lost) model.Report {
+	p.lost.Store(true)
+	from, to := lost.Ranges[0].From, lost.Ranges[len(lost.Ranges)-1].To
+	s.Event, s.Dropped, s.DroppedFrom, s.DroppedTo, s.DroppedRanges = model.NodeDropped, lost.Reports, from, to, lost.Ranges
+	s.Message = fmt.Sprintf("%d reports between %d and %d were dropped: there was no room for them, they were damaged, or no server takes them", lost.Reports, from, to)
+	data, _ := json.Marshal(s) // plain fields always encode
+
+	return model.Report{ID: ksuid.New().String(), Time: s.At, Kind: model.KindNode, Outcome: model.Outcome(model.NodeDropped), Type: model.ProtocolNode, Data: data}
+}

@@ -1,0 +1,258 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/telemetry"
+)
+
+// The bounds of what a node takes.
+const (
+	// maxWaiting is how many previews may wait for the one that goes on.
+	maxWaitingPreviews = 16
+	// maxKnown is how many of those that have not expired are remembered with their answers.
+	maxKnownPreviews = 100
+	// maxAsking is how many wait for the responses to one: it may come any number of times.
+	maxAsking = 100
+)
+
+// The errors of previews that are not accepted.
+var (
+	errID             = errors.New("a preview needs an id, and a time of at most " + model.MaxPreview.String() + " until it expires")
+	errOther          = errors.New("its id was used for another preview, give it one of its own")
+	errTooMany        = errors.New("the node has too many previews, try again later")
+	errPreviewExpired = errors.New("the preview expired")
+	errProtocol       = errors.New("the protocol is not " + model.ProtocolPreviewRequest)
+)
+
+// BundleSource opens the bundles of previews, which are not kept as those of assignments are.
+type BundleSource interface {
+	GetPreviewBundle(ctx context.Context, id, digest string) (io.ReadCloser, error)
+}
+
+// Options are what a Service is made from.
+type PreviewOptions struct {
+	Node string
+	// Open opens a message, which may be signed. The error is why it is not accepted.
+	Open func(ctx context.Context, data []byte) (content []byte, err error)
+	// Untrusted notes why a preview was not accepted that is not signed as it must be.
+	Untrusted func(why string)
+	// Until returns how long it is until a preview expires.
+	Until func(at time.Time) time.Duration
+	// Expired returns an error once a preview has expired.
+	Expired func(at time.Time) error
+	// Plan makes the plan of a preview. The error is why there is none.
+	Plan func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)
+	Log  *slog.Logger
+}
+
+// Service answers previews. Its methods may be called from several goroutines. Make it with
+// New; it answers while Run runs.
+type Previews struct {
+	o PreviewOptions
+	// rejected logs what is rejected, which whoever publishes causes.
+	rejected telemetry.RateLimitedLog
+	waiting  chan *preview
+
+	mu    sync.Mutex
+	known map[string]*preview
+}
+
+// preview is a preview that was accepted.
+type preview struct {
+	req model.PreviewRequest
+	// sum tells it from others of its id.
+	sum string
+	// last is its last response; respond are those who wait for others.
+	last    model.EnsureResponse
+	respond []func(model.EnsureResponse)
+}
+
+// addResponder adds one who waits for responses. Where too many wait it takes the place of the one
+// who has waited longest but the first, who asked for the preview.
+func (p *preview) addResponder(respond func(model.EnsureResponse)) {
+	if len(p.respond) >= maxAsking {
+		const second = 1
+		p.respond = slices.Delete(p.respond, second, second+1)
+	}
+	p.respond = append(p.respond, respond)
+}
+
+// New returns a Service that knows no preview.
+func New(o PreviewOptions) *Previews {
+	return &Previews{o: o, waiting: make(chan *preview, maxWaitingPreviews), known: map[string]*preview{}}
+}
+
+// Preview accepts a preview request, and calls respond at once that it is acknowledged, or why
+// it is rejected, and later with the phases until the final one. respond must not block. A
+// request that comes again is not executed again: respond gets its last response, and those
+// still to come.
+func (s *Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
+	var req model.PreviewRequest
+	err := tasks.Guard(s.o.Log, "accepting a preview", func() (err error) {
+		req, err = s.accept(ctx, data, respond)
+		return err
+	})
+	if err == nil {
+		return
+	}
+	s.rejected.Log(ctx, s.o.Log, slog.LevelWarn, "preview rejected", "id", req.ID, "error", err)
+	response := s.response(req.ID, model.EnsureFailed)
+	response.Error = err.Error()
+	respond(response)
+}
+
+// accept queues the preview of a message.
+func (s *Previews) accept(ctx context.Context, data []byte, respond func(model.EnsureResponse)) (model.PreviewRequest, error) {
+	content, err := s.o.Open(ctx, data)
+	if err != nil {
+		s.o.Untrusted(err.Error())
+		return model.PreviewRequest{}, err
+	}
+	req, err := parsePreview(content)
+	if err != nil {
+		return req, err
+	}
+	left := s.o.Until(req.Expires)
+	switch {
+	case req.Expires.IsZero() || left > model.MaxPreview+time.Minute: // clocks differ
+		return req, errID
+	case left <= 0:
+		return req, fmt.Errorf("%w: %w", errPreviewExpired, s.o.Expired(req.Expires))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := model.DigestOf(content)
+	if known := s.known[req.ID]; known != nil {
+		if known.sum != sum {
+			return req, errOther
+		}
+		if !known.last.Phase.Final() {
+			known.addResponder(respond)
+		}
+		respond(known.last)
+		return req, nil
+	}
+	s.forget()
+	p := &preview{req: req, sum: sum, last: s.response(req.ID, model.EnsureAcknowledged), respond: []func(model.EnsureResponse){respond}}
+	if len(s.known) >= maxKnownPreviews {
+		return req, errTooMany
+	}
+	respond(p.last)
+	select {
+	case s.waiting <- p:
+	default:
+		return req, errTooMany
+	}
+	s.known[req.ID] = p
+
+	return req, nil
+}
+
+// forget forgets the previews that have ended and expired, which nobody can send again.
+func (s *Previews) forget() {
+	for id, p := range s.known {
+		if p.last.Phase.Final() && s.o.Until(p.req.Expires) <= 0 {
+			delete(s.known, id)
+		}
+	}
+}
+
+// Run makes the previews, one after the other, until ctx ends.
+func (s *Previews) Run(ctx context.Context) error {
+	for {
+		select {
+		case p := <-s.waiting:
+			s.answer(ctx, p)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// answer makes the plan of a preview, and responds.
+func (s *Previews) answer(ctx context.Context, p *preview) {
+	s.respond(p, s.response(p.req.ID, model.EnsureRunning))
+	response := s.response(p.req.ID, model.EnsureDone)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Until(p.req.Expires), errPreviewExpired)
+	defer cancel()
+	err := tasks.Guard(s.o.Log, "previewing "+p.req.Name, func() (err error) {
+		response.Plan, err = s.o.Plan(ctx, p.req)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		response.Phase, response.Plan = model.EnsureFailed, nil
+		response.Error = context.Cause(ctx).Error()
+		if errors.Is(context.Cause(ctx), errPreviewExpired) {
+			response.Phase, response.Error = model.EnsureExpired, ""
+		}
+	case err != nil:
+		response.Phase, response.Error = model.EnsureFailed, err.Error()
+	case !response.Plan.OK():
+		response.Phase = model.EnsureFailed
+	}
+	s.o.Log.InfoContext(ctx, "previewed", "manifest", p.req.Name, "id", p.req.ID, "phase", string(response.Phase))
+	s.respond(p, response)
+}
+
+// respond hands a response to all who wait for it.
+func (s *Previews) respond(p *preview, response model.EnsureResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.last = response
+	for _, respond := range p.respond {
+		respond(response)
+	}
+	if response.Phase.Final() {
+		p.respond, p.req.Value = nil, ""
+	}
+}
+
+func (s *Previews) response(id string, phase model.EnsurePhase) model.EnsureResponse {
+	return model.EnsureResponse{Protocol: model.ProtocolPreviewResponse, Node: s.o.Node, ID: id, Phase: phase}
+}
+
+// source opens the bundle of a preview.
+type source struct {
+	desired.BundleSource
+	id string
+}
+
+// Source returns what opens the bundle of the preview with an id: as that of a preview where
+// the source tells those from others.
+func Source(of desired.BundleSource, id string) desired.BundleSource { return source{of, id} }
+
+// GetBundle opens the bundle.
+func (s source) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+	if own, is := s.BundleSource.(BundleSource); is {
+		return own.GetPreviewBundle(ctx, s.id, digest)
+	}
+
+	return s.BundleSource.GetBundle(ctx, digest)
+}
+
+// check reports what of a request is not as it must be.
+func check(req model.PreviewRequest) error {
+	switch {
+	case req.Protocol != model.ProtocolPreviewRequest:
+		return errProtocol
+	case req.ID == "" || !model.IsRequestID(req.ID):
+		return errID
+	}
+	if err := model.CheckName(req.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/desired"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// checks are the health checks of the manifests: the passes that make them between runs, and
+// what follows from the results of these and of runs.
+type checks struct {
+	*Monitor
+	o        ManifestsOptions
+	view     func() *desired.View
+	schedule *Schedule
+}
+
+// passAt returns when a health check pass of a manifest begins; zero is never, as while
+// it runs, which makes the checks too.
+func (c *checks) passAt(key string) time.Time {
+	if !c.view().Active(key).Monitored() || c.o.Running.Lanes.Has(key) {
+		return time.Time{}
+	}
+
+	return c.Due(key)
+}
+
+// beginPasses is Manifests.BeginPasses.
+func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
+	began := false
+	for _, key := range c.view().Keys() {
+		if at := c.passAt(key); !at.IsZero() && !now.Before(at) {
+			c.beginPass(ctx, hard, key)
+			began = true
+		}
+	}
+
+	return began
+}
+
+// beginPass makes the health checks of a manifest beside runs and requests. It
+// touches nothing of the manifests before it has ended.
+func (c *checks) beginPass(ctx, hard context.Context, key string) {
+	v, conflicts := c.view().Active(key), c.view().Conflicts(key)
+	built := v.Resolution.Graph
+	o := options(hard, c.o.Runner, key, v, v.Noop, model.CauseHealth, ksuid.New().String())
+	o.Env.Scope.HealthCheckOnly = true
+	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
+	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found Found, err error) {
+		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
+		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
+		_, err = engine.Reconcile(ctx, built, o)
+
+		return found, err
+	})
+}
+
+// concludePasses is Manifests.ConcludePasses. On a paused node no repair is asked for: what runs
+// after the pause makes the checks too.
+func (c *checks) concludePasses(ctx context.Context, paused bool) {
+	for _, p := range c.Ended(c.o.Runner.Changes(), c.o.Running.Lanes.MakesChecks) {
+		for _, ref := range p.Found.Deregistered {
+			c.o.Registrar.Deregister(Source{Manifest: p.Key, Resource: ref})
+		}
+		for _, t := range p.Found.Transactions {
+			c.note(ctx, p.Key, t)
+			if t.OK() && !t.NotRun && !t.Skipped {
+				c.o.Registrar.Reregister(Source{Manifest: p.Key, Resource: t.Ref()})
+			}
+		}
+		if due, part := c.ConcludePass(p.Key, c.view().Active(p.Key).Resolution.Resources); due && !paused {
+			c.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
+		}
+		c.o.Status.SetHealth(p.Key, c.Counts(p.Key))
+	}
+}
+
+// note takes over the health checks of a transaction, and reports
+// those that changed.
+func (c *checks) note(ctx context.Context, key string, t *model.Transaction) {
+	for _, change := range c.Note(key, t) {
+		level := slog.LevelWarn
+		if change.Result.Status == model.HealthOK {
+			level = slog.LevelInfo
+		}
+		c.o.Log.Log(ctx, level, "health check "+string(change.Result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", change.Result.Name, "was", cmp.Or(change.Was, "nothing"), "output", bounds.Text(change.Result.Output))
+		c.o.Report.Health(t, change.Was, change.Result)
+	}
+}

@@ -1,0 +1,140 @@
+package runner
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Within is the time whose changes are counted: it begins with the first of them.
+const Within = time.Minute
+
+// Pace counts the changes of one manifest. It is for one goroutine; the zero value has
+// counted none.
+type Pace struct {
+	all  count
+	each map[model.Ref]*count
+	// queue are those that were put off, the first of them first. The first waiting of them were in a
+	// minute before, and have their turn before all others: else what changes again and again
+	// would leave nothing to what comes after it. In asked are all of the queue, and whether they wanted
+	// their turn in this minute.
+	queue   []model.Ref
+	waiting int
+	asked   map[model.Ref]bool
+}
+
+// count is how many changes were made since a time.
+type count struct {
+	since time.Time
+	made  int
+}
+
+// Take counts a change of a resource, unless most of its manifest or each of the resource
+// were made within a minute, or are left to what was put off before; zero is no limit. Then
+// it returns when the next one may be made.
+func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Time) {
+	if now.Sub(p.all.since) >= Within {
+		p.begin(now)
+	}
+	of := &count{}
+	if each > 0 {
+		if p.each == nil {
+			p.each = map[model.Ref]*count{}
+		}
+		if p.each[ref] == nil {
+			p.each[ref] = of
+		}
+		of = p.each[ref]
+	}
+	until = of.until(each, now)
+	if !p.hasTurn(ref, most) {
+		p.put(ref)
+		return model.LaterTime(until, p.all.since.Add(Within))
+	}
+	// One that has a turn and may not use it leaves it to others.
+	p.remove(ref)
+	if until.IsZero() {
+		p.all.made++
+		of.made++
+	}
+
+	return until
+}
+
+// GiveBack gives back the turn of a resource that needs no change after all, and the change that Take
+// counted for it at a time; zero is that it counted none. It reports whether others wait that may
+// have the turn.
+func (p *Pace) GiveBack(ref model.Ref, taken time.Time) (wanted bool) {
+	reserved := p.remove(ref)
+	counted := !taken.IsZero() && !taken.Before(p.all.since) && p.all.made > 0
+	if counted {
+		p.all.made--
+	}
+	if of := p.each[ref]; of != nil && !taken.IsZero() && !taken.Before(of.since) && of.made > 0 {
+		of.made--
+	}
+
+	return (reserved || counted) && len(p.queue) > 0
+}
+
+// begin begins a minute. Who waited and did not want its turn in the last one has none any more.
+func (p *Pace) begin(now time.Time) {
+	p.all = count{since: now}
+	p.queue = slices.DeleteFunc(p.queue, func(ref model.Ref) bool { return !p.asked[ref] })
+	asked := make(map[model.Ref]bool, len(p.queue))
+	for _, ref := range p.queue {
+		asked[ref] = false
+	}
+	p.asked, p.waiting = asked, len(p.queue)
+	maps.DeleteFunc(p.each, func(_ model.Ref, c *count) bool { return now.Sub(c.since) >= Within })
+}
+
+// hasTurn reports whether a resource may be changed by the limit of the manifest.
+func (p *Pace) hasTurn(ref model.Ref, most int) bool {
+	left := most - p.all.made
+	switch {
+	case most == 0:
+		return true
+	case left <= 0:
+		return false
+	default:
+		return p.waiting < left || slices.Contains(p.queue[:left], ref)
+	}
+}
+
+// put has a resource wait for its turn, behind those that wait already.
+func (p *Pace) put(ref model.Ref) {
+	if _, waits := p.asked[ref]; !waits {
+		p.queue = append(p.queue, ref)
+	}
+	p.asked[ref] = true
+}
+
+// remove has a resource wait no more, and reports whether it had its turn before others.
+func (p *Pace) remove(ref model.Ref) (reserved bool) {
+	if _, waits := p.asked[ref]; !waits {
+		return false
+	}
+	delete(p.asked, ref)
+	at := slices.Index(p.queue, ref)
+	p.queue = slices.Delete(p.queue, at, at+1)
+	if reserved = at < p.waiting; reserved {
+		p.waiting--
+	}
+
+	return reserved
+}
+
+// until returns when another change may be made by the limit of a resource; zero is now.
+func (c *count) until(most int, now time.Time) time.Time {
+	if now.Sub(c.since) >= Within {
+		*c = count{since: now}
+	}
+	if most == 0 || c.made < most {
+		return time.Time{}
+	}
+
+	return c.since.Add(Within)
+}

@@ -1,0 +1,206 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+// renewals is how often a registration is sent within its TTL, so that one
+// message may be lost.
+const renewals = 3
+
+// longestWait bounds the wait when nothing is registered. longestTTL bounds the time between renewals, in case the
+// server lost the registration.
+const (
+	longestWait = time.Hour
+	longestTTL  = 24 * time.Hour
+)
+
+// Registry announces services to others.
+type Registry interface {
+	// Register announces a service for its TTL.
+	Register(ctx context.Context, r registration.Registration) error
+}
+
+// Source is what registers: a resource of an assigned manifest.
+type Source struct {
+	Manifest string
+	Resource model.Ref
+}
+
+// activeRegistration is renewed while its resource is in its state.
+type activeRegistration struct {
+	registration.Registration
+	// next is when it is sent again.
+	next time.Time
+	wait tasks.Backoff
+}
+
+// Registrar keeps the registrations of a node. Its methods may be called from
+// several goroutines. Make it with New.
+type Registrar struct {
+	node     string
+	registry Registry
+	log      *slog.Logger
+	changed  tasks.Signal
+
+	mu     sync.Mutex
+	active map[Source][]*activeRegistration
+	// deregistered are those with a critical health check; they are not renewed
+	// until none is.
+	deregistered map[Source]bool
+}
+
+// New returns the registrar of a node without registrations.
+func NewRegistrar(node string, registry Registry, log *slog.Logger) *Registrar {
+	return &Registrar{
+		node: node, registry: registry, log: log, changed: tasks.NewSignal(),
+		active: map[Source][]*activeRegistration{}, deregistered: map[Source]bool{},
+	}
+}
+
+// Set replaces the registrations of a resource; without entries it registers
+// nothing more, and what was announced ends by its TTL.
+func (r *Registrar) Set(from Source, entries []model.RegisterEntry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.deregistered, from)
+	if len(entries) == 0 {
+		delete(r.active, from)
+		return
+	}
+	all := make([]*activeRegistration, len(entries))
+	for i, e := range entries {
+		all[i] = &activeRegistration{Registration: registration.Of(e, r.node)}
+		for _, old := range r.active[from] {
+			if reflect.DeepEqual(old.Registration, all[i].Registration) {
+				all[i] = old
+			}
+		}
+	}
+	r.active[from] = all
+	r.changed.Notify()
+}
+
+// Deregister stops the renewal of what a resource registers.
+func (r *Registrar) Deregister(from Source) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.active[from] != nil {
+		r.deregistered[from] = true
+	}
+}
+
+// Reregister announces again what Deregister stopped.
+func (r *Registrar) Reregister(from Source) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.deregistered[from] {
+		return
+	}
+	delete(r.deregistered, from)
+	for _, a := range r.active[from] {
+		a.next = time.Time{}
+	}
+	r.changed.Notify()
+}
+
+// Retain drops the registrations of every source that wanted does not report.
+func (r *Registrar) Retain(wanted func(Source) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for from := range r.active {
+		if !wanted(from) {
+			delete(r.active, from)
+			delete(r.deregistered, from)
+		}
+	}
+}
+
+// RenewAll makes every registration due at once.
+func (r *Registrar) RenewAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, all := range r.active {
+		for _, a := range all {
+			a.next = time.Time{}
+		}
+	}
+	r.changed.Notify()
+}
+
+// Run sends what is due until ctx ends.
+func (r *Registrar) Run(ctx context.Context) error {
+	failing := false
+	for ctx.Err() == nil {
+		due, next := r.due(time.Now())
+		for _, a := range due {
+			err := r.send(ctx, a)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if (err != nil) != failing {
+				failing = err != nil
+				r.logState(ctx, a, err)
+			}
+		}
+		if len(due) == 0 {
+			tasks.Pause(ctx, time.Until(next), r.changed)
+		}
+	}
+
+	return nil
+}
+
+// due returns the registrations to send now, and when the next one is.
+func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next = now.Add(longestWait)
+	for from, all := range r.active {
+		if r.deregistered[from] {
+			continue
+		}
+		for _, a := range all {
+			if !now.Before(a.next) {
+				due = append(due, a)
+				continue
+			}
+			next = model.EarlierTime(next, a.next)
+		}
+	}
+
+	return due, next
+}
+
+// send sends a registration, and schedules its renewal or the next try.
+func (r *Registrar) send(ctx context.Context, a *activeRegistration) error {
+	err := r.registry.Register(ctx, a.Registration)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wait := tasks.Spread(min(a.TTL.Std(), longestTTL)/renewals, tasks.Jitter)
+	if err != nil {
+		wait = min(a.wait.Next(), wait)
+	} else {
+		a.wait.Reset()
+	}
+	a.next = time.Now().Add(wait)
+
+	return err
+}
+
+func (r *Registrar) logState(ctx context.Context, a *activeRegistration, err error) {
+	log := r.log.With("service", a.Service, "cluster", a.Cluster)
+	if err != nil {
+		log.WarnContext(ctx, "service registration failed, will retry", "error", err)
+		return
+	}
+	log.InfoContext(ctx, "service registration resumed")
+}

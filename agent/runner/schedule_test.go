@@ -1,0 +1,177 @@
+package runner
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+func TestNextDue(t *testing.T) {
+	now := time.Unix(100, 0)
+	before, longBefore, later := now.Add(-time.Second), now.Add(-time.Minute), now.Add(time.Second)
+	asked := Wake{Cause: model.CauseHealth, At: before}
+	for name, c := range map[string]struct {
+		due   map[string]Wake
+		turns map[string]*turn
+		key   string
+		want  Wake
+	}{
+		"nothing":                           {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
+		"asked for":                         {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "b", asked},
+		"the first that was asked for":      {map[string]Wake{"a": asked, "b": {Cause: model.CauseManifest, At: before}}, map[string]*turn{"a": {}, "b": {}}, "a", asked},
+		"asked for before an interval":      {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: longBefore}, "b": {next: later}}, "b", asked},
+		"an interval":                       {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, "b", Wake{Cause: model.CauseSchedule, At: now}},
+		"over for longest":                  {map[string]Wake{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, "b", Wake{Cause: model.CauseSchedule, At: now}},
+		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{Cause: model.CauseManifest, At: now}},
+		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
+	} {
+		key, w := nextDue([]string{"a", "b"}, due{whole: c.due}, c.turns, now, always)
+		if key != c.key || key != "" && !reflect.DeepEqual(w, c.want) {
+			t.Errorf("%s: %q for %+v, want %q for %+v", name, key, w, c.key, c.want)
+		}
+	}
+}
+
+// TestPartBesideItsWhole: what a whole waits for does not hold up a part, but where somebody
+// asked for the whole, which may not be there yet.
+func TestPartBesideItsWhole(t *testing.T) {
+	now := time.Unix(100, 0)
+	part := []model.Ref{{Type: "file", Name: "/a"}}
+	none := Wake{}
+	for name, c := range map[string]struct {
+		whole         model.Cause
+		busy          bool
+		first, second Wake
+	}{
+		"the whole may run":          {model.CauseSchedule, false, Wake{Cause: model.CauseDrift, At: now}, none},
+		"a whole is in progress":     {model.CauseSchedule, true, Wake{Cause: model.CauseDrift, At: now, Part: part}, none},
+		"somebody asked for a whole": {model.CauseManifest, true, none, none},
+		"and that may run":           {model.CauseManifest, false, Wake{Cause: model.CauseManifest, At: now}, none},
+	} {
+		s := NewSchedule()
+		s.Ask("a", c.whole, now)
+		s.AskPart("a", model.CauseDrift, now, part)
+		s.of("a").next = now.Add(time.Hour)
+		may := func(_ string, part []model.Ref) ([]model.Ref, bool) { return part, part != nil || !c.busy }
+		for _, want := range []Wake{c.first, c.second} {
+			key, w := s.Take([]string{"a"}, now, may)
+			if key == "" {
+				w = none
+			}
+			if !reflect.DeepEqual(w, want) {
+				t.Errorf("%s: %+v, want %+v", name, w, want)
+			}
+		}
+		if key, w := s.Take([]string{"a"}, now, always); (key != "") != (c.busy) || key != "" && w.Cause != c.whole && w.Cause != model.CauseManifest {
+			t.Errorf("%s: once nothing is in progress %q for %+v", name, key, w)
+		}
+	}
+	s := NewSchedule()
+	s.Ask("a", model.CauseSchedule, now)
+	s.AskPart("a", model.CauseDrift, now, part)
+	s.Forget("a")
+	s.of("a").next = now.Add(time.Hour) // it is assigned again
+	if key, w := s.Take([]string{"a"}, now, always); key != "" {
+		t.Errorf("forgotten, and due for %+v", w)
+	}
+}
+
+// always lets everything run.
+func always(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true }
+
+// TestSomeOfAPart may run, and the rest stays due.
+func TestSomeOfAPart(t *testing.T) {
+	now := time.Now()
+	a, b := model.Ref{Type: "file", Name: "/a"}, model.Ref{Type: "exec", Name: "b"}
+	s := NewSchedule()
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{b, a})
+	s.of("m").next = now.Add(time.Hour)
+	files := func(_ string, part []model.Ref) ([]model.Ref, bool) {
+		now := slices.DeleteFunc(slices.Clone(part), func(ref model.Ref) bool { return ref.Type != "file" })
+		return now, len(now) > 0
+	}
+	if _, w := s.Take([]string{"m"}, now, files); !reflect.DeepEqual(w, Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{a}}) {
+		t.Errorf("taken %+v", w)
+	}
+	if key, w := s.Take([]string{"m"}, now, files); key != "" {
+		t.Errorf("taken %+v, of which nothing may run", w)
+	}
+	if _, w := s.Take([]string{"m"}, now, always); !reflect.DeepEqual(w, Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{b}}) {
+		t.Errorf("taken %+v", w)
+	}
+	if key, w := s.Take([]string{"m"}, now, always); key != "" {
+		t.Errorf("taken %+v twice", w)
+	}
+}
+
+// TestPostponedWhole goes on to be one, whatever else is asked for meanwhile.
+func TestPostponedWhole(t *testing.T) {
+	now := time.Now()
+	part := []model.Ref{{Type: "file", Name: "/a"}}
+	s := NewSchedule()
+	s.Postpone("a", Wake{Cause: model.CauseManifest, At: now})
+	s.AskPart("a", model.CauseDrift, now, part)
+	if _, w := s.Take([]string{"a"}, now, always); !reflect.DeepEqual(w.Part, part) {
+		t.Errorf("taken %+v", w)
+	}
+	s.Postpone("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
+	if _, w := s.Take([]string{"a"}, now.Add(time.Hour), always); w.Part != nil || w.Cause != model.CauseManifest {
+		t.Errorf("taken %+v", w)
+	}
+}
+
+// TestRetries: what failed is tried again, whatever it ran for, unless something new asks for it, too.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	part := []model.Ref{{Type: "file", Name: "a"}}
+	for name, c := range map[string]struct {
+		prepare func(s *Schedule)
+		cause   model.Cause
+		want    bool
+	}{
+		"a change that failed": {func(s *Schedule) { s.Conclude("a", model.CauseManifest, model.OutcomeFailed) }, model.CauseManifest, true},
+		"one that is put off":  {func(s *Schedule) { s.Conclude("a", model.CauseManifest, model.OutcomeNotRun) }, model.CauseManifest, false},
+		"a later revision": {func(s *Schedule) {
+			s.Conclude("a", model.CauseManifest, model.OutcomeFailed)
+			s.Ask("a", model.CauseManifest, now)
+		}, model.CauseManifest, false},
+		"a scheduled one": {func(s *Schedule) { s.Conclude("a", model.CauseSchedule, model.OutcomeFailed) }, model.CauseSchedule, false},
+		"a part":          {func(s *Schedule) { s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true}) }, model.CauseDrift, true},
+		"a part, and what drifted": {func(s *Schedule) {
+			s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true})
+			s.AskPart("a", model.CauseDrift, now, part)
+		}, model.CauseDrift, false},
+	} {
+		s := NewSchedule()
+		s.Within("a", 0)
+		c.prepare(s)
+		if key, w := s.Take([]string{"a"}, now.Add(time.Minute), always); key != "a" || w.Cause != c.cause || w.Retry != c.want {
+			t.Errorf("%s: %q, %+v", name, key, w)
+		}
+	}
+}
+
+func TestIsPending(t *testing.T) {
+	for _, c := range []struct {
+		cause   model.Cause
+		outcome model.Outcome
+		want    bool
+	}{
+		{model.CauseManifest, model.OutcomeFailed, true},
+		{model.CauseManifest, model.OutcomeNotRun, true},
+		{model.CauseCommand, model.OutcomeFailed, true},
+		{model.CauseRequest, model.OutcomeFailed, true},
+		{model.CauseManifest, model.OutcomeChanged, false},
+		{model.CauseManifest, model.OutcomeNoop, false},
+		{model.CauseSchedule, model.OutcomeFailed, false},
+		{model.CauseHealth, model.OutcomeNotRun, false},
+	} {
+		if got := isPending(c.cause, c.outcome); got != c.want {
+			t.Errorf("%s, %s: %v", c.cause, c.outcome, got)
+		}
+	}
+}

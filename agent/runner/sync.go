@@ -1,0 +1,165 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterfleet/muster/agent/desired"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Sync reads the assignments again and puts the result into force. It waits for NATS and for
+// templates; runs continue beside it. One goroutine at a time calls Sync and Handle.
+func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync) {
+	m.o.RenewFacts(ctx)
+	in := m.inputNow()
+	in.Entries, in.Sync = entries, sync
+	result := m.o.Set.Sync(ctx, in)
+	next := m.o.Set.View()
+	m.inTurn(func() {
+		m.put(ctx, result, next)
+		m.noteFacts(in.Facts, in.Now)
+	})
+	m.o.Set.RemoveBundles(ctx)
+}
+
+// Handle processes the messages of runs to the set of assignments.
+func (m *Manifests) Handle(ctx context.Context) {
+	result := m.o.Set.Handle(ctx, m.inputNow())
+	if result.IsEmpty() {
+		return
+	}
+	next := m.o.Set.View()
+	m.inTurn(func() { m.put(ctx, result, next) })
+}
+
+// put puts the result of the assignments into force. The turn is held.
+func (m *Manifests) put(ctx context.Context, result desired.Result, next *desired.View) {
+	now := time.Now()
+	m.view = next.After(m.view, result.Refreshed)
+	for _, key := range result.Unassigned {
+		m.unassign(ctx, key)
+	}
+	for _, key := range result.Deactivated {
+		m.o.Log.InfoContext(ctx, "assignment deactivated", "manifest", key)
+		m.checks.Remove(key)
+		m.repairs.Unfollow(key)
+		m.o.Status.SetHealth(key, model.HealthCounts{})
+	}
+	for _, a := range result.Activated {
+		m.activate(ctx, a, now)
+	}
+	for _, key := range result.Refreshed {
+		m.checks.Cancel(key)
+		m.follow(key, nil)
+		m.schedule.Ask(key, model.CauseSchedule, now)
+	}
+	for _, key := range result.Restored {
+		m.keptOf(key).runsDamaged = true
+		m.schedule.Resume(key, now)
+	}
+	for _, key := range m.view.Keys() {
+		m.schedule.Within(key, m.interval(key))
+		m.checks.ScheduleBy(key, now.Add(m.o.Config().HealthInterval.Std()))
+	}
+	m.o.Status.SetAssignments(m.view.States())
+	m.announce(ctx, result)
+	retainRegistrations(m.o.Registrar, m.view)
+	m.o.Wake()
+}
+
+// inputNow is input for a caller without the turn.
+func (m *Manifests) inputNow() (in desired.Input) {
+	m.inTurn(func() { in = m.input() })
+
+	return in
+}
+
+func (m *Manifests) inTurn(f func()) {
+	m.o.Running.Lock()
+	defer m.o.Running.Unlock()
+	f()
+}
+
+// noteFacts schedules a run of the manifests with expressions if the stable facts changed since the last call.
+func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
+	before := m.stableFacts
+	m.stableFacts = facts.Stable
+	if before == "" || before == facts.Stable {
+		return
+	}
+	for _, key := range m.view.Keys() {
+		if v := m.view.Active(key); v != nil && !v.Resolution.Static {
+			m.schedule.AskFor(key, Wake{Cause: model.CauseDrift, At: now})
+		}
+	}
+}
+
+// activate asks for the run of a version that became active.
+func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time.Time) {
+	m.o.Runner.NoteChange(now)
+	v := m.view.Active(a.Key)
+	m.o.Report.Forget(a.Key) // what is active now reports all its results
+	m.checks.Activate(a.Key, v.Resolution.Resources)
+	m.repairs.Forget(a.Key)
+	m.keptOf(a.Key).late = nil
+	m.follow(a.Key, nil)
+	m.o.Log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
+	cause := model.CauseManifest
+	if a.Applied {
+		cause = model.CauseSchedule // what differs now is drift
+		recallRegistrations(m.o.Registrar, a.Key, v, m.paused, m.o.Config().HealthInterval > 0)
+	}
+	m.schedule.Ask(a.Key, cause, now)
+}
+
+// unassign forgets a manifest that is not assigned to the node any more.
+func (m *Manifests) unassign(ctx context.Context, key string) {
+	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
+	m.o.Runner.NoteChange(time.Now())
+	m.checks.Remove(key)
+	m.repairs.Unfollow(key)
+	m.repairs.Forget(key)
+	m.schedule.Forget(key)
+	m.o.Report.Forget(key)
+	m.forget(ctx, key)
+}
+
+// refresh resolves a version again when its inputs may have changed. When that fails, its former
+// resolution stays active. waited reports that another process delayed the run. The turn is not
+// held.
+func (m *Manifests) refresh(ctx context.Context, v *desired.Version, waited bool) {
+	var in desired.Input
+	var before desired.Version
+	var conflicts func([]*resource.Resource) model.Problems
+	valid := true
+	m.inTurn(func() {
+		in = m.input()
+		if waited {
+			in.Changes++ // the other process may have changed anything
+		}
+		if valid = v.Resolution.Use(in); !valid {
+			before, conflicts = *v, m.view.Conflicts(v.Entry.Key)
+		}
+	})
+	if valid || before.Damaged() {
+		return
+	}
+	fresh, err := m.o.Set.Resolve(ctx, before, in)
+	if err == nil {
+		err = conflicts(fresh.Resources).Err()
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	m.inTurn(func() {
+		if err == nil && m.view.Active(v.Entry.Key) == v {
+			fresh.Use(in)
+			v.Resolution = fresh
+			m.follow(v.Entry.Key, m.keptOf(v.Entry.Key).late)
+		}
+	})
+	m.o.Set.Resolved(v, fresh, err)
+}

@@ -1,0 +1,53 @@
+package runner
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+func TestWeightiestCauseAndFirstTime(t *testing.T) {
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	order := []model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseRequest, model.CauseCommand, model.CauseManifest}
+	for i, light := range order {
+		for _, heavy := range order[i:] {
+			for _, got := range []Wake{
+				Wake{Cause: light, At: early}.over(Wake{Cause: heavy, At: late}),
+				Wake{Cause: heavy, At: late}.over(Wake{Cause: light, At: early}),
+			} {
+				if got.Cause != heavy || got.At != early {
+					t.Errorf("%s at 1 and %s at 2 give %+v", light, heavy, got)
+				}
+			}
+		}
+	}
+	if got := (Wake{Cause: model.CauseSchedule, At: late}).over(Wake{}); got.Cause != model.CauseSchedule || got.At != late {
+		t.Errorf("nothing changes it to %+v", got)
+	}
+	s := NewSchedule()
+	s.Ask("a", model.CauseDrift, early)
+	s.Ask("a", model.CauseManifest, late)
+	if got, _ := s.due.of("a", always); !reflect.DeepEqual(got, Wake{Cause: model.CauseManifest, At: early}) {
+		t.Errorf("twice is %+v", got)
+	}
+}
+
+// TestPartsAreBroughtTogether: two parts are one run, and the whole manifest is more
+// than any part.
+func TestPartsAreBroughtTogether(t *testing.T) {
+	a, b := model.Ref{Type: "file", Name: "a"}, model.Ref{Type: "file", Name: "b"}
+	now := time.Unix(1, 0)
+	s := NewSchedule()
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{a})
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
+	if got, _ := s.due.of("m", always); !reflect.DeepEqual(got.Part, []model.Ref{a, b}) {
+		t.Errorf("two parts are %v", got.Part)
+	}
+	s.Ask("m", model.CauseSchedule, now)
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
+	if got, _ := s.due.of("m", always); got.Part != nil || got.Cause != model.CauseDrift {
+		t.Errorf("a part and the whole are %+v", got)
+	}
+}

@@ -1,0 +1,13 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+)
+
+// Run runs a graph without the run lock.
+func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
+	return newRun(g, opts).do(ctx)
+}
