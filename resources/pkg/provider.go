@@ -37,7 +37,7 @@ type Request struct {
 	Version   string
 	Candidate string
 	// Recommends selects whether recommended packages are installed too; nil leaves this to the package manager.
-	// Release is the release of the package, empty for any release. Held allows to change a held package.
+	// Release is the release of the package, empty for any release. Held allows a change of a held package.
 	Recommends *bool
 	Release    string
 	Held       bool

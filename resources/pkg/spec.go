@@ -21,7 +21,7 @@ const (
 type Spec struct {
 	model.Common
 	CacheMaxAge   model.Duration `json:"cache_max_age,omitempty" jsonschema_description:"Refresh the package lists once a run when they are older than this; default: never"`
-	Hold          *bool          `json:"hold,omitempty" jsonschema_description:"Whether the package manager must not change it for other users; unset changes no hold"`
+	Hold          *bool          `json:"hold,omitempty" jsonschema_description:"Whether the package manager holds it at its version; unset leaves the hold as it is"`
 	Recommends    *bool          `json:"recommends,omitempty" jsonschema_description:"Whether the packages that it recommends are installed with it; unset leaves that to the package manager"`
 	TargetRelease string         `json:"target_release,omitempty" jsonschema_description:"The release that it is installed from, such as bookworm-backports. For apt"`
 }

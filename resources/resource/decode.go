@@ -31,7 +31,7 @@ func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, 
 func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
 	d := document.Decoder{Positions: places}
 	spec := t.New()
-	late := false
+	deferred := false
 	if properties.Kind != document.Map && properties.Kind != document.Null {
 		d.Problems.Add(properties.Pos, "write its properties as key: value", "%s must be a mapping, not %s", t.Name, properties.Kind)
 	}
@@ -49,7 +49,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 			places[p.Key] = e.Value.Pos
 		}
 		if e.Value.IsDeferred() {
-			late = true
+			deferred = true
 			if p.Common {
 				d.Problems.Add(e.Value.Pos, "use outputs in the type's own properties", "`%s` must be known before the run", e.Key)
 			}
@@ -73,7 +73,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 	if len(d.Secrets) > 0 {
 		r.Meta().Sensitive = true
 	}
-	d.Problems = append(d.Problems, withoutConsequences(checkCommon(r, late), d.Problems)...)
+	d.Problems = append(d.Problems, withoutConsequences(checkCommon(r, deferred), d.Problems)...)
 	place(d.Problems, places, pos)
 	if len(d.Problems) > 0 {
 		redactProblems(&d, r, properties)
@@ -202,8 +202,8 @@ func checkText(out *model.Problems, property, text string) {
 }
 
 // checkCommon checks the common properties, and calls Validate of the spec unless some
-// properties are late.
-func checkCommon(r *Resource, late bool) model.Problems {
+// properties are deferred.
+func checkCommon(r *Resource, deferred bool) model.Problems {
 	var out model.Problems
 	meta := r.Meta()
 	if len(r.Type.Ensures) > 0 && meta.Ensure == "" {
@@ -236,7 +236,7 @@ func checkCommon(r *Resource, late bool) model.Problems {
 		health.Complete(meta.HealthChecks)
 	}
 	out = append(append(out, problems...), registration.Validate(meta.RegisterWhenStable)...)
-	if !late {
+	if !deferred {
 		out = append(out, r.Spec.Validate()...)
 	}
 

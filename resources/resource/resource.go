@@ -182,7 +182,7 @@ func canonicalName(s Spec) string {
 }
 
 // Watches returns the paths and units whose changes may be drift of the resource on a node with these
-// facts. It returns nothing for a resource that is excluded, has late properties or has no suitable
+// facts. It returns nothing for a resource that is excluded, has deferred properties or has no suitable
 // provider, and for a type that is not a Watcher.
 func (r *Resource) Watches(facts model.Facts) []watch.Point {
 	if r.Type.Watches == nil || r.Excluded != "" || r.ResolveDeferred != nil {

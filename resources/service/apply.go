@@ -80,13 +80,13 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 	for i, others := range startedByOthers(ctx, env, p, specs, plans) {
 		outcomes[i].Unchanged = others
 	}
-	late := make([]Action, len(specs))
+	postponed := make([]Action, len(specs))
 	for number, s := range steps(plans) {
 		var names []string
 		var at []int // of their specs
 		for _, i := range s.services {
 			if isDeferred(ctx, env, p, s.action, specs[i].Name) {
-				late[i] = s.action
+				postponed[i] = s.action
 				continue
 			}
 			names, at = append(names, specs[i].Name), append(at, i)
@@ -106,7 +106,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 	}
 	for i, spec := range specs {
 		if failed[i] == nil {
-			outcomes[i].AtEnd = deferred(ctx, env, p, late[i], spec.Name)
+			outcomes[i].AtEnd = deferred(ctx, env, p, postponed[i], spec.Name)
 		}
 	}
 
