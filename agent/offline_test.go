@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -281,7 +280,7 @@ func TestRunWaitsForTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		other := host.New(host.Options{StateDir: n.state})
-		unlock, err := other.Lock(t.Context(), lock.Options{Holder: lock.Holder{Command: "muster apply"}})
+		unlock, err := other.Lock(t.Context(), state.LockOptions{Holder: state.LockHolder{Command: "muster apply"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +299,7 @@ func TestStopWhileWaitingForTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		other := host.New(host.Options{StateDir: n.state})
-		unlock, err := other.Lock(t.Context(), lock.Options{})
+		unlock, err := other.Lock(t.Context(), state.LockOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

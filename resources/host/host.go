@@ -8,10 +8,9 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/musterfleet/muster/resources/host/accounts"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,9 +30,9 @@ type Options struct {
 // concurrent use. Make it with New.
 type Host struct {
 	*files.Disk
-	*accounts.Accounts
+	*Accounts
 	*command.Runner
-	*lock.Locks
+	*state.Locks
 
 	// expected are the runs with a pending daemon-reload.
 	expected expectedUnits
@@ -56,9 +55,9 @@ func New(o Options) *Host {
 
 	return &Host{
 		Disk:     disk,
-		Accounts: accounts.New(accounts.Options{Commands: runner, Log: o.Log}),
+		Accounts: NewAccounts(AccountOptions{Commands: runner, Log: o.Log}),
 		Runner:   runner,
-		Locks:    lock.New(o.StateDir),
+		Locks:    state.NewLocks(o.StateDir),
 	}
 }
 

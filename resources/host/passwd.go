@@ -1,4 +1,4 @@
-package accounts
+package host
 
 import (
 	"strconv"
@@ -22,7 +22,7 @@ func parseAccounts(text string) accountTable {
 		if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
 			continue
 		}
-		id, ok := ParseID(fields[2])
+		id, ok := ParseAccountID(fields[2])
 		if !ok {
 			continue
 		}
@@ -41,18 +41,18 @@ func (t accountTable) add(name string, id uint32) {
 	}
 }
 
-// MaxID is the largest user or group: to chown the next number means
+// MaxAccountID is the largest user or group: to chown the next number means
 // "unchanged".
-const MaxID = 1<<32 - 2
+const MaxAccountID = 1<<32 - 2
 
-// ParseID reads the number of a user or group, in decimal digits and nothing else.
-func ParseID(s string) (uint32, bool) {
+// ParseAccountID reads the number of a user or group, in decimal digits and nothing else.
+func ParseAccountID(s string) (uint32, bool) {
 	id, err := strconv.ParseUint(s, 10, 32)
 
-	return uint32(id), err == nil && IsNumber(s) && id <= MaxID
+	return uint32(id), err == nil && IsAccountNumber(s) && id <= MaxAccountID
 }
 
-// IsNumber reports whether an owner is given as a number, which may be out of range.
-func IsNumber(s string) bool {
+// IsAccountNumber reports whether an owner is given as a number, which may be out of range.
+func IsAccountNumber(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }

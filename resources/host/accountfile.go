@@ -1,4 +1,4 @@
-package accounts
+package host
 
 import (
 	"errors"
@@ -12,20 +12,20 @@ import (
 // fileTable is the table of a file as it was when it was read.
 type fileTable struct {
 	accountTable
-	// stamp is that of the file, the zero one where another file could have it.
-	stamp stamp
+	// fileStamp is that of the file, the zero one where another file could have it.
+	stamp fileStamp
 }
 
-// stamp is another one once a file is replaced or written to, but for what is written
+// fileStamp is another one once a file is replaced or written to, but for what is written
 // into it within the tick of its clock.
-type stamp struct {
+type fileStamp struct {
 	dev, inode   uint64
 	size         int64
 	mtime, ctime unix.Timespec
 }
 
-// tick is more than that of the clock of any file system.
-const tick = 2 * time.Second
+// clockTick is more than that of the clock of any file system.
+const clockTick = 2 * time.Second
 
 // readTable reads the table of a file. A machine without the file has no local
 // accounts.
@@ -36,7 +36,7 @@ func readTable(path string) (fileTable, error) {
 		return fileTable{}, err
 	}
 	t := fileTable{accountTable: parseAccounts(string(content))}
-	if changed := time.Unix(before.ctime.Unix()); before == stampOf(path) && changed.Before(began.Add(-tick)) {
+	if changed := time.Unix(before.ctime.Unix()); before == stampOf(path) && changed.Before(began.Add(-clockTick)) {
 		t.stamp = before
 	}
 
@@ -44,18 +44,18 @@ func readTable(path string) (fileTable, error) {
 }
 
 // isOf reports whether the table is that of the file which is at a path now.
-func (t fileTable) isOf(path string) bool { return t.stamp != stamp{} && t.stamp == stampOf(path) }
+func (t fileTable) isOf(path string) bool { return t.stamp != fileStamp{} && t.stamp == stampOf(path) }
 
 // stampOf returns the stamp of the file at a path, the zero one where none is known.
-func stampOf(path string) stamp {
+func stampOf(path string) fileStamp {
 	var st unix.Stat_t
 	for {
 		switch err := unix.Stat(path, &st); err {
 		case nil:
-			return stamp{dev: uint64(st.Dev), inode: st.Ino, size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
+			return fileStamp{dev: uint64(st.Dev), inode: st.Ino, size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
 		case unix.EINTR:
 		default:
-			return stamp{}
+			return fileStamp{}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package lock_test
+package state_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/actor"
 )
 
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 
 // playHolder takes the run lock and keeps it until its input ends.
 func playHolder() error {
-	unlock, err := lock.New(os.Args[1]).Lock(context.Background(), lock.Options{Holder: lock.Holder{Command: "muster apply", RunID: "run1"}})
+	unlock, err := state.NewLocks(os.Args[1]).Lock(context.Background(), state.LockOptions{Holder: state.LockHolder{Command: "muster apply", RunID: "run1"}})
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func playHolder() error {
 
 // playWaiter waits for the run lock.
 func playWaiter() error {
-	_, err := lock.New(os.Args[1]).Lock(context.Background(), lock.Options{Wait: true, OnWait: func(lock.Holder) { actor.Ready() }})
+	_, err := state.NewLocks(os.Args[1]).Lock(context.Background(), state.LockOptions{Wait: true, OnWait: func(state.LockHolder) { actor.Ready() }})
 
 	return err
 }

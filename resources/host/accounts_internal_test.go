@@ -1,4 +1,4 @@
-package accounts
+package host
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func FuzzParseAccounts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		table := parseAccounts(text)
 		for name, id := range table.ids {
-			if name == "" || strings.ContainsAny(name, ":\n") || id > MaxID {
+			if name == "" || strings.ContainsAny(name, ":\n") || id > MaxAccountID {
 				t.Errorf("%q is %d", name, id)
 			}
 			if _, ok := table.names[id]; !ok {
@@ -89,7 +89,7 @@ esac
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 
-	return New(Options{Dir: dir, Commands: command.New(nil), Log: slog.New(slog.DiscardHandler)}), dir
+	return NewAccounts(AccountOptions{Dir: dir, Commands: command.New(nil), Log: slog.New(slog.DiscardHandler)}), dir
 }
 
 func asked(t *testing.T, dir string) string {
@@ -213,7 +213,7 @@ func TestAFileThatStandsIsNotReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := stampOf("/etc/passwd").ctime
-	if age := time.Since(time.Unix(changed.Unix())); age > 2*tick && !table.isOf("/etc/passwd") {
+	if age := time.Since(time.Unix(changed.Unix())); age > 2*clockTick && !table.isOf("/etc/passwd") {
 		t.Errorf("a file that changed %s ago is read again", age)
 	}
 	if table.isOf("/etc/group") || (fileTable{}).isOf("/nowhere") {

@@ -1,4 +1,4 @@
-package lock_test
+package state_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -21,11 +21,11 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var locked lock.LockedError
+	var locked state.LockedError
 	if _, err := h.Claim("another"); !errors.As(err, &locked) || locked.Holder.PID != os.Getpid() || locked.Holder.Command != "muster agent run" {
 		t.Errorf("the second one gets %v", err)
 	}
-	unlock, err := h.Lock(t.Context(), lock.Options{})
+	unlock, err := h.Lock(t.Context(), state.LockOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

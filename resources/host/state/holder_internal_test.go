@@ -1,4 +1,4 @@
-package lock
+package state
 
 import (
 	"os"
@@ -11,14 +11,14 @@ import (
 // emptied, and one that was longer for a while.
 func TestALockFileKeepsItsSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.lock")
-	f, err := open(path, os.O_RDWR|os.O_CREATE)
+	f, err := openLock(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	long := strings.Repeat("r", 2*holderSize)
 	for _, run := range []string{"a", long, "b"} {
-		if err := writeHolder(f, Holder{RunID: run}); err != nil {
+		if err := writeHolder(f, LockHolder{RunID: run}); err != nil {
 			t.Fatal(err)
 		}
 		if got := readHolder(f); got.RunID != run || got.PID != os.Getpid() {
@@ -30,7 +30,7 @@ func TestALockFileKeepsItsSize(t *testing.T) {
 		if content, err := os.ReadFile(path); err != nil || len(content) != holderSize || strings.TrimSpace(string(content)) != "" {
 			t.Errorf("nobody holds it: %q, %v", content, err)
 		}
-		if got := readHolder(f); got != (Holder{}) {
+		if got := readHolder(f); got != (LockHolder{}) {
 			t.Errorf("nobody holds it: %+v", got)
 		}
 	}

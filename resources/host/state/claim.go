@@ -1,4 +1,4 @@
-package lock
+package state
 
 import (
 	"errors"
@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // agentLock is the file by which an agent claims its state directory.
@@ -20,7 +18,7 @@ const agentLock = "agent.lock"
 type Claim struct{ file *os.File }
 
 // Release ends it.
-func (c *Claim) Release() error { return errors.Join(eraseHolder(c.file), free(c.file)) }
+func (c *Claim) Release() error { return errors.Join(eraseHolder(c.file), unlockFile(c.file)) }
 
 // IsLost reports whether another directory is in the place of that which was claimed, or
 // another file in that of its lock. One that is away may come back: it is not lost.
@@ -44,12 +42,12 @@ func (c *Claim) IsLost() bool {
 // An unsafe directory is an error of state.Make, without one it is state.ErrNone.
 func (l *Locks) Claim(command string) (*Claim, error) {
 	if l.dir == "" {
-		return nil, state.ErrNone
+		return nil, ErrNone
 	}
-	if err := state.Make(l.dir); err != nil {
+	if err := Make(l.dir); err != nil {
 		return nil, err
 	}
-	f, err := open(filepath.Join(l.dir, agentLock), os.O_RDWR|os.O_CREATE)
+	f, err := openLock(filepath.Join(l.dir, agentLock), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot claim the state directory: %w", err)
 	}
@@ -59,7 +57,7 @@ func (l *Locks) Claim(command string) (*Claim, error) {
 	case err != nil:
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := writeHolder(f, Holder{Command: command, Since: time.Now().UTC()}); err != nil {
+	if err := writeHolder(f, LockHolder{Command: command, Since: time.Now().UTC()}); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 

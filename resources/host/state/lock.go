@@ -1,5 +1,4 @@
-// Package lock holds the run lock of a node, and those of runs within a run.
-package lock
+package state
 
 import (
 	"bytes"
@@ -16,21 +15,22 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/state"
 	"golang.org/x/sys/unix"
 )
 
 // Locks are the run locks of a node. Make them with New.
 type Locks struct {
 	dir     string
-	checked state.Checked
-	group   group
+	checked Checked
+	group   lockGroup
 }
 
-// New returns the locks of a state directory. It touches nothing yet.
-func New(dir string) *Locks { return &Locks{dir: dir, group: group{turn: make(chan struct{}, 1)}} }
+// NewLocks returns the locks of a state directory. It touches nothing yet.
+func NewLocks(dir string) *Locks {
+	return &Locks{dir: dir, group: lockGroup{turn: make(chan struct{}, 1)}}
+}
 
-// path returns the lock file of a depth: run.lock of the node, run.N.lock
+// lockPath returns the lock file of a depth: run.lock of the node, run.N.lock
 // within a run.
 func (l *Locks) path(depth int) string {
 	name := "run.lock"
@@ -57,8 +57,8 @@ const (
 // ErrLocked is a run lock that another process holds.
 var ErrLocked = errors.New("another run holds the lock")
 
-// Holder describes the process that holds the run lock.
-type Holder struct {
+// LockHolder describes the process that holds the run lock.
+type LockHolder struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command"`
 	RunID   string `json:"run_id,omitempty"`
@@ -69,7 +69,7 @@ type Holder struct {
 }
 
 // String returns the holder for a user; the zero value is an unknown process.
-func (h Holder) String() string {
+func (h LockHolder) String() string {
 	if h.PID == 0 {
 		return "an unknown process"
 	}
@@ -82,7 +82,7 @@ func (h Holder) String() string {
 }
 
 // LockedError is ErrLocked with the holder.
-type LockedError struct{ Holder Holder }
+type LockedError struct{ Holder LockHolder }
 
 // Error names the holder.
 func (e LockedError) Error() string { return ErrLocked.Error() + ": " + e.Holder.String() }
@@ -90,15 +90,15 @@ func (e LockedError) Error() string { return ErrLocked.Error() + ": " + e.Holder
 // Unwrap returns ErrLocked.
 func (e LockedError) Unwrap() error { return ErrLocked }
 
-// Options configure Lock.
-type Options struct {
+// LockOptions configure Lock.
+type LockOptions struct {
 	// Wait waits until the lock is free or ctx ends.
 	Wait bool
 	// Depth is the number of enclosing runs: 0 takes the lock of the node. Runs of
 	// one depth wait for each other, and for what outlived the run it was within.
 	Depth int
-	// Holder is shown to others, with the PID of this process and the time.
-	Holder Holder
+	// Holder describes this run to others, with the PID of this process and the time.
+	Holder LockHolder
 	// Turn is the place of a run among those that hold the lock together, for
 	// LockTogether: a later one may wait for an earlier one.
 	Turn int
@@ -106,7 +106,7 @@ type Options struct {
 	// is not looked at again unless the run has to wait.
 	Checked bool
 	// OnWait, when set, is called once before waiting.
-	OnWait func(Holder)
+	OnWait func(LockHolder)
 }
 
 // Lock takes the run lock of the node, or one within a run, and returns its
@@ -114,7 +114,7 @@ type Options struct {
 // A lock held by another process is a LockedError, or while waiting an error
 // that wraps context.Cause(ctx). Without a state directory it is
 // state.ErrNone, and with an unsafe one an error of state.Make.
-func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err error) {
+func (l *Locks) Lock(ctx context.Context, o LockOptions) (unlock func() error, err error) {
 	f, _, err := l.acquire(ctx, o)
 	if err != nil {
 		return nil, err
@@ -122,12 +122,12 @@ func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err e
 
 	return func() error {
 		// Erased first: once free it may belong to another process.
-		return errors.Join(eraseHolder(f), free(f))
+		return errors.Join(eraseHolder(f), unlockFile(f))
 	}, nil
 }
 
-// open opens a lock file. What os.OpenFile tries with a poller never works for a file.
-func open(path string, flags int) (*os.File, error) {
+// openLock opens a lock file. What os.OpenFile tries with a poller never works for a file.
+func openLock(path string, flags int) (*os.File, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {
 		fd, err = unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -140,37 +140,37 @@ func open(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// free ends that f is locked, and closes it. It is unlocked, because a process that is
+// unlockFile ends that f is locked, and closes it. It is unlocked, because a process that is
 // being started may have a copy of the descriptor, which closing leaves locked.
-func free(f *os.File) error { return errors.Join(flock(f, unix.LOCK_UN), f.Close()) }
+func unlockFile(f *os.File) error { return errors.Join(flock(f, unix.LOCK_UN), f.Close()) }
 
 // acquire takes a lock and returns its file and the holder that it wrote.
-func (l *Locks) acquire(ctx context.Context, o Options) (*os.File, Holder, error) {
+func (l *Locks) acquire(ctx context.Context, o LockOptions) (*os.File, LockHolder, error) {
 	if l.dir == "" {
-		return nil, Holder{}, state.ErrNone
+		return nil, LockHolder{}, ErrNone
 	}
 	if !o.Checked {
 		if err := l.checked.Make(l.dir); err != nil {
-			return nil, Holder{}, err
+			return nil, LockHolder{}, err
 		}
 	}
-	f, err := open(l.path(o.Depth), os.O_RDWR|os.O_CREATE)
+	f, err := openLock(l.path(o.Depth), os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, Holder{}, fmt.Errorf("could not open run lock: %w", err)
+		return nil, LockHolder{}, fmt.Errorf("could not open run lock: %w", err)
 	}
 	if err := l.wait(ctx, f, o); err != nil {
-		return nil, Holder{}, errors.Join(err, f.Close())
+		return nil, LockHolder{}, errors.Join(err, f.Close())
 	}
 	o.Holder.Since = time.Now().UTC()
 	if err := writeHolder(f, o.Holder); err != nil {
-		return nil, Holder{}, errors.Join(err, f.Close())
+		return nil, LockHolder{}, errors.Join(err, f.Close())
 	}
 
 	return f, o.Holder, nil
 }
 
 // wait takes the lock of a file that was just opened.
-func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
+func (l *Locks) wait(ctx context.Context, f *os.File, o LockOptions) error {
 	holder, err := l.take(f, o.Depth)
 	if err != unix.EWOULDBLOCK {
 		return err
@@ -205,7 +205,7 @@ func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
 }
 
 // try is take of a file that was opened a while ago: the one at its path may be another by now.
-func (l *Locks) try(f *os.File, depth int) (Holder, error) {
+func (l *Locks) try(f *os.File, depth int) (LockHolder, error) {
 	if holder, held, err := l.HolderOf(depth); held || err != nil {
 		return holder, cmp.Or(err, error(unix.EWOULDBLOCK))
 	}
@@ -215,7 +215,7 @@ func (l *Locks) try(f *os.File, depth int) (Holder, error) {
 
 // take takes the lock of a depth. A held lock, and one further in that a
 // finished run left behind, is unix.EWOULDBLOCK with the holder.
-func (l *Locks) take(f *os.File, depth int) (Holder, error) {
+func (l *Locks) take(f *os.File, depth int) (LockHolder, error) {
 	// Before, so that nobody mistakes this try for a run; again after, because a
 	// run within the last one may have begun meanwhile.
 	holder, held, err := l.leftWithin(depth)
@@ -234,13 +234,13 @@ func (l *Locks) take(f *os.File, depth int) (Holder, error) {
 
 // leftWithin returns the holder of a lock further in than a free one: a
 // background run that outlived the run it was within.
-func (l *Locks) leftWithin(depth int) (Holder, bool, error) {
+func (l *Locks) leftWithin(depth int) (LockHolder, bool, error) {
 	for depth++; ; depth++ {
 		if _, err := os.Lstat(l.path(depth)); err != nil {
 			if paths.IsAbsent(err) {
 				err = nil
 			}
-			return Holder{}, false, err
+			return LockHolder{}, false, err
 		}
 		if holder, held, err := l.HolderOf(depth); held || err != nil {
 			return holder, held, err
@@ -257,7 +257,7 @@ func flock(f *os.File, how int) error {
 const holderSize = 512
 
 // writeHolder writes who holds the lock.
-func writeHolder(f *os.File, holder Holder) error {
+func writeHolder(f *os.File, holder LockHolder) error {
 	holder.PID = os.Getpid()
 	content, err := json.Marshal(holder)
 	if err != nil {
@@ -286,21 +286,21 @@ func overwrite(f *os.File, line []byte) error {
 }
 
 // readHolder returns the zero value when the holder has not written it yet.
-func readHolder(f *os.File) Holder {
+func readHolder(f *os.File) LockHolder {
 	var before []byte
 	for try := range readTries {
 		if try > 1 {
 			time.Sleep(readPause)
 		}
 		content, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
-		var holder Holder
+		var holder LockHolder
 		if err == nil && bytes.Equal(content, before) && json.Unmarshal(content, &holder) == nil {
 			return holder
 		}
 		before = content
 	}
 
-	return Holder{}
+	return LockHolder{}
 }
 
 // Holding returns how many of runs are left without the innermost ones that no
@@ -318,25 +318,25 @@ func (l *Locks) Holding(runs []string) (int, error) {
 }
 
 // HolderOf returns the holder of the lock of a depth, and false when it is
-// free.
-func (l *Locks) HolderOf(depth int) (Holder, bool, error) {
+// unlockFile.
+func (l *Locks) HolderOf(depth int) (LockHolder, bool, error) {
 	if l.dir == "" {
-		return Holder{}, false, state.ErrNone
+		return LockHolder{}, false, ErrNone
 	}
-	f, err := open(l.path(depth), os.O_RDONLY)
+	f, err := openLock(l.path(depth), os.O_RDONLY)
 	if err != nil {
 		if paths.IsAbsent(err) {
-			return Holder{}, false, nil
+			return LockHolder{}, false, nil
 		}
-		return Holder{}, false, err
+		return LockHolder{}, false, err
 	}
 	defer f.Close()
 	switch err := flock(f, unix.LOCK_SH); err {
 	case nil:
-		return Holder{}, false, flock(f, unix.LOCK_UN) // closing may leave it locked, see free
+		return LockHolder{}, false, flock(f, unix.LOCK_UN) // closing may leave it locked, see unlockFile
 	case unix.EWOULDBLOCK:
 		return readHolder(f), true, nil
 	default:
-		return Holder{}, false, err
+		return LockHolder{}, false, err
 	}
 }

@@ -1,4 +1,4 @@
-package lock_test
+package state_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/command"
-	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/actor"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -26,9 +25,9 @@ func TestLockNamesWhoHoldsIt(t *testing.T) {
 	if err != nil || !held || holder.PID != other.PID() || holder.Command != "muster apply" || holder.RunID != "run1" || holder.Since.IsZero() {
 		t.Errorf("the holder is %+v, %v, %v", holder, held, err)
 	}
-	_, err = h.Lock(t.Context(), lock.Options{})
-	var locked lock.LockedError
-	if !errors.Is(err, lock.ErrLocked) || !errors.As(err, &locked) || locked.Holder != holder {
+	_, err = h.Lock(t.Context(), state.LockOptions{})
+	var locked state.LockedError
+	if !errors.Is(err, state.ErrLocked) || !errors.As(err, &locked) || locked.Holder != holder {
 		t.Errorf("the error is %v", err)
 	}
 	for _, word := range []string{"another run holds the lock", "muster apply", other.String(), "run1"} {
@@ -51,7 +50,7 @@ func TestLockOfADeadProcessNeverBlocks(t *testing.T) {
 	if holder, held, err := h.HolderOf(0); held || err != nil {
 		t.Errorf("it still holds it: %+v, %v", holder, err)
 	}
-	unlock, err := h.Lock(t.Context(), lock.Options{Holder: lock.Holder{Command: "me"}})
+	unlock, err := h.Lock(t.Context(), state.LockOptions{Holder: state.LockHolder{Command: "me"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +66,7 @@ func TestLockWaits(t *testing.T) {
 	h := hosttest.New(t)
 	other := actor.Play(t, "holder", h.StateDir())
 	waits := 0
-	unlock, err := h.Lock(t.Context(), lock.Options{Wait: true, OnWait: func(holder lock.Holder) {
+	unlock, err := h.Lock(t.Context(), state.LockOptions{Wait: true, OnWait: func(holder state.LockHolder) {
 		waits++
 		if holder.PID != other.PID() {
 			t.Errorf("waits for %+v", holder)
@@ -87,28 +86,28 @@ func TestLockWaitEndsWithItsContext(t *testing.T) {
 	actor.Play(t, "holder", h.StateDir())
 	stopped := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := h.Lock(ctx, lock.Options{Wait: true, OnWait: func(lock.Holder) { cancel(stopped) }})
+	_, err := h.Lock(ctx, state.LockOptions{Wait: true, OnWait: func(state.LockHolder) { cancel(stopped) }})
 	if !errors.Is(err, stopped) || !strings.Contains(err.Error(), "muster apply") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
 func TestLockErrors(t *testing.T) {
-	without := lock.New("")
-	if _, err := without.Lock(t.Context(), lock.Options{}); !errors.Is(err, state.ErrNone) {
+	without := state.NewLocks("")
+	if _, err := without.Lock(t.Context(), state.LockOptions{}); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
 	}
 	if _, _, err := without.HolderOf(0); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
 	}
-	if got := (lock.LockedError{}).Error(); got != "another run holds the lock: an unknown process" {
+	if got := (state.LockedError{}).Error(); got != "another run holds the lock: an unknown process" {
 		t.Errorf("a holder that has not said who it is: %s", got)
 	}
 	linked := t.TempDir()
 	if err := os.Symlink("elsewhere", filepath.Join(linked, "run.lock")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock.New(linked).Lock(t.Context(), lock.Options{}); err == nil {
+	if _, err := state.NewLocks(linked).Lock(t.Context(), state.LockOptions{}); err == nil {
 		t.Error("a lock was made through a link")
 	}
 }
@@ -117,7 +116,7 @@ func TestLocksWithinARun(t *testing.T) {
 	h := hosttest.New(t)
 	take := func(depth int, run string) (unlock func() error) {
 		t.Helper()
-		unlock, err := h.Lock(t.Context(), lock.Options{Depth: depth, Holder: lock.Holder{RunID: run}})
+		unlock, err := h.Lock(t.Context(), state.LockOptions{Depth: depth, Holder: state.LockHolder{RunID: run}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,8 +137,8 @@ func TestLocksWithinARun(t *testing.T) {
 	}
 	held := func(depth int, by string) {
 		t.Helper()
-		var locked lock.LockedError
-		if _, err := h.Lock(t.Context(), lock.Options{Depth: depth}); !errors.As(err, &locked) || locked.Holder.RunID != by {
+		var locked state.LockedError
+		if _, err := h.Lock(t.Context(), state.LockOptions{Depth: depth}); !errors.As(err, &locked) || locked.Holder.RunID != by {
 			t.Errorf("the lock %d is not held by %s: %v", depth, by, err)
 		}
 	}
@@ -166,7 +165,7 @@ func TestLocksWithinARun(t *testing.T) {
 	take(0, "n")
 	holding(1, "n", "b")
 	take(1, "m")
-	if _, err := lock.New("").Holding([]string{"a"}); !errors.Is(err, state.ErrNone) {
+	if _, err := state.NewLocks("").Holding([]string{"a"}); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
 	}
 }
@@ -175,7 +174,7 @@ func TestLocksWithinARun(t *testing.T) {
 // descriptors, for a moment. What was released is free all the same.
 func TestReleasedWhileAProcessIsStarted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l := lock.New(dir)
+	l := state.NewLocks(dir)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -191,7 +190,7 @@ func TestReleasedWhileAProcessIsStarted(t *testing.T) {
 		})
 	}
 	for range 200 {
-		unlock, err := l.Lock(t.Context(), lock.Options{})
+		unlock, err := l.Lock(t.Context(), state.LockOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

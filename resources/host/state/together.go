@@ -1,4 +1,4 @@
-package lock
+package state
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // waitingFile is locked, shared, by each process that waits for the lock of the node.
@@ -24,17 +23,17 @@ const waitingFile = "run.waiting"
 // for it. A process that was stopped while it waits does not keep them for longer.
 const yieldTries = 20
 
-// group is the runs of this process that hold the lock of the node together.
-type group struct {
+// lockGroup is the runs of this process that hold the lock of the node together.
+type lockGroup struct {
 	// turn is held while one joins or leaves, also while the first waits for the lock.
 	turn   chan struct{}
 	runs   []string
-	holder Holder
+	holder LockHolder
 	// newest is the latest turn of those that joined.
 	newest int
 	file   *os.File
 	// waitedFor held the lock up when it was taken. left is closed with the last run.
-	waitedFor *Holder
+	waitedFor *LockHolder
 	left      chan struct{}
 }
 
@@ -43,9 +42,9 @@ type group struct {
 // no run joins those that hold it, so that the other is next, but for one whose turn was
 // before theirs: they may wait for it. Wait and Depth of o are not
 // used.
-func (l *Locks) LockTogether(ctx context.Context, o Options) (unlock func() error, err error) {
+func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() error, err error) {
 	if l.dir == "" {
-		return nil, state.ErrNone
+		return nil, ErrNone
 	}
 	o.Wait, o.Depth = true, 0
 	g := &l.group
@@ -82,7 +81,7 @@ func gaveUp(ctx context.Context) error {
 
 // join has a run hold the lock, and takes that for the first. It does not while others wait
 // for those that hold it. blocked is that the run waited for its turn.
-func (l *Locks) join(ctx context.Context, o Options, blocked bool) (joined bool, err error) {
+func (l *Locks) join(ctx context.Context, o LockOptions, blocked bool) (joined bool, err error) {
 	g := &l.group
 	if len(g.runs) == 0 {
 		return true, l.takeTogether(ctx, o)
@@ -106,11 +105,11 @@ func (l *Locks) join(ctx context.Context, o Options, blocked bool) (joined bool,
 }
 
 // takeTogether takes the lock for the first run of a group, after those that wait for it.
-func (l *Locks) takeTogether(ctx context.Context, o Options) (err error) {
+func (l *Locks) takeTogether(ctx context.Context, o LockOptions) (err error) {
 	g := &l.group
 	g.waitedFor = nil
 	onWait := o.OnWait
-	o.OnWait = func(by Holder) {
+	o.OnWait = func(by LockHolder) {
 		g.waitedFor, o.Checked = &by, false
 		if onWait != nil {
 			onWait(by)
@@ -128,14 +127,14 @@ func (l *Locks) takeTogether(ctx context.Context, o Options) (err error) {
 }
 
 // yield lets those take the lock that wait for it, for a while.
-func (l *Locks) yield(ctx context.Context, onWait func(Holder)) error {
+func (l *Locks) yield(ctx context.Context, onWait func(LockHolder)) error {
 	for try := range yieldTries {
 		awaited, err := l.isAwaited()
 		if !awaited || err != nil {
 			return err
 		}
 		if try == 0 {
-			onWait(Holder{})
+			onWait(LockHolder{})
 		}
 		select {
 		case <-time.After(lockPoll):
@@ -148,14 +147,14 @@ func (l *Locks) yield(ctx context.Context, onWait func(Holder)) error {
 }
 
 // write writes who holds the lock.
-func (g *group) write() error {
+func (g *lockGroup) write() error {
 	g.holder.RunID, g.holder.Others = g.runs[0], strings.Join(g.runs[1:], ",")
 
 	return writeHolder(g.file, g.holder)
 }
 
 // leave ends that a run holds the lock, and releases it with the last.
-func (g *group) leave(run string) error {
+func (g *lockGroup) leave(run string) error {
 	g.turn <- struct{}{}
 	defer func() { <-g.turn }()
 	g.runs = slices.DeleteFunc(slices.Clone(g.runs), func(other string) bool { return other == run })
@@ -164,12 +163,12 @@ func (g *group) leave(run string) error {
 	}
 	close(g.left)
 
-	return errors.Join(eraseHolder(g.file), free(g.file))
+	return errors.Join(eraseHolder(g.file), unlockFile(g.file))
 }
 
 // announce notes that this process waits for the lock of the node, until withdraw.
 func (l *Locks) announce() (withdraw func() error, err error) {
-	f, err := open(filepath.Join(l.dir, waitingFile), os.O_RDWR|os.O_CREATE)
+	f, err := openLock(filepath.Join(l.dir, waitingFile), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("could not open the file of those that wait: %w", err)
 	}
@@ -178,12 +177,12 @@ func (l *Locks) announce() (withdraw func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	return func() error { return free(f) }, nil
+	return func() error { return unlockFile(f) }, nil
 }
 
 // isAwaited reports whether another process waits for the lock of the node.
 func (l *Locks) isAwaited() (bool, error) {
-	f, err := open(filepath.Join(l.dir, waitingFile), os.O_RDONLY)
+	f, err := openLock(filepath.Join(l.dir, waitingFile), os.O_RDONLY)
 	if paths.IsAbsent(err) {
 		return false, nil
 	}

@@ -1,4 +1,4 @@
-package lock_test
+package state_test
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/actor"
 )
 
 // together takes the lock of a directory for a run of this process, beside others.
-func together(t *testing.T, l *lock.Locks, run string) (unlock func()) {
+func together(t *testing.T, l *state.Locks, run string) (unlock func()) {
 	t.Helper()
-	release, err := l.LockTogether(t.Context(), lock.Options{Holder: lock.Holder{Command: "muster agent", RunID: run}})
+	release, err := l.LockTogether(t.Context(), state.LockOptions{Holder: state.LockHolder{Command: "muster agent", RunID: run}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func together(t *testing.T, l *lock.Locks, run string) (unlock func()) {
 // others get it with the end of the last.
 func TestRunsHoldTheLockTogether(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l, other := lock.New(dir), lock.New(dir)
+	l, other := state.NewLocks(dir), state.NewLocks(dir)
 	is := func(run string, want int) {
 		t.Helper()
 		if depth, err := other.Holding([]string{run}); depth != want || err != nil {
@@ -50,7 +50,7 @@ func TestRunsHoldTheLockTogether(t *testing.T) {
 	is("one", 0)
 	is("two", 1)
 	is("three", 1)
-	if _, err := other.Lock(t.Context(), lock.Options{}); !errors.Is(err, lock.ErrLocked) {
+	if _, err := other.Lock(t.Context(), state.LockOptions{}); !errors.Is(err, state.ErrLocked) {
 		t.Errorf("another got it: %v", err)
 	}
 	if holder, _, err := other.HolderOf(0); holder.Since.IsZero() || err != nil {
@@ -58,7 +58,7 @@ func TestRunsHoldTheLockTogether(t *testing.T) {
 	}
 	three()
 	two()
-	unlock, err := other.Lock(t.Context(), lock.Options{})
+	unlock, err := other.Lock(t.Context(), state.LockOptions{})
 	if err != nil {
 		t.Fatalf("after the last: %v", err)
 	}
@@ -73,11 +73,11 @@ func TestRunsHoldTheLockTogether(t *testing.T) {
 // TestNobodyJoinsWhileOthersWait: who waits for runs that hold the lock together is next.
 func TestNobodyJoinsWhileOthersWait(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l, other := lock.New(dir), lock.New(dir)
+	l, other := state.NewLocks(dir), state.NewLocks(dir)
 	one := together(t, l, "one")
 	waits, got := make(chan struct{}), make(chan func() error, 1)
 	go func() {
-		unlock, err := other.Lock(t.Context(), lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+		unlock, err := other.Lock(t.Context(), state.LockOptions{Wait: true, OnWait: func(state.LockHolder) { close(waits) }})
 		if err != nil {
 			t.Error(err)
 		}
@@ -88,12 +88,12 @@ func TestNobodyJoinsWhileOthersWait(t *testing.T) {
 	defer cancel(nil)
 	refused := make(chan error, 1)
 	go func() {
-		_, err := l.LockTogether(ctx, lock.Options{Holder: lock.Holder{RunID: "two"}})
+		_, err := l.LockTogether(ctx, state.LockOptions{Holder: state.LockHolder{RunID: "two"}})
 		refused <- err
 	}()
 	second, joined := make(chan struct{}), make(chan func() error, 1)
 	go func() {
-		unlock, err := l.LockTogether(t.Context(), lock.Options{Holder: lock.Holder{RunID: "three"}, OnWait: func(lock.Holder) { close(second) }})
+		unlock, err := l.LockTogether(t.Context(), state.LockOptions{Holder: state.LockHolder{RunID: "three"}, OnWait: func(state.LockHolder) { close(second) }})
 		if err != nil {
 			t.Error(err)
 		}
@@ -122,13 +122,13 @@ func TestLockTogetherAfterTheDead(t *testing.T) {
 	holder, waiter := actor.Play(t, "holder", dir), actor.Play(t, "waiter", dir)
 	waiter.Kill()
 	holder.Kill()
-	together(t, lock.New(dir), "one")()
+	together(t, state.NewLocks(dir), "one")()
 }
 
 // TestLockTogetherIsGivenUp when its context ends, whatever holds it up.
 func TestLockTogetherIsGivenUp(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l := lock.New(dir)
+	l := state.NewLocks(dir)
 	actor.Play(t, "holder", dir)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -136,7 +136,7 @@ func TestLockTogetherIsGivenUp(t *testing.T) {
 	results := make(chan error, 2)
 	for _, run := range []string{"one", "two"} { // the second waits for the first
 		go func() {
-			_, err := l.LockTogether(ctx, lock.Options{Holder: lock.Holder{RunID: run}, OnWait: func(lock.Holder) { cancel(enough) }})
+			_, err := l.LockTogether(ctx, state.LockOptions{Holder: state.LockHolder{RunID: run}, OnWait: func(state.LockHolder) { cancel(enough) }})
 			results <- err
 		}()
 	}
@@ -145,7 +145,7 @@ func TestLockTogetherIsGivenUp(t *testing.T) {
 			t.Errorf("it gave up with %v", err)
 		}
 	}
-	if _, err := lock.New("").LockTogether(t.Context(), lock.Options{}); err == nil {
+	if _, err := state.NewLocks("").LockTogether(t.Context(), state.LockOptions{}); err == nil {
 		t.Error("there is a lock without a state directory")
 	}
 }
@@ -155,10 +155,10 @@ func TestLockTogetherIsGivenUp(t *testing.T) {
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "state")
-		l, other := lock.New(dir), lock.New(dir)
+		l, other := state.NewLocks(dir), state.NewLocks(dir)
 		join := func(turn int) (unlock func() error) {
 			t.Helper()
-			unlock, err := l.LockTogether(t.Context(), lock.Options{Turn: turn, Holder: lock.Holder{RunID: fmt.Sprint(turn)}})
+			unlock, err := l.LockTogether(t.Context(), state.LockOptions{Turn: turn, Holder: state.LockHolder{RunID: fmt.Sprint(turn)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,14 +168,14 @@ func TestTurns(t *testing.T) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		waits, gaveUp := make(chan struct{}), make(chan error, 1)
 		go func() {
-			_, err := other.Lock(ctx, lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+			_, err := other.Lock(ctx, state.LockOptions{Wait: true, OnWait: func(state.LockHolder) { close(waits) }})
 			gaveUp <- err
 		}()
 		<-waits
 		first := join(1)
 		joined := make(chan func() error, 1)
 		go func() {
-			unlock, err := l.LockTogether(t.Context(), lock.Options{Turn: 3, Holder: lock.Holder{RunID: "3"}})
+			unlock, err := l.LockTogether(t.Context(), state.LockOptions{Turn: 3, Holder: state.LockHolder{RunID: "3"}})
 			if err != nil {
 				t.Error(err)
 			}

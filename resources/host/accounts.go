@@ -1,5 +1,4 @@
-// Package accounts resolves the users and groups of the node.
-package accounts
+package host
 
 import (
 	"cmp"
@@ -24,8 +23,8 @@ const (
 // ErrNoAccount is a user or group that the node does not know.
 var ErrNoAccount = errors.New("no such account")
 
-// Options configure Accounts.
-type Options struct {
+// AccountOptions configure Accounts.
+type AccountOptions struct {
 	// Dir holds the files passwd and group; empty means /etc.
 	Dir string
 	// Commands run getent.
@@ -52,8 +51,8 @@ type Accounts struct {
 	asked   map[[2]string]bool
 }
 
-// New returns accounts; nothing is read yet.
-func New(o Options) *Accounts {
+// NewAccounts returns accounts; nothing is read yet.
+func NewAccounts(o AccountOptions) *Accounts {
 	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log, files: map[string]fileTable{}}
 	a.ForgetAccounts()
 
@@ -114,10 +113,10 @@ func (a *Accounts) FileWritten(path string) {
 func (a *Accounts) path(database string) string { return a.dir + "/" + database }
 
 func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
-	if IsNumber(name) {
-		id, ok := ParseID(name)
+	if IsAccountNumber(name) {
+		id, ok := ParseAccountID(name)
 		if !ok {
-			return 0, fmt.Errorf("%w: numbers go up to %d", ErrNoAccount, uint32(MaxID))
+			return 0, fmt.Errorf("%w: numbers go up to %d", ErrNoAccount, uint32(MaxAccountID))
 		}
 		return id, nil
 	}
@@ -214,7 +213,7 @@ func (a *Accounts) merge(database, key, answer string) {
 	}
 	for name, id := range parseAccounts(answer).ids {
 		known.add(name, id)
-		if !IsNumber(key) {
+		if !IsAccountNumber(key) {
 			known.add(key, id)
 		}
 	}
