@@ -12,23 +12,22 @@ import (
 // fileTable is the table of a file as it was when it was read.
 type fileTable struct {
 	accountTable
-	// fileStamp is that of the file, the zero one where another file could have it.
+	// stamp identifies the version of the file; it is zero if a later version could have the same stamp.
 	stamp fileStamp
 }
 
-// fileStamp is another one once a file is replaced or written to, but for what is written
-// into it within the tick of its clock.
+// fileStamp identifies a version of a file. It changes when the file is replaced or written, except
+// for two writes within one tick of the file system's clock.
 type fileStamp struct {
 	dev, inode   uint64
 	size         int64
 	mtime, ctime unix.Timespec
 }
 
-// clockTick is more than that of the clock of any file system.
+// clockTick is longer than the tick of any file system's clock.
 const clockTick = 2 * time.Second
 
-// readTable reads the table of a file. A machine without the file has no local
-// accounts.
+// readTable reads the table of a file. A missing file is an empty table.
 func readTable(path string) (fileTable, error) {
 	before, began := stampOf(path), time.Now()
 	content, err := os.ReadFile(path)
@@ -43,10 +42,10 @@ func readTable(path string) (fileTable, error) {
 	return t, nil
 }
 
-// isOf reports whether the table is that of the file which is at a path now.
+// isOf reports whether the table is up to date with the file at a path.
 func (t fileTable) isOf(path string) bool { return t.stamp != fileStamp{} && t.stamp == stampOf(path) }
 
-// stampOf returns the stamp of the file at a path, the zero one where none is known.
+// stampOf returns the stamp of the file at a path, or the zero stamp if the file cannot be read.
 func stampOf(path string) fileStamp {
 	var st unix.Stat_t
 	for {

@@ -1,6 +1,5 @@
-// Package host is the only way to touch the node: its files, commands,
-// accounts and the run lock, each in a package of its own below. Nothing else
-// in this module changes the machine or starts a process.
+// Package host gives access to the node: its files, commands, accounts and run lock. Only this
+// package and the packages below it change the machine or start processes.
 package host
 
 import (

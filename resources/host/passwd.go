@@ -11,14 +11,14 @@ type accountTable struct {
 	names map[uint32]string
 }
 
-// parseAccounts reads the form that passwd(5) and group(5) share: the name in
-// the first field, the number in the third. Other lines are left out; of two
-// accounts with one name or number the first counts, as it does for the system.
+// parseAccounts reads the common format of passwd(5) and group(5): the name in the first field, the
+// number in the third. It ignores other lines. The first of several accounts with the same name or
+// number wins, as in libc.
 func parseAccounts(text string) accountTable {
 	t := accountTable{ids: map[string]uint32{}, names: map[uint32]string{}}
 	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), ":")
-		// A line beginning with + or - includes accounts of NIS.
+		// Lines that start with + or - include NIS accounts.
 		if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
 			continue
 		}
@@ -41,8 +41,7 @@ func (t accountTable) add(name string, id uint32) {
 	}
 }
 
-// MaxAccountID is the largest user or group: to chown the next number means
-// "unchanged".
+// MaxAccountID is the largest user or group ID. To chown, the next number means "unchanged".
 const MaxAccountID = 1<<32 - 2
 
 // ParseAccountID reads the number of a user or group, in decimal digits and nothing else.
