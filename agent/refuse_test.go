@@ -229,7 +229,7 @@ func TestSameResourceInTwoManifests(t *testing.T) {
 		bad := n.put("group.web.a", "shared", "two\n", "own-a", "y")
 		run := n.lastRun()
 		text := strings.Join(run.Errors, "\n")
-		if !run.Refused || run.Revision != bad || !strings.Contains(text, "group.web.a:4:") || !strings.Contains(text, "by node.web01_example_net.b, which is in force") || !strings.Contains(text, "already declared differently") {
+		if !run.Refused || run.Revision != bad || !strings.Contains(text, "group.web.a:4:") || !strings.Contains(text, "by node.web01_example_net.b, which is active") || !strings.Contains(text, "already declared differently") {
 			t.Errorf("the run is %+v", run)
 		}
 		n.has("shared", "one\n")

@@ -81,7 +81,7 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, state.LockOptions{
-			Wait: !o.NoWait, Depth: depth, Turn: o.Seq, Checked: checked,
+			Wait: !o.NoWait, Depth: depth, Seq: o.Seq, Checked: checked,
 			Holder: state.LockHolder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by state.LockHolder) {
 				o.Waited = true

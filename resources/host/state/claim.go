@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// agentLock is the file by which an agent claims its state directory.
+// agentLock is the file that an agent locks to claim its state directory.
 const agentLock = "agent.lock"
 
-// Claim is that this process is the one agent of a state directory.
+// Claim is held by the only agent of a state directory.
 type Claim struct{ file *os.File }
 
-// Release ends it.
+// Release ends the claim.
 func (c *Claim) Release() error { return errors.Join(eraseHolder(c.file), unlockFile(c.file)) }
 
-// IsLost reports whether another directory is in the place of that which was claimed, or
-// another file in that of its lock. One that is away may come back: it is not lost.
+// IsLost reports whether another directory or lock file has replaced the claimed one. A missing
+// directory may come back, so it does not count as lost.
 func (c *Claim) IsLost() bool {
 	path := c.file.Name()
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
@@ -36,10 +36,10 @@ func (c *Claim) IsLost() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, now)
 }
 
-// Claim makes this process the one agent of the state directory until it is released or its
-// end; the file of a dead one never blocks. A directory that another agent has is a
-// LockedError. It waits only for what a dead one was just starting, for a second at most.
-// An unsafe directory is an error of state.Make, without one it is state.ErrNone.
+// Claim makes this process the only agent of the state directory, until it exits or releases the
+// claim. It returns a LockedError if another agent holds the claim. The lock file of a dead agent
+// does not block, except for up to a second while a process that it was starting has a copy of
+// the descriptor. Claim returns the error of Make for an unsafe directory, and ErrNone without one.
 func (l *Locks) Claim(command string) (*Claim, error) {
 	if l.dir == "" {
 		return nil, ErrNone
@@ -64,11 +64,11 @@ func (l *Locks) Claim(command string) (*Claim, error) {
 	return &Claim{f}, nil
 }
 
-// claimTries is how often a lock is tried that a dead process holds.
+// claimTries is the number of attempts to lock a file that a dead process holds.
 const claimTries = 20
 
-// claim locks the file. A process that is being started has a copy of the descriptors of
-// whoever starts it, for a moment, also after that was killed.
+// claim locks the file. It retries while the holder is dead: a process that the holder was starting
+// briefly has a copy of its descriptors.
 func claim(f *os.File) (err error) {
 	for range claimTries {
 		if err = flock(f, unix.LOCK_EX); err != unix.EWOULDBLOCK || !hasEnded(readHolder(f).PID) {
@@ -80,5 +80,5 @@ func claim(f *os.File) (err error) {
 	return err
 }
 
-// hasEnded reports whether an earlier process had this id.
+// hasEnded reports whether no process has this id.
 func hasEnded(pid int) bool { return pid > 0 && unix.Kill(pid, 0) == unix.ESRCH }

@@ -18,20 +18,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Locks are the run locks of a node. Make them with New.
+// Locks are the run locks of a node. Create them with NewLocks.
 type Locks struct {
 	dir     string
 	checked Checked
 	group   lockGroup
 }
 
-// NewLocks returns the locks of a state directory. It touches nothing yet.
+// NewLocks returns the locks of a state directory. It does not access the directory.
 func NewLocks(dir string) *Locks {
-	return &Locks{dir: dir, group: lockGroup{turn: make(chan struct{}, 1)}}
+	return &Locks{dir: dir, group: lockGroup{mu: make(chan struct{}, 1)}}
 }
 
-// lockPath returns the lock file of a depth: run.lock of the node, run.N.lock
-// within a run.
+// path returns the lock file of a depth: run.lock for the node, run.N.lock for nested runs.
 func (l *Locks) path(depth int) string {
 	name := "run.lock"
 	if depth > 0 {
@@ -42,19 +41,17 @@ func (l *Locks) path(depth int) string {
 }
 
 const (
-	// lockPoll is the retry interval: waiting in the system could not be
-	// interrupted.
+	// lockPoll is the retry interval. A blocking flock cannot be interrupted by a context.
 	lockPoll = 50 * time.Millisecond
-	// lockTries is how often a lock is tried without waiting: HolderOf too holds
-	// it for a moment.
+	// lockTries is the number of attempts before a lock counts as held. HolderOf briefly holds it.
 	lockTries = 3
-	// readTries and readPause are how often and with what pause the holder is read: until
-	// it is the same twice, since it may be written meanwhile.
+	// readTries and readPause control how the holder is read: repeatedly, until two reads are
+	// equal, because another process may be writing it.
 	readTries = 20
 	readPause = time.Millisecond
 )
 
-// ErrLocked is a run lock that another process holds.
+// ErrLocked is returned if another process holds a lock.
 var ErrLocked = errors.New("another run holds the lock")
 
 // LockHolder describes the process that holds the run lock.
@@ -62,13 +59,12 @@ type LockHolder struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command"`
 	RunID   string `json:"run_id,omitempty"`
-	// Others are the ids of further runs of the process, which hold it together with
-	// RunID, separated by commas.
+	// Others are the comma-separated ids of other runs of the process that share the lock.
 	Others string    `json:"others,omitempty"`
 	Since  time.Time `json:"since"`
 }
 
-// String returns the holder for a user; the zero value is an unknown process.
+// String describes the holder. The zero value is an unknown process.
 func (h LockHolder) String() string {
 	if h.PID == 0 {
 		return "an unknown process"
@@ -90,30 +86,29 @@ func (e LockedError) Error() string { return ErrLocked.Error() + ": " + e.Holder
 // Unwrap returns ErrLocked.
 func (e LockedError) Unwrap() error { return ErrLocked }
 
-// LockOptions configure Lock.
+// LockOptions are the options of Lock and LockTogether.
 type LockOptions struct {
 	// Wait waits until the lock is free or ctx ends.
 	Wait bool
-	// Depth is the number of enclosing runs: 0 takes the lock of the node. Runs of
-	// one depth wait for each other, and for what outlived the run it was within.
+	// Depth is the number of enclosing runs; 0 takes the lock of the node. Runs of one depth
+	// wait for each other, and for nested runs that outlived their parent.
 	Depth int
 	// Holder describes this run to others, with the PID of this process and the time.
 	Holder LockHolder
-	// Turn is the place of a run among those that hold the lock together, for
-	// LockTogether: a later one may wait for an earlier one.
-	Turn int
-	// Checked is that the state directory was made and found safe right before the call: it
-	// is not looked at again unless the run has to wait.
+	// Seq orders the runs that share a lock by LockTogether. A later run may wait for an
+	// earlier run.
+	Seq int
+	// Checked is set if the caller has just created and checked the state directory. Lock
+	// checks it again only if it has to wait.
 	Checked bool
-	// OnWait, when set, is called once before waiting.
+	// OnWait is called once before waiting. It may be nil.
 	OnWait func(LockHolder)
 }
 
-// Lock takes the run lock of the node, or one within a run, and returns its
-// release. Only a living process holds it: the file of a dead one never blocks.
-// A lock held by another process is a LockedError, or while waiting an error
-// that wraps context.Cause(ctx). Without a state directory it is
-// state.ErrNone, and with an unsafe one an error of state.Make.
+// Lock takes the run lock of the node or of a nested run, and returns a function that releases
+// it. The lock file of a dead process does not block. Lock returns a LockedError if another
+// process holds the lock, an error that wraps context.Cause(ctx) if ctx ends, ErrNone without a
+// state directory, and the error of Make for an unsafe directory.
 func (l *Locks) Lock(ctx context.Context, o LockOptions) (unlock func() error, err error) {
 	f, _, err := l.acquire(ctx, o)
 	if err != nil {
@@ -121,12 +116,13 @@ func (l *Locks) Lock(ctx context.Context, o LockOptions) (unlock func() error, e
 	}
 
 	return func() error {
-		// Erased first: once free it may belong to another process.
+		// Erase before unlocking: an unlocked file may belong to another process.
 		return errors.Join(eraseHolder(f), unlockFile(f))
 	}, nil
 }
 
-// openLock opens a lock file. What os.OpenFile tries with a poller never works for a file.
+// openLock opens a lock file. It avoids os.OpenFile, which first tries to register the file with
+// the poller; that always fails for regular files.
 func openLock(path string, flags int) (*os.File, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {
@@ -140,8 +136,8 @@ func openLock(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// unlockFile ends that f is locked, and closes it. It is unlocked, because a process that is
-// being started may have a copy of the descriptor, which closing leaves locked.
+// unlockFile unlocks and closes a file. Closing alone would not unlock it while a process that
+// is being started has a copy of the descriptor.
 func unlockFile(f *os.File) error { return errors.Join(flock(f, unix.LOCK_UN), f.Close()) }
 
 // acquire takes a lock and returns its file and the holder that it wrote.
@@ -169,7 +165,7 @@ func (l *Locks) acquire(ctx context.Context, o LockOptions) (*os.File, LockHolde
 	return f, o.Holder, nil
 }
 
-// wait takes the lock of a file that was just opened.
+// wait takes the lock of a newly opened file. It retries until the lock is free.
 func (l *Locks) wait(ctx context.Context, f *os.File, o LockOptions) error {
 	holder, err := l.take(f, o.Depth)
 	if err != unix.EWOULDBLOCK {
@@ -204,7 +200,7 @@ func (l *Locks) wait(ctx context.Context, f *os.File, o LockOptions) error {
 	}
 }
 
-// try is take of a file that was opened a while ago: the one at its path may be another by now.
+// try takes the lock of a file that was opened earlier. Another file may have replaced it.
 func (l *Locks) try(f *os.File, depth int) (LockHolder, error) {
 	if holder, held, err := l.HolderOf(depth); held || err != nil {
 		return holder, cmp.Or(err, error(unix.EWOULDBLOCK))
@@ -213,11 +209,11 @@ func (l *Locks) try(f *os.File, depth int) (LockHolder, error) {
 	return l.take(f, depth)
 }
 
-// take takes the lock of a depth. A held lock, and one further in that a
-// finished run left behind, is unix.EWOULDBLOCK with the holder.
+// take takes the lock of a depth. It returns unix.EWOULDBLOCK and the holder if another process
+// holds the lock, or if a nested run that outlived its parent holds a deeper lock.
 func (l *Locks) take(f *os.File, depth int) (LockHolder, error) {
-	// Before, so that nobody mistakes this try for a run; again after, because a
-	// run within the last one may have begun meanwhile.
+	// Check before locking, so that other processes do not mistake this attempt for a run. Check
+	// again afterwards, because a nested run may have started.
 	holder, held, err := l.leftWithin(depth)
 	if held || err != nil {
 		return holder, cmp.Or(err, error(unix.EWOULDBLOCK))
@@ -232,8 +228,7 @@ func (l *Locks) take(f *os.File, depth int) (LockHolder, error) {
 	return holder, nil
 }
 
-// leftWithin returns the holder of a lock further in than a free one: a
-// background run that outlived the run it was within.
+// leftWithin returns the holder of a deeper lock: a background run that outlived its parent.
 func (l *Locks) leftWithin(depth int) (LockHolder, bool, error) {
 	for depth++; ; depth++ {
 		if _, err := os.Lstat(l.path(depth)); err != nil {
@@ -252,11 +247,11 @@ func flock(f *os.File, how int) error {
 	return paths.Retry(func() error { return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) })
 }
 
-// holderSize is how much of a lock file a holder takes, and blanks where there is none: a
-// file that keeps its size keeps its blocks, which those who sync others need not wait for.
+// holderSize is the size of a lock file; blanks fill the rest. A file of constant size keeps its
+// blocks, so the sync of other files does not have to wait for it.
 const holderSize = 512
 
-// writeHolder writes who holds the lock.
+// writeHolder writes the holder into a lock file.
 func writeHolder(f *os.File, holder LockHolder) error {
 	holder.PID = os.Getpid()
 	content, err := json.Marshal(holder)
@@ -267,10 +262,10 @@ func writeHolder(f *os.File, holder LockHolder) error {
 	return overwrite(f, content)
 }
 
-// eraseHolder has the file name nobody.
+// eraseHolder removes the holder from a lock file.
 func eraseHolder(f *os.File) error { return overwrite(f, nil) }
 
-// overwrite makes a line, filled up with blanks, the content of the file.
+// overwrite replaces the content of the file with a line, padded with blanks.
 func overwrite(f *os.File, line []byte) error {
 	content := bytes.Repeat([]byte{' '}, max(holderSize, len(line)+1))
 	content[len(content)-1] = '\n'
@@ -285,7 +280,7 @@ func overwrite(f *os.File, line []byte) error {
 	return f.Truncate(int64(len(content)))
 }
 
-// readHolder returns the zero value when the holder has not written it yet.
+// readHolder returns the holder, or the zero value if the file does not name it yet.
 func readHolder(f *os.File) LockHolder {
 	var before []byte
 	for try := range readTries {
@@ -303,9 +298,8 @@ func readHolder(f *os.File) LockHolder {
 	return LockHolder{}
 }
 
-// Holding returns how many of runs are left without the innermost ones that no
-// longer hold their locks. The ids are outermost first; an outer run may end
-// before an inner one.
+// Holding returns the number of runs up to the innermost one that still holds its lock. The ids
+// are outermost first. An outer run may end before an inner run.
 func (l *Locks) Holding(runs []string) (int, error) {
 	for depth := len(runs) - 1; depth >= 0; depth-- {
 		holder, held, err := l.HolderOf(depth)
@@ -317,8 +311,7 @@ func (l *Locks) Holding(runs []string) (int, error) {
 	return 0, nil
 }
 
-// HolderOf returns the holder of the lock of a depth, and false when it is
-// unlockFile.
+// HolderOf returns the holder of the lock of a depth, or false if the lock is free.
 func (l *Locks) HolderOf(depth int) (LockHolder, bool, error) {
 	if l.dir == "" {
 		return LockHolder{}, false, ErrNone

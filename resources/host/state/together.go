@@ -16,32 +16,31 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// waitingFile is locked, shared, by each process that waits for the lock of the node.
+// waitingFile is locked in shared mode by each process that waits for the lock of the node.
 const waitingFile = "run.waiting"
 
-// yieldTries is how often runs that hold the lock together let those go first that wait
-// for it. A process that was stopped while it waits does not keep them for longer.
+// yieldTries limits how long a group lets waiting processes take the lock first. A stopped
+// process that waits must not block the group longer.
 const yieldTries = 20
 
-// lockGroup is the runs of this process that hold the lock of the node together.
+// lockGroup are the runs of this process that share the lock of the node.
 type lockGroup struct {
-	// turn is held while one joins or leaves, also while the first waits for the lock.
-	turn   chan struct{}
+	// mu guards the group. A run holds it while it joins or leaves; the first run holds it while it
+	// waits for the lock.
+	mu     chan struct{}
 	runs   []string
 	holder LockHolder
-	// newest is the latest turn of those that joined.
-	newest int
+	// maxSeq is the highest Seq of the runs that joined.
+	maxSeq int
 	file   *os.File
-	// waitedFor held the lock up when it was taken. left is closed with the last run.
+	// waitedFor is the process that the first run waited for. left is closed when the last run leaves.
 	waitedFor *LockHolder
 	left      chan struct{}
 }
 
-// LockTogether is Lock of the node for runs of this process that go on at the same time:
-// they hold it together, each by its own run id. Once another process waits for the lock
-// no run joins those that hold it, so that the other is next, but for one whose turn was
-// before theirs: they may wait for it. Wait and Depth of o are not
-// used.
+// LockTogether takes the lock of the node for concurrent runs of this process, which share it.
+// Once another process waits for the lock, only runs with a lower Seq than the newest member may
+// join, because members may wait for them. LockTogether ignores Wait and Depth of o.
 func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() error, err error) {
 	if l.dir == "" {
 		return nil, ErrNone
@@ -49,16 +48,16 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 	o.Wait, o.Depth = true, 0
 	g := &l.group
 	for {
-		blocked := len(g.turn) > 0
+		blocked := len(g.mu) > 0
 		select {
-		case g.turn <- struct{}{}:
+		case g.mu <- struct{}{}:
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
 		o.Checked = o.Checked && !blocked
 		joined, err := l.join(ctx, o, blocked)
 		left := g.left
-		<-g.turn
+		<-g.mu
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +66,7 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 		}
 		select {
 		case <-left:
-		case <-time.After(lockPoll): // who waits may have given up
+		case <-time.After(lockPoll): // the waiting process may have given up
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
@@ -79,14 +78,14 @@ func gaveUp(ctx context.Context) error {
 	return fmt.Errorf("gave up waiting for another run: %w", context.Cause(ctx))
 }
 
-// join has a run hold the lock, and takes that for the first. It does not while others wait
-// for those that hold it. blocked is that the run waited for its turn.
+// join adds a run to the group. The first run takes the lock. join returns false if the run has to
+// wait, because another process waits for the lock. blocked is set if the run waited for mu.
 func (l *Locks) join(ctx context.Context, o LockOptions, blocked bool) (joined bool, err error) {
 	g := &l.group
 	if len(g.runs) == 0 {
 		return true, l.takeTogether(ctx, o)
 	}
-	if o.Turn >= g.newest {
+	if o.Seq >= g.maxSeq {
 		if awaited, err := l.isAwaited(); awaited || err != nil {
 			return false, err
 		}
@@ -99,12 +98,12 @@ func (l *Locks) join(ctx context.Context, o LockOptions, blocked bool) (joined b
 		g.runs = g.runs[:len(g.runs)-1]
 		return false, err
 	}
-	g.newest = max(g.newest, o.Turn)
+	g.maxSeq = max(g.maxSeq, o.Seq)
 
 	return true, nil
 }
 
-// takeTogether takes the lock for the first run of a group, after those that wait for it.
+// takeTogether takes the lock for the first run of a group, after the processes that wait for it.
 func (l *Locks) takeTogether(ctx context.Context, o LockOptions) (err error) {
 	g := &l.group
 	g.waitedFor = nil
@@ -121,12 +120,12 @@ func (l *Locks) takeTogether(ctx context.Context, o LockOptions) (err error) {
 	if g.file, o.Holder, err = l.acquire(ctx, o); err != nil {
 		return err
 	}
-	g.holder, g.runs, g.newest, g.left = o.Holder, []string{o.Holder.RunID}, o.Turn, make(chan struct{})
+	g.holder, g.runs, g.maxSeq, g.left = o.Holder, []string{o.Holder.RunID}, o.Seq, make(chan struct{})
 
 	return nil
 }
 
-// yield lets those take the lock that wait for it, for a while.
+// yield gives waiting processes time to take the lock first.
 func (l *Locks) yield(ctx context.Context, onWait func(LockHolder)) error {
 	for try := range yieldTries {
 		awaited, err := l.isAwaited()
@@ -146,17 +145,17 @@ func (l *Locks) yield(ctx context.Context, onWait func(LockHolder)) error {
 	return nil
 }
 
-// write writes who holds the lock.
+// write writes the runs of the group into the lock file.
 func (g *lockGroup) write() error {
 	g.holder.RunID, g.holder.Others = g.runs[0], strings.Join(g.runs[1:], ",")
 
 	return writeHolder(g.file, g.holder)
 }
 
-// leave ends that a run holds the lock, and releases it with the last.
+// leave removes a run from the group. The last run releases the lock.
 func (g *lockGroup) leave(run string) error {
-	g.turn <- struct{}{}
-	defer func() { <-g.turn }()
+	g.mu <- struct{}{}
+	defer func() { <-g.mu }()
 	g.runs = slices.DeleteFunc(slices.Clone(g.runs), func(other string) bool { return other == run })
 	if len(g.runs) > 0 {
 		return g.write()
@@ -166,13 +165,13 @@ func (g *lockGroup) leave(run string) error {
 	return errors.Join(eraseHolder(g.file), unlockFile(g.file))
 }
 
-// announce notes that this process waits for the lock of the node, until withdraw.
+// announce records that this process waits for the lock of the node. withdraw removes the record.
 func (l *Locks) announce() (withdraw func() error, err error) {
 	f, err := openLock(filepath.Join(l.dir, waitingFile), os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, fmt.Errorf("could not open the file of those that wait: %w", err)
+		return nil, fmt.Errorf("cannot open "+waitingFile+": %w", err)
 	}
-	// Who looks whether somebody waits has it for a moment.
+	// isAwaited in another process may briefly hold the lock.
 	if err := paths.Retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_SH) }); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -192,7 +191,7 @@ func (l *Locks) isAwaited() (bool, error) {
 	defer f.Close()
 	switch err := flock(f, unix.LOCK_EX); err {
 	case nil:
-		return false, flock(f, unix.LOCK_UN) // closing may leave it locked, see free
+		return false, flock(f, unix.LOCK_UN) // closing may leave it locked, see unlockFile
 	case unix.EWOULDBLOCK:
 		return true, nil
 	default:

@@ -158,7 +158,7 @@ func TestTurns(t *testing.T) {
 		l, other := state.NewLocks(dir), state.NewLocks(dir)
 		join := func(turn int) (unlock func() error) {
 			t.Helper()
-			unlock, err := l.LockTogether(t.Context(), state.LockOptions{Turn: turn, Holder: state.LockHolder{RunID: fmt.Sprint(turn)}})
+			unlock, err := l.LockTogether(t.Context(), state.LockOptions{Seq: turn, Holder: state.LockHolder{RunID: fmt.Sprint(turn)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +175,7 @@ func TestTurns(t *testing.T) {
 		first := join(1)
 		joined := make(chan func() error, 1)
 		go func() {
-			unlock, err := l.LockTogether(t.Context(), state.LockOptions{Turn: 3, Holder: state.LockHolder{RunID: "3"}})
+			unlock, err := l.LockTogether(t.Context(), state.LockOptions{Seq: 3, Holder: state.LockHolder{RunID: "3"}})
 			if err != nil {
 				t.Error(err)
 			}
