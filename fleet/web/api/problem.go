@@ -93,8 +93,8 @@ func busy(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"2"}})
 }
 
-// ask asks a source, and returns a problem where that fails.
-func ask[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
+// fetch reads from a source. It returns an HTTP problem if the source fails.
+func fetch[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	v, err := get(ctx)

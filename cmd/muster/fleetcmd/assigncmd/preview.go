@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
@@ -126,6 +126,6 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store,
 }
 
 // isUnanswered reports whether nodes were asked and nothing is known of any.
-func isUnanswered(p *preview.Preview) bool {
+func isUnanswered(p *ask.PreviewResult) bool {
 	return len(p.Groups) == 0 && len(p.Missing)+len(p.Unfinished) > 0
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
@@ -96,7 +96,7 @@ func (s selected) states() map[string]model.Node {
 const almostAll = 90
 
 // hit returns how many known nodes are in the targets.
-func (s selected) hit() int { return len(request.NodesOf(s.targets, s.known)) }
+func (s selected) hit() int { return len(ask.NodesOf(s.targets, s.known)) }
 
 // isAlmostAll reports whether groups among the targets contain almost all nodes of a fleet that is not small.
 func (s selected) isAlmostAll() bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/pausestate"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,9 +29,9 @@ const (
 
 // confirmation is what a node does of what was written under a key.
 type confirmation struct {
-	Node  string        `json:"node"`
-	State request.State `json:"state"`
-	Text  string        `json:"text"`
+	Node  string    `json:"node"`
+	State ask.State `json:"state"`
+	Text  string    `json:"text"`
 }
 
 // writtenChange is what was written under a key, and what the nodes do of it.
@@ -47,7 +47,7 @@ type writtenChange struct {
 type change interface {
 	// Status returns what a node does of it. known is whether the node has a state; settled is that a rejection in
 	// that is of this change, and not of what was there before.
-	Status(n model.Node, known, settled bool) pausestate.Status
+	Status(n model.Node, known, settled bool) ask.PauseStatus
 	// Rejection returns why a node rejects what is under the key, empty where it does not.
 	Rejection(n model.Node) string
 }
@@ -98,13 +98,13 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *fleetcli.S
 		case err != nil && limit.Err() == nil:
 			return err
 		case err == nil:
-			judgeAll(all, before, now, time.Since(began) >= pausestate.Settling)
+			judgeAll(all, before, now, time.Since(began) >= ask.PauseSettling)
 		}
 		counts, open := count(all)
 		if len(open) == 0 || limit.Err() != nil {
 			return w.verdict(ctx, counts)
 		}
-		line.Show("%d of %d nodes confirmed, waiting for %s", counts[request.StateDone], total(counts), print.Some(open, "and others"))
+		line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], total(counts), print.Some(open, "and others"))
 		select {
 		case <-limit.Done():
 		case <-time.After(max(pollInterval, pollShare*time.Since(asked))):
@@ -115,7 +115,7 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *fleetcli.S
 // openNodes returns the known nodes of a target, of which nothing is known yet.
 func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node) []confirmation {
 	open := func(name string) confirmation {
-		pending := pausestate.Pending()
+		pending := ask.PausePending()
 		return confirmation{name, pending.State, pending.Text}
 	}
 	var out []confirmation
@@ -142,7 +142,7 @@ func judgeAll(all []writtenChange, before map[string]model.Node, now []model.Nod
 	}
 	for _, w := range all {
 		for i, o := range w.Nodes {
-			if o.State == request.StatePending {
+			if o.State == ask.StatePending {
 				n, known := states[o.Node]
 				isNew := w.change.Rejection(n) != w.change.Rejection(before[o.Node])
 				status := w.change.Status(n, known, settled || isNew)
@@ -153,12 +153,12 @@ func judgeAll(all []writtenChange, before map[string]model.Node, now []model.Nod
 }
 
 // count counts the nodes by their state, and names those that are waited for.
-func count(all []writtenChange) (counts map[request.State]int, open []string) {
-	counts = map[request.State]int{}
+func count(all []writtenChange) (counts map[ask.State]int, open []string) {
+	counts = map[ask.State]int{}
 	for _, w := range all {
 		for _, o := range w.Nodes {
 			counts[o.State]++
-			if o.State == request.StatePending {
+			if o.State == ask.StatePending {
 				open = append(open, o.Node)
 			}
 		}
@@ -167,7 +167,7 @@ func count(all []writtenChange) (counts map[request.State]int, open []string) {
 	return counts, open
 }
 
-func total(counts map[request.State]int) (all int) {
+func total(counts map[ask.State]int) (all int) {
 	for _, n := range counts {
 		all += n
 	}
@@ -176,13 +176,13 @@ func total(counts map[request.State]int) (all int) {
 }
 
 // verdict returns the error of what nodes did. Those that cannot be reached are none.
-func (w *confirmWait) verdict(ctx context.Context, counts map[request.State]int) error {
+func (w *confirmWait) verdict(ctx context.Context, counts map[ask.State]int) error {
 	all := print.Count(total(counts), "node")
 	var failed []error
-	if n := counts[request.StateFailed]; n > 0 {
+	if n := counts[ask.StateFailed]; n > 0 {
 		failed = append(failed, fmt.Errorf("%s %d of %s", cmp.Or(w.failed, "refused by"), n, all))
 	}
-	switch n := counts[request.StatePending]; {
+	switch n := counts[ask.StatePending]; {
 	case n > 0 && ctx.Err() != nil:
 		failed = append(failed, fmt.Errorf("%w: written, and not confirmed by %d of %s (see muster fleet nodes)", context.Cause(ctx), n, all))
 	case n > 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/pausestate"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 )
@@ -82,7 +82,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return writtenChange{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
+		return writtenChange{Written: w, change: ask.PauseChange{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
 	})
 	if !found.byExpression {
 		c.warnUnknown(found, done)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/pausestate"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
@@ -26,8 +26,8 @@ type regrouping struct {
 }
 
 // Status implements change.
-func (r *regrouping) Status(n model.Node, known, settled bool) pausestate.Status {
-	if away, is := pausestate.Unreachable(n, known); is {
+func (r *regrouping) Status(n model.Node, known, settled bool) ask.PauseStatus {
+	if away, is := ask.PauseUnreachable(n, known); is {
 		return away
 	}
 	isIn := func(group string) bool { return slices.Contains(n.Groups, group) }
@@ -35,22 +35,22 @@ func (r *regrouping) Status(n model.Node, known, settled bool) pausestate.Status
 	isJoined, why := !slices.ContainsFunc(r.joined, isOut), r.Rejection(n)
 	switch still := slices.IndexFunc(r.left, isIn); {
 	case isJoined && slices.ContainsFunc(r.joined, func(g string) bool { return isDenied(n.Message, g) }):
-		return pausestate.Status{State: request.StateFailed, Text: "not in effect: " + n.Message}
+		return ask.PauseStatus{State: ask.StateFailed, Text: "not in effect: " + n.Message}
 	case settled && why != "" && (!isJoined || still >= 0):
-		return pausestate.Status{State: request.StateFailed, Text: "refused: " + why}
+		return ask.PauseStatus{State: ask.StateFailed, Text: "refused: " + why}
 	case still >= 0:
-		return pausestate.Status{State: request.StatePending, Text: "written, and still in group " + r.left[still] + ": is it in the configuration of the node?"}
+		return ask.PauseStatus{State: ask.StatePending, Text: "written, and still in group " + r.left[still] + ": is it in the configuration of the node?"}
 	case !r.isOrdered(n):
-		return pausestate.Pending()
+		return ask.PausePending()
 	case len(r.joined) == 0:
-		return pausestate.Status{State: request.StateDone, Text: "in effect"}
+		return ask.PauseStatus{State: ask.StateDone, Text: "in effect"}
 	case isJoined && r.since.IsZero():
 		r.since = time.Now()
 	case isJoined && time.Since(r.since) >= joinSettling:
-		return pausestate.Status{State: request.StateDone, Text: "in effect"}
+		return ask.PauseStatus{State: ask.StateDone, Text: "in effect"}
 	}
 
-	return pausestate.Pending()
+	return ask.PausePending()
 }
 
 // isOrdered reports whether the groups of a node begin with the groups in order that it has.
@@ -62,7 +62,7 @@ func (r *regrouping) isOrdered(n model.Node) bool {
 
 // Rejection implements change.
 func (r *regrouping) Rejection(n model.Node) string {
-	return pausestate.Change{Key: r.key}.Rejection(n)
+	return ask.PauseChange{Key: r.key}.Rejection(n)
 }
 
 // isDenied reports whether a message of a node is that NATS does not permit it a group.

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/pausestate"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 )
@@ -62,7 +62,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, err)
 		default:
-			done = append(done, writtenChange{Written: w, change: pausestate.Change{Key: w.Key}, target: t})
+			done = append(done, writtenChange{Written: w, change: ask.PauseChange{Key: w.Key}, target: t})
 		}
 	}
 	switch matched := print.Count(len(found.targets), "node"); {

@@ -17,8 +17,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -192,7 +192,7 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	c.near = c.Warn(c.Env, aim)
 	conclusion := c.conclusion(req.ID)
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
-	result, err := live.Send(ctx, live.Link{Store: store.KV, Log: c.Log, Within: c.timeout}, aim, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
+	result, err := live.Send(ctx, live.Link{Store: store.KV, Log: c.Log, Within: c.timeout}, aim, limits, func(ctx context.Context, part string, list []fleet.Target) (*ask.Ensured, error) {
 		return c.send(ctx, sender, req, part, list, aim.Known)
 	})
 	if result == nil {
@@ -258,7 +258,7 @@ func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Ta
 		}
 	}
 
-	return c.Print.Result(c.Format, request.Ensured{ID: req.ID, Queued: names(list)}, func() {
+	return c.Print.Result(c.Format, ask.Ensured{ID: req.ID, Queued: names(list)}, func() {
 		c.Print.Printf("queued for: %s\n", print.Some(names(list), "--json has all"))
 	})
 }
@@ -283,7 +283,7 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 
 // send sends the request to some targets, and prints the answers as they come. Its time begins
 // now unless its document has one.
-func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureRequest, part string, list []fleet.Target, known live.Nodes) (*request.Ensured, error) {
+func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureRequest, part string, list []fleet.Target, known live.Nodes) (*ask.Ensured, error) {
 	if req.Expires.IsZero() {
 		req.Expires = time.Now().Add(c.timeout).UTC()
 	}
@@ -298,8 +298,8 @@ func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureReq
 		}
 	}
 	completer := live.Completer{Store: by.Store, Protocol: model.ProtocolEnsureResponse, Log: c.Log, OnAnswer: onAnswer}
-	ensurer := request.Ensurer{Asker: by.asker(req), Nodes: known, OnAnswer: onAnswer, Reported: completer.Follow(req.ID),
-		OnProgress: func(p request.Progress) {
+	ensurer := ask.Ensurer{Asker: by.asker(req), Nodes: known, OnAnswer: onAnswer, Reported: completer.Follow(req.ID),
+		OnProgress: func(p ask.Progress) {
 			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
@@ -326,7 +326,7 @@ func (c *ensureCommand) printAnswer(nodes string, r model.EnsureResponse) {
 	if c.together {
 		summary = inWords(summary, output(r.State, "stderr"))
 	}
-	if request.Failed(r) && r.Phase != model.EnsureCancelled && c.place.Line > 0 {
+	if ask.Failed(r) && r.Phase != model.EnsureCancelled && c.place.Line > 0 {
 		summary = c.place.String() + ": " + summary
 	}
 	if summary != "" {
@@ -394,7 +394,7 @@ func (c *ensureCommand) conclusion(id string) live.Conclusion {
 }
 
 // results says where those of nodes are found that did not finish.
-func results(r *request.Ensured) string {
+func results(r *ask.Ensured) string {
 	if len(r.Unfinished) == 1 {
 		return " (it goes on, for the result see: muster fleet reports --kind ensure --node " + r.Unfinished[0] + ")"
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
@@ -130,7 +130,7 @@ func streams(r model.EnsureResponse) []string {
 }
 
 // printGrouped prints answers, equal ones once.
-func (c *ensureCommand) printGrouped(r *request.Ensured) {
+func (c *ensureCommand) printGrouped(r *ask.Ensured) {
 	for _, group := range live.GroupEqual(r, streams) {
 		c.printAnswer(print.Some(group.Nodes, "--json has all"), group.Answer)
 	}

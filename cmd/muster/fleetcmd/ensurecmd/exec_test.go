@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -19,7 +19,7 @@ func TestGroupEqual(t *testing.T) {
 		}}
 	}
 	var got []string
-	for _, group := range live.GroupEqual(&request.Ensured{Answers: []model.EnsureResponse{
+	for _, group := range live.GroupEqual(&ask.Ensured{Answers: []model.EnsureResponse{
 		answer("a", "1", "", false), answer("b", "2", "", false), answer("cc", "2", "", false), answer("d", "2", "oops", false),
 		answer("e", "2", "", true), answer("f", "2", "", false), {Node: "g", Phase: model.EnsureFailed, Error: "no"}, {Node: "h", Phase: model.EnsureFailed, Error: "no"},
 	}}, streams) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -44,7 +44,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 	var log bytes.Buffer
 	by := sender{store.Store, nil, slog.New(slog.NewTextHandler(&log, nil)), model.Sender{}}
 	known := nodeList{{NodeState: model.NodeState{Node: "web01"}}, {NodeState: model.NodeState{Node: "db01"}}}
-	ensurer := request.Ensurer{Asker: by.asker(model.EnsureRequest{}), Nodes: known, Silence: time.Minute}
+	ensurer := ask.Ensurer{Asker: by.asker(model.EnsureRequest{}), Nodes: known, Silence: time.Minute}
 	result, err := ensurer.Ensure(t.Context(), []fleet.Target{{Group: model.GroupAll}}, model.EnsureRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestQueueWaitsForTheConnection(t *testing.T) {
 	srv.Stop()
 	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return by.Away() != nil, "" })
 	srv.Start(t)
-	result := &request.Ensured{Missing: []string{"web01", "web02"}}
+	result := &ask.Ensured{Missing: []string{"web01", "web02"}}
 	if err := by.queueMissing(t.Context(), result, model.EnsureRequest{ID: "id"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}

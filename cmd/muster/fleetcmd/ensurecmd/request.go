@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -42,7 +42,7 @@ func (s sender) queue(ctx context.Context, target fleet.Target, req model.Ensure
 
 // queueMissing queues the request for the nodes that did not answer. The connection
 // may be lost just now: whoever floods the answers can do that.
-func (s sender) queueMissing(ctx context.Context, result *request.Ensured, req model.EnsureRequest, ttl time.Duration) error {
+func (s sender) queueMissing(ctx context.Context, result *ask.Ensured, req model.EnsureRequest, ttl time.Duration) error {
 	for i, node := range result.Missing {
 		queue := func() error { return s.queue(ctx, fleet.Target{Node: node}, req, ttl) }
 		err := queue()

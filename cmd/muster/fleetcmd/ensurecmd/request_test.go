@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -42,7 +42,7 @@ func TestSummaryOfManyNodes(t *testing.T) {
 		10: "0 nodes answered, no answer from: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09",
 		12: "0 nodes answered, no answer from: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09 and 2 more (--json has all)",
 	} {
-		r := &request.Ensured{}
+		r := &ask.Ensured{}
 		for i := range count {
 			r.Missing = append(r.Missing, fmt.Sprintf("n%02d", i))
 		}
@@ -56,7 +56,7 @@ func TestSummaryOfManyNodes(t *testing.T) {
 // it yet.
 func TestSummaryNamesWhatHasNotStarted(t *testing.T) {
 	t.Parallel()
-	r := &request.Ensured{
+	r := &ask.Ensured{
 		Answers: []model.EnsureResponse{
 			{Node: "db01", Phase: model.EnsureAcknowledged}, {Node: "web01", Phase: model.EnsureRunning}, {Node: "web02", Phase: model.EnsureDone},
 		},

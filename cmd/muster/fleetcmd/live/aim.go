@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 )
@@ -83,7 +83,7 @@ func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 
 // Sender returns who sends a request to these, which are as many nodes as are known.
 func (a Aimed) Sender() model.Sender {
-	out := model.Sender{By: fleetcli.Operator(), Nodes: len(request.NodesOf(a.List, a.Known)), On: a.on}
+	out := model.Sender{By: fleetcli.Operator(), Nodes: len(ask.NodesOf(a.List, a.Known)), On: a.on}
 	if !a.selected {
 		out.To = fleet.JoinTargets(a.List)
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,7 +23,7 @@ type EqualAnswers struct {
 
 // GroupEqual returns which nodes gave equal final answers, the most frequent first. Beside their
 // outcome and words, what details returns makes a difference.
-func GroupEqual(r *request.Ensured, details func(model.EnsureResponse) []string) []EqualAnswers {
+func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []EqualAnswers {
 	var out []EqualAnswers
 	places := map[string]int{}
 	unfinished := map[string]bool{}
@@ -50,16 +50,16 @@ func GroupEqual(r *request.Ensured, details func(model.EnsureResponse) []string)
 
 // Summary counts the answers, and names the nodes that did not finish; did is what those did
 // that finished.
-func Summary(r *request.Ensured, did string) string {
+func Summary(r *ask.Ensured, did string) string {
 	counts := map[model.Outcome]int{}
-	states := map[request.State][]string{}
+	states := map[ask.State][]string{}
 	for _, a := range r.Answers {
-		state := request.StateOf(a)
+		state := ask.StateOf(a)
 		states[state] = append(states[state], a.Node)
 		switch {
-		case state == request.StateCancelled:
+		case state == ask.StateCancelled:
 			counts[model.OutcomeNotRun]++
-		case request.Failed(a):
+		case ask.Failed(a):
 			counts[model.OutcomeFailed]++
 		default:
 			counts[describe.Outcome(a)]++
@@ -81,7 +81,7 @@ func Summary(r *request.Ensured, did string) string {
 		text  string
 		nodes []string
 	}{
-		{"still working: ", states[request.StateRunning]}, {"accepted, not started: ", states[request.StateAccepted]},
+		{"still working: ", states[ask.StateRunning]}, {"accepted, not started: ", states[ask.StateAccepted]},
 		{"no answer from: ", r.Missing}, {"queued for: ", r.Queued}, {"no result yet from: ", r.Pending}, {"not asked: ", r.NotAsked},
 	} {
 		if len(more.nodes) > 0 {
@@ -106,13 +106,13 @@ type Conclusion struct {
 	// Near follows the error that nobody was asked.
 	Near string
 	// Show prints the answers, nil where that was done as they came.
-	Show func(*request.Ensured)
+	Show func(*ask.Ensured)
 	// States is that a table of the states follows.
 	States bool
 }
 
 // Conclude prints the result, and returns the error of it.
-func (c Conclusion) Conclude(ctx context.Context, r *request.Ensured) error {
+func (c Conclusion) Conclude(ctx context.Context, r *ask.Ensured) error {
 	if c.IsDocument() {
 		r.ID, r.States = c.ID, r.NodeStates()
 		if err := c.Document(r, c.YAML); err != nil {
@@ -151,13 +151,13 @@ func (c Conclusion) Conclude(ctx context.Context, r *request.Ensured) error {
 }
 
 // printStates prints how many nodes are in which state, and some of them.
-func (c Conclusion) printStates(r *request.Ensured) {
-	nodes := map[request.State][]string{}
+func (c Conclusion) printStates(r *ask.Ensured) {
+	nodes := map[ask.State][]string{}
 	for node, state := range r.NodeStates() {
 		nodes[state] = append(nodes[state], node)
 	}
 	var rows [][]string
-	for _, state := range request.States() {
+	for _, state := range ask.States() {
 		if in := nodes[state]; len(in) > 0 {
 			slices.Sort(in)
 			rows = append(rows, []string{string(state), strconv.Itoa(len(in)), print.Some(in, "--json has all")})

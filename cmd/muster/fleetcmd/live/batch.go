@@ -10,8 +10,8 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/batch"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/kvstore"
 )
 
@@ -28,23 +28,23 @@ func (b *Batches) AddBatches(cmd *fisk.CmdClause) {
 func (b *Batches) HasBatches() bool { return b.size != "" }
 
 // Limits returns those that the flags set, nil without --batch. The error is one of usage.
-func (b *Batches) Limits() (*batch.Limits, error) {
+func (b *Batches) Limits() (*ask.BatchLimits, error) {
 	if b.size == "" {
 		if b.maxFailures != "" {
 			return nil, cli.Usagef("--max-failures stops between batches: give --batch too")
 		}
 		return nil, nil
 	}
-	size, err := batch.ParseAmount(b.size)
-	if err == nil && size == (batch.Amount{}) {
+	size, err := ask.ParseAmount(b.size)
+	if err == nil && size == (ask.Amount{}) {
 		err = fmt.Errorf("%q: a batch has at least one node", b.size)
 	}
 	if err != nil {
 		return nil, cli.Usagef("--batch %w", err)
 	}
-	out := &batch.Limits{Size: size}
+	out := &ask.BatchLimits{Size: size}
 	if b.maxFailures != "" {
-		most, err := batch.ParseAmount(b.maxFailures)
+		most, err := ask.ParseAmount(b.maxFailures)
 		if err != nil {
 			return nil, cli.Usagef("--max-failures %w", err)
 		}
@@ -65,12 +65,12 @@ type Link struct {
 // Send has send ask the targets: all at once, or the nodes among them in batches where there are
 // limits. part says which batch it is, in words before others. No batch begins without a
 // connection.
-func Send(ctx context.Context, link Link, to Aimed, by *batch.Limits, send func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error)) (*request.Ensured, error) {
+func Send(ctx context.Context, link Link, to Aimed, by *ask.BatchLimits, send func(ctx context.Context, part string, list []fleet.Target) (*ask.Ensured, error)) (*ask.Ensured, error) {
 	if by == nil {
 		return send(ctx, "", to.List)
 	}
 
-	return batch.Send(ctx, request.NodesOf(to.List, to.Known), *by, func(ctx context.Context, b batch.Batch) (*request.Ensured, error) {
+	return ask.SendBatches(ctx, ask.NodesOf(to.List, to.Known), *by, func(ctx context.Context, b ask.Batch) (*ask.Ensured, error) {
 		part := fmt.Sprintf("batch %d of %d", b.Number, b.Of)
 		if err := link.await(ctx, part); err != nil {
 			if ctx.Err() != nil {

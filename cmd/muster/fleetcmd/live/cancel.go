@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -55,7 +55,7 @@ const cancelValid = 2 * time.Minute
 
 // Cancelled is what came of a cancel.
 type Cancelled struct {
-	*request.Ensured
+	*ask.Ensured
 	// Withdrawn are the nodes and groups for which the request was queued.
 	Withdrawn []string `json:"withdrawn,omitempty"`
 }
@@ -99,12 +99,12 @@ func (c Canceller) Run(ctx context.Context, aim *Aim) error {
 
 // ask sends the cancel to the nodes. Only where it should end something, another answer than
 // the first is awaited.
-func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*request.Ensured, error) {
+func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*ask.Ensured, error) {
 	ctx, done := context.WithTimeout(ctx, max(c.Within, time.Second))
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := request.Ensurer{Asker: by.asker(), Nodes: to.Known, Once: !c.Kill, OnProgress: func(p request.Progress) {
+	ensurer := ask.Ensurer{Asker: by.asker(), Nodes: to.Known, Once: !c.Kill, OnProgress: func(p ask.Progress) {
 		line.Show("%d of %s answered", p.Acknowledged, print.Count(p.Expected, "node"))
 	}}
 
@@ -114,7 +114,7 @@ func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*request.Ensu
 // queueAll queues the cancel of an operator who is no administrator, in the place of what the
 // same operator may have queued.
 func (c Canceller) queueAll(ctx context.Context, by cancels, list []fleet.Target) error {
-	out := Cancelled{Ensured: &request.Ensured{ID: c.CancelID, Answers: []model.EnsureResponse{}}}
+	out := Cancelled{Ensured: &ask.Ensured{ID: c.CancelID, Answers: []model.EnsureResponse{}}}
 	for _, target := range list {
 		if err := by.queue(ctx, target.String()); err != nil {
 			return err
@@ -180,7 +180,7 @@ func (c cancels) withdraw(ctx context.Context, to Aimed) ([]string, error) {
 		families[t.String()] = true
 		isAll = isAll || t.Group == model.GroupAll
 	}
-	for _, node := range request.NodesOf(to.List, to.Known) {
+	for _, node := range ask.NodesOf(to.List, to.Known) {
 		families[model.NodeFamily(node)] = true
 	}
 	var out []string

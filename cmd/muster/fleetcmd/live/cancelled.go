@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -18,7 +18,7 @@ import (
 func isRejected(a model.EnsureResponse) bool { return a.Phase == "" }
 
 // isUnknown reports whether a node does not know the request that a cancel names.
-func isUnknown(a model.EnsureResponse) bool { return request.StateOf(a) == request.StateUnknown }
+func isUnknown(a model.EnsureResponse) bool { return ask.StateOf(a) == ask.StateUnknown }
 
 // conclude prints the result of a cancel. The error is that a node executes the request still, or
 // may, or that no node knows it.
@@ -66,12 +66,12 @@ func (r Cancelled) isUnknown() bool {
 
 // print prints the answers, equal ones once.
 func (c Canceller) print(r Cancelled) {
-	details := func(a model.EnsureResponse) []string { return []string{string(request.StateOf(a))} }
-	for _, g := range GroupEqual(&request.Ensured{Answers: r.Answers}, details) {
+	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
+	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
 		word, text := string(describe.Outcome(g.Answer)), describe.Answer(g.Answer)
 		switch {
 		case isUnknown(g.Answer):
-			word, text = string(request.StateUnknown), "does not know the request; should it come within a day, it is not executed"
+			word, text = string(ask.StateUnknown), "does not know the request; should it come within a day, it is not executed"
 		case g.Answer.Phase.Final() || isRejected(g.Answer):
 		case c.Kill:
 			text = "not ended yet"
@@ -87,7 +87,7 @@ func (c Canceller) print(r Cancelled) {
 
 // isKilled reports whether the end of a request is that of a cancel which breaks it off.
 func (c Canceller) isKilled(a model.EnsureResponse) bool {
-	return c.Kill && request.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
+	return c.Kill && ask.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
 }
 
 // summary counts the nodes by what came of the cancel, and names those where it did not hold.

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -35,13 +35,13 @@ type Completer struct {
 
 // Complete adds the results of the nodes that did not finish the request with an id, as far as the
 // stream of reports has them. Where it cannot be read they stay unfinished.
-func (c Completer) Complete(ctx context.Context, id string, out *request.Ensured) {
+func (c Completer) Complete(ctx context.Context, id string, out *ask.Ensured) {
 	if out == nil || len(out.Unfinished) == 0 || ctx.Err() != nil {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, completeTime)
 	defer done()
-	results := request.NewResults(id, c.Protocol, out.Unfinished)
+	results := ask.NewResults(id, c.Protocol, out.Unfinished)
 	if err := c.read(ctx, filter(id, out.Unfinished, false), results, c.OnAnswer); err != nil {
 		c.Log.Debug("cannot read the results of nodes that did not finish", "error", err)
 	}
@@ -53,7 +53,7 @@ func (c Completer) Complete(ctx context.Context, id string, out *request.Ensured
 func (c Completer) Follow(id string) func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
 	return func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
 		return func(yield func(model.EnsureResponse) bool) {
-			results := request.NewResults(id, c.Protocol, nodes)
+			results := ask.NewResults(id, c.Protocol, nodes)
 			ctx, done := context.WithCancel(ctx)
 			defer done()
 			for ctx.Err() == nil && !results.Complete() {
@@ -86,7 +86,7 @@ func filter(id string, nodes []string, follow bool) reports.Filter {
 }
 
 // read adds reports to the results until these are complete, or there are no more.
-func (c Completer) read(ctx context.Context, f reports.Filter, results *request.Results, onAnswer func(model.EnsureResponse)) error {
+func (c Completer) read(ctx context.Context, f reports.Filter, results *ask.Results, onAnswer func(model.EnsureResponse)) error {
 	for report, err := range reports.New(c.Store).Reports(ctx, f) {
 		if errors.Is(err, reports.ErrInvalidEvent) {
 			continue

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -47,8 +47,8 @@ func (c *Continue) Alone(env *cli.Env, other string) error {
 
 // Rest returns those of the targets without a result in answers of a protocol; none are left where all have one.
 func (c *Continue) Rest(ctx context.Context, store *kvstore.Store, env *cli.Env, to Aimed, protocol string) (Aimed, error) {
-	all := request.NodesOf(to.List, to.Known)
-	results := request.NewResults(c.From, protocol, all)
+	all := ask.NodesOf(to.List, to.Known)
+	results := ask.NewResults(c.From, protocol, all)
 	if err := (Resumed{ID: c.From, Within: maxReading}).read(ctx, store, env, false, results); err != nil {
 		return to, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/batch"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -41,7 +41,7 @@ type Resumed struct {
 
 // Collect reads the results of the targets, and waits for those that are not there yet; without a
 // target it returns those that there are. The error is also of usage.
-func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*request.Ensured, error) {
+func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*ask.Ensured, error) {
 	if r.ID == "" || !model.IsRequestID(r.ID) {
 		return nil, cli.Usagef("the id of a request is one line of at most %d bytes", model.MaxRequestID)
 	}
@@ -63,11 +63,11 @@ func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*request.
 		if to, err = aim.Find(ctx, store, on, list, nil); err != nil {
 			return nil, err
 		}
-		if nodes = request.NodesOf(to.List, to.Known); len(nodes) == 0 {
+		if nodes = ask.NodesOf(to.List, to.Known); len(nodes) == 0 {
 			return nil, errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.Undecided)
 		}
 	}
-	results := request.NewResults(r.ID, r.Protocol, nodes)
+	results := ask.NewResults(r.ID, r.Protocol, nodes)
 	err = r.read(ctx, store.KV, env, len(nodes) > 0, results)
 	if out := results.Ensured(to.Known); err != nil || len(out.NodeStates()) > 0 {
 		return out, errors.Join(err, to.Undecided)
@@ -78,7 +78,7 @@ func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*request.
 
 // read adds reports to results until they are complete, or the time is over. Without follow it
 // reads what is stored.
-func (r Resumed) read(ctx context.Context, store *kvstore.Store, env *cli.Env, follow bool, results *request.Results) error {
+func (r Resumed) read(ctx context.Context, store *kvstore.Store, env *cli.Env, follow bool, results *ask.Results) error {
 	limit, done := context.WithTimeout(ctx, r.Within)
 	defer done()
 	line := env.Print.Progress()
@@ -138,7 +138,7 @@ func (a *Aim) Command(words ...string) string {
 }
 
 // Announce tells people at a terminal, or before batches, how to see the results from another one.
-func Announce(env *cli.Env, f print.Format, by *batch.Limits, resume string) {
+func Announce(env *cli.Env, f print.Format, by *ask.BatchLimits, resume string) {
 	if !f.IsDocument() && (by != nil || print.IsTerminal(env.Print.Err)) {
 		env.Print.Remark("for results from another terminal: %s", resume)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -79,7 +79,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
 	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
-	pinged, err := request.Ping(limit, by, list, running, func(p request.Pong) {
+	pinged, err := ask.Ping(limit, by, list, running, func(p ask.Pong) {
 		if !c.IsDocument() {
 			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
 		}
@@ -113,11 +113,11 @@ func (c *pingCommand) nodes(ctx context.Context, store *fleetcli.Store, on *targ
 }
 
 // took returns how long an answer took, for people.
-func took(p request.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
+func took(p ask.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
 
 // conclude counts the answers and returns the error of the ping. ended reports whether it ended before its timeout: then
 // no connection listens for the nodes that are missing.
-func (c *pingCommand) conclude(ctx context.Context, p request.Pinged, ended bool) error {
+func (c *pingCommand) conclude(ctx context.Context, p ask.Pinged, ended bool) error {
 	text := print.Count(len(p.Answers), "node") + " answered"
 	if n := len(p.Answers); n > 0 {
 		// They are in the order of their times.

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
-	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -17,7 +17,7 @@ import (
 func NewAsker(store *kvstore.Store, signer *signing.Signing, request model.PreviewRequest, log *slog.Logger) live.Asker {
 	content, failed := model.EncodeJSON(request) // once: it may be long, and the nodes many
 	var mu sync.Mutex
-	var decoder preview.Decoder
+	var decoder ask.PreviewDecoder
 
 	return live.Asker{
 		Store: store, Log: log, Verb: kvstore.VerbPreview,

@@ -18,8 +18,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/preview"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
@@ -47,7 +47,7 @@ const (
 // Ask asks the nodes of the targets for their plans until all have answered or the time is
 // over. The bundle of what is pushed is stored for as long as that takes. Beside an error the
 // preview is nil, or what was answered until then.
-func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (out *preview.Preview, err error) {
+func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (out *ask.PreviewResult, err error) {
 	if err := requests.New(store.KV).CheckRequests(ctx, kvstore.VerbPreview); err != nil {
 		return nil, err
 	}
@@ -74,9 +74,9 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 	defer done()
 	line := env.Print.Progress()
 	defer line.Clear()
-	ensurer := request.Ensurer{
+	ensurer := ask.Ensurer{
 		Asker: NewAsker(store.KV, q.Signer, req, env.Log), Nodes: q.Known,
-		OnProgress: func(p request.Progress) {
+		OnProgress: func(p ask.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
@@ -89,7 +89,7 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 		return nil, err
 	}
 
-	return preview.Of(answers), errors.Join(err, context.Cause(ctx))
+	return ask.MergePreviews(answers), errors.Join(err, context.Cause(ctx))
 }
 
 // StoreBundle stores the bundle of a preview. remove removes it, also after the end of ctx.
@@ -109,7 +109,7 @@ func StoreBundle(ctx context.Context, store *kvstore.Store, log *slog.Logger, id
 }
 
 // Print prints the plans, equal ones once.
-func Print(to print.Printer, p *preview.Preview) {
+func Print(to print.Printer, p *ask.PreviewResult) {
 	for _, g := range p.Groups {
 		to.Printf("%s (%s): %s\n", print.Count(len(g.Nodes), "node"), print.Text(print.Some(g.Nodes, "--json has all")), headline(g))
 		if g.Plan != nil {
@@ -119,22 +119,22 @@ func Print(to print.Printer, p *preview.Preview) {
 }
 
 // headline is what a plan comes to.
-func headline(g preview.Group) string {
+func headline(g ask.Group) string {
 	text := string(g.Outcome)
 	switch {
 	case g.Error != "":
 		return text + ": " + print.Text(print.OneLine(g.Error))
-	case g.Outcome == preview.Inactive:
+	case g.Outcome == ask.Inactive:
 		return text + ": " + print.Text(print.OneLine(g.Plan.Inactive))
 	}
 	c := g.Plan.Counts
-	if g.Outcome == preview.WouldFail && c.Total > 0 {
+	if g.Outcome == ask.WouldFail && c.Total > 0 {
 		text += fmt.Sprintf(": %d of %s", c.Failed+c.Unmet+c.NotRun, print.Count(c.Total, "resource"))
 	}
 	switch {
-	case g.Outcome == preview.WouldFail && c.Changed > 0:
+	case g.Outcome == ask.WouldFail && c.Changed > 0:
 		text += fmt.Sprintf(", %d would change", c.Changed)
-	case g.Outcome == preview.WouldChange:
+	case g.Outcome == ask.WouldChange:
 		text = fmt.Sprintf("%d of %s would change", c.Changed, print.Count(c.Total, "resource"))
 	}
 
@@ -181,7 +181,7 @@ func summary(t *model.Transaction) string {
 }
 
 // Error returns why a preview is none that all is well with, nil where it is.
-func Error(p *preview.Preview) error {
+func Error(p *ask.PreviewResult) error {
 	var parts []string
 	if count := p.WouldFail(); count > 0 {
 		parts = append(parts, print.Count(count, "node")+" would fail, or cannot tell")

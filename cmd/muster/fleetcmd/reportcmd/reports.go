@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -204,7 +204,7 @@ func (c *reportsCommand) of(ctx context.Context, store *fleetcli.Store, on *targ
 		}
 	}
 	of = map[string]bool{}
-	for _, name := range request.NodesOf(targets, known) {
+	for _, name := range ask.NodesOf(targets, known) {
 		of[name] = true
 	}
 

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -127,7 +127,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	near := c.Warn(c.Env, to)
 	conclusion := c.conclusion(req.ID, near)
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
-	result, err := live.Send(ctx, live.Link{Store: store.KV, Log: c.Log, Within: c.timeout}, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
+	result, err := live.Send(ctx, live.Link{Store: store.KV, Log: c.Log, Within: c.timeout}, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*ask.Ensured, error) {
 		req.Expires = time.Now().Add(c.timeout).UTC()
 		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, sender, req), req.ID, part, list, to.Known)
 	})
@@ -171,13 +171,13 @@ func (c *runCommand) cancel(ctx context.Context) error {
 }
 
 // send sends the request and waits for the answers.
-func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, list []fleet.Target, known live.Nodes) (*request.Ensured, error) {
+func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, list []fleet.Target, known live.Nodes) (*ask.Ensured, error) {
 	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
 	completer := live.Completer{Store: by.Store, Protocol: model.ProtocolRunResponse, Log: c.Log}
-	ensurer := request.Ensurer{Asker: by, Nodes: known, Reported: completer.Follow(id), OnProgress: func(p request.Progress) {
+	ensurer := ask.Ensurer{Asker: by, Nodes: known, Reported: completer.Follow(id), OnProgress: func(p ask.Progress) {
 		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 	}, OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) }}
 
@@ -193,7 +193,7 @@ func (c *runCommand) conclusion(id, near string) live.Conclusion {
 		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), Cancel: c.Command("run", "--cancel", id), States: c.HasBatches(),
 		Continue: c.CommandLine("continue", id),
 		Results:  " (for results see: muster fleet reports --cause request)",
-		Show: func(r *request.Ensured) {
+		Show: func(r *ask.Ensured) {
 			for _, g := range live.GroupEqual(r, lines) {
 				c.printGroup(g)
 			}

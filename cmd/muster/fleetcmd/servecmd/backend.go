@@ -11,9 +11,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/preview"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
@@ -69,7 +68,7 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 // is known.
 func (b backend) pauses(author string, write func(pauses.Pauses) (pauses.Written, error)) (pauses.Written, error) {
 	if err := b.store.Away(); err != nil {
-		return pauses.Written{}, fmt.Errorf("%w (%w): nothing was written", actions.ErrAway, err)
+		return pauses.Written{}, fmt.Errorf("%w (%w): nothing was written", ask.ErrAway, err)
 	}
 	w, err := write(pauses.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
 	switch {
@@ -83,11 +82,11 @@ func (b backend) pauses(author string, write func(pauses.Pauses) (pauses.Written
 }
 
 // CheckRequests returns why requests of a kind reach no node, nil where they do.
-func (b backend) CheckRequests(k actions.Kind) error {
+func (b backend) CheckRequests(k ask.Kind) error {
 	switch k {
-	case actions.Run:
+	case ask.Run:
 		return b.permitted.check(kvstore.VerbRun)
-	case actions.Preview:
+	case ask.Preview:
 		return b.permitted.check(kvstore.VerbPreview)
 	default:
 		return nil
@@ -95,15 +94,15 @@ func (b backend) CheckRequests(k actions.Kind) error {
 }
 
 // Run has nodes run what is assigned to them, in the name of a sender.
-func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*ask.Ensured, error) {
 	follow := live.Completer{Store: b.store, Protocol: model.ProtocolRunResponse, Log: b.log}.Follow(req.ID)
-	ensurer := request.Ensurer{Asker: live.RunAsker(b.store, b.signer, b.log, from, req), Nodes: live.Nodes(nodes), OnAnswer: answered, Reported: follow}
+	ensurer := ask.Ensurer{Asker: live.RunAsker(b.store, b.signer, b.log, from, req), Nodes: live.Nodes(nodes), OnAnswer: answered, Reported: follow}
 
 	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: req.ID})
 }
 
 // Preview asks nodes what an assignment would change.
-func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*ask.PreviewResult, error) {
 	limit, done := context.WithDeadline(ctx, req.Expires.Add(previewcmd.Grace))
 	defer done()
 	remove, err := b.bundle(limit, req)
@@ -115,13 +114,13 @@ func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.Prev
 	if !b.signsPreviews {
 		signer = nil
 	}
-	ensurer := request.Ensurer{Asker: previewcmd.NewAsker(b.store, signer, req, b.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
+	ensurer := ask.Ensurer{Asker: previewcmd.NewAsker(b.store, signer, req, b.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
 	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if answers == nil {
 		return nil, err
 	}
 
-	return preview.Of(answers), err
+	return ask.MergePreviews(answers), err
 }
 
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one. Without

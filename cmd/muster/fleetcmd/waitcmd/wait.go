@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -137,7 +137,7 @@ func (c *waitCommand) named(ctx context.Context, store *fleetcli.Store) (map[str
 		return nil, err
 	}
 	out := map[string]bool{}
-	for _, name := range request.NodesOf(targets, known) {
+	for _, name := range ask.NodesOf(targets, known) {
 		out[name] = true
 	}
 
