@@ -38,7 +38,7 @@ type Action struct {
 	// Plans are those of a preview, equal ones once, that of the most nodes first; MorePlans is how many
 	// others there are.
 	Plans     []Group `json:"plans,omitempty"`
-	MorePlans int         `json:"more_plans,omitempty"`
+	MorePlans int     `json:"more_plans,omitempty"`
 	// Notes are what whoever acts should know.
 	Notes []string `json:"notes,omitempty"`
 	// Error is why it came to nothing, or not to its end.

@@ -50,8 +50,8 @@ func (c PauseChange) Status(n model.Node, known, settled bool) PauseStatus {
 	return PausePending()
 }
 
-// PauseUnreachable returns the status of a node that does nothing of a change now, as it cannot be reached; is is
-// false where it can.
+// PauseUnreachable returns the status of a node that cannot apply a change now. The second result is
+// false if the node is reachable.
 func PauseUnreachable(n model.Node, known bool) (away PauseStatus, is bool) {
 	const later = "; takes effect when it is back"
 	why := ""

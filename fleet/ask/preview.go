@@ -129,7 +129,7 @@ func decodePlan(data []byte) (*model.Plan, error) {
 	return out, nil
 }
 
-// MergePreviews groups the answers that one PreviewDecoder decoded. It keeps the order of the nodes.
+// MergePreviews groups answers decoded by one PreviewDecoder, in the order of their nodes.
 func MergePreviews(r *Ensured) *PreviewResult {
 	type essence struct {
 		plan *model.Plan
