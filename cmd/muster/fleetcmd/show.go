@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -43,7 +43,7 @@ type revisionDocument struct {
 	// Rejected are the nodes that do not accept it.
 	Rejected []fleet.Rejection `json:"rejected,omitempty"`
 	// Files are those of a bundle, by name.
-	Files []contents.File `json:"files,omitempty"`
+	Files []assign.File `json:"files,omitempty"`
 	// Missing is why there are no files of a bundle that is named, BundleRefused why nodes
 	// refuse it.
 	Missing       string `json:"missing,omitempty"`
@@ -134,7 +134,7 @@ func newDocument(ctx context.Context, env *cli.Env, s *fleetcli.Store, e model.E
 	switch {
 	case errors.Is(err, model.ErrNotFound), errors.Is(err, model.ErrInvalidName):
 		out.Missing = err.Error()
-	case errors.Is(err, contents.ErrRefused):
+	case errors.Is(err, assign.ErrRefused):
 		out.BundleRefused = err.Error()
 	case err != nil:
 		return out, err

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -63,7 +63,7 @@ func addNew(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *newCommand) run(context.Context) error {
-	key, err := signing.NewKey(c.path)
+	key, err := assign.NewKey(c.path)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s exists, and is not replaced: what it signed could not be signed again (give another file)", c.path)
@@ -120,7 +120,7 @@ func (c *listCommand) keysOfPath() ([]keyDocument, error) {
 		return nil, cli.FileError("key file or directory", c.path, err)
 	}
 	if !info.IsDir() {
-		file, err := signing.OpenKey(c.path)
+		file, err := assign.OpenKey(c.path)
 		if err != nil {
 			return nil, cli.FileError("key file", c.path, err)
 		}
@@ -136,7 +136,7 @@ func (c *listCommand) keysOfPath() ([]keyDocument, error) {
 			continue
 		}
 		k := keyDocument{File: filepath.Join(c.path, e.Name())}
-		if file, err := signing.OpenKey(k.File); err != nil {
+		if file, err := assign.OpenKey(k.File); err != nil {
 			k.Error = err.Error()
 		} else {
 			k.Key = file.Key()

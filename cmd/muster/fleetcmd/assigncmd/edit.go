@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
+
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/kvstore/content"
@@ -53,7 +53,7 @@ func AddEdit(env *cli.Env, parent *fisk.CmdClause) {
 type edited struct {
 	*workspace
 	store   *fleetcli.Store
-	signer  *signing.Signing
+	signer  *assign.Signing
 	current model.Entry
 	terms   model.Assignment
 	argv    []string
@@ -212,7 +212,7 @@ func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle 
 	if err != nil {
 		return err
 	}
-	after, err := contents.Of(ctx, model.Entry{Key: e.current.Key, Revision: e.current.Revision, Value: value}, func(context.Context, string) (io.ReadCloser, error) {
+	after, err := assign.ReadContent(ctx, model.Entry{Key: e.current.Key, Revision: e.current.Revision, Value: value}, func(context.Context, string) (io.ReadCloser, error) {
 		if _, err := bundle.Seek(0, io.SeekStart); err != nil {
 			return nil, err
 		}

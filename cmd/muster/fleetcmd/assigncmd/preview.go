@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 )
@@ -99,7 +99,7 @@ func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *tar
 
 // confirmPreview shows what a push would change, and asks. With --yes it does not ask, and
 // nothing is pushed where something would fail, or where known nodes were asked and none answered.
-func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, push fleet.Push, nodes []model.Node) error {
+func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store, signer *assign.Signing, push fleet.Push, nodes []model.Node) error {
 	if !c.preview {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -127,7 +127,7 @@ func (c *rmCommand) confirmAll(ctx context.Context, store *fleetcli.Store, keys 
 
 // remove removes a key; nodes that demand signatures want a signed removal, and none
 // reads an invalid key.
-func (c *rmCommand) remove(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, key string) (uint64, error) {
+func (c *rmCommand) remove(ctx context.Context, store *fleetcli.Store, signer *assign.Signing, key string) (uint64, error) {
 	if !isAssignmentKey(key) {
 		return store.DeleteInvalid(ctx, key)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -127,7 +127,7 @@ func (c *rollbackCommand) content(ctx context.Context, store *fleetcli.Store, fr
 
 // confirmSigned shows what is signed, against what is assigned now, and asks. What no
 // key of the signer signed before is shown whole: it may be of anybody.
-func (c *rollbackCommand) confirmSigned(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, value []byte, from, now model.Entry) error {
+func (c *rollbackCommand) confirmSigned(ctx context.Context, store *fleetcli.Store, signer *assign.Signing, value []byte, from, now model.Entry) error {
 	known := signer.Signed(ctx, from, 1)
 	if !known {
 		c.Log.Warn(fmt.Sprintf("revision %d has no valid signature of the given keys", from.Revision), "key", from.Key)

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -94,7 +94,7 @@ func (c *signCommand) run(ctx context.Context) error {
 }
 
 // sign signs the newest revision of a key, and stores it as the next one.
-func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, name string) (signedResult, error) {
+func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *assign.Signing, name string) (signedResult, error) {
 	if err := fleetcli.CheckNameOrKey(name); err != nil {
 		return signedResult{}, err
 	}
@@ -127,7 +127,7 @@ func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *s
 }
 
 // resultOf returns the result for a revision with a signed value.
-func resultOf(ctx context.Context, p signing.Proposal, revision uint64, value []byte) signedResult {
+func resultOf(ctx context.Context, p assign.Proposal, revision uint64, value []byte) signedResult {
 	out := signedResult{Key: p.Statement.Target, Revision: revision}
 	removal := p.Statement.Action == signed.Remove
 	if !removal {
@@ -140,7 +140,7 @@ func resultOf(ctx context.Context, p signing.Proposal, revision uint64, value []
 
 // confirm shows what is signed, and asks. A digest is that of all of it: that of a
 // manifest leaves out the terms.
-func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, all []model.Entry, p signing.Proposal) error {
+func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer *assign.Signing, all []model.Entry, p assign.Proposal) error {
 	now := all[len(all)-1]
 	digest := model.DigestOf([]byte(p.Statement.Content))
 	removal := p.Statement.Action == signed.Remove
@@ -177,7 +177,7 @@ func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer
 }
 
 // pusherSigner returns what signs a push, nil for nothing.
-func pusherSigner(s *signing.Signing) fleet.Signer {
+func pusherSigner(s *assign.Signing) fleet.Signer {
 	if s == nil {
 		return nil
 	}

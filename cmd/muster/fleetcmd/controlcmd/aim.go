@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 )
@@ -126,7 +126,7 @@ type begun struct {
 	selected
 	store *fleetcli.Store
 	// signer is nil where there is nothing to sign with.
-	signer *signing.Signing
+	signer *assign.Signing
 }
 
 // begin compiles the targets, checks the other flags, connects and finds whom the targets mean. nodes are those

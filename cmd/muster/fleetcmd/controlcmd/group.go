@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -219,7 +219,7 @@ func (c *groupCommand) warnOrder(node string, now model.Groups, state model.Node
 
 // sign signs groups where there is something to sign with. Those that are kept may be of anybody who
 // can write to the bucket, so they are signed only by who agrees to it.
-func (c *groupCommand) sign(ctx context.Context, signer *signing.Signing, family string, kept []string, value, current []byte) ([]byte, error) {
+func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family string, kept []string, value, current []byte) ([]byte, error) {
 	switch {
 	case signer == nil:
 		if signed.IsEnvelope(current) {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -17,7 +17,7 @@ import (
 // sender sends and queues requests, signed where signer is not nil.
 type sender struct {
 	*kvstore.Store
-	signer *signing.Signing
+	signer *assign.Signing
 	log    *slog.Logger
 	from   model.Sender
 }

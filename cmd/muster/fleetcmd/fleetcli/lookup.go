@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -130,13 +130,13 @@ func (s *Store) HistoryOf(ctx context.Context, nameOrKey string) (key string, al
 }
 
 // Content reads what a revision assigns, like contents.Of.
-func (s *Store) Content(ctx context.Context, e model.Entry) (contents.Content, error) {
-	return contents.Of(ctx, e, content.New(s.KV).GetBundle)
+func (s *Store) Content(ctx context.Context, e model.Entry) (assign.Content, error) {
+	return assign.ReadContent(ctx, e, content.New(s.KV).GetBundle)
 }
 
 // WriteFile writes one file of what a revision assigns, like contents.Write.
 func (s *Store) WriteFile(ctx context.Context, e model.Entry, name string, w io.Writer) error {
-	return contents.Write(ctx, e, content.New(s.KV).GetBundle, name, w)
+	return assign.WriteContent(ctx, e, content.New(s.KV).GetBundle, name, w)
 }
 
 // Digests returns the digests of the revisions of a key that still exist.

@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/history"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/kvstore/control"
@@ -88,9 +88,9 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 // group a share.
 func (c *command) newest(changes []describe.ControlChange, isShared bool) (shown []describe.ControlChange, more int) {
 	if !isShared {
-		return history.Since(changes, timeOf, c.from, c.limit)
+		return assign.Since(changes, timeOf, c.from, c.limit)
 	}
-	all, _ := history.Since(changes, timeOf, c.from, 0)
+	all, _ := assign.Since(changes, timeOf, c.from, 0)
 	slices.Reverse(all)
 	shown = newest.Shared(all, c.limit, func(change describe.ControlChange) string {
 		family, _, _ := model.SplitKey(change.Key)
@@ -188,7 +188,7 @@ func (c *command) ofControl(ctx context.Context, store *fleetcli.Store) (found b
 	if err != nil || len(written) == 0 {
 		return false, err
 	}
-	all, before := history.Since(selected(c, describe.Changes(written, ""), timeOf, authorOf), timeOf, c.from, c.limit)
+	all, before := assign.Since(selected(c, describe.Changes(written, ""), timeOf, authorOf), timeOf, c.from, c.limit)
 	doc := ofFleetDocument{Changes: all, More: before > 0, isLimited: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})}
 	if doc.Changes == nil {
 		doc.Changes = []describe.ControlChange{}

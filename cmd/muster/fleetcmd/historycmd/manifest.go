@@ -12,14 +12,14 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/history"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
 // revision is a revision with who signed it.
 type revision struct {
-	history.Revision
+	assign.Revision
 	Signed *signatures.Signature `json:"signed,omitempty"`
 }
 
@@ -46,10 +46,10 @@ func (c *command) ofManifest(ctx context.Context, store *fleetcli.Store) error {
 	if len(keys) == 0 {
 		return store.NotAssigned(ctx, c.manifest)
 	}
-	var all []history.Revision
+	var all []assign.Revision
 	signed := map[uint64]*signatures.Signature{}
 	counts := map[string]int{}
-	var changes history.Revisions
+	var changes assign.Revisions
 	for _, key := range keys {
 		entries, err := store.History(ctx, key)
 		if err != nil {
@@ -61,9 +61,9 @@ func (c *command) ofManifest(ctx context.Context, store *fleetcli.Store) error {
 			all = append(all, changes.Add(ctx, e))
 		}
 	}
-	slices.SortFunc(all, func(a, b history.Revision) int { return cmp.Compare(a.Revision, b.Revision) })
-	timeOf := func(r history.Revision) time.Time { return r.Time }
-	all, doc.Before = history.Since(selected(c, all, timeOf, func(r history.Revision) string { return r.By }), timeOf, c.from, c.limit)
+	slices.SortFunc(all, func(a, b assign.Revision) int { return cmp.Compare(a.Revision, b.Revision) })
+	timeOf := func(r assign.Revision) time.Time { return r.Time }
+	all, doc.Before = assign.Since(selected(c, all, timeOf, func(r assign.Revision) string { return r.By }), timeOf, c.from, c.limit)
 	doc.Incomplete = full(counts)
 	if len(all) > 0 {
 		missing, err := c.rollout(ctx, store, all)
@@ -88,7 +88,7 @@ func (c *command) ofManifest(ctx context.Context, store *fleetcli.Store) error {
 
 // rollout counts the nodes that ran revisions, by the reports since the first of these. It
 // returns what is missing.
-func (c *command) rollout(ctx context.Context, store *fleetcli.Store, all []history.Revision) ([]string, error) {
+func (c *command) rollout(ctx context.Context, store *fleetcli.Store, all []assign.Revision) ([]string, error) {
 	stream := reports.New(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *command) rollout(ctx context.Context, store *fleetcli.Store, all []hist
 	}
 	line := c.Print.Progress()
 	defer line.Clear()
-	count, read := history.NewRollout(all), 0
+	count, read := assign.NewRollout(all), 0
 	for m, err := range stream.Messages(ctx, reports.Range{Kind: model.KindRun, Since: all[0].Time}) {
 		if err != nil {
 			return nil, err

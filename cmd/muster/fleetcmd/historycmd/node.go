@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/history"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -26,8 +26,8 @@ const maxFamilies = 256
 
 // ofNodeDocument is the history of a node as a document.
 type ofNodeDocument struct {
-	Node   string          `json:"node"`
-	Events []history.Event `json:"events"`
+	Node   string             `json:"node"`
+	Events []assign.NodeEvent `json:"events"`
 	// Before is how many more there were before these.
 	Before     int      `json:"before,omitempty"`
 	Incomplete []string `json:"incomplete,omitempty"`
@@ -46,7 +46,7 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 		families = append(families[:maxFamilies-1], model.GroupFamily(model.GroupAll))
 	}
 	// The times of reports are the node's: any number of the future must not displace what operators did.
-	latest := history.Latest{Most: max(maxEvents, c.limit)}
+	latest := assign.LatestEvents{Most: max(maxEvents, c.limit)}
 	operators, err := byOperators(ctx, store, families, &doc)
 	if err == nil {
 		err = c.reported(ctx, store, &latest, &doc)
@@ -59,7 +59,7 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of what it reported the latest %d are known", latest.Most))
 	}
 	if !known {
-		if !slices.ContainsFunc(all, func(e history.Event) bool { return !isOfGroups(e) }) {
+		if !slices.ContainsFunc(all, func(e assign.NodeEvent) bool { return !isOfGroups(e) }) {
 			return store.NoSuchNode(ctx, c.node)
 		}
 		c.Log.Warn("not known any more, so what its groups were assigned is missing", "node", c.node)
@@ -67,11 +67,11 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 	if n.Clock.Apparent() {
 		doc.Incomplete = append(doc.Incomplete, "its clock is "+n.Clock.String()+", and the times of its reports are its own")
 	}
-	timeOf := func(e history.Event) time.Time { return cmp.Or(e.Until, e.At) }
-	doc.Events, doc.Before = history.Since(selected(c, all, timeOf, func(e history.Event) string { return e.By }), timeOf, c.from, c.limit)
+	timeOf := func(e assign.NodeEvent) time.Time { return cmp.Or(e.Until, e.At) }
+	doc.Events, doc.Before = assign.Since(selected(c, all, timeOf, func(e assign.NodeEvent) string { return e.By }), timeOf, c.from, c.limit)
 	doc.Before += latest.Dropped
 	if doc.Events == nil {
-		doc.Events = []history.Event{}
+		doc.Events = []assign.NodeEvent{}
 	}
 
 	return c.Print.Result(c.Format, doc, func() {
@@ -85,12 +85,12 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 }
 
 // isOfGroups reports whether an event is about a key of a group, which tells nothing of a node.
-func isOfGroups(e history.Event) bool {
+func isOfGroups(e assign.NodeEvent) bool {
 	return strings.HasPrefix(e.About, model.GroupFamily("")) && e.RunID == ""
 }
 
 // byOperators returns what operators did to a node and its groups.
-func byOperators(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) ([]history.Event, error) {
+func byOperators(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) ([]assign.NodeEvent, error) {
 	assigned, err := assigned(ctx, store, families, doc)
 	if err != nil {
 		return nil, err
@@ -101,15 +101,15 @@ func byOperators(ctx context.Context, store *fleetcli.Store, families []string, 
 }
 
 // assigned returns what was assigned to a node and its groups.
-func assigned(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) (events []history.Event, err error) {
-	var revisions history.Revisions
+func assigned(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
+	var revisions assign.Revisions
 	counts := map[string]int{}
 	for e, err := range store.Revisions(ctx, families...) {
 		if err != nil {
 			return nil, err
 		}
 		counts[e.Key]++
-		events = append(events, history.OfRevision(revisions.Add(ctx, e)))
+		events = append(events, assign.OfRevision(revisions.Add(ctx, e)))
 	}
 	doc.Incomplete = append(doc.Incomplete, full(counts)...)
 
@@ -117,14 +117,14 @@ func assigned(ctx context.Context, store *fleetcli.Store, families []string, doc
 }
 
 // written returns what operators wrote about a node and its groups.
-func written(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) (events []history.Event, err error) {
+func written(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
 	entries, err := control.New(store.KV).History(ctx, families...)
 	if err != nil {
 		return nil, err
 	}
 	counts := map[string]int{}
 	for _, entry := range entries {
-		if e, ok := history.OfControl(entry); ok {
+		if e, ok := assign.OfControl(entry); ok {
 			counts[entry.Key]++
 			events = append(events, e)
 		}
@@ -150,7 +150,7 @@ func full(counts map[string]int) []string {
 }
 
 // reported adds what a node reported, each report once.
-func (c *command) reported(ctx context.Context, store *fleetcli.Store, latest *history.Latest, doc *ofNodeDocument) error {
+func (c *command) reported(ctx context.Context, store *fleetcli.Store, latest *assign.LatestEvents, doc *ofNodeDocument) error {
 	stream := reports.New(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *command) reported(ctx context.Context, store *fleetcli.Store, latest *h
 			if known.SeenBefore(r) {
 				continue
 			}
-			if e, ok := history.OfReport(r); ok {
+			if e, ok := assign.OfReport(r); ok {
 				e.Details = print.Cut(print.OneLine(e.Details), maxDetails)
 				latest.Add(e)
 			}
@@ -207,7 +207,7 @@ func begins(b reports.Bounds, from time.Time) []string {
 }
 
 // row returns an event as a row.
-func row(e history.Event) []string {
+func row(e assign.NodeEvent) []string {
 	about, outcome, details := e.About, string(e.Outcome), e.Details
 	if e.Revision > 0 && e.About != "" {
 		about = fmt.Sprintf("%s@%d", e.About, e.Revision)
@@ -219,7 +219,7 @@ func row(e history.Event) []string {
 	if e.Retry {
 		cause = "retry"
 	}
-	if e.By != "" && e.Kind != history.KindPaused { // whose details have it
+	if e.By != "" && e.Kind != assign.KindPaused { // whose details have it
 		details = strings.TrimPrefix(details+", by "+e.By, ", ")
 	}
 	if e.Again > 0 {

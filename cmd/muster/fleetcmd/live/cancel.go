@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -131,7 +131,7 @@ func (c Canceller) queueAll(ctx context.Context, by cancels, list []fleet.Target
 // cancels send and queue a cancel, signed where signer is not nil.
 type cancels struct {
 	store  *kvstore.Store
-	signer *signing.Signing
+	signer *assign.Signing
 	log    *slog.Logger
 	cancel model.CancelRequest
 }

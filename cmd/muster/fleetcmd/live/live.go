@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -26,7 +26,7 @@ const patience = kvstore.Settling + 3*time.Second
 
 // Open connects to the fleet where nodes answer at once, and opens the key that signs requests, nil
 // for none.
-func Open(ctx context.Context, env *cli.Env, key *fleetcli.Signing) (*fleetcli.Store, *signing.Signing, error) {
+func Open(ctx context.Context, env *cli.Env, key *fleetcli.Signing) (*fleetcli.Store, *assign.Signing, error) {
 	store, signer, err := fleetcli.OpenSigning(ctx, env, key, fleetcli.NeedNodes)
 	if err == nil {
 		err = store.KV.Ready(ctx)
@@ -148,7 +148,7 @@ func decodeResponse(data []byte) (model.EnsureResponse, error) {
 }
 
 // RunAsker returns what sends a run request of somebody to nodes, signed where signer is not nil.
-func RunAsker(store *kvstore.Store, signer *signing.Signing, log *slog.Logger, from model.Sender, request model.RunRequest) Asker {
+func RunAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, from model.Sender, request model.RunRequest) Asker {
 	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Sender: from, Encode: func(ctx context.Context, family string) ([]byte, error) {
 		data, err := model.EncodeJSON(request)
 		if err != nil || signer == nil {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -14,7 +14,7 @@ import (
 // Pauses writes pauses, signed where Signer is not nil.
 type Pauses struct {
 	Bucket control.Bucket
-	Signer *signing.Signing
+	Signer *assign.Signing
 }
 
 // Written is what was written under a key.

@@ -7,14 +7,14 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
 // NewAsker returns what sends a preview to nodes and decodes their answers, equal plans once, signed where
 // signer is not nil.
-func NewAsker(store *kvstore.Store, signer *signing.Signing, request model.PreviewRequest, log *slog.Logger) live.Asker {
+func NewAsker(store *kvstore.Store, signer *assign.Signing, request model.PreviewRequest, log *slog.Logger) live.Asker {
 	content, failed := model.EncodeJSON(request) // once: it may be long, and the nodes many
 	var mu sync.Mutex
 	var decoder ask.PreviewDecoder

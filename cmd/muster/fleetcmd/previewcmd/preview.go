@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -33,7 +33,7 @@ type Question struct {
 	Push fleet.Push
 	// Known are the nodes of the fleet.
 	Known  fleet.NodeLister
-	Signer *signing.Signing
+	Signer *assign.Signing
 	Within time.Duration
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/control"
@@ -24,7 +24,7 @@ import (
 // backend does on NATS what operators do over HTTP.
 type backend struct {
 	store  *kvstore.Store
-	signer *signing.Signing
+	signer *assign.Signing
 	// signsPreviews is that previews are signed, too: their guards run on nodes, of whatever somebody
 	// wrote into a form or into the bucket.
 	signsPreviews bool

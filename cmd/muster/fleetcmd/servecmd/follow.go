@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -32,7 +32,7 @@ type follower struct {
 	// acts is that operators act, signed by signer where that is not nil; signsPreviews is that it
 	// signs previews too.
 	acts, signsPreviews bool
-	signer              *signing.Signing
+	signer              *assign.Signing
 	log                 *slog.Logger
 	// handler serves the view of now; begun is closed when there is one.
 	handler atomic.Pointer[http.Handler]

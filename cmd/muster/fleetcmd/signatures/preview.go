@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -20,7 +20,7 @@ import (
 // alone.
 type Preview struct {
 	statement signed.Statement
-	content   contents.Content
+	content   assign.Content
 	// revision is where the statement comes from.
 	revision model.Entry
 	// bundle is its digest, empty for none.
@@ -83,7 +83,7 @@ func (p Preview) ShowDiff(ctx context.Context, to print.Printer, s *fleetcli.Sto
 	before, err := s.Content(ctx, since)
 	if err != nil {
 		to.Remark("# revision %d cannot be read: %s", since.Revision, print.Text(err.Error()))
-		before = contents.Content{}
+		before = assign.Content{}
 	}
 	diff, err := before.Diff(ctx, p.content)
 	if err != nil {
@@ -115,7 +115,7 @@ func remarkLines(to print.Printer, text string) {
 }
 
 // Line describes what a proposal does, when, and who signed it.
-func Line(p signing.Proposal) string {
+func Line(p assign.Proposal) string {
 	issued, by := "now", "nobody yet"
 	if !p.Statement.Issued.IsZero() {
 		issued = print.Time(p.Statement.Issued)

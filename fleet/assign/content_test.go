@@ -1,4 +1,4 @@
-package contents_test
+package assign_test
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/contents"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/tartest"
 )
 
 // revision returns one that assigns a bundle, and what opens that.
-func revision(t *testing.T, archive []byte) (model.Entry, contents.Open) {
+func bundleRevision(t *testing.T, archive []byte) (model.Entry, assign.OpenBundle) {
 	t.Helper()
 	packed := tartest.Zip(t, archive)
 	value, err := json.Marshal(model.Assignment{Protocol: model.ProtocolAssignment, Name: "m", Bundle: model.DigestOf(packed), Digest: model.DigestOf(packed)})
@@ -30,10 +30,10 @@ func revision(t *testing.T, archive []byte) (model.Entry, contents.Open) {
 	}
 }
 
-func of(t *testing.T, entries ...tartest.Entry) contents.Content {
+func of(t *testing.T, entries ...tartest.Entry) assign.Content {
 	t.Helper()
-	e, open := revision(t, tartest.Tar(t, entries...))
-	c, err := contents.Of(t.Context(), e, open)
+	e, open := bundleRevision(t, tartest.Tar(t, entries...))
+	c, err := assign.ReadContent(t.Context(), e, open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestNamesAreLines(t *testing.T) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 	for name, want := range map[string]string{"a/b.c": "a/b.c", "-x": "./-x", "a b": "'a b'", "$(evil)": "'$(evil)'", "a'b": `'a'\''b'`} {
-		if got := (contents.File{Name: name}).Argument(); got != want {
+		if got := (assign.File{Name: name}).Argument(); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -126,26 +126,26 @@ func TestDiffShowsEachChange(t *testing.T) {
 // TestRefusedBundle: its files are those before the one that nodes refuse.
 func TestRefusedBundle(t *testing.T) {
 	t.Parallel()
-	e, open := revision(t, tartest.Tar(t, tartest.File("a", "x", 0o644), tartest.File("../b", "x", 0o644)))
-	c, err := contents.Of(t.Context(), e, open)
-	if !errors.Is(err, contents.ErrRefused) || !strings.Contains(err.Error(), `nodes refuse this bundle: "../b"`) || len(c.Files()) != 1 {
+	e, open := bundleRevision(t, tartest.Tar(t, tartest.File("a", "x", 0o644), tartest.File("../b", "x", 0o644)))
+	c, err := assign.ReadContent(t.Context(), e, open)
+	if !errors.Is(err, assign.ErrRefused) || !strings.Contains(err.Error(), `nodes refuse this bundle: "../b"`) || len(c.Files()) != 1 {
 		t.Errorf("%v, %v", c.Files(), err)
 	}
-	e, open = revision(t, tartest.Sparse(t, "bomb", 1<<50))
-	if _, err := contents.Of(t.Context(), e, open); !errors.Is(err, contents.ErrRefused) || !errors.Is(err, files.ErrTooLarge) {
+	e, open = bundleRevision(t, tartest.Sparse(t, "bomb", 1<<50))
+	if _, err := assign.ReadContent(t.Context(), e, open); !errors.Is(err, assign.ErrRefused) || !errors.Is(err, files.ErrTooLarge) {
 		t.Errorf("a bomb: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("interrupted")
 	cancel(stopped)
-	if _, err := contents.Of(ctx, e, open); !errors.Is(err, stopped) || errors.Is(err, contents.ErrRefused) {
+	if _, err := assign.ReadContent(ctx, e, open); !errors.Is(err, stopped) || errors.Is(err, assign.ErrRefused) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	e, open := revision(t, tartest.Tar(t, tartest.File("d/f", "\x00binary", 0o644), tartest.HardLink("h", "d/f"), tartest.Link("l", "h")))
+	e, open := bundleRevision(t, tartest.Tar(t, tartest.File("d/f", "\x00binary", 0o644), tartest.HardLink("h", "d/f"), tartest.Link("l", "h")))
 	bare := model.Entry{Key: "node.a.m", Revision: 2, Value: []byte("muster: {}\n")}
 	for _, c := range []struct {
 		e                model.Entry
@@ -155,13 +155,13 @@ func TestWrite(t *testing.T) {
 		{bare, "manifest.yaml", "muster: {}\n", ""}, {bare, "x", "", "has no file x"}, {model.Entry{Deleted: true}, "x", "", "has no file x"},
 	} {
 		var out bytes.Buffer
-		err := contents.Write(t.Context(), c.e, open, c.name, &out)
+		err := assign.WriteContent(t.Context(), c.e, open, c.name, &out)
 		if out.String() != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
 			t.Errorf("%s: %q, %v", c.name, out.String(), err)
 		}
 	}
-	refused, open := revision(t, tartest.Tar(t, tartest.File("a", "x", 0o644), tartest.File("a", "y", 0o644)))
-	if err := contents.Write(t.Context(), refused, open, "a", io.Discard); !errors.Is(err, contents.ErrRefused) {
+	refused, open := bundleRevision(t, tartest.Tar(t, tartest.File("a", "x", 0o644), tartest.File("a", "y", 0o644)))
+	if err := assign.WriteContent(t.Context(), refused, open, "a", io.Discard); !errors.Is(err, assign.ErrRefused) {
 		t.Errorf("of a refused bundle: %v", err)
 	}
 }

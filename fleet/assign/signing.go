@@ -1,6 +1,4 @@
-// Package signing is the operator's side of signatures: key files, and statements
-// about what is assigned, removed and requested.
-package signing
+package assign
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package history tells what happened to a node or a manifest, from what the buckets keep
-// of each key and from reports.
-package history
+package assign
 
 import (
 	"context"
@@ -11,7 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -56,7 +54,7 @@ type Revisions struct{ keys map[string]*key }
 // key is what is known of the revisions of a key so far.
 type key struct {
 	// content is what was assigned last, nil where that is not known.
-	content *contents.Content
+	content *Content
 	last    string
 	seen    map[string]uint64
 }
@@ -93,7 +91,7 @@ func (r *Revisions) Add(ctx context.Context, e model.Entry) Revision {
 		out.SameAs = k.seen[id]
 	}
 	k.last, k.seen[id] = id, e.Revision
-	content, err := contents.Of(ctx, e, noBundle)
+	content, err := ReadContent(ctx, e, noBundle)
 	if err != nil {
 		k.content = nil
 		return out

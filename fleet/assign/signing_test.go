@@ -1,4 +1,4 @@
-package signing_test
+package assign_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -24,13 +24,13 @@ import (
 const motd = "group.web.motd"
 
 // keyFile makes a key, in a directory of its own.
-func keyFile(t *testing.T) *signing.KeyFile {
+func keyFile(t *testing.T) *assign.KeyFile {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.nk")
-	if _, err := signing.NewKey(path); err != nil {
+	if _, err := assign.NewKey(path); err != nil {
 		t.Fatal(err)
 	}
-	k, err := signing.OpenKey(path)
+	k, err := assign.OpenKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +38,8 @@ func keyFile(t *testing.T) *signing.KeyFile {
 	return k
 }
 
-func signer(now *time.Time, keys ...*signing.KeyFile) *signing.Signing {
-	return &signing.Signing{Fleet: "muster", Keys: keys, Valid: time.Hour, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return *now }}
+func signer(now *time.Time, keys ...*assign.KeyFile) *assign.Signing {
+	return &assign.Signing{Fleet: "muster", Keys: keys, Valid: time.Hour, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return *now }}
 }
 
 func issued(t *testing.T, value []byte, err error) time.Time {
@@ -59,14 +59,14 @@ func issued(t *testing.T, value []byte, err error) time.Time {
 func TestKeyInANewDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "config", "muster")
 	path := filepath.Join(dir, "alice.nk")
-	if _, err := signing.NewKey(path); err != nil {
+	if _, err := assign.NewKey(path); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, err := signing.OpenKey(path); err != nil {
+	if _, err := assign.OpenKey(path); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,7 +74,7 @@ func TestKeyInANewDirectory(t *testing.T) {
 // TestKeyFiles: only the owner may read a seed, and nobody replaces it.
 func TestKeyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "alice.nk")
-	key, err := signing.NewKey(path)
+	key, err := assign.NewKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,25 +82,25 @@ func TestKeyFiles(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	k, err := signing.OpenKey(path)
+	k, err := assign.OpenKey(path)
 	if err != nil || k.Key() != key {
 		t.Fatalf("%v is not %s: %v", k, key, err)
 	}
-	if _, err := signing.NewKey(path); !errors.Is(err, fs.ErrExist) {
+	if _, err := assign.NewKey(path); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("it is replaced: %v", err)
 	}
 	for mode, want := range map[fs.FileMode]string{0o640: "chmod 600", 0o604: "chmod 600", 0o602: paths.ErrUntrusted.Error()} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := signing.OpenKey(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := assign.OpenKey(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
 	if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("SUxyz\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signing.OpenKey(path); !errors.Is(err, signed.ErrKey) || !strings.Contains(err.Error(), path) {
+	if _, err := assign.OpenKey(path); !errors.Is(err, signed.ErrKey) || !strings.Contains(err.Error(), path) {
 		t.Errorf("no seed: %v", err)
 	}
 }
@@ -114,7 +114,7 @@ func TestIssuedGrows(t *testing.T) {
 		now = now.Add(step)
 		value, err := signer(&now, k).Assignment(t.Context(), motd, []byte("x"), nil)
 		all = append(all, issued(t, value, err))
-		again, err := signing.OpenKey(k.Path)
+		again, err := assign.OpenKey(k.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func revision(number uint64, value []byte) model.Entry {
 }
 
 // add is what fleet sign does with a value.
-func add(t *testing.T, s *signing.Signing, e model.Entry) ([]byte, error) {
+func add(t *testing.T, s *assign.Signing, e model.Entry) ([]byte, error) {
 	t.Helper()
 	p, err := s.Propose(t.Context(), e, false)
 	if err != nil {
@@ -177,7 +177,7 @@ func add(t *testing.T, s *signing.Signing, e model.Entry) ([]byte, error) {
 }
 
 // hasSigned is what fleet push asks of the revisions of a key.
-func hasSigned(t *testing.T, s *signing.Signing, values ...[]byte) bool {
+func hasSigned(t *testing.T, s *assign.Signing, values ...[]byte) bool {
 	t.Helper()
 	var all []model.Entry
 	for i, v := range values {

@@ -1,4 +1,4 @@
-package history
+package assign
 
 import (
 	"cmp"
@@ -31,8 +31,8 @@ const (
 	KindGroups  Kind = "groups"
 )
 
-// Event is something that happened to a node.
-type Event struct {
+// NodeEvent is one entry in the history of a node.
+type NodeEvent struct {
 	At   time.Time `json:"at"`
 	Kind Kind      `json:"kind"`
 	// About is the key or the resource, empty for the node itself.
@@ -52,8 +52,8 @@ type Event struct {
 }
 
 // OfRevision returns the event of a revision.
-func OfRevision(r Revision) Event {
-	e := Event{At: r.Time, Kind: r.Change(), About: r.Key, Revision: r.Revision, By: r.By, Details: r.Describe()}
+func OfRevision(r Revision) NodeEvent {
+	e := NodeEvent{At: r.Time, Kind: r.Change(), About: r.Key, Revision: r.Revision, By: r.By, Details: r.Describe()}
 	if r.Lines != nil && *r.Lines != (Lines{}) {
 		e.Details = strings.TrimPrefix(e.Details+", lines "+r.Lines.String(), ", ")
 	}
@@ -63,9 +63,9 @@ func OfRevision(r Revision) Event {
 
 // OfControl returns the event of a revision of what operators write about nodes, and false
 // for a key of another kind.
-func OfControl(e model.Entry) (Event, bool) {
+func OfControl(e model.Entry) (NodeEvent, bool) {
 	_, name, _ := model.SplitKey(e.Key)
-	out := Event{At: e.Time, About: e.Key, Revision: e.Revision, By: e.By}
+	out := NodeEvent{At: e.Time, About: e.Key, Revision: e.Revision, By: e.By}
 	switch {
 	case name == model.ControlPause && e.Deleted:
 		out.Kind = KindResumed
@@ -94,8 +94,8 @@ func OfControl(e model.Entry) (Event, bool) {
 
 // OfReport returns the event of a report, and false for one that is a part of another: a
 // resource of a run, unless its drift was repaired.
-func OfReport(r model.Report) (Event, bool) {
-	e := Event{At: r.Time, About: r.Manifest, Revision: r.Revision, Outcome: r.Outcome, Cause: r.Cause, RunID: r.RunID}
+func OfReport(r model.Report) (NodeEvent, bool) {
+	e := NodeEvent{At: r.Time, About: r.Manifest, Revision: r.Revision, Outcome: r.Outcome, Cause: r.Cause, RunID: r.RunID}
 	subject, summary := describe.Report(r)
 	e.Details = summary
 	switch r.Kind {
@@ -127,11 +127,11 @@ func OfReport(r model.Report) (Event, bool) {
 	return e, true
 }
 
-// Sorted returns events in the order of their times. Runs of a manifest that were stable and
+// SortEvents returns events in the order of their times. Runs of a manifest that were stable and
 // followed each other are one.
-func Sorted(all []Event) []Event {
-	slices.SortStableFunc(all, func(a, b Event) int { return a.At.Compare(b.At) })
-	var out []Event
+func SortEvents(all []NodeEvent) []NodeEvent {
+	slices.SortStableFunc(all, func(a, b NodeEvent) int { return a.At.Compare(b.At) })
+	var out []NodeEvent
 	last := map[string]int{}
 	for _, e := range all {
 		if e.Kind == KindRun {
@@ -151,4 +151,4 @@ func Sorted(all []Event) []Event {
 	return out
 }
 
-func (e Event) isStable() bool { return e.Kind == KindRun && e.Outcome == model.OutcomeStable }
+func (e NodeEvent) isStable() bool { return e.Kind == KindRun && e.Outcome == model.OutcomeStable }

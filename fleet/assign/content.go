@@ -1,6 +1,4 @@
-// Package contents shows people what a revision assigns: its terms, and its files as
-// nodes unpack them.
-package contents
+package assign
 
 import (
 	"context"
@@ -21,9 +19,9 @@ import (
 // ErrRefused is a bundle that nodes refuse.
 var ErrRefused = errors.New("nodes refuse this bundle")
 
-// Open opens a bundle by its digest. The reader fails at its end when the bytes have
-// another one.
-type Open func(ctx context.Context, digest string) (io.ReadCloser, error)
+// OpenBundle opens a bundle by its digest. The reader returns an error at the end if the digest
+// does not match.
+type OpenBundle func(ctx context.Context, digest string) (io.ReadCloser, error)
 
 // Content is what a revision assigns: the terms, and the manifest or the files of a bundle.
 type Content struct {
@@ -41,9 +39,9 @@ func (c Content) As(label string) Content {
 	return c
 }
 
-// Of reads what a revision assigns. The error wraps ErrRefused for a bundle that nodes
-// refuse; the content has the files before that.
-func Of(ctx context.Context, e model.Entry, open Open) (Content, error) {
+// ReadContent reads the content of a revision. The error wraps ErrRefused for a bundle that nodes
+// refuse; the content then lists the files before the refused entry.
+func ReadContent(ctx context.Context, e model.Entry, open OpenBundle) (Content, error) {
 	c := Content{label: fmt.Sprintf("%s@%d", e.Key, e.Revision)}
 	if e.Deleted {
 		return c, nil
@@ -70,9 +68,9 @@ func Of(ctx context.Context, e model.Entry, open Open) (Content, error) {
 	return c, refusal(tree)
 }
 
-// Write writes one file of what a revision assigns. The error wraps model.ErrNotFound where
-// there is no such file, and ErrRefused like Of.
-func Write(ctx context.Context, e model.Entry, open Open, name string, w io.Writer) error {
+// WriteContent writes one file of a revision. The error wraps model.ErrNotFound for a missing file,
+// and ErrRefused as in ReadContent.
+func WriteContent(ctx context.Context, e model.Entry, open OpenBundle, name string, w io.Writer) error {
 	name = path.Clean(name)
 	missing := fmt.Errorf("%s revision %d has no file %s: %w", e.Key, e.Revision, quoted(name), model.ErrNotFound)
 	if e.Deleted {
@@ -135,7 +133,7 @@ func termsOf(a model.Assignment) (string, error) {
 }
 
 // list lists a bundle with the limits of nodes.
-func list(ctx context.Context, digest string, open Open, each func(name string) io.Writer) (archive.Tree, error) {
+func list(ctx context.Context, digest string, open OpenBundle, each func(name string) io.Writer) (archive.Tree, error) {
 	r, err := open(ctx, digest)
 	if err != nil {
 		return archive.Tree{}, err

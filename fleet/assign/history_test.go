@@ -1,4 +1,4 @@
-package history_test
+package assign_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/history"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -34,7 +34,7 @@ func document(t *testing.T, a model.Assignment) []byte {
 func TestRevisions(t *testing.T) {
 	t.Parallel()
 	bundle := model.DigestOf([]byte("bundle"))
-	var all history.Revisions
+	var all assign.Revisions
 	for i, c := range []struct {
 		key   string
 		entry model.Entry
@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 		r.Revision = revision
 		return r
 	}
-	var all []history.Event
+	var all []assign.NodeEvent
 	for _, r := range []model.Report{
 		stable(1, 3), stable(3, 3), stable(5, 3), stable(9, 4), stable(11, 4),
 		report(model.KindRun, model.OutcomeChanged, 4, model.Run{Counts: model.Counts{Total: 1, Changed: 1}}),
@@ -88,13 +88,13 @@ func TestEvents(t *testing.T) {
 		report(model.KindEnsure, model.OutcomeChanged, 8, model.EnsureResponse{Phase: model.EnsureDone}),
 		report("unknown", "x", 8, nil),
 	} {
-		if e, ok := history.OfReport(r); ok {
+		if e, ok := assign.OfReport(r); ok {
 			all = append(all, e)
 		}
 	}
-	all = append(all, history.OfRevision(history.Revision{Entry: model.Entry{Key: "node.a.m", Revision: 4, Time: at(10)}}))
+	all = append(all, assign.OfRevision(assign.Revision{Entry: model.Entry{Key: "node.a.m", Revision: 4, Time: at(10)}}))
 	var got []string
-	for _, e := range history.Sorted(all) {
+	for _, e := range assign.SortEvents(all) {
 		got = append(got, fmt.Sprint(e.At.Second(), " ", e.Kind, " ", e.Outcome, " ", e.Again))
 	}
 	want := "0 agent started 0\n1 run stable 1\n4 run changed 0\n5 run stable 0\n6 drift changed 0\n7 health critical 0\n8 request changed 0\n9 run stable 0\n10 assigned  0\n11 run stable 0"
@@ -107,7 +107,7 @@ func TestEvents(t *testing.T) {
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	for _, want := range []bool{true, false} {
-		e, ok := history.OfReport(report(model.KindRun, model.OutcomeFailed, 1, model.Run{Retry: want}))
+		e, ok := assign.OfReport(report(model.KindRun, model.OutcomeFailed, 1, model.Run{Retry: want}))
 		if !ok || e.Retry != want || strings.Contains(e.Details, ", tried again") != want {
 			t.Errorf("%t: %+v", want, e)
 		}
@@ -119,9 +119,9 @@ func TestRetry(t *testing.T) {
 func TestLatest(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
-	l := history.Latest{Most: 3}
+	l := assign.LatestEvents{Most: 3}
 	for _, i := range []int{1, 0, 2, 3, 4, 5, 7, 6, 8} {
-		l.Add(history.Event{At: at(10 * i), Kind: history.KindDrift})
+		l.Add(assign.NodeEvent{At: at(10 * i), Kind: assign.KindDrift})
 	}
 	var got []string
 	for _, e := range l.Sorted() {
@@ -130,9 +130,9 @@ func TestLatest(t *testing.T) {
 	if want := "60, 70, 80"; strings.Join(got, ", ") != want || l.Dropped != 6 {
 		t.Errorf("got %q, %d dropped, want %q", strings.Join(got, ", "), l.Dropped, want)
 	}
-	quiet := history.Latest{Most: 3}
+	quiet := assign.LatestEvents{Most: 3}
 	for i := range 100 {
-		quiet.Add(history.Event{At: at(i), Kind: history.KindRun, About: "m", Outcome: model.OutcomeStable})
+		quiet.Add(assign.NodeEvent{At: at(i), Kind: assign.KindRun, About: "m", Outcome: model.OutcomeStable})
 	}
 	if all := quiet.Sorted(); len(all) != 1 || all[0].Again != 99 || !all[0].Until.Equal(at(99)) || quiet.Dropped != 0 {
 		t.Errorf("got %+v, %d dropped", all, quiet.Dropped)
@@ -144,19 +144,19 @@ func TestLatest(t *testing.T) {
 func TestFutureReportsDisplaceNothing(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
-	node := history.Latest{Most: 3}
-	assigned := history.Event{At: at(10), Kind: history.KindAssigned, About: "m"}
+	node := assign.LatestEvents{Most: 3}
+	assigned := assign.NodeEvent{At: at(10), Kind: assign.KindAssigned, About: "m"}
 	for i := range 20 {
-		node.Add(history.Event{At: at(1000 + i), Kind: history.KindDrift})
+		node.Add(assign.NodeEvent{At: at(1000 + i), Kind: assign.KindDrift})
 	}
-	if all := node.Sorted(assigned); len(all) != 4 || all[0].Kind != history.KindAssigned || node.Dropped != 17 {
+	if all := node.Sorted(assigned); len(all) != 4 || all[0].Kind != assign.KindAssigned || node.Dropped != 17 {
 		t.Errorf("got %+v, %d dropped", all, node.Dropped)
 	}
-	runs := history.Latest{Most: 3}
+	runs := assign.LatestEvents{Most: 3}
 	for _, i := range []int{9, 11} {
-		runs.Add(history.Event{At: at(i), Kind: history.KindRun, About: "m", Outcome: model.OutcomeStable})
+		runs.Add(assign.NodeEvent{At: at(i), Kind: assign.KindRun, About: "m", Outcome: model.OutcomeStable})
 	}
-	if all := runs.Sorted(assigned); len(all) != 3 || all[1].Kind != history.KindAssigned {
+	if all := runs.Sorted(assigned); len(all) != 3 || all[1].Kind != assign.KindAssigned {
 		t.Errorf("got %+v", all)
 	}
 }
@@ -179,7 +179,7 @@ func TestControl(t *testing.T) {
 		{"node.a.groups", `{"protocol":"x"}`, false, "groups not valid: "},
 		{"node.a.other", "", false, "none"},
 	} {
-		e, ok := history.OfControl(model.Entry{Key: c.key, Value: []byte(c.value), Deleted: c.deleted})
+		e, ok := assign.OfControl(model.Entry{Key: c.key, Value: []byte(c.value), Deleted: c.deleted})
 		got := fmt.Sprint(e.Kind, " ", e.Details)
 		if !ok {
 			got = "none"
@@ -193,8 +193,8 @@ func TestControl(t *testing.T) {
 // TestRollout counts nodes, not runs, and no revision of another bucket.
 func TestRollout(t *testing.T) {
 	t.Parallel()
-	revisions := []history.Revision{{Entry: model.Entry{Key: "node.a.m", Revision: 3, Digest: "d"}}, {Entry: model.Entry{Key: "node.a.m", Revision: 4, Digest: "e"}}}
-	count := history.NewRollout(revisions)
+	revisions := []assign.Revision{{Entry: model.Entry{Key: "node.a.m", Revision: 3, Digest: "d"}}, {Entry: model.Entry{Key: "node.a.m", Revision: 4, Digest: "e"}}}
+	count := assign.NewRollout(revisions)
 	for _, c := range []struct {
 		node     string
 		revision uint64
@@ -217,16 +217,16 @@ func TestRollout(t *testing.T) {
 	if full := count.Finish(states, 2); full != 0 {
 		t.Errorf("%d are full", full)
 	}
-	if got, want := revisions[0].Ran, (history.Ran{Nodes: 2, Failed: 1, Now: 2, First: at(1), Last: at(3)}); got != want {
+	if got, want := revisions[0].Ran, (assign.Ran{Nodes: 2, Failed: 1, Now: 2, First: at(1), Last: at(3)}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got, want := revisions[1].Ran, (history.Ran{Rejected: 1}); got != want {
+	if got, want := revisions[1].Ran, (assign.Ran{Rejected: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if full := history.NewRollout(nil); full.Finish(nil, 1) != 0 {
+	if full := assign.NewRollout(nil); full.Finish(nil, 1) != 0 {
 		t.Error("nothing is full")
 	}
-	again := history.NewRollout(nil)
+	again := assign.NewRollout(nil)
 	again.Add(report(model.KindRun, model.OutcomeStable, 1, nil))
 	if again.Finish(nil, 1) != 1 {
 		t.Error("one node fills its reports")
@@ -242,7 +242,7 @@ func TestSince(t *testing.T) {
 		since            time.Time
 		last, left, more int
 	}{{time.Time{}, 0, 4, 0}, {at(2), 0, 3, 0}, {at(2), 2, 2, 1}, {time.Time{}, 9, 4, 0}, {at(9), 1, 0, 0}} {
-		got, more := history.Since(all, self, c.since, c.last)
+		got, more := assign.Since(all, self, c.since, c.last)
 		if len(got) != c.left || more != c.more || c.left > 0 && !got[len(got)-1].Equal(at(4)) {
 			t.Errorf("%+v: %v, %d", c, got, more)
 		}
@@ -254,8 +254,8 @@ func TestSince(t *testing.T) {
 func TestRolloutCountsRejectionsOfStates(t *testing.T) {
 	t.Parallel()
 	const key = "group.web.m"
-	revisions := []history.Revision{{Entry: model.Entry{Key: key, Revision: 4, Digest: "e", Time: at(1)}}}
-	count := history.NewRollout(revisions)
+	revisions := []assign.Revision{{Entry: model.Entry{Key: key, Revision: 4, Digest: "e", Time: at(1)}}}
+	count := assign.NewRollout(revisions)
 	reported := report(model.KindRun, model.OutcomeRefused, 5, nil)
 	reported.Node, reported.Manifest, reported.Revision, reported.Digest = "a", key, 4, "e"
 	count.Add(reported)
@@ -272,7 +272,7 @@ func TestRolloutCountsRejectionsOfStates(t *testing.T) {
 		rejects("other revision", func(m *model.ManifestState) { m.Seen = 5 }),
 		rejects("waits", func(m *model.ManifestState) { m.Late = "the bundle is being downloaded" }),
 	}, 0)
-	if got, want := revisions[0].Ran, (history.Ran{Rejected: 3}); got != want {
+	if got, want := revisions[0].Ran, (assign.Ran{Rejected: 3}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
