@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/ask"
 
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
@@ -216,7 +216,7 @@ func TestRefusedActions(t *testing.T) {
 		}
 		_, err := x.Start(o)
 		var refused *ask.Refusal
-		var wrong *target.Error
+		var wrong *targets.Error
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || c.is == nil && !errors.As(err, &refused) && !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", what, err)
 		}

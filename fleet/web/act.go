@@ -15,7 +15,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -154,7 +154,7 @@ func (p *actionPages) asked(w http.ResponseWriter, r *http.Request, status int, 
 
 // statusOf returns the status of HTTP for an action that is not done, of nil that of a form.
 func statusOf(err error) int {
-	var wrong *target.Error
+	var wrong *targets.Error
 	var refused *ask.Refusal
 	switch {
 	case err == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
@@ -271,7 +271,7 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, 
 
 // explainAction returns the problem of an action that is not done.
 func explainAction(err error) error {
-	var wrong *target.Error
+	var wrong *targets.Error
 	var refused *ask.Refusal
 	switch {
 	case errors.As(err, &wrong), errors.Is(err, view.ErrSlowTarget):

@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 )
 
 type matchInput struct {
@@ -44,7 +44,7 @@ func (a *api) addMatch(routes huma.API) {
 			return nil, huma.Error403Forbidden(ask.ErrOff.Error())
 		}
 		m, err := a.Actions.Match(ask.Target{Nodes: in.Node, Group: in.Group, On: in.On})
-		var wrong *target.Error
+		var wrong *targets.Error
 		switch {
 		case errors.As(err, &wrong):
 			return nil, explain(err, "query.on")

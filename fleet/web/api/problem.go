@@ -12,7 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -33,7 +33,7 @@ type ExpressionProblem struct {
 
 // explain returns the problem of a target expression, which is at a location of the request.
 func explain(err error, location string) error {
-	var wrong *target.Error
+	var wrong *targets.Error
 	switch {
 	case errors.Is(err, view.ErrSlowTarget):
 		return busy(err.Error())

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -77,7 +77,7 @@ func (c *previewCommand) run(ctx context.Context) error {
 }
 
 // aim reads the nodes, and sets the targets that an expression selects.
-func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *target.Expression, push *fleet.Push) (known live.Nodes, undecided, err error) {
+func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *targets.Expression, push *fleet.Push) (known live.Nodes, undecided, err error) {
 	if on == nil {
 		known, err = store.Nodes(ctx)
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -50,7 +50,7 @@ func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 
 // compile returns the expression of the targets, or without one the list of them; more are the
 // nodes that are named besides by flags.
-func (a *aim) compile(more []string) (*target.Expression, []fleet.Target, error) {
+func (a *aim) compile(more []string) (*targets.Expression, []fleet.Target, error) {
 	nodes := slices.Concat(more, a.names)
 	on, err := a.Compile(a.Env, fleetcli.AnyOf(nodes, a.groups))
 	switch {
@@ -105,7 +105,7 @@ func (s selected) isAlmostAll() bool {
 }
 
 // selectNodes reads the nodes, and finds whom the targets mean.
-func selectNodes(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
+func selectNodes(ctx context.Context, store *fleetcli.Store, on *targets.Expression, list []fleet.Target) (selected, error) {
 	known, err := store.Nodes(ctx)
 	out := selected{targets: list, known: known, isAll: slices.Contains(list, fleet.Target{Group: model.GroupAll})}
 	if err != nil || on == nil {
@@ -153,7 +153,7 @@ func (a *aim) begin(ctx context.Context, nodes []string, sign *fleetcli.Signing,
 }
 
 // find selects the nodes. It warns of unknown targets, and asks before unknown or many nodes are written about.
-func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
+func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *targets.Expression, list []fleet.Target) (selected, error) {
 	out, err := selectNodes(ctx, store, on, list)
 	switch {
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
@@ -50,7 +50,7 @@ func (o *On) OnFlags() []string {
 
 // Compile returns the expression, nil where the flag is not given. beside are the expressions
 // of what else selects nodes, empty for nothing; the error then has one expression for all.
-func (o *On) Compile(env *cli.Env, beside ...string) (*target.Expression, error) {
+func (o *On) Compile(env *cli.Env, beside ...string) (*targets.Expression, error) {
 	if !env.Given("on") {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (o *On) Compile(env *cli.Env, beside ...string) (*target.Expression, error)
 }
 
 // CompileUnlessAll is Compile for a command with AddAllDefault, whose flag is all.
-func (o *On) CompileUnlessAll(env *cli.Env, all bool, beside string) (*target.Expression, error) {
+func (o *On) CompileUnlessAll(env *cli.Env, all bool, beside string) (*targets.Expression, error) {
 	on, err := o.Compile(env, beside)
 	if on != nil && all {
 		return nil, errAllBesideOn
@@ -89,7 +89,7 @@ func (o *On) CompileUnlessAll(env *cli.Env, all bool, beside string) (*target.Ex
 var errAllBesideOn = cli.Usagef("--on selects among all nodes: leave --all out")
 
 // CompileOr returns the expression, or without one the list of the other targets.
-func (o *On) CompileOr(env *cli.Env, others *Targets) (*target.Expression, []fleet.Target, error) {
+func (o *On) CompileOr(env *cli.Env, others *Targets) (*targets.Expression, []fleet.Target, error) {
 	on, err := o.Compile(env, others.Expression())
 	switch {
 	case err != nil:
@@ -121,7 +121,7 @@ func AnyOf(names, groups []string) string {
 }
 
 // Select returns which of the nodes match an expression, and logs of which nobody knows.
-func (s *Store) Select(ctx context.Context, e *target.Expression, all []model.Node) (fleet.Selection, error) {
+func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
 	list := func(ctx context.Context) ([]model.Entry, error) { return s.List(ctx) }
 	bucket := nodes.New(s.KV)
 	found, err := fleet.Selector{List: list, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
@@ -151,7 +151,7 @@ func strict(err error) error {
 }
 
 // SelectOf is Select with assignments that are known. It logs nothing.
-func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *target.Expression, all []model.Node) (fleet.Selection, error) {
+func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
 	bucket := nodes.New(s.KV)
 	found, err := fleet.Selector{Statuses: assigned.Statuses, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 
@@ -159,7 +159,7 @@ func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *targe
 }
 
 // SelectNow is Select among all nodes. That none matches is an error.
-func (s *Store) SelectNow(ctx context.Context, e *target.Expression) (fleet.Selection, error) {
+func (s *Store) SelectNow(ctx context.Context, e *targets.Expression) (fleet.Selection, error) {
 	all, err := s.Nodes(ctx)
 	if err != nil {
 		return fleet.Selection{}, err
@@ -190,7 +190,7 @@ func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
 }
 
 // NoMatch returns the error of an expression that no node matches, nil where one does.
-func NoMatch(e *target.Expression, found fleet.Selection) error {
+func NoMatch(e *targets.Expression, found fleet.Selection) error {
 	if len(found.Nodes) > 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -51,13 +51,13 @@ type Nodes []model.Node
 func (l Nodes) Nodes(context.Context) ([]model.Node, error) { return l, nil }
 
 // Compile returns the expression of the targets, or without one the list of them.
-func (a *Aim) Compile(env *cli.Env) (*target.Expression, []fleet.Target, error) {
+func (a *Aim) Compile(env *cli.Env) (*targets.Expression, []fleet.Target, error) {
 	return a.CompileOr(env, &a.Targets)
 }
 
 // Find reads the nodes, and finds those that an expression selects; matched, unless it is nil,
 // is told how many of how many match.
-func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target, matched func(of, known int)) (Aimed, error) {
+func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *targets.Expression, list []fleet.Target, matched func(of, known int)) (Aimed, error) {
 	if on == nil {
 		known, err := store.Nodes(ctx)
 		out := Aimed{List: list, Known: known}

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -97,7 +97,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 // nodes returns the nodes that are known, or those that an expression selects, and who asks
 // them: all are asked then, and only these count. undecided is the error of nodes of which
 // nobody knows whether they match.
-func (c *pingCommand) nodes(ctx context.Context, store *fleetcli.Store, on *target.Expression) (known []model.Node, by pinger, undecided, err error) {
+func (c *pingCommand) nodes(ctx context.Context, store *fleetcli.Store, on *targets.Expression) (known []model.Node, by pinger, undecided, err error) {
 	by = pinger{Env: c.Env, store: store.KV}
 	if on == nil {
 		known, err = store.Nodes(ctx)

@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -207,7 +207,7 @@ func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
 
 // selected returns the nodes that the expression or the flags select, and what is said where
 // there are none. Behind the known nodes are those that have no state.
-func (c *nodesCommand) selected(ctx context.Context, store *fleetcli.Store, on *target.Expression, all []model.Node, known int) (found fleet.Selection, none string, err error) {
+func (c *nodesCommand) selected(ctx context.Context, store *fleetcli.Store, on *targets.Expression, all []model.Node, known int) (found fleet.Selection, none string, err error) {
 	if on == nil {
 		none = c.none(all)
 		found.Nodes, err = c.filter(all)

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -173,7 +173,7 @@ func split(list string) []string {
 }
 
 // compileNodes compiles the expression over nodes, nil for none.
-func (c *queryCommand) compileNodes() (*target.Expression, error) {
+func (c *queryCommand) compileNodes() (*targets.Expression, error) {
 	if c.Given("on") {
 		return nil, cli.Usagef("--on is for --from %s and %s: over nodes the expression itself is one", fromResources, fromTransactions)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -19,7 +19,7 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var many query.Current
 	for i := range query.MaxResources + 1 {
-		many.AddResult(target.Result{Node: "web01", Resource: strconv.Itoa(i)})
+		many.AddResult(targets.Result{Node: "web01", Resource: strconv.Itoa(i)})
 	}
 	var full fleetcli.Shares
 	full.Add(reports.Message{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})

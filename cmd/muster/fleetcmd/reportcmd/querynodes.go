@@ -9,15 +9,15 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
 
 // nodes answers a query over nodes; without an expression, over all.
-func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *target.Expression) (query.Answer, error) {
+func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targets.Expression) (query.Answer, error) {
 	all, entries, err := store.All(ctx)
 	if err != nil {
 		return query.Answer{}, err
@@ -59,7 +59,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targ
 
 // unknownColumns returns warnings about labels, facts and manifests of the columns that no node has.
 func (c *queryCommand) unknownColumns(rows []query.Node, all []model.Node, assigned *fleet.Assigned) []string {
-	unknown := mentions.NewFinder(mentions.InColumns(append(slices.Clone(c.shown), c.Sort)))
+	unknown := targets.NewFinder(targets.InColumns(append(slices.Clone(c.shown), c.Sort)))
 	for _, n := range rows {
 		if n.Facts != nil {
 			unknown.AddFacts(n.Facts)

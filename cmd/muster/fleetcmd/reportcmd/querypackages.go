@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 )
 
@@ -21,7 +21,7 @@ func (c *queryCommand) runPackages(ctx context.Context) error {
 	if text == "" {
 		text = "true"
 	}
-	e, err := target.CompilePackages(text)
+	e, err := targets.CompilePackages(text)
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
@@ -34,7 +34,7 @@ func (c *queryCommand) runPackages(ctx context.Context) error {
 }
 
 // packages evaluates an expression over the packages of the nodes that on selects.
-func (c *queryCommand) packages(ctx context.Context, store *fleetcli.Store, e target.Packages, on *target.Expression) (query.Answer, error) {
+func (c *queryCommand) packages(ctx context.Context, store *fleetcli.Store, e targets.Packages, on *targets.Expression) (query.Answer, error) {
 	all, err := store.Nodes(ctx)
 	if err != nil {
 		return query.Answer{}, err
@@ -49,7 +49,7 @@ func (c *queryCommand) packages(ctx context.Context, store *fleetcli.Store, e ta
 		}
 	}
 	names := slices.Sorted(maps.Keys(found.Names()))
-	unknown := mentions.NewFinder(e.Mentions())
+	unknown := targets.NewFinder(e.Mentions())
 	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), unknown, names, nodes.New(store.KV).Inventories(ctx, names))
 	if err != nil {
 		return query.Answer{}, err

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -25,7 +25,7 @@ import (
 const maxResults = 200_000
 
 // compileResults compiles an expression over results, one that matches all for none.
-func compileResults(text string) (target.Results, error) {
+func compileResults(text string) (targets.Results, error) {
 	if text == "" {
 		text = "true"
 	}
@@ -39,7 +39,7 @@ func compileResults(text string) (target.Results, error) {
 
 // results collects those that match.
 type results struct {
-	run *target.ResultEvaluator
+	run *targets.ResultEvaluator
 	// nodes are those of which results count, nil for all.
 	nodes   map[string]bool
 	matches []query.Result
@@ -51,12 +51,12 @@ type results struct {
 	undecided map[string]bool
 	full      bool
 	// unknown has the names that occur in reports.
-	unknown *mentions.Finder
+	unknown *targets.Finder
 }
 
 // results answers a query over results.
-func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e target.Results, on *target.Expression) (query.Answer, error) {
-	r := &results{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}, unknown: mentions.NewFinder(e.Mentions())}
+func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e targets.Results, on *targets.Expression) (query.Answer, error) {
+	r := &results{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}, unknown: targets.NewFinder(e.Mentions())}
 	if c.from == fromResources {
 		r.current = &query.Current{}
 	}
@@ -96,12 +96,12 @@ func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e tar
 func (r *results) warnings(ctx context.Context, store *fleetcli.Store, types resource.Types) ([]string, error) {
 	r.unknown.AddKey(model.KindEnsure) // the manifest of ensure requests
 	for _, t := range types {
-		r.unknown.Add(mentions.Type, t.Name)
+		r.unknown.Add(targets.SpaceType, t.Name)
 		for _, provider := range t.Providers {
-			r.unknown.Add(mentions.Provider, provider)
+			r.unknown.Add(targets.SpaceProvider, provider)
 		}
 	}
-	if !slices.ContainsFunc([]mentions.Space{mentions.Type, mentions.Provider, mentions.Node, mentions.Key}, r.unknown.Needs) {
+	if !slices.ContainsFunc([]targets.Space{targets.SpaceType, targets.SpaceProvider, targets.SpaceNode, targets.SpaceKey}, r.unknown.Needs) {
 		return nil, nil
 	}
 	all, entries, err := store.All(ctx)
@@ -138,7 +138,7 @@ func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, 
 			if r.nodes != nil && !r.nodes[report.Node] || r.known.SeenBefore(report) {
 				continue
 			}
-			r.unknown.Add(mentions.Node, report.Node)
+			r.unknown.Add(targets.SpaceNode, report.Node)
 			r.unknown.AddKey(report.Manifest)
 			if err := take(report); err != nil {
 				return err
@@ -153,8 +153,8 @@ func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, 
 func (r *results) read(ctx context.Context, store *fleetcli.Store, since time.Time) error {
 	return r.each(ctx, store, model.KindTransaction, since, func(report model.Report) error {
 		result, err := query.OfReport(report)
-		r.unknown.Add(mentions.Type, result.Type)
-		r.unknown.Add(mentions.Provider, result.Provider)
+		r.unknown.Add(targets.SpaceType, result.Type)
+		r.unknown.Add(targets.SpaceProvider, result.Provider)
 		switch {
 		case err != nil:
 			r.invalid++
@@ -169,10 +169,10 @@ func (r *results) read(ctx context.Context, store *fleetcli.Store, since time.Ti
 }
 
 // take keeps a result that matches. The error is that of the context.
-func (r *results) take(result target.Result) error {
+func (r *results) take(result targets.Result) error {
 	matches, err := r.run.Match(result)
 	switch {
-	case errors.Is(err, target.ErrEnded):
+	case errors.Is(err, targets.ErrEnded):
 		return err
 	case err != nil:
 		r.undecided[result.Node] = true

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -179,7 +179,7 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 
 // of returns the nodes whose reports are shown, nil for all; undecided is the error of those of which nobody
 // knows whether they match.
-func (c *reportsCommand) of(ctx context.Context, store *fleetcli.Store, on *target.Expression) (of map[string]bool, undecided, err error) {
+func (c *reportsCommand) of(ctx context.Context, store *fleetcli.Store, on *targets.Expression) (of map[string]bool, undecided, err error) {
 	if on != nil {
 		found, err := store.SelectNow(ctx, on)
 		return found.Names(), fleetcli.UndecidedError(found), err

@@ -1,4 +1,4 @@
-package target
+package targets
 
 import (
 	"cmp"
@@ -129,7 +129,7 @@ func plain(message string) string {
 var typeWords = strings.NewReplacer(
 	"interface conversion: interface {} is ", "a value is ",
 	"map[string]interface {}", "a mapping", "map[string]string", "a mapping", "[]interface {}", "a list", "[]string", "a list", "interface {}", "any value",
-	"target.Manifest", "Manifest", "time.Duration", "a duration", "time.Time", "a time", "float64", "a number", "uint64", "a number", "<nil>", "nothing",
+	"targets.Manifest", "Manifest", "time.Duration", "a duration", "time.Time", "a time", "float64", "a number", "uint64", "a number", "<nil>", "nothing",
 )
 
 // kind returns what a value is, in a word.

@@ -1,4 +1,4 @@
-package target
+package targets
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
-
-	"github.com/musterfleet/muster/fleet/target/mentions"
 )
 
 // Bounds of an expression.
@@ -28,7 +26,7 @@ type Expression struct {
 	// Strict makes fleet.Selector return warnings as an error.
 	Strict bool
 
-	mentions mentions.Set
+	mentions Mentions
 	// packages are the names of packages in the expression.
 	packages []string
 	warnings []string
@@ -56,7 +54,7 @@ func compile(text string, v vocabulary) (*Expression, error) {
 		wrong = explain(text, err)
 	default:
 		found := v.mentions(text)
-		return &Expression{text: text, program: program, used: p.used, mentions: found, packages: found.Of(mentions.Package), warnings: append(p.warnings, v.unknownWords(found)...)}, nil
+		return &Expression{text: text, program: program, used: p.used, mentions: found, packages: found.Of(SpacePackage), warnings: append(p.warnings, v.unknownWords(found)...)}, nil
 	}
 	wrong.what = v.what
 
@@ -77,7 +75,7 @@ func options(env any) []expr.Option {
 func (e *Expression) String() string { return e.text }
 
 // Mentions returns the names in the expression that a fleet may have or not.
-func (e *Expression) Mentions() mentions.Set { return e.mentions }
+func (e *Expression) Mentions() Mentions { return e.mentions }
 
 // Warnings returns probable mistakes in the expression.
 func (e *Expression) Warnings() []string { return e.warnings }

@@ -1,12 +1,10 @@
-package target
+package targets
 
 import (
 	"slices"
 	"time"
 
 	"github.com/expr-lang/expr/ast"
-
-	"github.com/musterfleet/muster/fleet/target/mentions"
 )
 
 // Result is what one run did to one resource on a node, as an expression sees it. The names are
@@ -64,8 +62,8 @@ type Results struct{ *Expression }
 func CompileResults(text string, w ResultWords) (Results, error) {
 	e, err := compile(text, vocabulary{
 		what: whatResult, env: resultEnv{}, names: append(ResultNames(), "age"), functions: []string{"age"},
-		mentions: mentions.InResults,
-		words:    map[mentions.Space]words{mentions.Outcome: {"outcome", w.Outcome}, mentions.Cause: {"cause", w.Cause}},
+		mentions: InResults,
+		words:    map[Space]words{SpaceOutcome: {"outcome", w.Outcome}, SpaceCause: {"cause", w.Cause}},
 		wordsOf: func(n ast.Node) (string, []string) {
 			switch n, _ := n.(*ast.IdentifierNode); {
 			case n == nil:

@@ -1,9 +1,8 @@
-package target
+package targets
 
 import (
 	"github.com/expr-lang/expr/ast"
 
-	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -36,7 +35,7 @@ type Packages struct{ *Expression }
 func CompilePackages(text string) (Packages, error) {
 	e, err := compile(text, vocabulary{
 		what: "query over packages", env: packageEnv{}, names: PackageNames(), scheme: "manager",
-		mentions: mentions.InPackages,
+		mentions: InPackages,
 		wordsOf:  func(ast.Node) (string, []string) { return "", nil },
 	})
 

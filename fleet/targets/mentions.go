@@ -1,6 +1,4 @@
-// Package mentions finds the names in expressions, such as groups, labels and facts, and reports the names that a fleet
-// does not have.
-package mentions
+package targets
 
 import (
 	"fmt"
@@ -13,29 +11,29 @@ type Space string
 
 // The spaces of names.
 const (
-	Node     Space = "node"
-	Host     Space = "host"
-	Group    Space = "group"
-	Label    Space = "label"
-	Manifest Space = "manifest"
-	// Key has the keys of assignments: the manifest of a result is one.
-	Key  Space = "key"
-	Type Space = "type"
-	// Resource has references such as file#/etc/motd. Only their types are names.
-	Resource Space = "resource"
-	Provider Space = "provider"
-	Package  Space = "package"
-	Manager  Space = "manager"
-	Arch     Space = "arch"
+	SpaceNode     Space = "node"
+	SpaceHost     Space = "host"
+	SpaceGroup    Space = "group"
+	SpaceLabel    Space = "label"
+	SpaceManifest Space = "manifest"
+	// SpaceKey contains the keys of assignments, including the manifest of a result.
+	SpaceKey  Space = "key"
+	SpaceType Space = "type"
+	// SpaceResource contains references such as file#/etc/motd. Only their types are names.
+	SpaceResource Space = "resource"
+	SpaceProvider Space = "provider"
+	SpacePackage  Space = "package"
+	SpaceManager  Space = "manager"
+	SpaceArch     Space = "arch"
 	// The names of these spaces are fixed words.
-	State   Space = "state"
-	Status  Space = "status"
-	Outcome Space = "outcome"
-	Cause   Space = "cause"
+	SpaceState   Space = "state"
+	SpaceStatus  Space = "status"
+	SpaceOutcome Space = "outcome"
+	SpaceCause   Space = "cause"
 )
 
-// Name is a constant in an expression that is compared with the names of a space.
-type Name struct {
+// Mention is a name in an expression, such as a label or a fact.
+type Mention struct {
 	Space Space
 	Text  string
 	// conversion has the functions that the expression applies to a name of the space before the comparison.
@@ -43,7 +41,7 @@ type Name struct {
 }
 
 // Is reports whether a name of the space equals the constant.
-func (n Name) Is(name string) bool { return n.Text == convert(n.conversion, name) }
+func (n Mention) Is(name string) bool { return n.Text == convert(n.conversion, name) }
 
 // convert applies functions to a text.
 func convert(functions, text string) string {
@@ -95,30 +93,30 @@ func (p Path) String() string {
 // maxNames is the maximum number of names, and of paths, in a set. Expressions have no more parts.
 const maxNames = 1000
 
-// Set has the names in an expression that a fleet may have or not.
-type Set struct {
+// Mentions lists the names in an expression.
+type Mentions struct {
 	// Names are in the order of the expression.
-	Names []Name
+	Names []Mention
 	// Facts are paths. A path follows its own prefixes.
 	Facts []Path
 }
 
 // add adds a name, once.
-func (s *Set) add(n Name) {
+func (s *Mentions) add(n Mention) {
 	if n.Text != "" && len(s.Names) < maxNames && !slices.Contains(s.Names, n) {
 		s.Names = append(s.Names, n)
 	}
 }
 
 // addPath adds a path, once.
-func (s *Set) addPath(p Path) {
+func (s *Mentions) addPath(p Path) {
 	if len(s.Facts) < maxNames && !slices.ContainsFunc(s.Facts, func(known Path) bool { return slices.Equal(known, p) }) {
 		s.Facts = append(s.Facts, p)
 	}
 }
 
 // Of returns the names of a space.
-func (s *Set) Of(space Space) (out []string) {
+func (s *Mentions) Of(space Space) (out []string) {
 	for _, n := range s.Names {
 		if n.Space == space {
 			out = append(out, n.Text)
@@ -129,33 +127,33 @@ func (s *Set) Of(space Space) (out []string) {
 }
 
 // InNodes returns the names in a valid expression over nodes.
-func InNodes(text string) Set {
-	return read(text, map[string]value{"node": {space: Node}, "host": {space: Host}, "groups": {space: Group, isList: true}, "labels": {keys: Label}, "facts": {paths: []Path{{}}}, "state": {space: State}})
+func InNodes(text string) Mentions {
+	return read(text, map[string]value{"node": {space: SpaceNode}, "host": {space: SpaceHost}, "groups": {space: SpaceGroup, isList: true}, "labels": {keys: SpaceLabel}, "facts": {paths: []Path{{}}}, "state": {space: SpaceState}})
 }
 
 // InResults returns the names in a valid expression over results of resources.
-func InResults(text string) Set {
-	return read(text, map[string]value{"node": {space: Node}, "manifest": {space: Key}, "type": {space: Type}, "resource": {space: Resource}, "provider": {space: Provider}, "outcome": {space: Outcome}, "cause": {space: Cause}})
+func InResults(text string) Mentions {
+	return read(text, map[string]value{"node": {space: SpaceNode}, "manifest": {space: SpaceKey}, "type": {space: SpaceType}, "resource": {space: SpaceResource}, "provider": {space: SpaceProvider}, "outcome": {space: SpaceOutcome}, "cause": {space: SpaceCause}})
 }
 
 // InPackages returns the names in a valid expression over packages.
-func InPackages(text string) Set { return read(text, packageValues()) }
+func InPackages(text string) Mentions { return read(text, packageValues()) }
 
 // packageValues returns the values of the properties of a package.
 func packageValues() map[string]value {
-	return map[string]value{"node": {space: Node}, "name": {space: Package}, "arch": {space: Arch}, "manager": {space: Manager}}
+	return map[string]value{"node": {space: SpaceNode}, "name": {space: SpacePackage}, "arch": {space: SpaceArch}, "manager": {space: SpaceManager}}
 }
 
 // InColumns returns the names in columns of nodes, such as labels.rack.
-func InColumns(columns []string) (out Set) {
+func InColumns(columns []string) (out Mentions) {
 	for _, column := range columns {
 		kind, name, _ := strings.Cut(column, ".")
 		switch kind {
 		case "labels":
-			out.add(Name{Space: Label, Text: name})
+			out.add(Mention{Space: SpaceLabel, Text: name})
 		case "manifest":
 			name, _, _ = strings.Cut(name, ".")
-			out.add(Name{Space: Manifest, Text: name})
+			out.add(Mention{Space: SpaceManifest, Text: name})
 		case "facts":
 			var path Path
 			for key := range strings.SplitSeq(name, ".") {

@@ -1,4 +1,4 @@
-package target
+package targets
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/resources/document"
 )
 
@@ -25,9 +24,9 @@ type vocabulary struct {
 	env              any
 	names, functions []string
 	// words has the names of spaces in messages, and their fixed words.
-	words map[mentions.Space]words
+	words map[Space]words
 	// mentions returns the names in an expression that a fleet may have or not.
-	mentions func(text string) mentions.Set
+	mentions func(text string) Mentions
 	// scheme is the name with the version scheme of the name version; empty if it has none.
 	scheme string
 	// wordsOf returns the name that a node of the tree is, and the words that it can have, nil
@@ -42,7 +41,7 @@ type words struct {
 }
 
 // unknownWords returns warnings about the words in an expression that a name never is.
-func (v vocabulary) unknownWords(in mentions.Set) (out []string) {
+func (v vocabulary) unknownWords(in Mentions) (out []string) {
 	const most = 10
 	for _, n := range in.Names {
 		if w, is := v.words[n.Space]; is && len(out) < most && !slices.ContainsFunc(w.all, n.Is) {
@@ -66,8 +65,8 @@ func hintForWord(word string, known []string) string {
 func ofNodes(w Words) vocabulary {
 	return vocabulary{
 		what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: w.ofNode,
-		mentions: mentions.InNodes,
-		words:    map[mentions.Space]words{mentions.State: {"state", w.State}, mentions.Status: {"the status of a manifest", w.Status}, mentions.Outcome: {"the outcome of a manifest", w.Outcome}},
+		mentions: InNodes,
+		words:    map[Space]words{SpaceState: {"state", w.State}, SpaceStatus: {"the status of a manifest", w.Status}, SpaceOutcome: {"the outcome of a manifest", w.Outcome}},
 	}
 }
 

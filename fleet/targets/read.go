@@ -1,4 +1,4 @@
-package mentions
+package targets
 
 import (
 	"slices"
@@ -96,16 +96,16 @@ func extend(paths []Path, step Step) (out []Path) {
 // reader finds the names in an expression: it follows constants and names of the fleet to the comparisons between them.
 type reader struct {
 	values map[string]value
-	found  Set
+	found  Mentions
 	// elements are the values of #, the innermost last.
 	elements []value
 }
 
 // read returns the names in a valid expression, by the values of its identifiers.
-func read(text string, values map[string]value) Set {
+func read(text string, values map[string]value) Mentions {
 	tree, err := parser.Parse(text)
 	if err != nil {
-		return Set{}
+		return Mentions{}
 	}
 	r := &reader{values: values}
 	r.read(tree.Node)
@@ -215,7 +215,7 @@ func (r *reader) addAll(space Space, names []string) {
 		return
 	}
 	for _, name := range names {
-		r.found.add(Name{Space: space, Text: name})
+		r.found.add(Mention{Space: space, Text: name})
 	}
 }
 
@@ -231,12 +231,12 @@ func (r *reader) call(n *ast.CallNode) value {
 	switch {
 	case callee == nil:
 	case callee.Value == "group":
-		r.addAll(Group, first.texts)
+		r.addAll(SpaceGroup, first.texts)
 	case callee.Value == "manifest":
-		r.addAll(Manifest, first.texts)
-		return value{members: map[string]value{"status": {space: Status}, "outcome": {space: Outcome}}}
+		r.addAll(SpaceManifest, first.texts)
+		return value{members: map[string]value{"status": {space: SpaceStatus}, "outcome": {space: SpaceOutcome}}}
 	case callee.Value == "package":
-		r.addAll(Package, first.texts)
+		r.addAll(SpacePackage, first.texts)
 		return value{members: packageValues()}
 	}
 
@@ -300,11 +300,11 @@ func (r *reader) compare(left, right value) {
 }
 
 // nameOf returns the name that a text compared with names means.
-func nameOf(names value, text string) Name {
-	if names.space == Resource {
+func nameOf(names value, text string) Mention {
+	if names.space == SpaceResource {
 		kind, _, _ := strings.Cut(text, "#")
-		return Name{Space: Type, Text: kind, conversion: names.conversion}
+		return Mention{Space: SpaceType, Text: kind, conversion: names.conversion}
 	}
 
-	return Name{Space: names.space, Text: text, conversion: names.conversion}
+	return Mention{Space: names.space, Text: text, conversion: names.conversion}
 }

@@ -1,4 +1,4 @@
-package target_test
+package targets_test
 
 import (
 	"errors"
@@ -8,27 +8,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
-var words = target.Words{State: []string{"ok", "failed", "unreachable"}, Status: []string{"up-to-date", "rejected"}, Outcome: []string{"stable", "changed"}}
+var words = targets.Words{State: []string{"ok", "failed", "unreachable"}, Status: []string{"up-to-date", "rejected"}, Outcome: []string{"stable", "changed"}}
 
 // web01 is a node of which the tests ask.
-func web01() target.Node {
-	return target.Node{
+func web01() targets.Node {
+	return targets.Node{
 		State: "ok", Reason: "motd: because",
 		Node: &model.Node{NodeState: model.NodeState{
 			Node: "web01", Host: "web01.example.net", Version: "1.2.0", Groups: []string{"web", "eu"}, Outbox: 3,
 			Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Message: "a message", Paused: &model.Paused{},
 			Labels: map[string]string{"rack": "a3"}, Clock: model.ClockOffset{Offset: model.Offset(-7 * time.Second)},
 		}},
-		Manifest: func(name string) target.Manifest {
+		Manifest: func(name string) targets.Manifest {
 			if name != "motd" {
-				return target.Manifest{}
+				return targets.Manifest{}
 			}
 
-			return target.Manifest{Status: "up-to-date", Revision: 17, Outcome: "changed"}
+			return targets.Manifest{Status: "up-to-date", Revision: 17, Outcome: "changed"}
 		},
 	}
 }
@@ -40,9 +40,9 @@ func facts() model.Facts {
 	}
 }
 
-func compile(t *testing.T, text string) *target.Expression {
+func compile(t *testing.T, text string) *targets.Expression {
 	t.Helper()
-	e, err := target.Compile(text, words)
+	e, err := targets.Compile(text, words)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestMatch(t *testing.T) {
 		`"x" in facts.none`: false, `any(facts.none, .size > 6)`: false, `len(facts.none.list) > 0`: false, `lower(facts.none) == "x"`: false, `facts.disks[9].size > 1`: false,
 		`facts.none && true`: false, `facts.none || false`: false, `!facts.none`: true, `facts.none ? true : false`: false, `facts.none ?? false`: false,
 	} {
-		got, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: facts()})
+		got, err := compile(t, text).Evaluator().Match(web01(), targets.Documents{Facts: facts()})
 		if err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
@@ -84,9 +84,9 @@ func TestMatch(t *testing.T) {
 func TestFactsAreNeededWhereTheyDecide(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{
-		`group("db") && facts.production`: nil, `group("web") || facts.production`: nil, `group("web") && facts.production`: target.ErrFactsNeeded,
+		`group("db") && facts.production`: nil, `group("web") || facts.production`: nil, `group("web") && facts.production`: targets.ErrFactsNeeded,
 	} {
-		if _, err := compile(t, text).Evaluator().Match(web01(), target.Documents{}); !errors.Is(err, want) {
+		if _, err := compile(t, text).Evaluator().Match(web01(), targets.Documents{}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestFactsOfAnotherForm(t *testing.T) {
 		`facts.text > 5`: "string > int", `facts.text`: "not true or false", `facts.text && true`: "not true or false", `facts.memory contains "x"`: "a number",
 		`any(facts.memory, true)`: "", `any(facts.disks, .size)`: "not true or false",
 	} {
-		_, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: facts()})
+		_, err := compile(t, text).Evaluator().Match(web01(), targets.Documents{Facts: facts()})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -153,8 +153,8 @@ func TestErrors(t *testing.T) {
 		strings.Repeat(" ", 9000):           `the expression is too long; put the nodes into a group`,
 		strings.Repeat("!", 2000) + "true":  `nodes`,
 	} {
-		_, err := target.Compile(text, words)
-		if e := (*target.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
+		_, err := targets.Compile(text, words)
+		if e := (*targets.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
 			t.Errorf("%.50s: %v", text, err)
 		}
 	}
@@ -163,17 +163,17 @@ func TestErrors(t *testing.T) {
 // TestResults: the same language over results of resources.
 func TestResults(t *testing.T) {
 	t.Parallel()
-	r := target.Result{
+	r := targets.Result{
 		Node: "web01", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Type: "file", Name: "/etc/motd", Resource: "file#/etc/motd", Outcome: "changed", Cause: "drift", Revision: 7,
 		Drift: true, Drifted: "mode: 0666", Latency: 2 * time.Second, Error: "one\ntwo", RunID: "r1",
 	}
-	words := target.ResultWords{Outcome: []string{"changed", "failed"}, Cause: []string{"drift", "schedule"}}
+	words := targets.ResultWords{Outcome: []string{"changed", "failed"}, Cause: []string{"drift", "schedule"}}
 	for text, want := range map[string]bool{
 		`drift && latency > "1s"`: true, `latency > "1m"`: false, `latency == "2s"`: true, `type == "service" && outcome == "failed"`: false, `resource endsWith "motd" && revision > 6`: true,
 		`time >= "2026-01-02T03:04:05Z"`: true, `time < "2026-01-02T03:04:05Z"`: false, `age(time) > "1h"`: true, `error contains "two"`: true, `any([type, name], # == "file")`: true,
 		`cause in ["drift", "schedule"] && !noop`: true, `run_id == "r1" && drifted matches "^mode"`: true,
 	} {
-		q, err := target.CompileResults(text, words)
+		q, err := targets.CompileResults(text, words)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -188,18 +188,18 @@ func TestResults(t *testing.T) {
 		`latency > "5"`: "`5` is no duration", `labels.rack == "a3"`: "column 1: labels is of nodes, not of results; --on selects nodes by it", `x == "a"`: "unknown name x; text needs quotes: \"x\"; the names are node, time", `group("web")`: "group is of nodes, not of results",
 		`facts.a == 1`: "facts is of nodes, not of results", `drift && `: "it is not complete", `Result.node == "a"`: "unknown name Result",
 	} {
-		_, err := target.CompileResults(text, words)
-		if e := (*target.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
+		_, err := targets.CompileResults(text, words)
+		if e := (*targets.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	done := make(chan struct{})
 	close(done)
-	q, err := target.CompileResults(`drift`, words)
+	q, err := targets.CompileResults(`drift`, words)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Evaluator(done).Match(r); !errors.Is(err, target.ErrEnded) {
+	if _, err := q.Evaluator(done).Match(r); !errors.Is(err, targets.ErrEnded) {
 		t.Errorf("ended: %v", err)
 	}
 }
@@ -209,15 +209,15 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	long := model.Facts{"list": make([]any, 30_000)}
 	for _, text := range []string{`any(facts.list, false)`, `all(facts.list, any(facts.list, # == 1))`} {
-		if _, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: long}); !errors.Is(err, target.ErrTooCostly) {
+		if _, err := compile(t, text).Evaluator().Match(web01(), targets.Documents{Facts: long}); !errors.Is(err, targets.ErrTooCostly) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	// The next node has a budget of its own, in the same evaluator.
 	e := compile(t, `any(facts.list, false)`).Evaluator()
 	for _, size := range []int{15_000, 30_000, 15_000} {
-		_, err := e.Match(web01(), target.Documents{Facts: model.Facts{"list": make([]any, size)}})
-		if (size > 20_000) != errors.Is(err, target.ErrTooCostly) {
+		_, err := e.Match(web01(), targets.Documents{Facts: model.Facts{"list": make([]any, size)}})
+		if (size > 20_000) != errors.Is(err, targets.ErrTooCostly) {
 			t.Errorf("%d: %v", size, err)
 		}
 	}
@@ -241,22 +241,22 @@ func TestLongTexts(t *testing.T) {
 	} {
 		node := web01()
 		node.Message = big
-		if _, err := compile(t, text).Evaluator().Match(node, target.Documents{Facts: facts}); err != nil {
+		if _, err := compile(t, text).Evaluator().Match(node, targets.Documents{Facts: facts}); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 		each := "count(facts.items, " + text + ") == 7"
-		if _, err := compile(t, each).Evaluator().Match(node, target.Documents{Facts: facts}); !errors.Is(err, target.ErrTooCostly) {
+		if _, err := compile(t, each).Evaluator().Match(node, targets.Documents{Facts: facts}); !errors.Is(err, targets.ErrTooCostly) {
 			t.Errorf("%s: %v", each, err)
 		}
 	}
 	for _, text := range []string{`older(facts.big, "1.2")`, `newer("1.2", facts.big)`, `compare(facts.big, facts.same, "rpm") == 0`} {
-		_, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: facts})
+		_, err := compile(t, text).Evaluator().Match(web01(), targets.Documents{Facts: facts})
 		if err == nil || !strings.Contains(err.Error(), "it has 400000 bytes, more than 256") {
 			t.Errorf("%s: %.200v", text, err)
 		}
 	}
 	// Membership in a mapping costs nothing.
-	if got, err := compile(t, `count(facts.items, "7" in facts.tree) == 100`).Evaluator().Match(web01(), target.Documents{Facts: facts}); !got || err != nil {
+	if got, err := compile(t, `count(facts.items, "7" in facts.tree) == 100`).Evaluator().Match(web01(), targets.Documents{Facts: facts}); !got || err != nil {
 		t.Errorf("%t, %v", got, err)
 	}
 }
@@ -271,7 +271,7 @@ func FuzzTarget(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := target.Compile(text, words)
+		e, err := targets.Compile(text, words)
 		if err != nil {
 			if got := err.Error(); !strings.HasPrefix(got, "target expression ") {
 				t.Error(got)
@@ -280,8 +280,8 @@ func FuzzTarget(f *testing.F) {
 		}
 		run := e.Evaluator()
 		for _, known := range []model.Facts{nil, {}, facts()} {
-			first, err := run.Match(web01(), target.Documents{Facts: known})
-			again, same := run.Match(web01(), target.Documents{Facts: known})
+			first, err := run.Match(web01(), targets.Documents{Facts: known})
+			again, same := run.Match(web01(), targets.Documents{Facts: known})
 			if first != again || fmt.Sprint(err) != fmt.Sprint(same) {
 				t.Errorf("%s: %v %v, then %v %v", text, first, err, again, same)
 			}
@@ -291,14 +291,14 @@ func FuzzTarget(f *testing.F) {
 
 // BenchmarkMatch evaluates an expression for 10,000 nodes.
 func BenchmarkMatch(b *testing.B) {
-	e, err := target.Compile(`group("web") && facts.host.info.platform == "debian" && labels.rack == "a3" && state != "unreachable"`, words)
+	e, err := targets.Compile(`group("web") && facts.host.info.platform == "debian" && labels.rack == "a3" && state != "unreachable"`, words)
 	if err != nil {
 		b.Fatal(err)
 	}
 	run, n, known := e.Evaluator(), web01(), facts()
 	for b.Loop() {
 		for range 10_000 {
-			if ok, err := run.Match(n, target.Documents{Facts: known}); !ok || err != nil {
+			if ok, err := run.Match(n, targets.Documents{Facts: known}); !ok || err != nil {
 				b.Fatal(ok, err)
 			}
 		}

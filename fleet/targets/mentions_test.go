@@ -1,4 +1,4 @@
-package mentions_test
+package targets_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,11 +29,11 @@ func TestUnknownInResults(t *testing.T) {
 		`resource == "service#nginx" && provider == "apt"`: nil,
 		`type in ["file", "service"]`:                      nil,
 	} {
-		f := mentions.NewFinder(mentions.InResults(text))
+		f := targets.NewFinder(targets.InResults(text))
 		f.AddNode(&model.Node{NodeState: model.NodeState{Node: "n1", Manifests: map[string]model.ManifestState{"group.web.base": {}}}})
-		f.Add(mentions.Type, "service")
-		f.Add(mentions.Type, "file")
-		f.Add(mentions.Provider, "apt")
+		f.Add(targets.SpaceType, "service")
+		f.Add(targets.SpaceType, "file")
+		f.Add(targets.SpaceProvider, "apt")
 		if got := f.Warnings(1); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
@@ -53,7 +53,7 @@ func TestUnknownInPackages(t *testing.T) {
 		`name startsWith "opensl"`:                                nil,
 		`name == "openssl" && manager == "deb" && version == "1"`: nil,
 	} {
-		f := mentions.NewFinder(mentions.InPackages(text))
+		f := targets.NewFinder(targets.InPackages(text))
 		if got := f.Warnings(2); got != nil {
 			t.Errorf("%s without inventories: %q", text, got)
 		}
@@ -67,13 +67,13 @@ func TestUnknownInPackages(t *testing.T) {
 // TestEmptyListsHideNothing: elements of a list that is empty on all nodes are unknown, and one node with an element is enough.
 func TestEmptyListsHideNothing(t *testing.T) {
 	t.Parallel()
-	set := mentions.InNodes(`any(facts.alerts, .severty == "high")`)
+	set := targets.InNodes(`any(facts.alerts, .severty == "high")`)
 	empty, full := model.Facts{"alerts": []any{}}, model.Facts{"alerts": []any{map[string]any{}, map[string]any{"severity": "low"}}}
 	for want, facts := range map[string][]model.Facts{
 		"": {empty, empty},
 		"no node has facts.alerts[].severty; did you mean facts.alerts[].severity?": {empty, full, empty},
 	} {
-		f := mentions.NewFinder(set)
+		f := targets.NewFinder(set)
 		for _, one := range facts {
 			f.AddFacts(one)
 		}
@@ -86,8 +86,8 @@ func TestEmptyListsHideNothing(t *testing.T) {
 // TestColumns: labels, facts and manifests of columns are names.
 func TestColumns(t *testing.T) {
 	t.Parallel()
-	got := mentions.InColumns([]string{"node", "labels.rack", "facts.host.os", "manifest.base.status", "labels.rack", "manifests.failed", ""})
-	if text := fmt.Sprint(got.Of(mentions.Label), got.Of(mentions.Manifest), got.Facts, len(got.Names)); text != "[rack] [base] [facts.host.os] 2" {
+	got := targets.InColumns([]string{"node", "labels.rack", "facts.host.os", "manifest.base.status", "labels.rack", "manifests.failed", ""})
+	if text := fmt.Sprint(got.Of(targets.SpaceLabel), got.Of(targets.SpaceManifest), got.Facts, len(got.Names)); text != "[rack] [base] [facts.host.os] 2" {
 		t.Error(text)
 	}
 }
@@ -101,7 +101,7 @@ func TestCostlyExpressions(t *testing.T) {
 		"facts" + strings.Repeat("["+either+"]", 60) + " == 1",
 		strings.Repeat(`any(["a", "b", #, #, #, #], `, 30) + "group(#)" + strings.Repeat(")", 30),
 	} {
-		if set := mentions.InNodes(text); len(set.Names) > 1000 || len(set.Facts) > 1000 {
+		if set := targets.InNodes(text); len(set.Names) > 1000 || len(set.Facts) > 1000 {
 			t.Errorf("%d names, %d paths", len(set.Names), len(set.Facts))
 		}
 	}
@@ -115,7 +115,7 @@ func TestLongLists(t *testing.T) {
 		list[i] = map[string]any{}
 	}
 	find := func(nodes int) []string {
-		f := mentions.NewFinder(mentions.InNodes("any(facts.list, .none == 1)"))
+		f := targets.NewFinder(targets.InNodes("any(facts.list, .none == 1)"))
 		for range nodes {
 			f.AddFacts(model.Facts{"list": list})
 		}
@@ -139,7 +139,7 @@ func BenchmarkFinder(b *testing.B) {
 	for name, text := range map[string]string{"known": `group("web") && labels.rack == "a3"`, "one": `group("wbe")`, "many": "node in [" + strings.Join(list, ",") + "]"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				f := mentions.NewFinder(mentions.InNodes(text))
+				f := targets.NewFinder(targets.InNodes(text))
 				for i := range nodes {
 					f.AddNode(&nodes[i])
 				}

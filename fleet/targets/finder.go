@@ -1,4 +1,4 @@
-package mentions
+package targets
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ const (
 
 // Finder finds the names of a set that a fleet does not have. One goroutine uses it.
 type Finder struct {
-	set    Set
+	set    Mentions
 	spaces map[Space]*names
 	facts  []progress
 	// documents and inventories count the nodes with facts and with an inventory.
@@ -39,18 +39,18 @@ type Finder struct {
 type names struct {
 	// exact are the constants that are no name so far, converted the constants that are compared with converted names.
 	exact     map[string]struct{}
-	converted map[Name]struct{}
+	converted map[Mention]struct{}
 	// known has names for hints, each with the text of the hint.
 	known map[string]string
 }
 
 // NewFinder returns a finder of the names of a set.
-func NewFinder(s Set) *Finder {
+func NewFinder(s Mentions) *Finder {
 	f := &Finder{set: s, spaces: map[Space]*names{}, facts: make([]progress, len(s.Facts))}
 	for _, n := range s.Names {
 		of := f.spaces[n.Space]
 		if of == nil {
-			of = &names{exact: map[string]struct{}{}, converted: map[Name]struct{}{}, known: map[string]string{}}
+			of = &names{exact: map[string]struct{}{}, converted: map[Mention]struct{}{}, known: map[string]string{}}
 			f.spaces[n.Space] = of
 		}
 		if n.conversion == "" {
@@ -59,7 +59,7 @@ func NewFinder(s Set) *Finder {
 			of.converted[n] = struct{}{}
 		}
 	}
-	f.Add(Group, model.GroupAll)
+	f.Add(SpaceGroup, model.GroupAll)
 
 	return f
 }
@@ -76,7 +76,7 @@ func (f *Finder) Add(space Space, name string) {
 
 // AddKey adds the key of an assignment. A warning about its last part suggests the key.
 func (f *Finder) AddKey(key string) {
-	n := f.spaces[Key]
+	n := f.spaces[SpaceKey]
 	if !n.isOpen() {
 		return
 	}
@@ -112,19 +112,19 @@ func (n *names) hint(name, text string) {
 
 // AddNode adds the names of a node.
 func (f *Finder) AddNode(n *model.Node) {
-	f.Add(Node, n.Node)
-	f.Add(Host, n.Host)
-	if f.Needs(Group) {
+	f.Add(SpaceNode, n.Node)
+	f.Add(SpaceHost, n.Host)
+	if f.Needs(SpaceGroup) {
 		for _, group := range n.Groups {
-			f.Add(Group, group)
+			f.Add(SpaceGroup, group)
 		}
 	}
-	if f.Needs(Label) {
+	if f.Needs(SpaceLabel) {
 		for name := range n.Labels {
-			f.Add(Label, name)
+			f.Add(SpaceLabel, name)
 		}
 	}
-	if f.Needs(Key) {
+	if f.Needs(SpaceKey) {
 		for key := range n.Manifests {
 			f.AddKey(key)
 		}
@@ -144,7 +144,7 @@ func (f *Finder) AddFacts(facts model.Facts) {
 // AddPackages adds the inventory of a node.
 func (f *Finder) AddPackages(all []model.Package) {
 	f.inventories++
-	for _, space := range [...]Space{Package, Manager, Arch} {
+	for _, space := range [...]Space{SpacePackage, SpaceManager, SpaceArch} {
 		n := f.spaces[space]
 		for i := 0; i < len(all) && n.isOpen(); i++ {
 			n.add(propertyOf(&all[i], space))
@@ -155,9 +155,9 @@ func (f *Finder) AddPackages(all []model.Package) {
 // propertyOf returns the name of a space that a package has.
 func propertyOf(p *model.Package, space Space) string {
 	switch space {
-	case Manager:
+	case SpaceManager:
 		return p.Manager
-	case Arch:
+	case SpaceArch:
 		return p.Arch
 	default:
 		return p.Name
@@ -169,17 +169,17 @@ var texts = [...]struct {
 	Space
 	format, prefix string
 }{
-	{Package, `%s the package %q`, ""},
-	{Manager, `%s packages of the manager %q`, ""},
-	{Arch, `%s packages of the architecture %q`, ""},
-	{Label, `%s labels.%s`, "labels."},
-	{Group, `no node is in the group %[2]q`, ""},
-	{Node, `%s the name %q`, ""},
-	{Host, `%s the host %q`, ""},
-	{Manifest, `%s the manifest %q`, ""},
-	{Key, `%s the manifest %q`, ""},
-	{Type, `%[2]q is not a resource type`, ""},
-	{Provider, `%[2]q is not a provider`, ""},
+	{SpacePackage, `%s the package %q`, ""},
+	{SpaceManager, `%s packages of the manager %q`, ""},
+	{SpaceArch, `%s packages of the architecture %q`, ""},
+	{SpaceLabel, `%s labels.%s`, "labels."},
+	{SpaceGroup, `no node is in the group %[2]q`, ""},
+	{SpaceNode, `%s the name %q`, ""},
+	{SpaceHost, `%s the host %q`, ""},
+	{SpaceManifest, `%s the manifest %q`, ""},
+	{SpaceKey, `%s the manifest %q`, ""},
+	{SpaceType, `%[2]q is not a resource type`, ""},
+	{SpaceProvider, `%[2]q is not a provider`, ""},
 }
 
 // Warnings returns warnings about the names that none of some nodes has, with the nearest known name.
@@ -194,7 +194,7 @@ func (f *Finder) Warnings(nodes int) []string {
 		}
 		none := "no node has"
 		switch text.Space {
-		case Package, Manager, Arch:
+		case SpacePackage, SpaceManager, SpaceArch:
 			if f.inventories == 0 {
 				continue
 			}
@@ -237,7 +237,7 @@ func (f *Finder) nearest(space Space, prefix, name string, known []string) strin
 	switch {
 	case near != "":
 		return hint(prefix + f.spaces[space].known[near])
-	case (space == Manager || space == Arch) && len(known) > 0 && len(known) <= maxListed:
+	case (space == SpaceManager || space == SpaceArch) && len(known) > 0 && len(known) <= maxListed:
 		return "; known: " + strings.Join(known, ", ")
 	default:
 		return ""
