@@ -92,8 +92,8 @@ func (n *notice) add(from, to uint64) {
 	}
 }
 
-// acknowledge takes out what is published up to seq: the event, and the reports
-// that arrived although they were dropped.
+// acknowledge removes the published event up to seq, and the reports that arrived although they were
+// dropped.
 func (n *notice) acknowledge(seq uint64, arrived []uint64) {
 	if n.Event != nil && n.Event.Seq <= seq {
 		n.Event, n.stale = nil, true
@@ -116,9 +116,9 @@ func (n *notice) count() (count int) {
 	return count
 }
 
-// place returns the seq of the next event, the first one that it covers, so that
-// it comes where the gap begins. It returns false when there is none.
-func (n *notice) place() (seq uint64, ok bool) {
+// position returns the seq of the next event, the first seq that it covers: readers find the event
+// where the gap begins. It returns false if there is no event.
+func (n *notice) position() (seq uint64, ok bool) {
 	switch {
 	case n.Event != nil:
 		return n.Event.Seq, true

@@ -67,10 +67,9 @@ func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 	return b, nil
 }
 
-// Append returns a report its seq and writes it. It is durable, and Next returns it,
-// after Sync or SyncSoon, or while Run runs a second later when further reports follow.
-// While the disk takes nothing it stays in memory, which is bounded. An error means that
-// it cannot be encoded.
+// Append assigns a seq to a report and writes it. The report is durable, and Next returns it, after
+// Sync or SyncSoon; while Run runs, further reports cause a sync after one second. If the disk fails,
+// the report stays in bounded memory. Append returns an error if the report cannot be encoded.
 func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,8 +109,8 @@ func (b *Outbox) Sync() error {
 	return b.sync.end(b.queue, tails)
 }
 
-// Next returns the oldest waiting reports, at most max of them, and leaves them
-// in. None means that nothing waits, or that nothing is durable yet.
+// Next returns the oldest waiting reports, at most max of them, without removing them. It
+// returns none if no report waits or is durable yet.
 func (b *Outbox) Next(max int) []model.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
