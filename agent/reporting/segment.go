@@ -53,7 +53,7 @@ func openSegment(dir string, c class, first uint64) (*segment, error) {
 	return &segment{file: f, class: c, last: first - 1}, err
 }
 
-// load passes on the records, and cuts off what a kill left half written.
+// load yields the records, and truncates a record that a kill left incomplete.
 func (s *segment) load(yield func(r record, offset int64)) error {
 	data, err := os.ReadFile(s.file.Name())
 	if err != nil {
