@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// notice is what is known of dropped reports. Its file is replaced as a whole:
-// with that the reports are dropped, whether a segment still has them or not.
+// notice records dropped reports. Writing its file drops them, even if a segment still contains them.
 type notice struct {
 	// Event is the report about dropped ones that was published, perhaps. It stays as
 	// it is until it is acknowledged, so that it is the same when it comes again.

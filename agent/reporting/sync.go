@@ -28,7 +28,7 @@ func newSyncer(log *slog.Logger) *syncer {
 	return &syncer{due: tasks.NewSignal(), begun: time.Now(), unsynced: outage{log: log}}
 }
 
-// isDue reports whether the last sync is so long ago that what is written now must not wait.
+// isDue reports whether the last sync is older than syncEvery.
 func (s *syncer) isDue() bool { return time.Since(s.begun) > syncEvery }
 
 // begin writes the buffered reports and returns the segments to sync.
