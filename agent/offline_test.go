@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -537,6 +538,26 @@ func TestAnotherAgentOfTheSameID(t *testing.T) {
 		n.after(10 * time.Minute)
 		if message := n.agent.State().Message; message != "" {
 			t.Errorf("the message stays: %s", message)
+		}
+	})
+}
+
+// TestAnotherAgentBesideFrequentChanges: a node whose state changes between all heartbeats also sees
+// another agent.
+func TestAnotherAgentBesideFrequentChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		other := model.NodeState{Node: n.config.Node, Started: time.Now().Add(-time.Hour)}
+		for i := range 30 {
+			if err := n.stream.PutState(t.Context(), other, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			n.put("group.all.motd", "motd", fmt.Sprint(i))
+			n.after(10 * time.Second)
+		}
+		if !slices.ContainsFunc(n.take(), func(r model.Report) bool { return strings.Contains(string(r.Data), "another agent runs") }) {
+			t.Error("the other agent is not seen")
 		}
 	})
 }
