@@ -12,8 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent/simulate"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	operator "github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 
@@ -25,8 +24,8 @@ import (
 )
 
 // link is the connection of an operator.
-func link(store *kvtest.Store, within time.Duration) live.Link {
-	return live.Link{Store: store.Store, Log: slog.New(slog.DiscardHandler), Within: within}
+func link(store *kvtest.Store, within time.Duration) fleetcmd.Link {
+	return fleetcmd.Link{Store: store.Store, Log: slog.New(slog.DiscardHandler), Within: within}
 }
 
 // Simulated nodes are asked in batches, each once; asked again they execute nothing again, and
@@ -35,7 +34,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 	t.Parallel()
 	const count = 25
 	srv, store := kvtest.New(t)
-	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
+	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{
 		Plan: simulate.Plan{Nodes: count, Scenario: "stable", RunTime: time.Millisecond}, PerConnection: 8,
 	})
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
@@ -44,12 +43,12 @@ func TestBatchesLoseNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
+	to := fleetcmd.RequestSelection{List: operator.Targets(played.Names(), nil, false)}
 	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "batched", Expires: time.Now().Add(kvtest.Deadline)}
-	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
+	by := fleetcmd.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
 	for range 2 {
 		asked := 0
-		got, err := live.Send(ctx, link(store, kvtest.Deadline), to, &ask.BatchLimits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
+		got, err := fleetcmd.SendRequest(ctx, link(store, kvtest.Deadline), to, &ask.BatchLimits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
 			asked = max(asked, len(list))
 			return (&ask.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
 		})
@@ -81,7 +80,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 func TestABatchWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
+	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{
 		Plan: simulate.Plan{Nodes: 10, Scenario: "stable", RunTime: time.Millisecond}, PerConnection: 2,
 	})
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
@@ -90,11 +89,11 @@ func TestABatchWaitsForTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
+	to := fleetcmd.RequestSelection{List: operator.Targets(played.Names(), nil, false)}
 	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "away", Expires: time.Now().Add(kvtest.Deadline)}
-	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
+	by := fleetcmd.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
 	send := func(within time.Duration, meanwhile func()) (*ask.Ensured, error) {
-		return live.Send(ctx, link(store, within), to, &ask.BatchLimits{Size: size, MaxFailures: new(ask.Amount)}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
+		return fleetcmd.SendRequest(ctx, link(store, within), to, &ask.BatchLimits{Size: size, MaxFailures: new(ask.Amount)}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
 			out, err := (&ask.Ensurer{Asker: by, Nodes: to.Known}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
 			srv.Stop()
 			kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
