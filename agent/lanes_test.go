@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -397,7 +397,7 @@ func TestOtherProcessesWaitForAllRuns(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {
 		waits, got := make(chan struct{}), make(chan func() error)
 		go func() {
-			unlock, err := lock.New(n.state).Lock(n.t.Context(), lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+			unlock, err := state.NewLocks(n.state).Lock(n.t.Context(), state.LockOptions{Wait: true, OnWait: func(state.LockHolder) { close(waits) }})
 			if err != nil {
 				n.t.Error(err)
 			}
@@ -435,7 +435,7 @@ func TestCommandLineThatWaitsBetweenTwoRuns(t *testing.T) {
 		n.write("a", "drifted") // its repair waits for the request, of which nothing is known
 		waits, got := make(chan struct{}), make(chan func() error, 1)
 		go func() {
-			unlock, err := lock.New(n.state).Lock(n.t.Context(), lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+			unlock, err := state.NewLocks(n.state).Lock(n.t.Context(), state.LockOptions{Wait: true, OnWait: func(state.LockHolder) { close(waits) }})
 			if err != nil {
 				n.t.Error(err)
 			}

@@ -135,9 +135,19 @@ func (l *loop) assign(ctx context.Context) {
 		case <-l.wakes.assign:
 		case <-time.After(time.Until(model.EarlierNonZero(view.Next, time.Now().Add(longestSleep)))):
 		case <-l.set.Messages:
+			l.setSyncing(true)
 			l.step("updating assignments", func() { l.manifests.Handle(ctx) })
+			l.setSyncing(false)
+			l.wakes.signal.Notify()
 		}
 	}
+}
+
+// setSyncing records whether assign works.
+func (l *loop) setSyncing(syncing bool) {
+	l.running.Lock()
+	defer l.running.Unlock()
+	l.syncing = syncing
 }
 
 // noteBucket notes the state of the bucket.
@@ -210,7 +220,7 @@ func (l *loop) endAt(now time.Time) time.Time {
 		at = l.runner.ChangedAt().Add(l.goal.Quiet)
 	}
 	switch {
-	case !l.goal.IsSet() || !l.synced || l.syncing || l.wakes.assignments.Load() || l.manifests.View().Fetching || !l.running.IsEmpty():
+	case !l.goal.IsSet() || !l.synced || l.syncing || l.wakes.assignments.Load() || l.set.HasMessages() || l.manifests.View().Fetching || !l.running.IsEmpty():
 		return time.Time{}
 	case !l.known.Complete() && at.Before(l.startBy):
 		return l.startBy

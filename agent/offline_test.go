@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -281,7 +281,7 @@ func TestRunWaitsForTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		other := host.New(host.Options{StateDir: n.state})
-		unlock, err := other.Lock(t.Context(), lock.Options{Holder: lock.Holder{Command: "muster apply"}})
+		unlock, err := other.Lock(t.Context(), state.LockOptions{Holder: state.LockHolder{Command: "muster apply"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestStopWhileWaitingForTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		other := host.New(host.Options{StateDir: n.state})
-		unlock, err := other.Lock(t.Context(), lock.Options{})
+		unlock, err := other.Lock(t.Context(), state.LockOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -538,6 +538,26 @@ func TestAnotherAgentOfTheSameID(t *testing.T) {
 		n.after(10 * time.Minute)
 		if message := n.agent.State().Message; message != "" {
 			t.Errorf("the message stays: %s", message)
+		}
+	})
+}
+
+// TestAnotherAgentBesideFrequentChanges: a node whose state changes between all heartbeats also sees
+// another agent.
+func TestAnotherAgentBesideFrequentChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		other := model.NodeState{Node: n.config.Node, Started: time.Now().Add(-time.Hour)}
+		for i := range 30 {
+			if err := n.stream.PutState(t.Context(), other, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			n.put("group.all.motd", "motd", fmt.Sprint(i))
+			n.after(10 * time.Second)
+		}
+		if !slices.ContainsFunc(n.take(), func(r model.Report) bool { return strings.Contains(string(r.Data), "another agent runs") }) {
+			t.Error("the other agent is not seen")
 		}
 	})
 }

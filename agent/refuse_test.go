@@ -18,6 +18,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/host/facts"
@@ -229,7 +231,7 @@ func TestSameResourceInTwoManifests(t *testing.T) {
 		bad := n.put("group.web.a", "shared", "two\n", "own-a", "y")
 		run := n.lastRun()
 		text := strings.Join(run.Errors, "\n")
-		if !run.Refused || run.Revision != bad || !strings.Contains(text, "group.web.a:4:") || !strings.Contains(text, "by node.web01_example_net.b, which is in force") || !strings.Contains(text, "already declared differently") {
+		if !run.Refused || run.Revision != bad || !strings.Contains(text, "group.web.a:4:") || !strings.Contains(text, "by node.web01_example_net.b, which is active") || !strings.Contains(text, "already declared differently") {
 			t.Errorf("the run is %+v", run)
 		}
 		n.has("shared", "one\n")
@@ -891,6 +893,46 @@ func TestRunWaitsForADamagedBundle(t *testing.T) {
 		if late := n.agent.State().Manifests["group.all.motd"].Late; late != "" {
 			t.Errorf("late is %q", late)
 		}
+	})
+}
+
+// TestRunOfADamagedBundleWhoseDownloadsFail: the manifest runs with the damaged bundle after a slow
+// download fails, and the agent downloads no faster than the runs.
+func TestRunOfADamagedBundleWhoseDownloadsFail(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		dir := n.assignBundle("", "motd", "issue")
+		n.settle()
+		if err := errors.Join(os.Remove(dir+"/files/motd"), os.Remove(n.path("motd")), os.Remove(n.path("issue"))); err != nil {
+			t.Fatal(err)
+		}
+		clear(n.outside.bundles)
+		n.outside.setBundleTakes(10 * time.Second)
+		n.after(10 * time.Minute)
+		n.has("issue", "from a bundle")
+		n.lacks("motd")
+	})
+}
+
+// TestOneRunWaitsForADamagedBundle: the agent ends after the run that waits for the download.
+func TestOneRunWaitsForADamagedBundle(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, n *node) {
+		damage := "muster:\n  resources:\n    - exec:\n        - damage: {provider: shell, command: \"rm -rf " + n.state + "/bundles/*/files; echo >>" + n.path("runs") + "\", creates: " + n.path("runs") + "}\n"
+		n.bucket.put("group.all.damage", "protocol: io.muster.v1.assignment\nmanifest: |\n  "+strings.ReplaceAll(damage, "\n", "\n  ")+"\n")
+		n.assignBundle("", "motd")
+		n.outside.setBundleTakes(time.Second)
+		o := n.options()
+		o.Goal, o.Away = status.Goal{Once: true}, func() string { return "" }
+		a, err := agent.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Run(t.Context(), t.Context()); err != nil {
+			t.Error(err)
+		}
+		n.has("motd", "from a bundle")
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -21,20 +21,20 @@ const (
 
 // decisions are the results of an expression, by node.
 type decisions struct {
-	expression *target.Expression
-	run        *target.Evaluator
+	expression *targets.Expression
+	run        *targets.Evaluator
 	matched    map[string]bool
 	// undecided has the reason of each undecided node.
 	undecided map[string]string
 	// open are the nodes that cannot be decided without their facts or inventory.
 	open    map[string]*candidate
-	unknown *mentions.Finder
+	unknown *targets.Finder
 }
 
 // candidate is a node with its installed packages. unreadable is the reason why they cannot be read, empty if they can.
 type candidate struct {
-	target.Node
-	installed  *target.Installed
+	targets.Node
+	installed  *targets.Installed
 	unreadable string
 }
 
@@ -44,13 +44,13 @@ func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts)
 	delete(d.undecided, name)
 	delete(d.open, name)
 	var err error
-	d.matched[name], err = d.run.Match(c.Node, target.Documents{Facts: facts, Installed: c.installed})
+	d.matched[name], err = d.run.Match(c.Node, targets.Documents{Facts: facts, Installed: c.installed})
 	switch {
-	case errors.Is(err, target.ErrEnded):
+	case errors.Is(err, targets.ErrEnded):
 		return ctx.Err()
-	case errors.Is(err, target.ErrFactsNeeded):
+	case errors.Is(err, targets.ErrFactsNeeded):
 		d.open[name], d.undecided[name] = c, whyNoFacts
-	case errors.Is(err, target.ErrInventoryNeeded):
+	case errors.Is(err, targets.ErrInventoryNeeded):
 		d.open[name], d.undecided[name] = c, cmp.Or(c.unreadable, whyNoInventory)
 	case err != nil:
 		d.undecided[name] = said(err.Error())

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -52,9 +52,9 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 			if err != nil || done[0].Unchanged {
 				t.Errorf("pushed: %+v, %v", done, err)
 			}
-			var shown [2]contents.Content
+			var shown [2]assign.Content
 			for i, value := range []string{c.value, string(good.Text)} {
-				shown[i], err = contents.Of(t.Context(), model.Entry{Key: key, Value: []byte(value)}, func(context.Context, string) (io.ReadCloser, error) { return nil, errors.New("no bundle") })
+				shown[i], err = assign.ReadContent(t.Context(), model.Entry{Key: key, Value: []byte(value)}, func(context.Context, string) (io.ReadCloser, error) { return nil, errors.New("no bundle") })
 				if err != nil {
 					t.Fatal(err)
 				}

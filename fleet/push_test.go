@@ -18,7 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -381,10 +381,10 @@ func TestHistory(t *testing.T) {
 // diffOf compares two revisions.
 func diffOf(t *testing.T, m *memory, from, to model.Entry) string {
 	t.Helper()
-	var both [2]contents.Content
+	var both [2]assign.Content
 	for i, e := range []model.Entry{from, to} {
 		var err error
-		if both[i], err = contents.Of(t.Context(), e, func(_ context.Context, digest string) (io.ReadCloser, error) {
+		if both[i], err = assign.ReadContent(t.Context(), e, func(_ context.Context, digest string) (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(m.bundles[digest])), nil
 		}); err != nil {
 			t.Fatal(err)
@@ -495,7 +495,7 @@ func TestContentReadsAllOfABundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := errors.New("damaged")
-	_, err := contents.Of(t.Context(), m.entries["node.a.m"][0], func(_ context.Context, digest string) (io.ReadCloser, error) {
+	_, err := assign.ReadContent(t.Context(), m.entries["node.a.m"][0], func(_ context.Context, digest string) (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(m.bundles[digest]), iotest.ErrReader(damaged))), nil
 	})
 	wantError(t, err, damaged, "damaged")

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -70,8 +70,8 @@ type Selector struct {
 
 // Select evaluates an expression for some nodes. It reads inventories and facts only of the nodes
 // that need them. The error wraps ErrStrict for a strict expression with warnings or undecided nodes.
-func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []model.Node) (Selection, error) {
-	unknown := mentions.NewFinder(e.Mentions())
+func (s Selector) Select(ctx context.Context, e *targets.Expression, nodes []model.Node) (Selection, error) {
+	unknown := targets.NewFinder(e.Mentions())
 	all, err := s.describe(ctx, e, nodes, unknown)
 	if err != nil {
 		return Selection{}, err
@@ -127,8 +127,8 @@ func (d *decisions) selection(nodes []model.Node) Selection {
 
 // describe returns the nodes as an expression sees them, with their status where it
 // depends on that. It adds their names to unknown.
-func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []model.Node, unknown *mentions.Finder) ([]target.Node, error) {
-	out := make([]target.Node, len(nodes))
+func (s Selector) describe(ctx context.Context, e *targets.Expression, nodes []model.Node, unknown *targets.Finder) ([]targets.Node, error) {
+	out := make([]targets.Node, len(nodes))
 	for i := range nodes {
 		out[i].Node = &nodes[i]
 		unknown.AddNode(&nodes[i])
@@ -159,7 +159,7 @@ func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []mo
 }
 
 // readable returns the names that are known of a node whose state cannot be read.
-func readable(n target.Node) []string {
+func readable(n targets.Node) []string {
 	known := []string{"node", "state", "reason", "heard", "age", "facts", "package"}
 	if n.Groups != nil {
 		known = append(known, "groups", "group")

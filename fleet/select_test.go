@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -134,7 +134,7 @@ func TestSelectReasons(t *testing.T) {
 func TestWordsOfTargets(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`state == "unreachabel"`, `manifest("motd").status == "up_to_date"`, `manifest("motd").outcome == "stabel"`} {
-		if _, err := fleet.CompileTarget(text); !errors.As(err, new(*target.Error)) {
+		if _, err := fleet.CompileTarget(text); !errors.As(err, new(*targets.Error)) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

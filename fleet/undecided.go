@@ -5,8 +5,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -66,17 +66,17 @@ func (s Selection) incomplete() (out []string) {
 
 // Warnings returns the warnings that need neither facts nor inventories: probable mistakes in the expression, and names
 // that no node has. statuses returns the statuses of a node.
-func Warnings(e *target.Expression, nodes iter.Seq[*model.Node], statuses func(*model.Node) []RolloutStatus) []string {
-	return append(slices.Clone(e.Warnings()), UnknownNames(mentions.NewFinder(e.Mentions()), nodes, statuses)...)
+func Warnings(e *targets.Expression, nodes iter.Seq[*model.Node], statuses func(*model.Node) []RolloutStatus) []string {
+	return append(slices.Clone(e.Warnings()), UnknownNames(targets.NewFinder(e.Mentions()), nodes, statuses)...)
 }
 
 // UnknownNames adds nodes to a finder and returns its warnings. It calls statuses only for the names of manifests.
-func UnknownNames(unknown *mentions.Finder, nodes iter.Seq[*model.Node], statuses func(*model.Node) []RolloutStatus) []string {
+func UnknownNames(unknown *targets.Finder, nodes iter.Seq[*model.Node], statuses func(*model.Node) []RolloutStatus) []string {
 	count := 0
 	for n := range nodes {
 		count++
 		unknown.AddNode(n)
-		if unknown.Needs(mentions.Manifest) {
+		if unknown.Needs(targets.SpaceManifest) {
 			addManifests(unknown, statuses(n))
 		}
 	}
@@ -85,13 +85,13 @@ func UnknownNames(unknown *mentions.Finder, nodes iter.Seq[*model.Node], statuse
 }
 
 // addManifests adds the names of the manifests of a node.
-func addManifests(to *mentions.Finder, statuses []RolloutStatus) {
-	if !to.Needs(mentions.Manifest) {
+func addManifests(to *targets.Finder, statuses []RolloutStatus) {
+	if !to.Needs(targets.SpaceManifest) {
 		return
 	}
 	for _, s := range statuses {
 		if _, name, ok := model.SplitKey(s.Key); ok {
-			to.Add(mentions.Manifest, name)
+			to.Add(targets.SpaceManifest, name)
 		}
 	}
 }

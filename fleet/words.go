@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -116,8 +116,8 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 }
 
 // CompileTarget compiles the expression of a target. The error is a *target.Error.
-func CompileTarget(text string) (*target.Expression, error) {
-	return target.Compile(text, target.Words{
+func CompileTarget(text string) (*targets.Expression, error) {
+	return targets.Compile(text, targets.Words{
 		State: texts(NodeStatuses()),
 		Status: texts([]Status{
 			StatusUpToDate, StatusFailed, StatusOverridden, StatusNotApplicable, StatusRejected, StatusPending, StatusUnreachable, StatusUnreadable, StatusUnassigned,
@@ -130,8 +130,8 @@ func CompileTarget(text string) (*target.Expression, error) {
 }
 
 // CompileResults compiles an expression over results of resources. The error is a *target.Error.
-func CompileResults(text string) (target.Results, error) {
-	return target.CompileResults(text, target.ResultWords{
+func CompileResults(text string) (targets.Results, error) {
+	return targets.CompileResults(text, targets.ResultWords{
 		Outcome: texts([]model.Outcome{
 			model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, model.OutcomeNotRun,
 		}),
@@ -150,7 +150,7 @@ func texts[T ~string](words []T) []string {
 
 // ManifestsOf returns what an expression sees of manifests, by name: the assignment that
 // applies to the node, else the first of that name.
-func ManifestsOf(statuses []RolloutStatus) func(name string) target.Manifest {
+func ManifestsOf(statuses []RolloutStatus) func(name string) targets.Manifest {
 	byName := sync.OnceValue(func() map[string]RolloutStatus {
 		all := map[string]RolloutStatus{}
 		for _, s := range statuses {
@@ -163,9 +163,9 @@ func ManifestsOf(statuses []RolloutStatus) func(name string) target.Manifest {
 		return all
 	})
 
-	return func(name string) target.Manifest {
+	return func(name string) targets.Manifest {
 		s := byName()[name]
 
-		return target.Manifest{Status: string(s.Status), Revision: s.Current, Outcome: string(s.Outcome)}
+		return targets.Manifest{Status: string(s.Status), Revision: s.Current, Outcome: string(s.Outcome)}
 	}
 }

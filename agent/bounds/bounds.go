@@ -30,7 +30,7 @@ const (
 // minText is the shortest length to which State cuts texts, in bytes.
 const minText = 64
 
-// cutMark ends what was cut.
+// cutMark ends a shortened text.
 const cutMark = " … (cut)"
 
 // MaxDocument returns how long a report or a state may be, encoded, where the
@@ -107,8 +107,7 @@ func Transaction(t *model.Transaction, limit int) *model.Transaction {
 	return shortened(t, limit)
 }
 
-// outputs returns outputs of which all texts together have a number of bytes in
-// JSON at most.
+// outputs returns a copy of outputs with all texts shortened to a total of most bytes in JSON.
 func outputs(all map[string]any, most int) map[string]any {
 	short := maps.Clone(all)
 	for name, value := range all {
@@ -147,8 +146,7 @@ func shortened(t *model.Transaction, limit int) *model.Transaction {
 	return &short
 }
 
-// rawSize returns how long the texts of a transaction are at least, without making
-// a copy of what may be large.
+// rawSize returns a lower bound of the size of a transaction in bytes, without encoding it.
 func rawSize(t *model.Transaction) int {
 	size := len(t.Properties) + len(t.Status)
 	for _, c := range t.Changes {

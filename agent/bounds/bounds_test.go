@@ -43,8 +43,8 @@ func TestReportsFitIntoAMessage(t *testing.T) {
 	}
 }
 
-// TestWhatJSONMakesLongerFitsIntoAMessage: one byte becomes six. The property of a
-// change may be the name of a file, which whoever owns its directory chooses.
+// TestWhatJSONMakesLongerFitsIntoAMessage: JSON encodes one byte as up to six. The property of a
+// change may be a file name, which the owner of a directory chooses.
 func TestWhatJSONMakesLongerFitsIntoAMessage(t *testing.T) {
 	for _, limit := range []int{maxReport, 64 << 10} {
 		for _, hard := range []string{"<", "\x01", "\"", "\xff", "\u2028", "é"} {

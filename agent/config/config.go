@@ -1,5 +1,5 @@
-// Package config is the configuration of an agent: its defaults, its problems, and
-// what of another one can be taken over while the agent runs.
+// Package config reads and validates the configuration of an agent, and applies changes to a running
+// agent.
 package config
 
 import (
@@ -43,7 +43,7 @@ type Config struct {
 	ReadFileLimit   model.Size     `json:"read_file_limit" restart:"true" doc:"How large a manifest may be, or a file that an expression reads."`
 }
 
-// NATS is how NATS is reached.
+// NATS configures the connection to NATS.
 type NATS struct {
 	Context      string   `json:"context" doc:"Name of a context of the nats tools."`
 	Servers      []string `json:"servers" doc:"URLs of servers; they win over those of the context."`
@@ -57,20 +57,20 @@ type NATS struct {
 	APIPrefix    string   `json:"api_prefix" doc:"Prefix of the JetStream API, where it is neither $JS.API nor fleet.API, which are found by themselves."`
 }
 
-// Trust is whose signatures are demanded.
+// Trust configures the required signatures.
 type Trust struct {
 	Keys      []TrustedKey `json:"keys" doc:"Public keys of operators, each with key, name, and the families it may sign for (group.web, node.*, group.*; none are all). With any, assignments, their removal and requests are accepted only when they are signed; without any, signatures are not looked at."`
 	Threshold int          `json:"threshold" doc:"How many of the keys must have signed."`
 }
 
-// TrustedKey is a key whose signatures count.
+// TrustedKey is the public key of an operator whose signatures are accepted.
 type TrustedKey struct {
 	Key      string   `json:"key" yaml:"key"`
 	Name     string   `json:"name" yaml:"name,omitempty"`
 	Families []string `json:"families" yaml:"families,omitempty,flow"`
 }
 
-// Policy returns what a node demands of signatures.
+// Policy returns the signature policy of the node.
 func (c *Config) Policy() signed.Policy {
 	p := signed.Policy{Fleet: c.Prefix, Threshold: c.Trust.Threshold}
 	for _, k := range c.Trust.Keys {
@@ -80,8 +80,8 @@ func (c *Config) Policy() signed.Policy {
 	return p
 }
 
-// Unsignable returns the families of the node that no key may sign for, where
-// signatures are demanded.
+// Unsignable returns the families of the node that no key may sign for. It returns nil if signatures
+// are not required.
 func (c *Config) Unsignable() []string {
 	policy := c.Policy()
 	if !policy.On() {
@@ -91,7 +91,7 @@ func (c *Config) Unsignable() []string {
 	return slices.DeleteFunc(model.Families(c.Node, c.Groups), func(family string) bool { return policy.Signers(family) > 0 })
 }
 
-// Log is how the log is written.
+// Log configures the log.
 type Log struct {
 	Format string `json:"format" doc:"text or json."`
 	Level  string `json:"level" doc:"Minimum log level: debug, info, warn or error."`
@@ -123,14 +123,13 @@ func Default(hostname string) Config {
 	}
 }
 
-// Parse reads a configuration in YAML over the defaults of a host name.
-// It is strict and returns every problem at once, as model.Problems, each with
-// its place in the file.
+// Parse reads a configuration in YAML over the defaults for a host name. Decoding is strict. Parse
+// returns all problems at once, as model.Problems, with their positions in the file.
 func Parse(name string, data []byte, hostname string) (Config, error) {
 	c := Default(hostname)
 	places, problems := document.DecodeInto(name, data, manifest.DefaultMaxBytes, &c)
 	invalid := c.checkKeys()
-	if len(problems) == 0 { // or the other key of a pair may be there under a wrong name
+	if len(problems) == 0 { // otherwise a misspelled key may be the missing key of a pair
 		invalid = append(invalid, c.checkPairs()...)
 	}
 	for _, p := range invalid {
@@ -153,7 +152,7 @@ type field struct {
 	value    reflect.Value
 }
 
-// fields returns the keys in their order, those of a section after it.
+// fields returns all keys in order; the keys of a section follow the section.
 func (c *Config) fields() []field { return fieldsOf(reflect.ValueOf(c).Elem(), "", false) }
 
 func fieldsOf(v reflect.Value, prefix string, restart bool) []field {
@@ -171,8 +170,8 @@ func fieldsOf(v reflect.Value, prefix string, restart bool) []field {
 	return out
 }
 
-// Apply takes over what of next can be changed while the agent runs, and returns
-// its keys, and those that need a restart, which stay as they are.
+// Apply copies the changed values that need no restart from next. It returns the result, the keys that
+// it changed, and the changed keys that need a restart and keep their values.
 func (c Config) Apply(next Config) (out Config, applied, needRestart []string) {
 	now, then := c.fields(), next.fields()
 	for i, f := range now {

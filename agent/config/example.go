@@ -38,7 +38,7 @@ func Example(c Config) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// isBlock reports whether a value is written on lines of its own.
+// isBlock reports whether YAML writes a value over several lines.
 func isBlock(v reflect.Value) bool {
 	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() > 0
 }

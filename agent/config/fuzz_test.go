@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// FuzzConfig reads any configuration: what is accepted is valid, and comes back
-// from the example that is written of it.
+// FuzzConfig parses any text: an accepted configuration is valid, and parsing its example returns it
+// unchanged.
 func FuzzConfig(f *testing.F) {
 	example, err := Example(Default("web01"))
 	if err != nil {

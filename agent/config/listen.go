@@ -9,16 +9,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Metrics is where metrics are served.
+// Metrics configures the metrics endpoint.
 type Metrics struct {
 	Listen string `json:"listen" doc:"Where /metrics is served for Prometheus: an address on loopback (127.0.0.1:9780) or a socket (unix:/run/muster/metrics.sock). Empty: nowhere."`
 }
 
-// maxSocket is the most bytes that the kernel takes as the path of a socket.
+// maxSocket is the maximum length of a socket path in bytes, as the kernel limits it.
 const maxSocket = 107
 
-// Address returns where to listen, as net.Listen takes it; both are empty where metrics
-// are not served. The error is that of Validate.
+// Address returns the network and address for net.Listen, both empty if metrics are off. It returns an
+// error if Listen is invalid.
 func (m Metrics) Address() (network, address string, err error) {
 	if m.Listen == "" {
 		return "", "", nil

@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Validate returns every problem of the configuration, by key.
+// Validate returns all problems of the configuration, by key.
 func (c *Config) Validate() model.Problems { return append(c.checkKeys(), c.checkPairs()...) }
 
-// checkPairs finds keys that lack the other one that they need.
+// checkPairs reports keys that are set without their counterpart.
 func (c *Config) checkPairs() model.Problems {
 	var out model.Problems
 	if (c.NATS.User == "") != (c.NATS.PasswordFile == "") {
@@ -27,7 +27,7 @@ func (c *Config) checkPairs() model.Problems {
 	return out
 }
 
-// checkKeys finds what is wrong with single keys.
+// checkKeys reports invalid values of single keys.
 func (c *Config) checkKeys() model.Problems {
 	var out model.Problems
 	if model.CheckNode(c.Node, nil) != nil {
@@ -92,8 +92,8 @@ func checkGroups(out *model.Problems, property string, groups []string) {
 	}
 }
 
-// checkTrust also reports families of this node for which too few keys may sign: no
-// assignment of them could be accepted.
+// checkTrust also reports families of this node with fewer keys than the threshold: the node could
+// accept no assignment of them.
 func (c *Config) checkTrust(out *model.Problems) {
 	seen := map[string]bool{}
 	for i, k := range c.Trust.Keys {

@@ -11,23 +11,34 @@ import (
 type inbox struct {
 	mu       sync.Mutex
 	messages []func(context.Context, *turn)
+	// urgent reports whether a message woke the owner.
+	urgent bool
 }
 
 // send queues a message for Handle. wake wakes the owner; other messages can wait.
 func (s *Set) send(wake bool, message func(context.Context, *turn)) {
 	s.inbox.mu.Lock()
 	s.inbox.messages = append(s.inbox.messages, message)
+	s.inbox.urgent = s.inbox.urgent || wake
 	s.inbox.mu.Unlock()
 	if wake {
 		s.Messages.Notify()
 	}
 }
 
+// HasMessages reports whether Handle has work. Any goroutine may call it.
+func (s *Set) HasMessages() bool {
+	s.inbox.mu.Lock()
+	defer s.inbox.mu.Unlock()
+
+	return s.inbox.urgent
+}
+
 func (b *inbox) take() []func(context.Context, *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := b.messages
-	b.messages = nil
+	b.messages, b.urgent = nil, false
 
 	return all
 }

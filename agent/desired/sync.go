@@ -300,6 +300,9 @@ func (t *turn) activate(ctx context.Context, candidates []candidate) {
 	for _, u := range t.order {
 		if !u.stale.isZero() && u.retry.at.IsZero() && t.refresh(ctx, u) {
 			t.result.Refreshed = append(t.result.Refreshed, u.key)
+			if u.active.Damaged() { // the download failed
+				t.result.Restored = append(t.result.Restored, u.key)
+			}
 		}
 	}
 }

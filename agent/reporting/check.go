@@ -36,7 +36,7 @@ func Check(dir string) []error {
 func checkSegment(path string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // its reports were published meanwhile
+		return nil // the agent published its reports and removed it
 	}
 	if err != nil {
 		return err

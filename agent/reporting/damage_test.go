@@ -84,8 +84,8 @@ func TestOneFileLosesItsEnd(t *testing.T) {
 	accounted(t, drain(t, b), 6)
 }
 
-// TestNoticeThatCannotBeWritten: reports go on, nothing is removed, and what was
-// dropped is covered after a kill too.
+// TestNoticeThatCannotBeWritten: reports are still accepted, no file is removed, and the next event
+// covers the dropped reports, also after a kill.
 func TestNoticeThatCannotBeWritten(t *testing.T) {
 	const most = 64 << 10
 	dir := t.TempDir()

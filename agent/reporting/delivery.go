@@ -22,24 +22,24 @@ const (
 
 // Publisher stores reports in the stream.
 type Publisher interface {
-	// PublishReports stores reports in their order, and returns how many of the first
-	// are stored for certain. The error is that of the first that is not, and wraps
-	// model.ErrUndeliverable when it never will be. The same report may come again.
+	// PublishReports stores reports in order and returns how many reports from the start are stored.
+	// The error belongs to the next report; it wraps model.ErrUndeliverable if retrying cannot help. A
+	// report may be published twice.
 	PublishReports(ctx context.Context, reports []model.Report) (stored int, err error)
-	// PublishBatch stores reports of one run as one message: all, or none for certain.
-	// The error wraps model.ErrUndeliverable when they never will be stored like this.
+	// PublishBatch stores reports of one run as one message. After an error it is unknown whether they
+	// are stored. The error wraps model.ErrUndeliverable if retrying the batch cannot help.
 	PublishBatch(ctx context.Context, reports []model.Report) error
 }
 
-// Outbox has the reports that wait; *outbox.Outbox is one.
+// Backlog holds the waiting reports; *Outbox implements it.
 type Backlog interface {
-	// Next returns the oldest waiting reports, at most a number of them, and leaves them in.
+	// Next returns the oldest waiting reports, at most most of them, without removing them.
 	Next(most int) []model.Report
-	// Ack takes out the reports up to and including a seq: they are published. Drop does it
-	// for those that no server takes.
+	// Ack removes the published reports up to and including seq. Drop removes reports that no server
+	// accepts.
 	Ack(seq uint64) error
 	Drop(seq uint64) error
-	// Sync has Next return all that were appended.
+	// Sync makes all appended reports available to Next.
 	Sync() error
 	// Len returns how many reports wait.
 	Len() int
@@ -52,18 +52,17 @@ type Delivery struct {
 	Outbox    Backlog
 	Publisher Publisher
 	Node      string
-	// MaxBatch returns how long a batch may be.
+	// MaxBatch returns the maximum size of a batch in bytes.
 	MaxBatch func() int
-	// Connected wakes it when NATS can be reached again; Drained is notified when
-	// nothing waits any more.
+	// Connected wakes the delivery after a reconnect to NATS. Drained is notified when the outbox is
+	// empty.
 	Connected, Drained tasks.Signal
 	// Failed is called with each error of the publisher, and with nil after it recovered; nil is not called.
 	Failed func(error)
 	Log    *slog.Logger
 }
 
-// Run publishes reports as they come, until ctx ends. That it cannot is logged
-// when it begins and when it is over.
+// Run publishes reports until ctx ends. It logs the start and the end of a failure.
 func (d *Delivery) Run(ctx context.Context) error {
 	var wait tasks.Backoff
 	failing := false
@@ -81,7 +80,7 @@ func (d *Delivery) Run(ctx context.Context) error {
 				d.failed(err)
 			}
 			if tasks.Pause(ctx, min(wait.Next(), maxWait), d.Connected) {
-				// What is back may need a moment yet, but not the minutes of a long outage.
+				// A restored connection may fail at first; do not wait for minutes again.
 				wait.Reset()
 			}
 			continue
@@ -110,7 +109,7 @@ func (d *Delivery) failed(err error) {
 	}
 }
 
-// once publishes the first reports that wait. more is that some may be left.
+// once publishes the first waiting reports. more reports whether others may wait.
 func (d *Delivery) once(ctx context.Context) (more bool, err error) {
 	reports, batch, err := d.next(ctx)
 	if len(reports) == 0 {
@@ -138,9 +137,8 @@ func (d *Delivery) once(ctx context.Context) (more bool, err error) {
 	return stored > 0, err
 }
 
-// next returns the reports that are published first, and whether these are a
-// batch. It waits until a batch cannot grow any more, or it would be published as
-// two different ones when it comes again.
+// next returns the reports to publish first and whether they form a batch. It waits until the batch
+// cannot grow: otherwise a retry could publish a different batch.
 func (d *Delivery) next(ctx context.Context) ([]model.Report, bool, error) {
 	for {
 		reports := d.Outbox.Next(maxReports)
@@ -157,8 +155,8 @@ func (d *Delivery) next(ctx context.Context) ([]model.Report, bool, error) {
 	}
 }
 
-// grows waits until a batch is of another second than what comes next, and reports
-// whether more came meanwhile.
+// grows waits until new reports cannot join the batch, and reports whether new ones arrived in the
+// interval.
 func (d *Delivery) grows(ctx context.Context, reports []model.Report) bool {
 	if tasks.Pause(ctx, min(time.Until(reports[0].Time.Add(2*batchSpan)), 2*batchSpan), d.Outbox.Ready()) || ctx.Err() != nil {
 		return true
@@ -168,7 +166,7 @@ func (d *Delivery) grows(ctx context.Context, reports []model.Report) bool {
 	return len(d.Outbox.Next(maxReports)) != len(reports)
 }
 
-// drop removes a report that would hold up all others, and logs it.
+// drop removes a report that blocks all others, and logs it.
 func (d *Delivery) drop(ctx context.Context, r model.Report, cause error) error {
 	d.Log.ErrorContext(ctx, "report dropped", "seq", r.Seq, "kind", r.Kind, "outcome", r.Outcome, "run_id", r.RunID, "error", cause)
 	if r.Kind == model.KindNode && r.Outcome == model.Outcome(model.NodeDropped) {
@@ -178,8 +176,7 @@ func (d *Delivery) drop(ctx context.Context, r model.Report, cause error) error 
 	return d.Outbox.Drop(r.Seq)
 }
 
-// Flush publishes what is left, and then calls last, as far as that is quickly
-// done.
+// Flush publishes the remaining reports and then calls last, both within flushTimeout.
 func (d *Delivery) Flush(ctx context.Context, last func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

@@ -8,9 +8,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWhatIsDroppedIsToldExactly: over a long outage with restarts, there are two
-// events in the end, that which may have arrived and one for all since, whose
-// counts and numbers are the truth.
+// TestWhatIsDroppedIsToldExactly: a long outage with restarts ends with two events: one that may have
+// arrived and one for all later drops. Their counts and numbers are exact.
 func TestWhatIsDroppedIsToldExactly(t *testing.T) {
 	dir := t.TempDir()
 	const most = 128 << 10
@@ -68,8 +67,8 @@ func TestDroppedWhileItWasHandedOver(t *testing.T) {
 	accounted(t, append(batch, drain(t, b)...), 400)
 }
 
-// TestEventWhoseAcknowledgementIsLost: it may have arrived, so it comes again as
-// it was, and another one tells what was dropped since.
+// TestEventWhoseAcknowledgementIsLost: the event may have arrived, so it is repeated unchanged; a
+// second event covers later drops.
 func TestEventWhoseAcknowledgementIsLost(t *testing.T) {
 	const most = 64 << 10
 	for name, restarts := range map[string]bool{"running": false, "after a restart": true} {
@@ -106,7 +105,7 @@ func TestEventWhoseAcknowledgementIsLost(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeItWasDropped: what is there still was not dropped.
+// TestKilledBeforeItWasDropped: a report that is still stored was not dropped.
 func TestKilledBeforeItWasDropped(t *testing.T) {
 	dir, before := t.TempDir(), t.TempDir()
 	const most = 64 << 10

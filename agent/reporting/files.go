@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// replaceFile writes a file durably, but for its directory. It is not Host.Write:
-// on a full disk that one's record of litter keeps the outbox from making room.
+// replaceFile writes a file durably, except for its directory entry. It does not use Host.Write, which
+// records temporary files: on a full disk that record would fail and keep the outbox from freeing
+// space.
 func replaceFile(path string, content []byte) error {
 	temp := path + ".tmp"
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

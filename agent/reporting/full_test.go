@@ -113,9 +113,8 @@ func TestMemoryIsBoundedWhileTheDiskTakesNothing(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsLoggedOnce although reports are published from memory meanwhile, so that
-// nothing is left to write, and although there is room for a shorter one: it is over when what
-// did not fit does.
+// TestFullDiskIsLoggedOnce: the outage is logged once although reports are published from memory and
+// shorter reports fit. It ends when the report that did not fit is written.
 func TestFullDiskIsLoggedOnce(t *testing.T) {
 	if !alone.Run(t) {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// load reads what waits. Damage costs what is damaged, and is reported.
+// load reads the waiting reports. Damaged reports are lost and reported as dropped.
 func (q *queue) load() (err error) {
 	s := q.store
 	if q.notice, err = s.readNotice(); err != nil {

@@ -44,7 +44,7 @@ func (l *Lost) last() uint64 {
 	return l.Ranges[len(l.Ranges)-1].To
 }
 
-// add takes in a range none of which is in, and joins it with those it touches.
+// add adds a range that does not overlap others, and joins it with adjacent ranges.
 func (l *Lost) add(from, to uint64) {
 	l.Reports += int(to - from + 1)
 	at := l.position(max(from, 1) - 1)
@@ -56,7 +56,7 @@ func (l *Lost) add(from, to uint64) {
 	l.Ranges = slices.Replace(l.Ranges, at, end, model.SeqRange{From: from, To: to})
 }
 
-// remove takes out a seq, and reports whether it was in.
+// remove removes a seq, and reports whether it was present.
 func (l *Lost) remove(seq uint64) bool {
 	if !l.has(seq) {
 		return false

@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// notice is what is known of dropped reports. Its file is replaced as a whole:
-// with that the reports are dropped, whether a segment still has them or not.
+// notice records dropped reports. Writing its file drops them, even if a segment still contains them.
 type notice struct {
 	// Event is the report about dropped ones that was published, perhaps. It stays as
 	// it is until it is acknowledged, so that it is the same when it comes again.
@@ -92,8 +91,8 @@ func (n *notice) add(from, to uint64) {
 	}
 }
 
-// acknowledge takes out what is published up to seq: the event, and the reports
-// that arrived although they were dropped.
+// acknowledge removes the published event up to seq, and the reports that arrived although they were
+// dropped.
 func (n *notice) acknowledge(seq uint64, arrived []uint64) {
 	if n.Event != nil && n.Event.Seq <= seq {
 		n.Event, n.stale = nil, true
@@ -116,9 +115,9 @@ func (n *notice) count() (count int) {
 	return count
 }
 
-// place returns the seq of the next event, the first one that it covers, so that
-// it comes where the gap begins. It returns false when there is none.
-func (n *notice) place() (seq uint64, ok bool) {
+// position returns the seq of the next event, the first seq that it covers: readers find the event
+// where the gap begins. It returns false if there is no event.
+func (n *notice) position() (seq uint64, ok bool) {
 	switch {
 	case n.Event != nil:
 		return n.Event.Seq, true

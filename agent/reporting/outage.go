@@ -2,23 +2,23 @@ package reporting
 
 import "log/slog"
 
-// outage is that the disk fails at something, logged when it begins and when it is over.
+// outage tracks disk errors; it logs the first error and the recovery.
 type outage struct {
 	log *slog.Logger
-	// failing is that the last try failed, logged that the log says so.
+	// failing reports whether the last write failed; logged whether the log contains the failure.
 	failing, logged bool
-	// missing is how many bytes are still to be written before it counts as over: a try
-	// that had nothing to write, or less than what failed, succeeds on a full disk too.
+	// missing is the number of bytes to write before the outage is over: an empty or smaller write
+	// succeeds on a full disk also.
 	missing int64
 }
 
-// failed notes that so many bytes could not be written.
+// failed records a failed write of size bytes.
 func (o *outage) failed(size int64) { o.missing = max(o.missing, size) }
 
-// wrote notes that so many bytes were written.
+// wrote records a successful write of size bytes.
 func (o *outage) wrote(size int64) { o.missing = max(0, o.missing-size) }
 
-// note notes the error of the disk, nil for none; event says what it means.
+// note records the result of a disk operation, nil for success; event is the log message for an error.
 func (o *outage) note(err error, event string) {
 	switch o.failing = err != nil; {
 	case o.failing && !o.logged:

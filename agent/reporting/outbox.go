@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// DefaultMaxBytes bounds an outbox whose options do not.
+	// DefaultMaxBytes is the default of OutboxOptions.MaxBytes.
 	DefaultMaxBytes = 64 << 20
-	// segmentCount is how many files a full outbox has, about.
+	// segmentCount is the approximate number of files of a full outbox.
 	segmentCount = 64
 )
 
@@ -40,15 +40,14 @@ type Outbox struct {
 	sync  *syncer
 
 	mu sync.Mutex
-	// queue is for whoever holds mu.
+	// mu guards queue.
 	queue *queue
 }
 
-// Open opens an outbox, or creates it. What a kill left half written at its end
-// is cut off: it was never published. Damaged reports are reported as dropped, and
-// their file is kept aside. It returns ErrInUse when another process has the
-// directory, and ErrFormat, with the segments untouched, when another version
-// of muster wrote them.
+// OpenOutbox opens or creates an outbox. It truncates a record that a kill left incomplete: the record
+// was never published. It reports damaged reports as dropped and renames their file. It returns
+// ErrInUse if another process has the directory open, and ErrFormat, with the segments unchanged, if
+// another version of muster wrote them.
 func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -68,10 +67,9 @@ func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 	return b, nil
 }
 
-// Append returns a report its seq and writes it. It is durable, and Next returns it,
-// after Sync or SyncSoon, or while Run runs a second later when further reports follow.
-// While the disk takes nothing it stays in memory, which is bounded. An error means that
-// it cannot be encoded.
+// Append assigns a seq to a report and writes it. The report is durable, and Next returns it, after
+// Sync or SyncSoon; while Run runs, further reports cause a sync after one second. If the disk fails,
+// the report stays in bounded memory. Append returns an error if the report cannot be encoded.
 func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,12 +92,12 @@ func (b *Outbox) Run(ctx context.Context) error {
 	}
 }
 
-// SyncSoon has Run do what Sync does, and does not wait for it.
+// SyncSoon requests a sync by Run and returns at once.
 func (b *Outbox) SyncSoon() { b.sync.due.Notify() }
 
-// Sync makes all reports durable, and wakes whoever waits on Ready. Without a
-// working disk they stay in memory, Next returns them from there, and it returns
-// an error, which is logged when it begins. Others may append meanwhile.
+// Sync makes all reports durable and notifies Ready. If the disk fails, the reports stay in memory,
+// Next returns them from there, and Sync returns an error and logs the start of the failure. Other
+// goroutines may append during a sync.
 func (b *Outbox) Sync() error {
 	b.mu.Lock()
 	tails := b.sync.begin(b.queue)
@@ -111,8 +109,8 @@ func (b *Outbox) Sync() error {
 	return b.sync.end(b.queue, tails)
 }
 
-// Next returns the oldest waiting reports, at most max of them, and leaves them
-// in. None means that nothing waits, or that nothing is durable yet.
+// Next returns the oldest waiting reports, at most max of them, without removing them. It
+// returns none if no report waits or is durable yet.
 func (b *Outbox) Next(max int) []model.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +118,7 @@ func (b *Outbox) Next(max int) []model.Report {
 	return b.queue.first(max)
 }
 
-// Ack takes out the reports up to and including seq: they are published.
+// Ack removes the published reports up to and including seq.
 func (b *Outbox) Ack(seq uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,8 +129,8 @@ func (b *Outbox) Ack(seq uint64) error {
 	return b.queue.ack(seq)
 }
 
-// Drop takes out the reports up to seq, which no server takes. The event about
-// dropped ones covers seq.
+// Drop removes the reports up to seq, which no server accepts. The event about dropped reports covers
+// seq.
 func (b *Outbox) Drop(seq uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

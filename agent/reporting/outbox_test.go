@@ -172,8 +172,8 @@ func TestHalfAcknowledgedSegment(t *testing.T) {
 	rising(t, seqs(drain(t, b)), 5, 10)
 }
 
-// TestKillAtEveryByte cuts the file where a kill may have cut it: whatever was
-// synced before is there, nothing is made up, and the numbers go on.
+// TestKillAtEveryByte truncates the file at each byte, as a kill may do: all synced reports remain, no
+// report is invented, and the numbers continue.
 func TestKillAtEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, 0)

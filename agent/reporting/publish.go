@@ -64,7 +64,7 @@ func (e entry) read() (model.Report, error) {
 
 // withEvent puts the event about dropped reports in its place, once that is reached.
 func (q *queue) withEvent(reports []model.Report, max int) []model.Report {
-	seq, ok := q.notice.place()
+	seq, ok := q.notice.position()
 	at, _ := slices.BinarySearchFunc(reports, seq, func(r model.Report, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	if !ok || at == len(reports) && at > 0 {
 		return reports

@@ -21,7 +21,7 @@ type queue struct {
 	notice      notice
 	// published are the reports that the last first returned.
 	published []uint64
-	// unwritable is that the disk takes nothing.
+	// unwritable tracks write errors of the disk.
 	unwritable outage
 	// dropped is Options.Dropped.
 	dropped func(Lost) model.Report
@@ -42,7 +42,7 @@ type entry struct {
 
 func bySeq(a, b entry) int { return cmp.Compare(a.seq, b.seq) }
 
-// append returns a report its seq, and writes it. The error is that it cannot be encoded.
+// append assigns a seq to a report and writes it. It returns an error if the report cannot be encoded.
 func (q *queue) append(r model.Report) (seq uint64, err error) {
 	r.Seq = q.next
 	rec, err := encode(&r)
@@ -67,8 +67,8 @@ func (q *queue) written() int {
 	return n
 }
 
-// flush writes what the disk does not have, reports and the notice, and removes
-// what it need not have. What cannot be written stays in memory.
+// flush writes buffered reports and the notice, and removes finished segments. After a write error the
+// reports stay in memory.
 func (q *queue) flush() {
 	q.unwritable.note(q.write(), "cannot write to the outbox; buffered in memory, will retry")
 	if err := q.store.removeFinished(!q.notice.stale); err != nil {

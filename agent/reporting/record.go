@@ -39,13 +39,13 @@ func (r record) line() []byte {
 	return b
 }
 
-// checksum returns that of a line.
+// checksum returns the CRC-32C of a line, in hex.
 func checksum(line []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(line[8:], crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// parseLine reads a stored record; its payload aliases line. It returns errDamaged
-// unless line is what was written.
+// parseLine reads a stored record; its payload aliases line. It returns errDamaged if the checksum or
+// the seq is invalid.
 func parseLine(line []byte) (record, error) {
 	if len(line) <= headLen || string(line[:8]) != checksum(line) {
 		return record{}, errDamaged
@@ -83,7 +83,7 @@ func encode(r *model.Report) (record, error) {
 		return record{}, fmt.Errorf("encode report: %w", err)
 	}
 	if len(payload) > maxRecord {
-		return record{}, fmt.Errorf("report of %d bytes, at most %d are kept", len(payload), maxRecord)
+		return record{}, fmt.Errorf("report has %d bytes, more than the limit of %d", len(payload), maxRecord)
 	}
 
 	return record{seq: r.Seq, payload: payload}, nil

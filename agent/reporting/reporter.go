@@ -16,9 +16,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Outbox takes reports; *outbox.Outbox is one.
+// Appender stores reports; *Outbox implements it.
 type Appender interface {
-	// Append takes a report and returns its seq. The error is that it cannot be encoded.
+	// Append stores a report and returns its seq. It returns an error if the report cannot be encoded.
 	Append(r model.Report) (seq uint64, err error)
 	// Sync makes all reports durable. SyncSoon does so too, and does not wait for it.
 	Sync() error
@@ -35,7 +35,7 @@ type Reporter struct {
 	// these.
 	results results
 	lost    atomic.Bool
-	// runs are those whose transactions are reported, by id.
+	// runs holds the current runs by id.
 	runs map[string]*currentRun
 }
 
@@ -52,7 +52,7 @@ func NewReporter(o ReporterOptions) *Reporter {
 	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
 }
 
-// currentRun is a run whose transactions are reported.
+// currentRun counts the transactions of a run.
 type currentRun struct {
 	// reported counts the transactions that were reported, unchanged the others by the run
 	// that reported the same.
@@ -84,8 +84,8 @@ func (p *Reporter) sync() {
 	_ = p.Outbox.Sync()
 }
 
-// Transaction reports what happened to one resource. One that is the same as an
-// earlier run reported it is counted in the summary.
+// Transaction reports the result of one resource. A result that an earlier run reported is only
+// counted in the summary.
 func (p *Reporter) Transaction(t *model.Transaction) {
 	run := p.begin(t)
 	if !isReported(t) {
@@ -124,9 +124,8 @@ func (p *Reporter) begin(t *model.Transaction) *currentRun {
 // End forgets a run that is over, reported or not.
 func (p *Reporter) End(runID string) { delete(p.runs, runID) }
 
-// isReported reports whether a transaction is more than a number in the summary. A
-// stable resource is not, nor is one that is not managed here: that is reported
-// with the run that somebody asked for, but not with every run after it.
+// isReported reports whether a transaction gets a separate report. Stable resources do not. Resources
+// that this node does not manage get one only in requested runs.
 func isReported(t *model.Transaction) bool {
 	switch t.Outcome() {
 	case model.OutcomeStable:
@@ -145,8 +144,8 @@ func (p *Reporter) News(runID string) bool {
 	return run != nil && run.reported > 0
 }
 
-// Run reports a summary, and makes it and all before it durable: that of a repair soon,
-// beside the next one, of another run before it returns.
+// Run reports a summary and makes all reports so far durable: after a repair asynchronously, otherwise
+// before it returns.
 func (p *Reporter) Run(r *model.Run) {
 	if run := p.runs[r.RunID]; run != nil {
 		for _, id := range slices.Sorted(maps.Keys(run.unchanged)) {
@@ -196,8 +195,8 @@ func (p *Reporter) Ensure(response model.EnsureResponse) {
 	p.sync()
 }
 
-// Health reports a health check with another status than before, was, and makes it durable
-// soon: its run may have nothing else to report.
+// Health reports a changed status of a health check and requests a sync; was is the previous status.
+// The run may report nothing else.
 func (p *Reporter) Health(t *model.Transaction, was model.HealthStatus, now model.HealthResult) {
 	p.add(model.Report{
 		Kind: model.KindHealth, Outcome: model.Outcome(now.Status), Type: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,

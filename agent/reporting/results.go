@@ -18,9 +18,8 @@ const (
 	maxRuns = 10
 )
 
-// results are the last reported results of the resources that are not in their
-// desired state, by manifest. They are not kept over a restart: that reports them
-// again, once.
+// results holds the latest reported results of resources that are not in their desired state, by
+// manifest. A restart clears them, so the agent reports them once more.
 type results map[string]map[model.Ref]result
 
 // result is a reported result.
@@ -53,8 +52,8 @@ func (r results) repeated(t *model.Transaction, now time.Time) (runID string, ok
 	return known.runID, true
 }
 
-// note remembers a reported result, unless it is of something done, which is never
-// the same.
+// note remembers a reported result. It forgets the resource if the result is stable or a completed
+// change.
 func (r results) note(t *model.Transaction, now time.Time) {
 	switch t.Outcome() {
 	case model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed:
@@ -67,7 +66,7 @@ func (r results) note(t *model.Transaction, now time.Time) {
 	r[t.Manifest][t.Ref()] = result{resultDigest(t), t.RunID, now}
 }
 
-// forget forgets what was reported of a resource.
+// forget removes the remembered result of a resource.
 func (r results) forget(t *model.Transaction) { delete(r[t.Manifest], t.Ref()) }
 
 // resultDigest returns the digest of a result without what distinguishes two runs.

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// class separates what is dropped first.
+// class groups reports by the order in which they are dropped.
 type class uint8
 
 const (
@@ -37,12 +37,12 @@ type segment struct {
 	file  *os.File
 	class class
 	size  int64
-	// last is the seq of its last report, durable that of the last synced one.
+	// last is the seq of the last report in the segment, durable the seq of the last synced report.
 	last, durable uint64
 	// waiting counts its reports that are neither acknowledged nor dropped.
 	waiting int
-	// dropped reports that a notice must be durable before the file is removed,
-	// damaged that the file is kept aside.
+	// dropped: remove the file once the notice is durable. damaged: rename the file instead of
+	// removing it.
 	dropped, damaged bool
 }
 
@@ -53,7 +53,7 @@ func openSegment(dir string, c class, first uint64) (*segment, error) {
 	return &segment{file: f, class: c, last: first - 1}, err
 }
 
-// load passes on the records, and cuts off what a kill left half written.
+// load yields the records, and truncates a record that a kill left incomplete.
 func (s *segment) load(yield func(r record, offset int64)) error {
 	data, err := os.ReadFile(s.file.Name())
 	if err != nil {

@@ -2,7 +2,7 @@ package reporting
 
 // Stats are figures of an outbox.
 type Stats struct {
-	// Reports is how many wait, those about dropped ones included.
+	// Reports counts the waiting reports, including events about dropped reports.
 	Reports int
 	// Bytes is what the files take, and the reports in memory while the disk takes
 	// none; MaxBytes bounds the files.

@@ -21,8 +21,8 @@ type store struct {
 	// overwritten in place, which works on a full disk too, and not synced: after a
 	// power failure some reports are published again.
 	cursor *os.File
-	// segments are in the order of their first reports, tails those of each class that
-	// are written to, nil where a new one is needed.
+	// segments are ordered by their first report. tails holds the open segment of each class, nil if a
+	// new one is needed.
 	segments []*segment
 	tails    [classes]*segment
 }
@@ -72,8 +72,8 @@ func (s *store) list() error {
 	return nil
 }
 
-// segmentOf returns the class and the first seq of the segment with a name, and reports
-// whether it is that of one. It returns ErrFormat for one of another version of muster.
+// segmentOf parses a segment file name into class and first seq; is reports whether it is a segment.
+// It returns ErrFormat for a segment of another version of muster.
 func (s *store) segmentOf(name string) (c class, first uint64, is bool, err error) {
 	found := regexp.MustCompile(`^([0-9]{20})(\..*)$`).FindStringSubmatch(name)
 	if found == nil {
@@ -151,9 +151,8 @@ func (s *store) last() (seq uint64) {
 	return seq
 }
 
-// shrink chooses segments to drop, so that no more than most bytes are left: those
-// of stable summaries first, oldest first, and never that of the newest report. They
-// are not written to any more.
+// shrink marks segments as dropped until at most most bytes remain: stable summaries first, oldest
+// first, never the segment of the newest report. It closes marked segments for writing.
 func (s *store) shrink(most int64) {
 	left, newest := s.bytes(), s.last()
 	for c := range classes {
@@ -169,8 +168,8 @@ func (s *store) shrink(most int64) {
 	}
 }
 
-// removeFinished removes the segments of which nothing waits, but for those that
-// are written to and the one that keeps the count. Dropped ones need a notice first.
+// removeFinished removes segments without waiting reports, except open ones and the one with the last
+// seq. A dropped segment is removed only if noticed is true.
 func (s *store) removeFinished(noticed bool) (err error) {
 	count, removed := s.last(), false
 	s.segments = slices.DeleteFunc(s.segments, func(seg *segment) bool {
@@ -178,7 +177,7 @@ func (s *store) removeFinished(noticed bool) (err error) {
 			return false
 		}
 		if !removed {
-			err = s.cursor.Sync() // or what is removed looks lost after a power failure
+			err = s.cursor.Sync() // otherwise removed reports look lost after a power failure
 		}
 		if err == nil {
 			err, removed = seg.remove(), true

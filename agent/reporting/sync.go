@@ -13,13 +13,13 @@ import (
 // published.
 const syncEvery = time.Second
 
-// syncer makes durable what a queue has written, by begin, syncAll and end: others may use
+// syncer makes the reports of a queue durable with begin, syncAll and end. Other goroutines may use
 // the queue during syncAll.
 type syncer struct {
 	// due is notified when a sync is wanted.
 	due tasks.Signal
-	// begun is when the last one began. It and unsynced, that the disk keeps nothing, are for
-	// whoever has the queue.
+	// begun is the time of the last begin. unsynced tracks sync errors. The caller that has the queue
+	// guards both.
 	begun    time.Time
 	unsynced outage
 }
@@ -28,10 +28,10 @@ func newSyncer(log *slog.Logger) *syncer {
 	return &syncer{due: tasks.NewSignal(), begun: time.Now(), unsynced: outage{log: log}}
 }
 
-// isDue reports whether the last sync is so long ago that what is written now must not wait.
+// isDue reports whether the last sync is older than syncEvery.
 func (s *syncer) isDue() bool { return time.Since(s.begun) > syncEvery }
 
-// begin writes what the disk does not have, and returns the segments to sync.
+// begin writes the buffered reports and returns the segments to sync.
 func (s *syncer) begin(q *queue) []syncing {
 	s.begun = time.Now()
 	q.flush()
@@ -39,9 +39,8 @@ func (s *syncer) begin(q *queue) []syncing {
 	return q.store.unsynced()
 }
 
-// end notes what was synced, and wakes whoever waits on Ready. A segment that was
-// dropped meanwhile needs none, nor one that somebody else has synced: either may be
-// removed already.
+// end records the result of a sync and notifies Ready. It ignores errors of segments that were
+// dropped, or that another sync made durable, in the interval: their files may be removed.
 func (s *syncer) end(q *queue, all []syncing) (err error) {
 	defer q.ready.Notify()
 	for _, done := range all {
@@ -80,7 +79,7 @@ func (s *store) unsynced() (all []syncing) {
 	return all
 }
 
-// syncAll needs no lock: a file may be closed meanwhile.
+// syncAll needs no lock: a file may be closed concurrently.
 func syncAll(all []syncing) {
 	for i := range all {
 		all[i].err = all[i].segment.file.Sync()

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestReportsAreSyncedBeside those that are appended meanwhile: all come, once and in order.
+// TestReportsAreSyncedBeside: reports appended during a sync all arrive, once and in order.
 func TestReportsAreSyncedBeside(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), 0)

@@ -26,7 +26,7 @@ func (harmless) ResolveOne(context.Context, string, document.Value, manifest.Inp
 
 func (harmless) Sensitive(string, document.Value) bool { return false }
 
-// accepting returns a service that accepts and does not execute, and what it reported.
+// accepting returns a service that accepts requests without executing them, and its reports.
 func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (Opened, error)) (*Service, *[]model.EnsureResponse) {
 	t.Helper()
 	var mu sync.Mutex
@@ -48,8 +48,8 @@ func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (
 	return s, reported
 }
 
-// TestAPanicEndsOneRequest: it is rejected, a queued one once, and those behind it are
-// accepted.
+// TestAPanicEndsOneRequest: a panic rejects the request (a queued one once); the node accepts later
+// requests.
 func TestAPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
 	opened := 0
@@ -79,8 +79,8 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	}
 }
 
-// FuzzRequest accepts any message, in an envelope or not: it has one response, which is
-// that it is acknowledged or why it is rejected.
+// FuzzRequest accepts any message, signed or not: each gets one response, an acknowledgement or a
+// rejection.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{<<, {0}}`))
 	f.Add([]byte("{<<: [{0}], id: x}"))
@@ -121,7 +121,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestACommandOfTheFutureIsJudgedAgain, as the clock may be wrong, and others are not.
+// TestACommandOfTheFutureIsJudgedAgain: a command from the future is checked again, because the clock
+// may be wrong; other rejected commands are not.
 func TestACommandOfTheFutureIsJudgedAgain(t *testing.T) {
 	t.Parallel()
 	why := signed.ErrFuture
@@ -139,7 +140,7 @@ func TestACommandOfTheFutureIsJudgedAgain(t *testing.T) {
 	}
 }
 
-// TestManyRejectedCommandsAreBounded: the oldest of too many are judged again.
+// TestManyRejectedCommandsAreBounded: above the limit the oldest ones are forgotten and checked again.
 func TestManyRejectedCommandsAreBounded(t *testing.T) {
 	t.Parallel()
 	h, dir := hosttest.New(t), t.TempDir()
@@ -154,8 +155,7 @@ func TestManyRejectedCommandsAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyEarlyCancelsAreBounded: the oldest of too many, and those of yesterday, are forgotten;
-// what was executed is not.
+// TestManyEarlyCancelsAreBounded: surplus and old cancels are forgotten; executed requests are not.
 func TestManyEarlyCancelsAreBounded(t *testing.T) {
 	t.Parallel()
 	h, dir := hosttest.New(t), t.TempDir()

@@ -14,19 +14,18 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// cancelled is why a request is not executed any more.
+// cancelled is the reason why a request is not executed any more.
 type cancelled struct{ model.CancelRequest }
 
 func (c cancelled) Error() string { return c.String() }
 
-// errCancelExpired is a cancel that came too late.
+// errCancelExpired rejects a cancel that arrived too late.
 var errCancelExpired = errors.New("the cancel expired")
 
-// errCancelNotRecorded is a cancel that a restart could forget.
-var errCancelNotRecorded = errors.New("the cancel cannot be recorded, without which the request could be executed after a restart")
+// errCancelNotRecorded rejects a cancel that would be lost in a restart.
+var errCancelNotRecorded = errors.New("the cancel cannot be stored, and the request could be executed after a restart")
 
-// isCancel reports whether a message asks to cancel a request: what is signed is taken for what
-// it was signed for.
+// isCancel reports whether a message is a cancel. For an envelope, the signed action decides.
 func isCancel(data []byte) bool {
 	if !signed.IsEnvelope(data) {
 		return model.IsCancelRequest(data)
@@ -49,63 +48,63 @@ type canceller struct {
 	early     *earlyCancels
 	queue     *queue
 	responder *responder
-	// accepting keeps a request from being accepted while a cancel of it is.
+	// accepting prevents a request from being accepted while its cancel is accepted.
 	accepting sync.Mutex
 }
 
-// cancel accepts a cancel, and calls respond with the last response to the request that it
-// names, and those still to come. Of a rejected cancel the response has an error and no phase: a
-// phase is that of the request.
+// cancel accepts a cancel, and calls respond with the latest and the later responses to the named
+// request. The response to a rejected cancel has an error and no phase: a phase describes the request.
 func (c *canceller) cancel(ctx context.Context, data []byte, isCommand bool, respond func(model.EnsureResponse)) error {
-	var asked model.CancelRequest
+	var parsed model.CancelRequest
 	err := tasks.Guard(c.log, "accepting a cancel", func() (err error) {
-		if asked, err = c.openCancel(ctx, data); err == nil {
-			err = c.apply(ctx, cancelled{asked}, isCommand, respond)
+		if parsed, err = c.openCancel(ctx, data); err == nil {
+			err = c.apply(ctx, cancelled{parsed}, isCommand, respond)
 		}
 		return err
 	})
 	if err == nil {
 		return nil
 	}
-	c.rejected.Log(ctx, c.log, slog.LevelWarn, "cancel rejected", "id", asked.Request, "error", err)
-	response := c.responder.response(&request{ID: asked.Request})
+	c.rejected.Log(ctx, c.log, slog.LevelWarn, "cancel rejected", "id", parsed.Request, "error", err)
+	response := c.responder.response(&request{ID: parsed.Request})
 	response.Error = err.Error()
 	respond(response)
 
 	return err
 }
 
-// openCancel returns the cancel of a message, which may be signed; what could be decoded is
-// returned with the error.
+// openCancel decodes the cancel of a message, which may be signed. With an error it returns the part
+// that it could decode.
 func (c *canceller) openCancel(ctx context.Context, data []byte) (model.CancelRequest, error) {
 	opened, err := c.open(ctx, data, signed.Cancel)
-	asked, invalid := model.DecodeCancelRequest(opened.Request)
+	parsed, invalid := model.DecodeCancelRequest(opened.Request)
 	if err == nil {
 		err = opened.Stale
 	}
 	switch {
 	case err != nil:
 		c.untrusted(err.Error())
-		return asked, err
+		return parsed, err
 	case invalid != nil:
-		return asked, invalid
+		return parsed, invalid
 	}
-	if why := c.expired(asked.Expires); why != nil {
-		return asked, fmt.Errorf("%w: %w", errCancelExpired, why)
+	if why := c.expired(parsed.Expires); why != nil {
+		return parsed, fmt.Errorf("%w: %w", errCancelExpired, why)
 	}
 
-	return asked, nil
+	return parsed, nil
 }
 
-// apply cancels a request that has not begun, has one that is being executed begin nothing more,
-// and remembers the id of one that is not known.
+// apply cancels a request that has not begun, stops a request during its execution, and remembers the
+// id of an unknown request.
 func (c *canceller) apply(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
-	// Or the request could be accepted between.
+	// Otherwise the request could be accepted between the check and the record.
 	c.accepting.Lock()
 	defer c.accepting.Unlock()
 	q, waiting, err := c.store.cancel(ctx, &request{ID: why.Request}, why.Error(), respond)
 	if run := (&request{ID: why.Request, Run: true}); err == nil && q == nil && c.store.knows(run) {
-		// Whoever ran what is assigned by that id may not know of the request that is to come.
+		// The id names a run request, but an ensure request with the same id may arrive later: cancel
+		// both.
 		if _, err = c.early.add(ctx, why.Request, why.Error()); err == nil {
 			q, waiting, err = c.store.cancel(ctx, run, why.Error(), respond)
 		}
@@ -126,8 +125,8 @@ func (c *canceller) apply(ctx context.Context, why cancelled, isCommand bool, re
 	return nil
 }
 
-// applyUnknown remembers a cancel that came before its request. One that waited in the stream
-// stands where the request was, so it is the result of that.
+// applyUnknown remembers a cancel that arrived before its request. A cancel from the stream replaced
+// its request there, so its response is the result of the request.
 func (c *canceller) applyUnknown(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
 	isNew, err := c.early.add(ctx, why.Request, why.Error())
 	if err != nil {
@@ -143,8 +142,8 @@ func (c *canceller) applyUnknown(ctx context.Context, why cancelled, isCommand b
 	return nil
 }
 
-// accept accepts a request, and reports whether it is new, and whether it was cancelled before it
-// came: then it has its final response by that.
+// accept accepts a request. It reports whether the request is new and whether it was cancelled before
+// it arrived. A cancelled request gets its final response at once.
 func (c *canceller) accept(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
 	c.accepting.Lock()
 	defer c.accepting.Unlock()

@@ -13,13 +13,13 @@ import (
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
-// cancelOf gives the cancel of a request.
+// cancelOf returns the cancel of a request.
 func cancelOf(id string) []byte {
 	return encode(model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: id, By: "ann", Expires: time.Now().Add(time.Hour)})
 }
 
-// TestACancelBesideItsRequest: whichever is first, and however far the other is, the request is
-// not executed, and its last response is that it was cancelled.
+// TestACancelBesideItsRequest: whether the cancel or the request arrives first, the request is not
+// executed and its final response is cancelled.
 func TestACancelBesideItsRequest(t *testing.T) {
 	t.Parallel()
 	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
@@ -59,8 +59,8 @@ func TestACancelBesideItsRequest(t *testing.T) {
 	}
 }
 
-// TestACancelBeforeExecution: a request that was taken, and whose run has not begun, does not
-// begin; the run learns why its time is over.
+// TestACancelBeforeExecution: a cancelled request that waits to run does not begin, and MayBegin
+// returns the reason.
 func TestACancelBeforeExecution(t *testing.T) {
 	t.Parallel()
 	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
@@ -76,7 +76,7 @@ func TestACancelBeforeExecution(t *testing.T) {
 	if err := r.MayBegin(); err == nil || err.Error() != "cancelled by ann" {
 		t.Errorf("it may begin: %v", err)
 	}
-	// Its run may have begun just then: the answer stands.
+	// The run may have begun concurrently: the final response stays.
 	r.Begin(t.Context())
 	r.End(t.Context(), []model.RequestedRun{{Manifest: "group.all.x", Outcome: model.OutcomeStable}}, nil)
 	if len(got) != 2 || got[1].Phase != model.EnsureCancelled || got[1].Protocol != model.ProtocolRunResponse {
@@ -84,7 +84,7 @@ func TestACancelBeforeExecution(t *testing.T) {
 	}
 }
 
-// TestWhatIsACancel: what is signed is taken for what it was signed for.
+// TestWhatIsACancel: the signed action decides whether an envelope is a cancel.
 func TestWhatIsACancel(t *testing.T) {
 	t.Parallel()
 	alice := signtest.Signer(t)
@@ -106,8 +106,8 @@ func TestWhatIsACancel(t *testing.T) {
 	}
 }
 
-// TestTheSameMessagesAreBounded: whoever repeats messages, signed ones too, fills neither memory nor disk, and who asked
-// first hears the end all the same.
+// TestTheSameMessagesAreBounded: repeated messages, also signed ones, fill neither memory nor disk,
+// and the first sender still gets the final response.
 func TestTheSameMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
@@ -124,7 +124,7 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 		s.Run(t.Context(), nil, request, func(model.EnsureResponse) {})
 		s.Ensure(t.Context(), nil, cancel, func(model.EnsureResponse) { heard++ })
 	}
-	if waiting := len(s.store.open[ofRuns+fileName("r1")].respond); waiting > maxWaiting || heard != 2000 {
+	if waiting := len(s.store.open[runPrefix+fileName("r1")].respond); waiting > maxWaiting || heard != 2000 {
 		t.Errorf("%d wait, %d were answered", waiting, heard)
 	}
 	r.End(t.Context(), nil, nil)

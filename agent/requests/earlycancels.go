@@ -13,26 +13,25 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// maxCancels is how many cancels are remembered whose request did not come yet. They are kept
-// apart from the requests: any number of ids may be cancelled, and must not displace what was
-// executed and could come again.
+// maxCancels limits the remembered cancels of unknown requests. They are stored apart from the
+// requests: a flood of cancels must not displace executed requests, which could be delivered again.
 const maxCancels = 1000
 
-// earlyCancel is a cancel that came before its request.
+// earlyCancel is a cancel that arrived before its request.
 type earlyCancel struct {
-	// Sum is that of the id of the request.
+	// Sum is the checksum of the request id.
 	Sum string    `json:"sum"`
 	Why string    `json:"why"`
 	At  time.Time `json:"at"`
 }
 
-// earlyCancels are the cancels of requests that did not come yet, on disk.
+// earlyCancels stores the cancels that arrived before their requests.
 type earlyCancels struct {
 	host *host.Host
 	path string
 
 	mu sync.Mutex
-	// all are those of the last day, the oldest first.
+	// all holds the cancels of the last day, oldest first.
 	all []earlyCancel
 }
 
@@ -40,13 +39,13 @@ func openEarlyCancels(h *host.Host, dir string, log *slog.Logger) *earlyCancels 
 	c := &earlyCancels{host: h, path: filepath.Join(dir, "cancels")}
 	var err error
 	if c.all, err = host.ReadRecord[[]earlyCancel](c.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("cancels of requests that did not come yet are not known", "error", err)
+		log.Warn("cannot read cancels of requests that have not arrived", "error", err)
 	}
 
 	return c
 }
 
-// of returns why the request with an id is cancelled, false where it is not.
+// of returns why the request with this id was cancelled, and whether it was.
 func (c *earlyCancels) of(id string) (why string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,11 +57,11 @@ func (c *earlyCancels) of(id string) (why string, ok bool) {
 	return c.all[i].Why, true
 }
 
-// refreshAfter is after how long a cancel that comes again is remembered anew: it may come any number
-// of times, and each would be written.
+// refreshAfter is the age at which a repeated cancel is stored again. Repeats before that are not
+// written: a sender may repeat a cancel any number of times.
 const refreshAfter = time.Hour
 
-// add remembers a cancel, and reports whether it is new. With an error it is not remembered.
+// add stores a cancel and reports whether it is new. With an error, the cancel is not remembered.
 func (c *earlyCancels) add(ctx context.Context, id, why string) (isNew bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

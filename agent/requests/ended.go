@@ -6,20 +6,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Ended counts the requests that ended since Open, by how they did. A rejected one was
-// not accepted, or lost by a restart before it began.
+// Ended counts the requests that ended since Open, by result. A rejected request was not accepted, or
+// a restart lost it before it began.
 type Ended struct {
 	Done, Failed, Expired, Cancelled, Rejected uint64
 }
 
-// Ended returns the counts of now.
+// Ended returns the current counts.
 func (s *Service) Ended() Ended {
 	e := &s.responder.ended
 
 	return Ended{Done: e.done.Load(), Failed: e.failed.Load(), Expired: e.expired.Load(), Cancelled: e.cancelled.Load(), Rejected: e.rejected.Load()}
 }
 
-// endings count the requests that ended.
+// endings counts the requests that ended.
 type endings struct {
 	done, failed, expired, cancelled, rejected atomic.Uint64
 }

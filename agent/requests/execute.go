@@ -14,31 +14,32 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// Runner makes a run; ctx ends when it must not begin, hard when it is broken off.
-type Runner func(ctx, hard context.Context, r Run) (*model.Run, error)
+// Runner makes a run. When ctx ends, the run starts no further change; when killCtx ends, the current
+// change is aborted.
+type Runner func(ctx, killCtx context.Context, r Run) (*model.Run, error)
 
-// Next removes the oldest request that waits, and returns what executes it; nil where none
-// waits. It may be called beside the execution of others.
-func (s *Service) Next() (execute func(ctx, hard context.Context, run Runner)) {
+// Next removes the oldest waiting ensure request and returns the function that executes it, nil if no
+// request waits. Executions may overlap.
+func (s *Service) Next() (execute func(ctx, killCtx context.Context, run Runner)) {
 	q := s.queue.next(false)
 	if q == nil {
 		return nil
 	}
 
-	return func(ctx, hard context.Context, run Runner) { s.answer(ctx, hard, q, run) }
+	return func(ctx, killCtx context.Context, run Runner) { s.answer(ctx, killCtx, q, run) }
 }
 
-// answer executes a request, and responds.
-func (s *Service) answer(ctx, hard context.Context, q *request, run Runner) {
+// answer executes a request and sends its responses.
+func (s *Service) answer(ctx, killCtx context.Context, q *request, run Runner) {
 	response := s.responder.response(q)
 	began := false
-	soft, broken, end := s.queue.executing(ctx, hard, q)
+	soft, kill, end := s.queue.executing(ctx, killCtx, q)
 	defer end()
 	err := tasks.Guard(s.o.Log, "executing request "+q.ID, func() (err error) {
-		response.State, err = s.execute(soft, broken, q, run, func() error {
+		response.State, err = s.execute(soft, kill, q, run, func() error {
 			running := s.responder.response(q)
 			running.Phase = model.EnsureRunning
-			if !s.responder.respond(hard, q, running) {
+			if !s.responder.respond(killCtx, q, running) {
 				return s.queue.whyCancelled(q)
 			}
 			began = true
@@ -47,16 +48,16 @@ func (s *Service) answer(ctx, hard context.Context, q *request, run Runner) {
 		return err
 	})
 	if err != nil && !began && ctx.Err() != nil {
-		return // it stays acknowledged, and is executed after the restart
+		return // it stays acknowledged and is executed after the restart
 	}
 	response.Phase, response.Error = concluded(response.State, err)
 	if why := s.queue.whyCancelled(q); why != nil && response.State != nil && response.State.NotRun {
 		response.Phase, response.Error = model.EnsureCancelled, why.Error()
 	}
-	s.responder.respond(hard, q, response)
+	s.responder.respond(killCtx, q, response)
 }
 
-// errExpired is a request that came to its turn too late.
+// errExpired ends a request that expired before its execution.
 var errExpired = errors.New("the request expired")
 
 // concluded returns the final phase of a request, and its error.
@@ -77,7 +78,7 @@ func concluded(state *model.Transaction, err error) (model.EnsurePhase, string) 
 }
 
 // execute runs the one resource of a request, and returns its transaction.
-func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, began func() error) (*model.Transaction, error) {
+func (s *Service) execute(ctx, killCtx context.Context, q *request, run Runner, began func() error) (*model.Transaction, error) {
 	req, properties, err := manifest.ParseRequest("request", q.body)
 	if err != nil {
 		return nil, err
@@ -91,13 +92,13 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 		return nil, err
 	}
 	own := resolved.Resources[len(resolved.Resources)-1]
-	own.Pos = model.Position{File: own.Pos.File} // the lines are not those of the sender's document
+	own.Pos = model.Position{File: own.Pos.File} // lines would refer to our copy, not to the sender's document
 	built, err := graph.Build(resolved.Resources, nil)
 	if err != nil {
 		return nil, err
 	}
 	var result *model.Transaction
-	summary, err := run(ctx, hard, Run{
+	summary, err := run(ctx, killCtx, Run{
 		ID: q.ID, Graph: built, Noop: req.Noop, Check: req.Check, Secrets: resolved.Secrets, MayBegin: mayBegin, Began: began,
 		OnTransaction: func(t *model.Transaction) {
 			if t.Ref() == own.Ref() {
@@ -106,13 +107,13 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 		},
 	})
 	if err == nil && result == nil {
-		err = fmt.Errorf("nothing was run: %v", summary.Errors)
+		err = fmt.Errorf("no resource ran: %v", summary.Errors)
 	}
 
 	return result, err
 }
 
-// mayBegin returns why a request must not be executed any more.
+// mayBegin returns an error if a request must not be executed any more.
 func (s *Service) mayBegin(q *request, expires time.Time, observes bool) error {
 	if why := s.queue.whyCancelled(q); why != nil {
 		return why
@@ -126,8 +127,7 @@ func (s *Service) mayBegin(q *request, expires time.Time, observes bool) error {
 	return s.paused(observes)
 }
 
-// Status reads the state of one resource, named as in an ensure request, and
-// changes nothing.
+// Status reads the state of one resource, given as an ensure request, and changes nothing.
 func (s *Service) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
 	req, properties, err := manifest.ParseRequest("request", data)
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// maxPlan is how long a plan may be, encoded: operators collect those of thousands of nodes.
+// maxPlan limits the encoded length of a plan in bytes: operators collect the plans of thousands of
+// nodes.
 const maxPlan = 64 << 10
 
-// parse decodes a preview request.
+// parsePreview decodes a preview request.
 func parsePreview(data []byte) (req model.PreviewRequest, err error) {
 	if _, problems := document.DecodeInto("preview", data, document.MaxBytes, &req); problems != nil {
 		return model.PreviewRequest{}, problems
@@ -23,12 +24,12 @@ func parsePreview(data []byte) (req model.PreviewRequest, err error) {
 	return req, check(req)
 }
 
-// Names replaces what a node has of its own in the places of a plan: equal plans are shown
-// once.
+// Names replaces node-specific texts in the locations of a plan, so that equal plans of different
+// nodes are shown once.
 type Names = strings.Replacer
 
-// NamesOf returns the Names by which key, the name of the document, becomes name, and what is
-// below dir is relative.
+// NamesOf returns Names that replace key, the name of the document, by name, and make paths below dir
+// relative.
 func NamesOf(key, name, dir string) *Names {
 	if dir == "" {
 		return strings.NewReplacer(key, name)
@@ -37,7 +38,7 @@ func NamesOf(key, name, dir string) *Names {
 	return strings.NewReplacer(dir+"/", "", key, name)
 }
 
-// Rejected returns the plan of what the node would reject.
+// Rejected returns the plan for a manifest that the node would reject.
 func Rejected(problems model.Problems, names *Names) *model.Plan {
 	p := &model.Plan{}
 	for _, problem := range problems.Sorted() {
@@ -47,24 +48,24 @@ func Rejected(problems model.Problems, names *Names) *model.Plan {
 	return finish(p)
 }
 
-// Inactive returns the plan of what would not run.
+// Inactive returns the plan for a manifest that would not run.
 func Inactive(why string) *model.Plan { return finish(&model.Plan{Inactive: why}) }
 
-// Of returns the plan that a noop run predicts, of its transactions.
+// Of returns the plan that a noop run predicts.
 func Of(run *model.Run, all []*model.Transaction, names *Names) *model.Plan {
 	p := &model.Plan{Counts: run.Counts}
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, t := range all {
 		if t.OK() && !t.Changed {
 			continue
 		}
 		for _, text := range t.Errors {
-			said[t.Label()+": "+text] = true
+			reported[t.Label()+": "+text] = true
 		}
 		p.Transactions = append(p.Transactions, bare(t, names))
 	}
 	for _, text := range run.Errors {
-		if !said[text] {
+		if !reported[text] {
 			p.Errors = append(p.Errors, names.Replace(text))
 		}
 	}
@@ -72,7 +73,7 @@ func Of(run *model.Run, all []*model.Transaction, names *Names) *model.Plan {
 	return finish(p)
 }
 
-// bare returns what of a transaction is the same on all nodes that have the same to do.
+// bare returns the parts of a transaction that are equal on all nodes with the same changes.
 func bare(t *model.Transaction, names *Names) model.Transaction {
 	out := model.Transaction{
 		Protocol: t.Protocol, Type: t.Type, Name: t.Name, Alias: t.Alias, RequestedEnsure: t.RequestedEnsure,
@@ -88,15 +89,15 @@ func bare(t *model.Transaction, names *Names) model.Transaction {
 	return out
 }
 
-// finish digests a plan, and bounds it after that: first the diffs go, the last ones first,
-// then resources.
+// finish sets the digest of a plan, then cuts the plan to maxPlan: first it removes diffs from the
+// end, then resources from the end.
 func finish(p *model.Plan) *model.Plan {
-	whole, err := json.Marshal(p)
+	encoded, err := json.Marshal(p)
 	if err != nil {
-		whole = fmt.Append(nil, err)
+		encoded = fmt.Append(nil, err)
 	}
-	p.Digest = model.DigestOf(whole)
-	over := len(whole) - maxPlan
+	p.Digest = model.DigestOf(encoded)
+	over := len(encoded) - maxPlan
 	if over <= 0 {
 		return p
 	}
@@ -119,7 +120,7 @@ func finish(p *model.Plan) *model.Plan {
 }
 
 func encodedLen(v any) int {
-	b, _ := json.Marshal(v) // it was encoded before
+	b, _ := json.Marshal(v) // the same value was encoded before
 
 	return len(b)
 }

@@ -16,51 +16,52 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// The bounds of what a node takes.
+// Limits of the previews of a node.
 const (
-	// maxWaiting is how many previews may wait for the one that goes on.
+	// maxWaitingPreviews limits the previews that wait while one is made.
 	maxWaitingPreviews = 16
-	// maxKnown is how many of those that have not expired are remembered with their answers.
+	// maxKnownPreviews limits the remembered previews that have not expired.
 	maxKnownPreviews = 100
-	// maxAsking is how many wait for the responses to one: it may come any number of times.
+	// maxAsking limits the receivers of the responses to one preview: the same request may arrive any
+	// number of times.
 	maxAsking = 100
 )
 
-// The errors of previews that are not accepted.
+// Reasons to reject a preview.
 var (
-	errID             = errors.New("a preview needs an id, and a time of at most " + model.MaxPreview.String() + " until it expires")
-	errOther          = errors.New("its id was used for another preview, give it one of its own")
-	errTooMany        = errors.New("the node has too many previews, try again later")
+	errID             = errors.New("a preview needs an id and must expire within " + model.MaxPreview.String())
+	errOther          = errors.New("its id was used for another preview; use a new id")
+	errTooMany        = errors.New("the node has too many previews; try again later")
 	errPreviewExpired = errors.New("the preview expired")
 	errProtocol       = errors.New("the protocol is not " + model.ProtocolPreviewRequest)
 )
 
-// BundleSource opens the bundles of previews, which are not kept as those of assignments are.
+// BundleSource opens bundles of previews. They are stored apart from the bundles of assignments.
 type BundleSource interface {
 	GetPreviewBundle(ctx context.Context, id, digest string) (io.ReadCloser, error)
 }
 
-// Options are what a Service is made from.
+// PreviewOptions configure Previews.
 type PreviewOptions struct {
 	Node string
-	// Open opens a message, which may be signed. The error is why it is not accepted.
+	// Open opens a message, which may be signed. It returns an error if the message is not accepted.
 	Open func(ctx context.Context, data []byte) (content []byte, err error)
-	// Untrusted notes why a preview was not accepted that is not signed as it must be.
+	// Untrusted records why the signature of a preview was not accepted.
 	Untrusted func(why string)
-	// Until returns how long it is until a preview expires.
+	// Until returns the time until a preview expires.
 	Until func(at time.Time) time.Duration
 	// Expired returns an error once a preview has expired.
 	Expired func(at time.Time) error
-	// Plan makes the plan of a preview. The error is why there is none.
+	// Plan makes the plan of a preview.
 	Plan func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)
 	Log  *slog.Logger
 }
 
-// Service answers previews. Its methods may be called from several goroutines. Make it with
-// New; it answers while Run runs.
+// Previews answers preview requests. Its methods are safe for concurrent use. Create it with New; it
+// makes plans while Run runs.
 type Previews struct {
 	o PreviewOptions
-	// rejected logs what is rejected, which whoever publishes causes.
+	// rejected limits the log lines about rejected previews, which any publisher can cause.
 	rejected telemetry.RateLimitedLog
 	waiting  chan *preview
 
@@ -68,18 +69,18 @@ type Previews struct {
 	known map[string]*preview
 }
 
-// preview is a preview that was accepted.
+// preview is an accepted preview request.
 type preview struct {
 	req model.PreviewRequest
-	// sum tells it from others of its id.
+	// sum identifies the content of the request.
 	sum string
-	// last is its last response; respond are those who wait for others.
+	// last is the latest response; respond receives the later ones.
 	last    model.EnsureResponse
 	respond []func(model.EnsureResponse)
 }
 
-// addResponder adds one who waits for responses. Where too many wait it takes the place of the one
-// who has waited longest but the first, who asked for the preview.
+// addResponder adds a receiver of the responses. At the limit it replaces the second oldest receiver:
+// the first sender of the preview stays.
 func (p *preview) addResponder(respond func(model.EnsureResponse)) {
 	if len(p.respond) >= maxAsking {
 		const second = 1
@@ -88,15 +89,14 @@ func (p *preview) addResponder(respond func(model.EnsureResponse)) {
 	p.respond = append(p.respond, respond)
 }
 
-// New returns a Service that knows no preview.
+// New returns Previews without requests.
 func New(o PreviewOptions) *Previews {
 	return &Previews{o: o, waiting: make(chan *preview, maxWaitingPreviews), known: map[string]*preview{}}
 }
 
-// Preview accepts a preview request, and calls respond at once that it is acknowledged, or why
-// it is rejected, and later with the phases until the final one. respond must not block. A
-// request that comes again is not executed again: respond gets its last response, and those
-// still to come.
+// Preview accepts a preview request, and calls respond with each response: first that the request is
+// acknowledged or why it is rejected, then each phase until the final one. respond must not block. A
+// repeated request is not executed again: respond receives its latest response and the later ones.
 func (s *Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	var req model.PreviewRequest
 	err := tasks.Guard(s.o.Log, "accepting a preview", func() (err error) {
@@ -159,7 +159,7 @@ func (s *Previews) accept(ctx context.Context, data []byte, respond func(model.E
 	return req, nil
 }
 
-// forget forgets the previews that have ended and expired, which nobody can send again.
+// forget removes finished previews that have expired: no sender can repeat them.
 func (s *Previews) forget() {
 	for id, p := range s.known {
 		if p.last.Phase.Final() && s.o.Until(p.req.Expires) <= 0 {
@@ -168,7 +168,7 @@ func (s *Previews) forget() {
 	}
 }
 
-// Run makes the previews, one after the other, until ctx ends.
+// Run makes the plans one after the other until ctx ends.
 func (s *Previews) Run(ctx context.Context) error {
 	for {
 		select {
@@ -180,7 +180,7 @@ func (s *Previews) Run(ctx context.Context) error {
 	}
 }
 
-// answer makes the plan of a preview, and responds.
+// answer makes the plan of a preview and sends its responses.
 func (s *Previews) answer(ctx context.Context, p *preview) {
 	s.respond(p, s.response(p.req.ID, model.EnsureRunning))
 	response := s.response(p.req.ID, model.EnsureDone)
@@ -206,7 +206,7 @@ func (s *Previews) answer(ctx context.Context, p *preview) {
 	s.respond(p, response)
 }
 
-// respond hands a response to all who wait for it.
+// respond sends a response to all receivers.
 func (s *Previews) respond(p *preview, response model.EnsureResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,11 +229,11 @@ type source struct {
 	id string
 }
 
-// Source returns what opens the bundle of the preview with an id: as that of a preview where
-// the source tells those from others.
+// Source returns the source that opens the bundle of the preview with this id. If of implements
+// BundleSource, it opens the preview's bundle.
 func Source(of desired.BundleSource, id string) desired.BundleSource { return source{of, id} }
 
-// GetBundle opens the bundle.
+// GetBundle opens the bundle with this digest.
 func (s source) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
 	if own, is := s.BundleSource.(BundleSource); is {
 		return own.GetPreviewBundle(ctx, s.id, digest)
@@ -242,7 +242,7 @@ func (s source) GetBundle(ctx context.Context, digest string) (io.ReadCloser, er
 	return s.BundleSource.GetBundle(ctx, digest)
 }
 
-// check reports what of a request is not as it must be.
+// check returns an error for an invalid preview request.
 func check(req model.PreviewRequest) error {
 	switch {
 	case req.Protocol != model.ProtocolPreviewRequest:

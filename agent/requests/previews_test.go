@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestTheSamePreviewIsBounded: a preview that is repeated any number of times has few answers; who asked first, and
-// who did last, get one.
+// TestTheSamePreviewIsBounded: a repeated preview has a limited number of receivers; the first and the
+// latest sender get the response.
 func TestTheSamePreviewIsBounded(t *testing.T) {
 	t.Parallel()
 	s := requests.New(requests.PreviewOptions{

@@ -6,17 +6,16 @@ import (
 	"sync"
 )
 
-// queue has the requests that wait to be executed, the oldest first, and what ends the execution of
-// those that do not wait any more.
+// queue holds the waiting requests, oldest first, and cancels the execution of the others.
 type queue struct {
-	// wake is called when a request waits. It must not block.
+	// wake is called when a request is ready. It must not block.
 	wake func()
 
 	mu      sync.Mutex
 	waiting []*request
 }
 
-// add has a request wait.
+// add queues a request.
 func (w *queue) add(q *request) {
 	w.mu.Lock()
 	w.waiting = append(w.waiting, q)
@@ -24,8 +23,7 @@ func (w *queue) add(q *request) {
 	w.wake()
 }
 
-// next removes and returns the oldest request that waits, a run request or one of a resource;
-// nil when none does.
+// next removes and returns the oldest waiting run request or ensure request, nil if none waiting.
 func (w *queue) next(run bool) *request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,11 +37,12 @@ func (w *queue) next(run bool) *request {
 	return q
 }
 
-// stop has a request begin nothing more, and with a kill its change in hand broken off.
+// stop cancels a request: it starts no further change. A cancel with Kill also aborts the current
+// change.
 func (w *queue) stop(q *request, why cancelled) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = slices.DeleteFunc(w.waiting, func(waits *request) bool { return waits == q })
+	w.waiting = slices.DeleteFunc(w.waiting, func(waiting *request) bool { return waiting == q })
 	if q.cancelled == nil {
 		q.cancelled = why
 	}
@@ -55,10 +54,11 @@ func (w *queue) stop(q *request, why cancelled) {
 	}
 }
 
-// executing returns the contexts in which a request is executed: what cancels it ends them.
-func (w *queue) executing(ctx, hard context.Context, q *request) (soft, broken context.Context, end func()) {
+// executing returns the contexts of an execution; a cancel of the request ends them. end releases
+// them.
+func (w *queue) executing(ctx, killCtx context.Context, q *request) (soft, killed context.Context, end func()) {
 	soft, stop := context.WithCancelCause(ctx)
-	broken, kill := context.WithCancelCause(hard)
+	killed, kill := context.WithCancelCause(killCtx)
 	w.mu.Lock()
 	q.stop, q.kill = stop, kill
 	why := q.cancelled
@@ -67,7 +67,7 @@ func (w *queue) executing(ctx, hard context.Context, q *request) (soft, broken c
 		stop(why)
 	}
 
-	return soft, broken, func() {
+	return soft, killed, func() {
 		w.mu.Lock()
 		q.stop, q.kill = nil, nil
 		w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *queue) executing(ctx, hard context.Context, q *request) (soft, broken c
 	}
 }
 
-// whyCancelled returns why a request is not executed any more, nil where it is.
+// whyCancelled returns why a request was cancelled, nil if it was not.
 func (w *queue) whyCancelled(q *request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// refusedFor is for how long a message that comes again gets the refusal that it got: clients send one again for a few
-	// seconds.
+	// refusedFor is how long a repeated message gets the same refusal: clients repeat a message for a
+	// few seconds.
 	refusedFor = 15 * time.Second
-	// maxRefused is how many of them are kept.
+	// maxRefused limits the remembered refusals.
 	maxRefused = 256
 )
 
-// recentRefusals has the messages that were refused lately. One to a group comes again while a node of the group does not answer:
-// who has answered must not judge it anew, for a pause may have ended meanwhile.
+// recentRefusals remembers the messages that were refused recently. A client repeats a message to a
+// group until all nodes answer. A node that has answered must not check the repeat again: a pause may
+// have ended in the interval.
 type recentRefusals struct {
 	mu  sync.Mutex
 	all []refusal
@@ -30,7 +31,8 @@ type refusal struct {
 	response model.EnsureResponse
 }
 
-// add notes the response to a message. One without an id cannot be told from another one that asks for the same.
+// add remembers the response to a message. It ignores messages without an id: two of them with equal
+// content may be different requests.
 func (r *recentRefusals) add(now time.Time, data []byte, response model.EnsureResponse) {
 	if response.ID == "" || !bytes.Contains(data, []byte(response.ID)) {
 		return
@@ -43,7 +45,7 @@ func (r *recentRefusals) add(now time.Time, data []byte, response model.EnsureRe
 	}
 }
 
-// get returns the response that a message got lately.
+// get returns the recent response to the same message.
 func (r *recentRefusals) get(now time.Time, data []byte) (response model.EnsureResponse, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// TestARefusedRequestThatComesAgain: it gets the same response, and is not reported again, although the node would accept
-// it by now; the client has taken the first one. Later it is judged anew, and so is one without an id.
+// TestARefusedRequestThatComesAgain: a repeated request gets the same response and is not reported
+// again, although the node would accept it now: the client has used the first response. Later requests
+// and requests without an id are checked again.
 func TestARefusedRequestThatComesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestARefusedRequestThatComesAgain(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreBounded: a flood of them leaves the newest.
+// TestRefusalsAreBounded: a flood of refusals leaves the newest ones.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r recentRefusals

@@ -12,20 +12,19 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// maxRefusals is how many rejected commands are remembered. They are kept apart from
-// the requests: any number of them may be queued, and must not displace what was
-// executed and could come again.
+// maxRefusals limits the remembered rejected commands. They are stored apart from the requests: a
+// flood of them must not displace executed requests, which could be delivered again.
 const maxRefusals = 1000
 
-// refusals are the commands that were rejected and reported, on disk: what waits in the
-// stream comes again at each start.
+// refusals stores which commands were rejected and reported. The stream delivers them again at each
+// start.
 type refusals struct {
 	host *host.Host
 	path string
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// sums are those of ids with their content, the oldest first.
+	// sums holds the checksums of ids and contents, oldest first.
 	sums []string
 }
 
@@ -33,14 +32,14 @@ func openRefusals(h *host.Host, dir string, log *slog.Logger) *refusals {
 	r := &refusals{host: h, path: filepath.Join(dir, "refusals"), log: log}
 	var err error
 	if r.sums, err = host.ReadRecord[[]string](r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("rejected commands are not known, and are reported again", "error", err)
+		log.Warn("cannot read rejected commands; they are reported again", "error", err)
 	}
 
 	return r
 }
 
-// refusalOf tells a rejected command from others. Content is part of it: whoever knows
-// an id must not have another's command ignored.
+// refusalOf returns the checksum of a command. It covers the content: otherwise a sender who knows an
+// id could cause another command with this id to be ignored.
 func refusalOf(id string, data []byte) string { return fileName(id + "\x00" + string(data)) }
 
 // has reports whether a command was rejected before.
@@ -51,7 +50,7 @@ func (r *refusals) has(id string, data []byte) bool {
 	return slices.Contains(r.sums, refusalOf(id, data))
 }
 
-// add remembers a rejected command.
+// add stores a rejected command.
 func (r *refusals) add(ctx context.Context, id string, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

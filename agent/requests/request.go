@@ -14,64 +14,65 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// errNotRecorded is a request that was not accepted, but may be when it comes again.
-var errNotRecorded = errors.New("the request cannot be recorded, without which it could be executed twice")
+// errNotRecorded rejects a request that cannot be stored. The sender may send it again.
+var errNotRecorded = errors.New("the request cannot be stored, and without a record it could be executed twice")
 
-// errPaused is a request to a node that changes nothing for the time being.
+// errPaused rejects a request because the node is paused.
 var errPaused = errors.New("refused, the node changes nothing now")
 
-// errTooManyRuns is a run request where many wait already.
-var errTooManyRuns = errors.New("the node has too many requests to run what is assigned, try again later")
+// errTooManyRuns rejects a run request because maxOpenRuns run requests are open.
+var errTooManyRuns = errors.New("the node has too many open run requests; try again later")
 
-// maxOpenRuns is how many run requests wait or are executed: whoever may send them may do so as fast as they like.
+// maxOpenRuns limits the run requests that wait or are executed: a sender may send them at any rate.
 const maxOpenRuns = 100
 
-// errOtherRequest is an id that comes again with something else.
-var errOtherRequest = errors.New("its id was used for another request, give it one of its own")
+// errOtherRequest rejects a request that reuses the id of a different request.
+var errOtherRequest = errors.New("its id was used for another request; use a new id")
 
-// errNoID is a request that could be executed twice.
+// errNoID rejects a request without an id that could be executed twice.
 var errNoID = errors.New("a request that is queued or signed needs an id, or it could be executed twice")
 
-// errNotKept is a request that a restart lost.
-var errNotKept = errors.New("the agent was ended before it began, and what is sensitive is not kept: send it again")
+// errNotKept fails a sensitive request that was lost in a restart.
+var errNotKept = errors.New("the agent stopped before the request began, and sensitive requests are not stored; send it again")
 
 // request is one request from its acceptance to its final response.
 type request struct {
 	ID string `json:"id"`
-	// At is when it came.
+	// At is the arrival time.
 	At time.Time `json:"at"`
-	// Sum tells the request from others, also when it is not kept any more. That of
-	// a sensitive one leaves its properties out, which could be guessed by it.
+	// Sum identifies the content of the request, also after Request is cleared. The sum of a sensitive
+	// request excludes its properties, which could be guessed from it.
 	Sum string `json:"sum"`
-	// Request is kept until its execution begins, and not at all when it is sensitive.
+	// Request holds the content until the execution begins. It is empty for a sensitive request.
 	Request json.RawMessage `json:"request,omitempty"`
-	// Run is a run request, else it is one of a resource.
+	// Run marks a run request; otherwise the request is about one resource.
 	Run bool `json:"run,omitempty"`
-	// Command is a request that waits in the stream, and comes again after a restart.
+	// Command marks a request from the stream. The stream delivers it again after a restart.
 	Command bool `json:"command,omitempty"`
-	// Of is the resource that it is about, as far as it is known without executing it: it is kept when Request is not
-	// any more. Nothing for a run request and for what is sensitive.
+	// Of names the resource, as far as it is known before the execution; it outlives Request. It is
+	// nil for run requests and sensitive requests.
 	Of *model.Ref `json:"of,omitempty"`
-	// Sender is who sent it, as they said.
+	// Sender is the self-declared sender.
 	Sender *model.Sender `json:"sender,omitempty"`
-	// Response is the last one.
+	// Response is the latest response.
 	Response model.EnsureResponse `json:"response"`
 
-	// body is Request, until the execution begins.
+	// body holds the content until the execution begins, also of a sensitive request.
 	body json.RawMessage
-	// respond are those who wait for the responses.
+	// respond receives the responses.
 	respond []func(model.EnsureResponse)
-	// cancelled is why it is not executed any more, stop and kill end its execution, nil where
-	// it is not executed. The lock of the service is held.
+	// cancelled is the reason why the request must not be executed. stop and kill end its execution;
+	// they are nil while it is not executed. The mutex of the queue guards all three.
 	cancelled  error
 	stop, kill context.CancelCauseFunc
 }
 
-// maxWaiting is how many wait for the responses to a request: it may come any number of times.
+// maxWaiting limits the receivers of the responses to one request: the same request may arrive any
+// number of times.
 const maxWaiting = 100
 
-// await has one more wait for the responses, in the place of another where there are many; who asked
-// first stays.
+// await adds a receiver of the responses. At the limit it replaces the second oldest receiver: the
+// first sender of the request stays.
 func (q *request) await(respond func(model.EnsureResponse)) {
 	if len(q.respond) >= maxWaiting {
 		q.respond = slices.Delete(q.respond, 1, 2)
@@ -79,17 +80,16 @@ func (q *request) await(respond func(model.EnsureResponse)) {
 	q.respond = append(q.respond, respond)
 }
 
-// content is what the request of a message says. One that is not valid has at most an
-// id, and the error.
+// content is the decoded request of a message. An invalid request has err and at most an id.
 type content struct {
 	model.EnsureRequest
 	properties document.Value
-	// run is the request where it is a run request; the id, the time and noop are above too.
+	// run is set for a run request. The embedded EnsureRequest repeats its id, expiry and noop.
 	run *model.RunRequest
 	err error
 }
 
-// parse reads a request of a resource, or a run request.
+// parse decodes a request about a resource, or a run request.
 func parse(data []byte, run bool) content {
 	if run {
 		r, err := model.DecodeRunRequest(data)
@@ -100,7 +100,7 @@ func parse(data []byte, run bool) content {
 	return content{EnsureRequest: req, properties: properties, err: err}
 }
 
-// document returns the request under an id that expires at a time.
+// document returns the request with the given id and expiry.
 func (c content) document(id string, expires time.Time) any {
 	if c.run != nil {
 		r := *c.run
@@ -113,7 +113,7 @@ func (c content) document(id string, expires time.Time) any {
 	return r
 }
 
-// ref returns the resource that a request is about, nil for a run request.
+// ref returns the resource of a request, nil for a run request.
 func (c content) ref() *model.Ref {
 	if c.run != nil {
 		return nil
@@ -134,8 +134,8 @@ func encode(req any) json.RawMessage {
 	return b
 }
 
-// notDone returns the state of the resource of a request that failed without being executed, which names it; nil
-// where it is not known, or is not to be kept.
+// notDone returns a failed transaction for a request that was not executed. It returns nil if the
+// resource is unknown or sensitive.
 func (q *request) notDone(why string) *model.Transaction {
 	if q.Of == nil {
 		return nil

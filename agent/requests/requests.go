@@ -21,69 +21,68 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Loader makes a resource of a request; *manifest.Loader is one.
+// Loader resolves the resource of a request; *manifest.Loader implements it.
 type Loader interface {
 	ResolveOne(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error)
 	Sensitive(typ string, properties document.Value) bool
 }
 
-// Run is what the one run of a request is made from.
+// Run describes the run of one request.
 type Run struct {
 	ID    string
 	Graph *graph.Graph
 	Noop  bool
-	// Check marks a command that only reads.
+	// Check marks an exec request that only reads.
 	Check   bool
 	Secrets []model.Secret
-	// MayBegin returns why the run must not begin any more. It is called again whenever the
-	// run has waited. Began is called once nothing holds it up any more; its error is that it
-	// must not begin after all.
+	// MayBegin returns an error if the run must not begin any more. The runner calls it again after
+	// each wait. The runner calls Began once, when nothing delays the run any more; if Began returns
+	// an error, the run must not begin.
 	MayBegin      func() error
 	Began         func() error
 	OnTransaction func(*model.Transaction)
 }
 
-// Opened is the request of a message.
+// Opened is the content of a message.
 type Opened struct {
 	Request []byte
-	// Signed is that it came in an envelope, Stale why it must not be executed unless
-	// it was accepted before.
+	// Signed reports whether the message was an envelope. Stale, if not nil, is the reason not to
+	// execute the request unless it was accepted earlier.
 	Signed bool
 	Stale  error
 }
 
-// Options are what a Service is made from.
+// Options configure a Service.
 type Options struct {
 	Node string
 	Host *host.Host
-	// Dir keeps the requests of the last day.
+	// Dir is the directory of the stored requests.
 	Dir    string
 	Loader Loader
-	// Open opens a message, which may be signed. The error is why its request is never
-	// executed; what could be opened is returned with it.
+	// Open opens a message, which may be signed. It returns an error if the request must never be
+	// executed, together with the content that it could read.
 	Open func(ctx context.Context, data []byte, action signed.Action) (Opened, error)
-	// Facts waits for the facts of the node; FactsNow does not.
+	// Facts waits for the facts of the node; FactsNow does not wait.
 	Facts    func(context.Context) (model.Facts, error)
 	FactsNow func() model.Facts
-	// Inputs are those of a request, which has no directory of its own.
+	// Inputs returns the inputs for resolving a request. A request has no directory.
 	Inputs func(model.Facts) manifest.Inputs
-	// Env is that of a resource which is only read.
+	// Env returns the environment for reading the state of a resource.
 	Env func(model.Facts) resource.Env
 	// Expired returns an error once a request has expired.
 	Expired func(at time.Time) error
-	// Paused describes why the node changes nothing now, empty where it may; nil is always.
+	// Paused returns the reason why the node is paused, or an empty text. A nil function means never
+	// paused.
 	Paused func() string
-	// Report reports a final response, Untrusted why a request was not accepted that is
-	// not signed as it must be.
+	// Report publishes a final response. Untrusted records why a signature was not accepted.
 	Report    func(model.EnsureResponse)
 	Untrusted func(why string)
-	// Wake is called when a request waits for Next. It must not block.
+	// Wake is called when a request is ready for Next or NextRun. It must not block.
 	Wake func()
 	Log  *slog.Logger
 }
 
-// Service accepts and executes requests. Its methods may be called from several
-// goroutines. Make it with Open.
+// Service accepts and executes requests. Its methods are safe for concurrent use. Create it with Open.
 type Service struct {
 	o         Options
 	store     *store
@@ -92,12 +91,11 @@ type Service struct {
 	queue     *queue
 	responder *responder
 	canceller *canceller
-	// rejected logs what is rejected, which whoever publishes causes.
+	// rejected limits the log lines about rejected messages, which any publisher can cause.
 	rejected *telemetry.RateLimitedLog
 }
 
-// Open reads the requests on disk, and queues those that an earlier process
-// accepted and did not begin.
+// Open reads the requests on disk and queues those that an earlier process accepted and did not begin.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	store, err := openStore(o.Host, o.Dir, o.Log)
 	if err != nil {
@@ -114,34 +112,33 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	return s, nil
 }
 
-// Ensure accepts an ensure request, as JSON or YAML, and calls respond with each
-// of its responses: at once that it is acknowledged, or why it is rejected, and
-// later the phases until the final one. respond is called once at a time, and
-// must not block. A request whose id came before is not executed again: respond
-// gets the recorded response and those still to come. What was acknowledged is
-// executed also after a restart, unless it has expired or is sensitive. A
-// rejected request that has an id is reported too. Responses repeat from, which is who sent it as they
-// said, nil where they did not: nothing depends on it.
+// Ensure accepts an ensure request, as JSON or YAML, and calls respond with each response: first that
+// the request is acknowledged or why it is rejected, then each phase until the final one. Calls of
+// respond do not overlap, and respond must not block. A request whose id is known is not executed
+// again: respond receives the recorded response and the later ones. An acknowledged request is
+// executed also after a restart, unless it expired or is sensitive. A rejected request with an id is
+// also reported. Responses repeat from, the self-declared sender; nil means unknown.
 //
-// A cancel comes the same way: respond gets the last response to the request that it names. One
-// that has not begun is not executed, one that is being executed begins nothing more; a cancel
-// that comes first is remembered.
+// Ensure also accepts cancels: respond receives the latest response to the named request. A cancelled
+// request is not executed; if it is being executed, it starts no further change. A cancel that arrives
+// before its request is remembered.
 func (s *Service) Ensure(ctx context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	if isCancel(data) {
-		_ = s.canceller.cancel(ctx, data, false, respond) // that it is rejected was said
+		_ = s.canceller.cancel(ctx, data, false, respond) // it responded to a rejected cancel
 		return
 	}
 	s.receive(ctx, &request{Sender: from}, data, respond, s.responder.reject)
 }
 
-// Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun. A rejected one is
-// answered and counted, and not reported: anybody who may send it can send any number, which would take the place
-// of what the stream has of other requests.
+// Run accepts a run request, as Ensure accepts an ensure request; NextRun returns the accepted ones. A
+// rejected run request is answered and counted, but not reported: a sender may send any number of
+// them, and their reports would displace reports of other requests in the stream.
 func (s *Service) Run(ctx context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	s.receive(ctx, &request{Run: true, Sender: from}, data, respond, s.responder.refused)
 }
 
-// receive accepts a request, or refuses it; one that was refused lately gets the same response.
+// receive accepts or refuses a request. A message that was refused recently gets the same response
+// again.
 func (s *Service) receive(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse), refuse func(model.EnsureResponse, error) model.EnsureResponse) {
 	if before, found := s.recent.get(time.Now(), data); found {
 		respond(before)
@@ -156,10 +153,10 @@ func (s *Service) receive(ctx context.Context, q *request, data []byte, respond 
 	respond(response)
 }
 
-// Command accepts an ensure request, or a cancel, that waited for the node under an id, which
-// is that of the request where it has none. Its responses are reported, also that it
-// is rejected: that once, although it comes again at each start. With an error the
-// request may be accepted when it comes again.
+// Command accepts an ensure request or a cancel from the stream. A request without an id gets the
+// given id. Its responses are reported. A rejection is reported once, although the stream delivers the
+// request again at each start. If Command returns an error, the request may be accepted when it is
+// delivered again.
 func (s *Service) Command(ctx context.Context, from *model.Sender, id string, data []byte) error {
 	if s.refusals.has(id, data) {
 		return nil
@@ -176,7 +173,7 @@ func (s *Service) Command(ctx context.Context, from *model.Sender, id string, da
 	default:
 		s.responder.reject(response, err)
 	}
-	// The clock of a node that starts may be behind.
+	// The clock may be behind while the node starts.
 	if !errors.Is(err, signed.ErrFuture) {
 		s.refusals.add(ctx, id, data)
 	}
@@ -184,7 +181,7 @@ func (s *Service) Command(ctx context.Context, from *model.Sender, id string, da
 	return nil
 }
 
-// cancelCommand accepts a cancel that waited in the stream; a rejected one is looked at once.
+// cancelCommand accepts a cancel from the stream. It checks a rejected cancel only once.
 func (s *Service) cancelCommand(ctx context.Context, id string, data []byte) error {
 	err := s.canceller.cancel(ctx, data, true, func(model.EnsureResponse) {})
 	switch {
@@ -197,8 +194,7 @@ func (s *Service) cancelCommand(ctx context.Context, id string, data []byte) err
 	return nil
 }
 
-// Refuse reports a command that must not be executed and whose content is not known,
-// once.
+// Refuse reports once that a command of unknown content must not be executed.
 func (s *Service) Refuse(ctx context.Context, id string, why error) {
 	if s.refusals.has(id, nil) {
 		return
@@ -210,8 +206,8 @@ func (s *Service) Refuse(ctx context.Context, id string, why error) {
 	}
 }
 
-// open accepts the request of a message, which may be signed. With an error, the
-// response still lacks its phase. A panic ends that message alone.
+// open accepts the request of a message, which may be signed. With an error, the returned response has
+// no phase yet. A panic rejects only this message.
 func (s *Service) open(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (response model.EnsureResponse, err error) {
 	response = s.responder.response(q)
 	err = tasks.Guard(s.o.Log, "accepting a request", func() (err error) {
@@ -228,67 +224,65 @@ func (s *Service) judge(ctx context.Context, q *request, data []byte, respond fu
 		action = signed.Run
 	}
 	opened, err := s.o.Open(ctx, data, action)
-	asked := parse(opened.Request, q.Run)
-	q.ID = cmp.Or(asked.ID, q.ID)
-	// One that comes again may be late: it was accepted in time.
+	parsed := parse(opened.Request, q.Run)
+	q.ID = cmp.Or(parsed.ID, q.ID)
+	// A known request may arrive late: it was accepted in time.
 	if err == nil && !s.store.knows(q) {
 		err = opened.Stale
 	}
-	// What waits in the stream comes again at each start, also when other signatures are
-	// demanded than when it was accepted.
-	if err != nil && q.Command && s.hasAccepted(q.ID, asked) {
+	// The stream delivers a command again at each start, also after the required signatures changed.
+	if err != nil && q.Command && s.hasAccepted(q.ID, parsed) {
 		return s.responder.response(q), nil
 	}
 	if err != nil {
 		s.o.Untrusted(err.Error())
 		return s.responder.response(q), err
 	}
-	// The id of a queued message is not signed.
-	if q.Command && q.ID == "" || opened.Signed && asked.ID == "" {
+	// The signature does not cover the id of a queued message.
+	if q.Command && q.ID == "" || opened.Signed && parsed.ID == "" {
 		return s.responder.response(q), errNoID
 	}
 
-	return s.accept(ctx, q, asked, respond)
+	return s.accept(ctx, q, parsed, respond)
 }
 
-// hasAccepted reports whether the same request was accepted under its id.
-func (s *Service) hasAccepted(id string, asked content) bool {
+// hasAccepted reports whether the request was accepted under this id with the same content.
+func (s *Service) hasAccepted(id string, parsed content) bool {
 	q := &request{ID: id}
 
-	return s.fill(q, asked) == nil && s.store.has(q)
+	return s.fill(q, parsed) == nil && s.store.has(q)
 }
 
-// fill sets what a request is about, and makes an id for one without.
-func (s *Service) fill(q *request, asked content) error {
-	if asked.err != nil {
-		return asked.err
+// fill sets the fields of q from its content, and creates an id if it has none.
+func (s *Service) fill(q *request, parsed content) error {
+	if parsed.err != nil {
+		return parsed.err
 	}
-	if q.ID = cmp.Or(asked.ID, q.ID); q.ID == "" {
+	if q.ID = cmp.Or(parsed.ID, q.ID); q.ID == "" {
 		q.ID = ksuid.New().String()
 	}
-	q.At, q.body = time.Now().UTC(), encode(asked.document(q.ID, asked.Expires))
+	q.At, q.body = time.Now().UTC(), encode(parsed.document(q.ID, parsed.Expires))
 	q.Response = s.responder.response(q)
 	q.Response.Phase = model.EnsureAcknowledged
-	if asked.run == nil && s.o.Loader.Sensitive(asked.Type, asked.properties) {
-		asked.Properties = nil
+	if parsed.run == nil && s.o.Loader.Sensitive(parsed.Type, parsed.properties) {
+		parsed.Properties = nil
 	} else {
-		q.Request, q.Of = q.body, asked.ref()
+		q.Request, q.Of = q.body, parsed.ref()
 	}
-	// When it expires counts from its sending, which may be repeated.
-	q.Sum = model.DigestOf(encode(asked.document(q.ID, time.Time{})))
+	// Sum excludes the expiry: a sender may repeat the request with a later one.
+	q.Sum = model.DigestOf(encode(parsed.document(q.ID, time.Time{})))
 
 	return nil
 }
 
-// accept records and queues a request. With an error, the response still lacks its
-// phase.
-func (s *Service) accept(ctx context.Context, q *request, asked content, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
-	if err := s.fill(q, asked); err != nil {
+// accept stores and queues a request. With an error, the returned response has no phase yet.
+func (s *Service) accept(ctx context.Context, q *request, parsed content, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+	if err := s.fill(q, parsed); err != nil {
 		return s.responder.response(q), err
 	}
 	response := q.Response
-	// One that comes again has its response.
-	if err := s.paused(observes(asked.EnsureRequest)); err != nil && !s.store.knows(q) {
+	// A known request gets its recorded response, also while the node is paused.
+	if err := s.paused(observes(parsed.EnsureRequest)); err != nil && !s.store.knows(q) {
 		response.State = q.notDone(err.Error())
 		return response, err
 	}
@@ -323,15 +317,15 @@ func (s *Service) paused(observes bool) error {
 	return nil
 }
 
-// recover queues what an earlier process accepted and did not begin; what was not
-// kept can be sent again, or waits in the stream. What had begun may have been
-// done: it fails, and is not done again.
+// recover queues the requests that an earlier process accepted and did not begin. A sensitive request
+// is lost: its sender must send it again, or the stream delivers it again. A request that had begun
+// may have been executed: it fails and is not executed again.
 func (s *Service) recover(ctx context.Context) {
 	for _, q := range s.store.unfinished(ctx) {
 		response := s.responder.response(q)
 		switch {
 		case q.Response.Phase != model.EnsureAcknowledged:
-			response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
+			response.Phase, response.Error = model.EnsureFailed, "the agent stopped during the request, which may have been executed; it is not executed again"
 			response.State = q.notDone(response.Error)
 			s.responder.respond(ctx, q, response)
 		case q.body != nil:

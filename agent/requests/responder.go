@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// responder responds to requests: to those who wait for it, and in a report.
+// responder sends responses to the waiting senders and reports the final ones.
 type responder struct {
 	node   string
 	store  *store
@@ -34,8 +34,8 @@ func (r *responder) cancelled(q *request, why string) model.EnsureResponse {
 	return out
 }
 
-// reject returns the response to a request that is not accepted, and reports it
-// where it can be found by an id.
+// reject counts a rejected request and returns the response to it. It reports the response if it has
+// an id.
 func (r *responder) reject(response model.EnsureResponse, err error) model.EnsureResponse {
 	response = r.refused(response, err)
 	if response.ID != "" {
@@ -45,7 +45,7 @@ func (r *responder) reject(response model.EnsureResponse, err error) model.Ensur
 	return response
 }
 
-// refused counts a request that is not accepted, and returns the response to it.
+// refused counts a rejected request and returns the response to it.
 func (r *responder) refused(response model.EnsureResponse, err error) model.EnsureResponse {
 	r.ended.rejected.Add(1)
 	response.Phase, response.Error = model.EnsureFailed, err.Error()
@@ -53,8 +53,8 @@ func (r *responder) refused(response model.EnsureResponse, err error) model.Ensu
 	return response
 }
 
-// respond records a response, and hands it to whoever waits for it. A final one
-// is reported too. It reports false where the request has its final response.
+// respond records a response and sends it to the waiting senders. It also reports a final response. It
+// returns false if the request already has a final response.
 func (r *responder) respond(ctx context.Context, q *request, response model.EnsureResponse) bool {
 	waiting, ok, err := r.store.record(ctx, q, response)
 	if err != nil {
@@ -65,21 +65,21 @@ func (r *responder) respond(ctx context.Context, q *request, response model.Ensu
 	case response.Phase.Final():
 		r.concluded(response, waiting)
 	default:
-		tell(response, waiting)
+		send(response, waiting)
 	}
 
 	return ok
 }
 
-// concluded counts and reports a final response, and hands it to whoever waits for it.
+// concluded counts and reports a final response, and sends it to the waiting senders.
 func (r *responder) concluded(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	r.ended.count(response.Phase)
 	r.report(response)
-	tell(response, waiting)
+	send(response, waiting)
 }
 
-// tell hands a response to those who wait for it.
-func tell(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
+// send calls all receivers with a response.
+func send(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	for _, respond := range waiting {
 		respond(response)
 	}

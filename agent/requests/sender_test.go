@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// TestResponsesNameTheSender, also those to a request that comes again in another name, and those of a
-// request that was rejected: what nodes report of it says who sent it first.
+// TestResponsesNameTheSender: all responses name the first sender, also responses to a repeat by
+// another sender and to a rejected request.
 func TestResponsesNameTheSender(t *testing.T) {
 	t.Parallel()
 	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {

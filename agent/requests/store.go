@@ -20,25 +20,24 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// How many requests are remembered, and for how long: an id that comes again
-// within that is not executed again.
+// Limits of the remembered requests. A request is not executed again while its id is remembered.
 const (
 	maxKnown = 10_000
-	// maxKnownRuns is how many of them are run requests, beside the others: who may send no other must not
-	// displace what a command did, which comes again at each start.
+	// maxKnownRuns limits run requests separately: a sender of run requests must not displace the
+	// records of commands, which the stream delivers again at each start.
 	maxKnownRuns = 1000
-	keepFor      = 24*time.Hour + 30*time.Minute // longer than a request is valid, with clocks apart
+	keepFor      = 24*time.Hour + 30*time.Minute // longer than the validity of a request plus clock differences
 )
 
-// store are the ensure requests of the last day, on disk.
+// store holds the ensure and run requests of the last day, on disk.
 type store struct {
 	host *host.Host
 	dir  string
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// open are those without a final response, known the times of all, by the names of their files; runs is how many
-	// of these are run requests.
+	// open holds the requests without a final response, known the times of all requests, both by file
+	// name. runs counts the run requests in known.
 	open  map[string]*request
 	known map[string]time.Time
 	runs  int
@@ -69,30 +68,30 @@ func openStore(h *host.Host, dir string, log *slog.Logger) (*store, error) {
 	return s, nil
 }
 
-// fileName returns the file name of an id, which may hold anything.
+// fileName returns the file name for an id, which may contain any character.
 func fileName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 
 	return hex.EncodeToString(sum[:16])
 }
 
-// ofRuns begins the file names of run requests.
-const ofRuns = "run-"
+// runPrefix begins the file names of run requests.
+const runPrefix = "run-"
 
-// name returns the file name of a request. Run requests have ids of their own: who may send no others
-// could take those of others, and have them refused.
+// name returns the file name of a request. Run requests have a separate id space: otherwise a sender
+// of run requests could use the id of an ensure request and cause its refusal.
 func (q *request) name() string {
 	if q.Run {
-		return ofRuns + fileName(q.ID)
+		return runPrefix + fileName(q.ID)
 	}
 
 	return fileName(q.ID)
 }
 
-// isRun reports whether a file is that of a run request.
-func isRun(name string) bool { return strings.HasPrefix(name, ofRuns) }
+// isRun reports whether a file name belongs to a run request.
+func isRun(name string) bool { return strings.HasPrefix(name, runPrefix) }
 
-// know notes when a request came.
+// know records when a request arrived.
 func (s *store) know(name string, at time.Time) {
 	if _, known := s.known[name]; !known && isRun(name) {
 		s.runs++
@@ -108,15 +107,15 @@ func (s *store) read(name string) (*request, error) {
 	return &q, err
 }
 
-// CheckRecord reads the stored request at a path.
+// CheckRecord returns an error if the stored request at a path cannot be read.
 func CheckRecord(path string) error {
 	_, err := host.ReadRecord[request](path)
 
 	return err
 }
 
-// accept records a request and reports whether it is new. With an id that came
-// before, respond gets the last response and those still to come.
+// accept stores a request and reports whether it is new. For a known id, respond receives the latest
+// response and the later ones.
 func (s *store) accept(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +124,7 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 		if earlier.Sum != q.Sum {
 			return false, errOtherRequest
 		}
-		// The lock is held, or a later response could overtake this one.
+		// Respond while holding mu: a later response must not overtake this one.
 		respond(earlier.Response)
 		earlier.await(respond)
 		return false, nil
@@ -161,7 +160,7 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	return true, nil
 }
 
-// openRuns returns how many run requests have no final response. The lock is held.
+// openRuns returns the number of run requests without a final response. The caller holds mu.
 func (s *store) openRuns() int {
 	count := 0
 	for _, q := range s.open {
@@ -173,7 +172,7 @@ func (s *store) openRuns() int {
 	return count
 }
 
-// knows reports whether a request with its id was accepted.
+// knows reports whether a request with the id of q was accepted.
 func (s *store) knows(q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +181,7 @@ func (s *store) knows(q *request) bool {
 	return known
 }
 
-// has reports whether a request was accepted: its id with the same content.
+// has reports whether a request with the same id and content was accepted.
 func (s *store) has(q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,13 +197,14 @@ func (s *store) has(q *request) bool {
 	return err == nil && earlier.Sum == q.Sum
 }
 
-// cancel records that a request with the id of another was cancelled, unless it has begun. It returns the request, nil
-// for one that is not known, and those who wait for its responses where that was its last one.
-// Else respond gets the last response, and those still to come.
-func (s *store) cancel(ctx context.Context, asked *request, why string, respond func(model.EnsureResponse)) (*request, []func(model.EnsureResponse), error) {
+// cancel records that the request with the id of wanted was cancelled, unless it has begun. It returns
+// the request, nil if it is unknown, and the receivers of its responses if the cancel is its final
+// response. Otherwise respond receives the latest response and, while the request is open, the later
+// ones.
+func (s *store) cancel(ctx context.Context, wanted *request, why string, respond func(model.EnsureResponse)) (*request, []func(model.EnsureResponse), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := asked.name()
+	name := wanted.name()
 	q, isOpen := s.open[name]
 	if !isOpen {
 		if _, known := s.known[name]; !known {
@@ -227,7 +227,7 @@ func (s *store) cancel(ctx context.Context, asked *request, why string, respond 
 	}
 	response := q.Response
 	response.Phase, response.Error = model.EnsureCancelled, why
-	// What it asks for may be read by who is about to execute it.
+	// Write a new record: another goroutine may be reading the body in order to execute it.
 	if err := s.host.WriteRecord(ctx, s.path(name), &request{ID: q.ID, At: q.At, Sum: q.Sum, Run: q.Run, Command: q.Command, Sender: q.Sender, Response: response}); err != nil {
 		return nil, nil, err
 	}
@@ -237,9 +237,8 @@ func (s *store) cancel(ctx context.Context, asked *request, why string, respond 
 	return q, append(slices.Clone(q.respond), respond), nil
 }
 
-// record keeps a response, and returns those who wait for it, also with the
-// error that it cannot be written. It reports false, and keeps nothing, where the request has its
-// final response.
+// record stores a response and returns its receivers, also if writing fails. It returns false and
+// stores nothing if the request already has a final response.
 func (s *store) record(ctx context.Context, q *request, response model.EnsureResponse) ([]func(model.EnsureResponse), bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,15 +254,14 @@ func (s *store) record(ctx context.Context, q *request, response model.EnsureRes
 	return slices.Clone(q.respond), true, s.host.WriteRecord(ctx, s.path(name), q)
 }
 
-// unfinished returns the requests of an earlier process that have no final
-// response, the oldest first.
+// unfinished returns the requests of an earlier process without a final response, oldest first.
 func (s *store) unfinished(ctx context.Context) []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []*request
 	for _, name := range slices.Collect(maps.Keys(s.known)) {
 		q, err := s.read(name)
-		if err == nil && q.name() != name { // of a version in which run requests had no names of their own
+		if err == nil && q.name() != name { // older versions stored run requests under other names
 			if _, isMoved := s.known[q.name()]; isMoved {
 				s.drop(name)
 				continue
@@ -272,7 +270,7 @@ func (s *store) unfinished(ctx context.Context) []*request {
 			name = q.name()
 		}
 		if err != nil {
-			s.log.Error("stored request cannot be read, or moved to its own name", "error", err)
+			s.log.Error("cannot read or rename stored request", "error", err)
 			continue
 		}
 		if !q.Response.Phase.Final() {
@@ -287,7 +285,7 @@ func (s *store) unfinished(ctx context.Context) []*request {
 	return out
 }
 
-// rename moves a request from a file to its own. The lock is held.
+// rename moves a request to the file name of this version. The caller holds mu.
 func (s *store) rename(ctx context.Context, from string, q *request) error {
 	if err := s.host.WriteRecord(ctx, s.path(q.name()), q); err != nil {
 		return err
@@ -298,7 +296,7 @@ func (s *store) rename(ctx context.Context, from string, q *request) error {
 	return nil
 }
 
-// forget removes a request, so that its id can be used again.
+// forget removes a request; its id can be used again.
 func (s *store) forget(q *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +316,7 @@ func (s *store) drop(name string) {
 	delete(s.known, name)
 }
 
-// prune forgets what is too old or too much, but nothing that is still open.
+// prune removes old and surplus requests, except open ones.
 func (s *store) prune(now time.Time) {
 	var runs, others []string
 	for name := range s.known {
@@ -334,10 +332,10 @@ func (s *store) prune(now time.Time) {
 	s.pruneOf(others, maxKnown, now)
 }
 
-// pruneOf forgets of some requests those that are too old, and the oldest where there are more than most.
+// pruneOf removes requests older than keepFor, and the oldest ones above the limit most.
 func (s *store) pruneOf(names []string, most int, now time.Time) {
 	slices.SortFunc(names, func(a, b string) int { return s.known[a].Compare(s.known[b]) })
-	// A tenth more than needed, so that it is not done for every request.
+	// Remove a tenth more than needed, to avoid pruning for every request.
 	surplus := len(names) - most
 	if surplus > 0 {
 		surplus += most / 10

@@ -37,8 +37,9 @@ func TestTooManyRequestsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestRunsDisplaceNoCommands: who may only have what is assigned run sends any number of such requests. What a
-// queued command did stays known, also after a restart: it comes again then, and must not be done again.
+// TestRunsDisplaceNoCommands: a flood of run requests does not displace the record of an executed
+// command, also after a restart: the stream delivers the command again, and it must not be executed
+// again.
 func TestRunsDisplaceNoCommands(t *testing.T) {
 	t.Parallel()
 	h, dir, log := hosttest.New(t), t.TempDir(), slog.New(slog.DiscardHandler)
@@ -71,8 +72,8 @@ func TestRunsDisplaceNoCommands(t *testing.T) {
 	}
 }
 
-// TestRunsHaveIdsOfTheirOwn: who may have what is assigned run takes no other request its id, whose execution is
-// neither refused nor left uncancelled for it. So it is after a restart, also of a version that kept them together.
+// TestRunsHaveIdsOfTheirOwn: a run request does not block the id of an ensure request, which can still
+// be accepted and cancelled. The same holds after a restart and for records of an older version.
 func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	opened := func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
@@ -113,7 +114,7 @@ func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if i == 2 { // as where the agent was ended before the old file was removed
+		if i == 2 { // as if the agent had stopped before removing the old file
 			moved, err := os.ReadFile(s.store.path(own))
 			if err == nil {
 				err = os.WriteFile(s.store.path(fileName("r1")), moved, 0o600)
@@ -132,8 +133,8 @@ func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWhatMayHaveBeenDoneIsKnown: a request that ran when the agent was ended names its resource afterwards, unless that
-// is sensitive.
+// TestWhatMayHaveBeenDoneIsKnown: a request that a restart interrupted names its resource, unless the
+// resource is sensitive.
 func TestWhatMayHaveBeenDoneIsKnown(t *testing.T) {
 	t.Parallel()
 	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
@@ -166,7 +167,8 @@ func TestWhatMayHaveBeenDoneIsKnown(t *testing.T) {
 	}
 }
 
-// TestRejectedRunsAreNotReported: there may be any number of them, which would take the place of what came of other requests.
+// TestRejectedRunsAreNotReported: a flood of rejected run requests must not displace reports of other
+// requests.
 func TestRejectedRunsAreNotReported(t *testing.T) {
 	t.Parallel()
 	unsigned := errors.New("not signed")
@@ -185,8 +187,8 @@ func TestRejectedRunsAreNotReported(t *testing.T) {
 	}
 }
 
-// TestManyRunsAreBounded: while one takes long, who sends more fills neither the
-// memory nor the reports of the node. One that is known gets its answer.
+// TestManyRunsAreBounded: during a long run, a flood of run requests fills neither the memory nor the
+// reports of the node. A known request gets its response.
 func TestManyRunsAreBounded(t *testing.T) {
 	t.Parallel()
 	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {

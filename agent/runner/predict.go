@@ -83,7 +83,10 @@ func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOpti
 			}
 			p.refresh(ctx, v, false)
 			p.version = v
-			return v.Resolution.Graph, func() bool { return p.view.Active(p.key) == v }, p.asked.MayBegin()
+			var resolution *desired.Resolution
+			p.inTurn(func() { resolution = v.Resolution })
+			holds := func() bool { return p.view.Active(p.key) == v && v.Resolution == resolution }
+			return resolution.Graph, holds, p.asked.MayBegin()
 		}
 		g, err := p.o.Runner.Await(ctx, p.id, lane, prepare, func(*graph.Graph) {
 			p.release = p.o.Set.Hold(p.version.Bundle)

@@ -78,6 +78,8 @@ type run struct {
 	asked []*asked
 	// damaged reports whether the run failed and its bundle is damaged.
 	damaged bool
+	// runsDamaged reports whether the run begins even if its bundle is damaged.
+	runsDamaged bool
 }
 
 // errPaused is a run whose turn comes while the node is paused, since after it was asked for.
@@ -105,7 +107,7 @@ func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptio
 		return g, err
 	}
 	summary, err := r.o.Runner.Run(ctx, lane, nil, o)
-	r.damaged = summary != nil && summary.Outcome() == model.OutcomeFailed && r.version != nil && r.version.Damaged()
+	r.damaged = summary != nil && summary.Outcome() == model.OutcomeFailed && r.version != nil && r.isDamaged(r.version)
 	defer func() { r.answer(ctx, summary, err) }() // after its report and its state
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
@@ -173,12 +175,12 @@ func (r *run) awaitsBundle(v *desired.Version) bool {
 	if v.Bundle == "" {
 		return false
 	}
-	damaged := v.Damaged()
+	damaged := r.isDamaged(v)
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	k := r.keptOf(r.key)
-	waits := damaged && !k.runsDamaged
-	k.runsDamaged = false
+	r.runsDamaged, k.runsDamaged = r.runsDamaged || k.runsDamaged, false
+	waits := damaged && !r.runsDamaged
 	if waits {
 		for _, a := range r.asked {
 			r.Manifests.asked.add(r.key, a)

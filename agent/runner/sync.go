@@ -83,6 +83,14 @@ func (m *Manifests) inTurn(f func()) {
 	f()
 }
 
+// isDamaged reports whether the bundle of a version is damaged. The turn is not held.
+func (m *Manifests) isDamaged(v *desired.Version) bool {
+	var now desired.Version
+	m.inTurn(func() { now = *v })
+
+	return now.Damaged()
+}
+
 // noteFacts schedules a run of the manifests with expressions if the stable facts changed since the last call.
 func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	before := m.stableFacts

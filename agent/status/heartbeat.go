@@ -71,6 +71,9 @@ type Heartbeat struct {
 	held time.Time
 	// duplicateAt is when another agent of the same id was seen last.
 	duplicateAt time.Time
+	// checkAt is when the next state that is stored looks for another agent of the same id. State
+	// changes postpone the heartbeat, but not this check.
+	checkAt time.Time
 }
 
 // stored is what the store holds of the node, as far as the agent knows.
@@ -169,8 +172,11 @@ func (h *Heartbeat) once(ctx context.Context) error {
 		switch {
 		case !h.stored.any:
 			h.recall(ctx)
-		case due:
+		case due || !now.Before(h.checkAt):
 			h.checkDuplicate(ctx)
+		}
+		if due || !now.Before(h.checkAt) {
+			h.checkAt = now.Add(next)
 		}
 		state = h.Node.State()
 		if err := h.put(ctx, state); err != nil {

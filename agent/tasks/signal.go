@@ -8,10 +8,10 @@ import (
 // Signal wakes a goroutine; any number of notifications before it wakes are one.
 type Signal chan struct{}
 
-// NewSignal returns a signal that was not notified yet.
+// NewSignal returns a signal without a pending notification.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Notify wakes the goroutine that waits, or the next one that does. It does not block.
+// Notify wakes the waiting goroutine, or the next one to wait. It does not block.
 func (s Signal) Notify() {
 	select {
 	case s <- struct{}{}:

@@ -18,11 +18,9 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/demo"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
 	"github.com/musterfleet/muster/cmd/muster/localcmd"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/cmd/muster/provisioncmd"
-	"github.com/musterfleet/muster/cmd/muster/registrationcmd"
-	"github.com/musterfleet/muster/cmd/muster/trustcmd"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/health/goss"
 	"github.com/musterfleet/muster/resources/resource"
@@ -95,9 +93,9 @@ func commands(env *cli.Env) *fisk.Application {
 	env.AddGlobals(app)
 	localcmd.Add(env, app)
 	agentcmd.Add(env, app)
-	fleetcmd.Add(env, app, provisioncmd.Add)
-	registrationcmd.Add(env, app)
-	trustcmd.Add(env, app)
+	fleetcmd.Add(env, app, servecmd.Add)
+	fleetcmd.AddRegistration(env, app)
+	fleetcmd.AddTrust(env, app)
 	demo.Add(env, app, execute)
 	app.Command("version", "Show the version").Action(env.Action(func(context.Context) error {
 		_, err := fmt.Fprintln(env.Print.Out, cli.Version())

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -14,7 +14,7 @@ import (
 // a resource that has become stable is in no report, and a result that is the same again is only
 // counted. The zero value is ready.
 type Current struct {
-	results map[resourceID]target.Result
+	results map[resourceID]targets.Result
 	runs    map[manifestID]*model.Run
 	// ofNode counts those of each node.
 	ofNode map[string]known
@@ -70,14 +70,14 @@ type resourceID struct {
 }
 
 // AddResult adds a result, in any order. One of two of the same time is kept.
-func (c *Current) AddResult(r target.Result) {
+func (c *Current) AddResult(r targets.Result) {
 	id := resourceID{manifestID{r.Node, r.Manifest}, r.Resource}
 	before, has := c.results[id]
 	if has && before.Time.After(r.Time) || !has && !c.admit(r.Node, 1, 0) {
 		return
 	}
 	if c.results == nil {
-		c.results = map[resourceID]target.Result{}
+		c.results = map[resourceID]targets.Result{}
 	}
 	c.results[id] = r
 }
@@ -107,14 +107,14 @@ func isWhole(r *model.Run) bool {
 
 // Rows returns the newest results, by node, manifest and resource, without those of resources
 // that another revision may not have any more.
-func (c *Current) Rows() []target.Result {
-	var out []target.Result
+func (c *Current) Rows() []targets.Result {
+	var out []targets.Result
 	for id, r := range c.results {
 		if r, holds := asOf(r, c.runs[id.manifestID]); holds {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b target.Result) int {
+	slices.SortFunc(out, func(a, b targets.Result) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
 	})
 
@@ -122,14 +122,14 @@ func (c *Current) Rows() []target.Result {
 }
 
 // asOf returns a result as of the newest run of its manifest, which is nil where it is not known.
-func asOf(r target.Result, run *model.Run) (now target.Result, holds bool) {
+func asOf(r targets.Result, run *model.Run) (now targets.Result, holds bool) {
 	switch {
 	case run == nil, r.RunID == run.RunID, r.Time.After(run.Started.Add(run.Duration)), isCounted(r, run):
 		return r, true
 	case r.Revision != run.Revision:
 		return r, false
 	default:
-		return target.Result{
+		return targets.Result{
 			Node: r.Node, Time: run.Started.Add(run.Duration), Manifest: r.Manifest, Revision: r.Revision, Type: r.Type, Name: r.Name, Resource: r.Resource, Provider: r.Provider,
 			Alias: r.Alias, Outcome: string(model.OutcomeStable), Cause: string(run.Cause), RunID: run.RunID, Noop: run.Noop,
 		}, true
@@ -140,7 +140,7 @@ func asOf(r target.Result, run *model.Run) (now target.Result, holds bool) {
 const maxUnchanged = 10
 
 // isCounted reports whether a run had an earlier result again, as far as its summary has that.
-func isCounted(r target.Result, run *model.Run) bool {
+func isCounted(r targets.Result, run *model.Run) bool {
 	switch model.Outcome(r.Outcome) {
 	case model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed:
 		return false // it is reported each time

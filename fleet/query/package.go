@@ -6,8 +6,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -19,7 +19,7 @@ type Package struct {
 
 // Packages returns the table of packages.
 func Packages() Table {
-	return Table{Columns: target.PackageNames(), Default: target.PackageNames()}
+	return Table{Columns: targets.PackageNames(), Default: targets.PackageNames()}
 }
 
 // Value returns the value of a column, nil for an unknown column.
@@ -57,7 +57,7 @@ type PackageMatches struct {
 
 // MatchPackages evaluates an expression for the packages of some nodes, and adds the packages to unknown. The error is the
 // error of all, or wraps target.ErrEnded.
-func MatchPackages(run *target.PackageEvaluator, unknown *mentions.Finder, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
+func MatchPackages(run *targets.PackageEvaluator, unknown *targets.Finder, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
 	missing := map[string]bool{}
 	for _, n := range nodes {
 		missing[n] = true
@@ -90,7 +90,7 @@ func MatchPackages(run *target.PackageEvaluator, unknown *mentions.Finder, nodes
 }
 
 // add adds the matching packages of an inventory.
-func (m *PackageMatches) add(run *target.PackageEvaluator, i model.Inventory) error {
+func (m *PackageMatches) add(run *targets.PackageEvaluator, i model.Inventory) error {
 	if i.Unreadable != "" {
 		m.Unreadable = append(m.Unreadable, i.Node)
 		return nil
@@ -102,7 +102,7 @@ func (m *PackageMatches) add(run *target.PackageEvaluator, i model.Inventory) er
 	for _, p := range i.Packages {
 		is, err := run.Match(i.Node, p)
 		switch {
-		case errors.Is(err, target.ErrEnded):
+		case errors.Is(err, targets.ErrEnded):
 			return fmt.Errorf("packages of node %s: %w", i.Node, err)
 		case err != nil:
 			undecided = true

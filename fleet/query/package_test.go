@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/fleet/targets"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -45,12 +45,12 @@ func TestMatchPackages(t *testing.T) {
 		`name == "openssl" && older(version, "1:3.0.7-28", "rpm")`: {"alma", "web01", "web02"},
 		`upstream(version) == "3.0.15"`:                            {"web02"},
 	} {
-		e, err := target.CompilePackages(text)
+		e, err := targets.CompilePackages(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		m, err := query.MatchPackages(e.Evaluator(nil), mentions.NewFinder(e.Mentions()), nodes, all)
+		m, err := query.MatchPackages(e.Evaluator(nil), targets.NewFinder(e.Mentions()), nodes, all)
 		var got []string
 		for _, r := range m.Rows {
 			got = append(got, r.Node)
@@ -66,7 +66,7 @@ func TestMatchPackages(t *testing.T) {
 		}
 	}
 	for _, text := range []string{`nme == "x"`, `older(version, "1", "apk")`, `group("web")`, `facts.x == 1`} {
-		if _, err := target.CompilePackages(text); err == nil {
+		if _, err := targets.CompilePackages(text); err == nil {
 			t.Errorf("%s compiles", text)
 		}
 	}
@@ -84,12 +84,12 @@ func BenchmarkMatchPackages(b *testing.B) {
 		nodes = append(nodes, fmt.Sprintf("node%d", i))
 		all = append(all, model.Inventory{Node: nodes[i], Packages: packages})
 	}
-	e, err := target.CompilePackages(`name == "package-700" && older(version, "3.0.15")`)
+	e, err := targets.CompilePackages(`name == "package-700" && older(version, "3.0.15")`)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if m, err := query.MatchPackages(e.Evaluator(nil), mentions.NewFinder(e.Mentions()), nodes, inventories(all...)); err != nil || len(m.Rows) != 1000 {
+		if m, err := query.MatchPackages(e.Evaluator(nil), targets.NewFinder(e.Mentions()), nodes, inventories(all...)); err != nil || len(m.Rows) != 1000 {
 			b.Fatal(err, len(m.Rows))
 		}
 	}

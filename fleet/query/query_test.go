@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/markdown"
@@ -61,7 +61,7 @@ func TestEveryColumnHasAValue(t *testing.T) {
 // TestColumnsAreNames: what expressions have names for is a column of that name.
 func TestColumnsAreNames(t *testing.T) {
 	t.Parallel()
-	for _, name := range target.NodeNames() {
+	for _, name := range targets.NodeNames() {
 		if query.Nodes().CheckColumns([]string{name}) != nil && query.Nodes().Nested[name] == "" {
 			t.Errorf("%s is no column of nodes", name)
 		}
@@ -130,8 +130,8 @@ func TestForms(t *testing.T) {
 // TestCurrent: a result holds while the newest whole run has it, reported, counted or not there.
 func TestCurrent(t *testing.T) {
 	t.Parallel()
-	result := func(run, resource, outcome string, minute int) target.Result {
-		return target.Result{Node: "web01", Manifest: "group.web.site", Revision: 7, RunID: run, Resource: resource, Outcome: outcome, Error: "broken", Time: now.Add(time.Duration(minute) * time.Minute)}
+	result := func(run, resource, outcome string, minute int) targets.Result {
+		return targets.Result{Node: "web01", Manifest: "group.web.site", Revision: 7, RunID: run, Resource: resource, Outcome: outcome, Error: "broken", Time: now.Add(time.Duration(minute) * time.Minute)}
 	}
 	run := func(id string, minute int, change func(*model.Run)) model.Run {
 		r := model.Run{RunID: id, Manifest: "group.web.site", Revision: 7, Cause: model.CauseSchedule, Started: now.Add(time.Duration(minute) * time.Minute), Duration: time.Second, Counts: model.Counts{Total: 3}}
@@ -149,9 +149,9 @@ func TestCurrent(t *testing.T) {
 		}
 	}
 	ten := strings.Fields("a b c d e f g h i j")
-	first := []target.Result{result("r1", "exec#a", "failed", 0), result("r1", "file#b", "changed", 0)}
+	first := []targets.Result{result("r1", "exec#a", "failed", 0), result("r1", "file#b", "changed", 0)}
 	for name, c := range map[string]struct {
-		results []target.Result
+		results []targets.Result
 		runs    []model.Run
 		want    string
 	}{
@@ -174,7 +174,7 @@ func TestCurrent(t *testing.T) {
 		"a later repair":                  {append(first, result("r3", "file#b", "changed", 9)), []model.Run{run("r2", 5, nil)}, "exec#a stable, file#b changed"},
 		"nothing ran":                     {first, []model.Run{run("r2", 5, func(r *model.Run) { r.Refused, r.Counts = true, model.Counts{} })}, "exec#a failed, file#b changed"},
 		"another revision":                {first, []model.Run{run("r2", 5, func(r *model.Run) { r.Revision = 8 })}, ""},
-		"another node's":                  {append(first, target.Result{Node: "web02", Error: "broken", Manifest: "group.web.site", Resource: "exec#a", Outcome: "failed", Revision: 7}), []model.Run{run("r2", 5, nil)}, "exec#a stable, file#b stable, exec#a failed"},
+		"another node's":                  {append(first, targets.Result{Node: "web02", Error: "broken", Manifest: "group.web.site", Resource: "exec#a", Outcome: "failed", Revision: 7}), []model.Run{run("r2", 5, nil)}, "exec#a stable, file#b stable, exec#a failed"},
 	} {
 		var current query.Current
 		for _, r := range c.results {
@@ -242,7 +242,7 @@ func TestDocumentedColumns(t *testing.T) {
 			compile = func(text string) error { _, err := fleet.CompileTarget(text); return err }
 		}
 		if found[1] == "packages" {
-			compile = func(text string) error { _, err := target.CompilePackages(text); return err }
+			compile = func(text string) error { _, err := targets.CompilePackages(text); return err }
 		}
 		if err := compile(found[2]); err != nil {
 			t.Error(err)
@@ -259,14 +259,14 @@ func TestOneNodeFillsNoMemory(t *testing.T) {
 	var current query.Current
 	for i := range 70_000 {
 		name := strconv.Itoa(i)
-		current.AddResult(target.Result{Node: "loud", Manifest: "m", Resource: name})
+		current.AddResult(targets.Result{Node: "loud", Manifest: "m", Resource: name})
 		current.AddRun("many", model.Run{Manifest: name, Counts: model.Counts{Total: 1}})
 	}
 	for i := range 10 {
-		current.AddResult(target.Result{Node: "web01", Manifest: "m", Resource: strconv.Itoa(i)})
+		current.AddResult(targets.Result{Node: "web01", Manifest: "m", Resource: strconv.Itoa(i)})
 	}
 	at := time.Now()
-	current.AddResult(target.Result{Node: "loud", Manifest: "m", Resource: "7", Time: at})
+	current.AddResult(targets.Result{Node: "loud", Manifest: "m", Resource: "7", Time: at})
 	counts := map[string]int{}
 	for _, r := range current.Rows() {
 		counts[r.Node]++

@@ -6,25 +6,25 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
 // Result is a result of a resource as a row.
-type Result struct{ target.Result }
+type Result struct{ targets.Result }
 
 // Results is the table of transactions, and of resources.
 func Results() Table {
-	return Table{Columns: target.ResultNames(), Default: []string{"time", "node", "manifest", "resource", "outcome", "cause", "text"}}
+	return Table{Columns: targets.ResultNames(), Default: []string{"time", "node", "manifest", "resource", "outcome", "cause", "text"}}
 }
 
 // OfReport returns the result that a report of a transaction is about.
-func OfReport(r model.Report) (target.Result, error) {
+func OfReport(r model.Report) (targets.Result, error) {
 	var t model.Transaction
 	if err := json.Unmarshal(r.Data, &t); err != nil {
-		return target.Result{}, fmt.Errorf("transaction %s of node %s: %w", r.ID, r.Node, err)
+		return targets.Result{}, fmt.Errorf("transaction %s of node %s: %w", r.ID, r.Node, err)
 	}
-	out := target.Result{
+	out := targets.Result{
 		Node: r.Node, Time: r.Time, Manifest: r.Manifest, Revision: r.Revision, Type: t.Type, Name: t.Name, Resource: t.Ref().String(), Provider: t.Provider, Alias: t.Alias,
 		Outcome: string(r.Outcome), Cause: string(r.Cause), Error: strings.Join(t.Errors, "\n"), Text: describe.Transaction(&t), Noop: t.Noop, Duration: t.Duration,
 		RunID: r.RunID, CorrelationID: r.CorrelationID, ID: r.ID,

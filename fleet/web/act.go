@@ -14,8 +14,8 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -33,7 +33,7 @@ const (
 func (s *site) addActions(mux *http.ServeMux) {
 	if s.Actions == nil {
 		mux.HandleFunc("POST /actions/", func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, actions.ErrOff.Error(), http.StatusForbidden)
+			http.Error(w, ask.ErrOff.Error(), http.StatusForbidden)
 		})
 		return
 	}
@@ -43,11 +43,11 @@ func (s *site) addActions(mux *http.ServeMux) {
 // actionPages are the pages on which operators act, and those of what they did.
 type actionPages struct {
 	site     *site
-	executor *actions.Executor
+	executor *ask.Executor
 }
 
 func (p *actionPages) add(mux *http.ServeMux) {
-	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run} {
+	for _, k := range []ask.Kind{ask.Pause, ask.Resume, ask.Run} {
 		mux.Handle("GET /actions/"+string(k), compressed(p.operators(func(w http.ResponseWriter, r *http.Request) { p.confirm(w, r, k, nil) })))
 		mux.Handle("POST /actions/"+string(k), p.operators(func(w http.ResponseWriter, r *http.Request) { p.begin(w, r, k) }))
 	}
@@ -63,14 +63,14 @@ func (s *site) may(r *http.Request) page.Acts {
 	if s.Actions == nil || access.UserOf(r.Context()).Role < access.Operate {
 		return page.Acts{}
 	}
-	why := func(k actions.Kind) string {
+	why := func(k ask.Kind) string {
 		if err := s.Actions.CheckRequests(k); err != nil {
 			return err.Error()
 		}
 		return ""
 	}
 
-	return page.Acts{May: true, CannotRun: why(actions.Run), CannotPreview: why(actions.Preview)}
+	return page.Acts{May: true, CannotRun: why(ask.Run), CannotPreview: why(ask.Preview)}
 }
 
 // operators lets those pass who may act.
@@ -118,12 +118,12 @@ func (s *site) framed(r *http.Request, f page.Frame) page.Frame {
 }
 
 // targetOf returns the target of a request.
-func targetOf(r *http.Request) actions.Target {
-	return actions.Target{Nodes: r.Form["node"], Group: r.Form.Get("group"), On: strings.TrimSpace(r.Form.Get("on"))}
+func targetOf(r *http.Request) ask.Target {
+	return ask.Target{Nodes: r.Form["node"], Group: r.Form.Get("group"), On: strings.TrimSpace(r.Form.Get("on"))}
 }
 
 // confirm shows whom an action would be for, and asks; problem is why the form did nothing, nil where it was not sent.
-func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k actions.Kind, problem error) {
+func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k ask.Kind, problem error) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
@@ -139,7 +139,7 @@ func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k actions.
 	f.Match, err = p.executor.Match(f.Target)
 	status := max(statusOf(problem), statusOf(err))
 	if problem = cmp.Or(problem, err); problem != nil {
-		f.Problem, f.Busy = problem.Error(), errors.Is(problem, actions.ErrBusy)
+		f.Problem, f.Busy = problem.Error(), errors.Is(problem, ask.ErrBusy)
 	}
 	p.asked(w, r, status, p.site.frame("Confirm", "Nodes"), page.ActionConfirm(f))
 }
@@ -154,16 +154,16 @@ func (p *actionPages) asked(w http.ResponseWriter, r *http.Request, status int, 
 
 // statusOf returns the status of HTTP for an action that is not done, of nil that of a form.
 func statusOf(err error) int {
-	var wrong *target.Error
-	var refused *actions.Refusal
+	var wrong *targets.Error
+	var refused *ask.Refusal
 	switch {
 	case err == nil:
 		return http.StatusOK
 	case errors.As(err, &refused), errors.As(err, &wrong):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, actions.ErrNobody), errors.Is(err, actions.ErrUnknown):
+	case errors.Is(err, ask.ErrNobody), errors.Is(err, ask.ErrUnknown):
 		return http.StatusNotFound
-	case errors.Is(err, actions.ErrAll), errors.Is(err, actions.ErrOthers):
+	case errors.Is(err, ask.ErrAll), errors.Is(err, ask.ErrOthers):
 		return http.StatusConflict
 	default:
 		return http.StatusServiceUnavailable
@@ -171,12 +171,12 @@ func statusOf(err error) int {
 }
 
 // begin does what a form says, and leads to what came of it.
-func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k actions.Kind) {
+func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) {
 	if !readForm(w, r, maxForm) {
 		return
 	}
 	o, err := specOf(r, k, p.site.Now())
-	var a actions.Action
+	var a ask.Action
 	if err == nil {
 		a, err = p.executor.Start(o)
 	}
@@ -198,7 +198,7 @@ func (p *actionPages) cancel(w http.ResponseWriter, r *http.Request) {
 }
 
 // lead leads to the page of an action, once it has ended or soon after.
-func (p *actionPages) lead(w http.ResponseWriter, r *http.Request, a actions.Action) {
+func (p *actionPages) lead(w http.ResponseWriter, r *http.Request, a ask.Action) {
 	ctx, cancel := context.WithTimeout(r.Context(), briefly)
 	defer cancel()
 	p.executor.Wait(ctx, a.ID)
@@ -224,9 +224,9 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 }
 
 // specOf returns what a form wants to be done.
-func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error) {
+func specOf(r *http.Request, k ask.Kind, now time.Time) (ask.Spec, error) {
 	user := access.UserOf(r.Context())
-	o := actions.Spec{
+	o := ask.Spec{
 		Kind: k, Target: targetOf(r), By: user.Name, Share: user.Share(), Reason: strings.TrimSpace(r.Form.Get("reason")),
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
@@ -234,12 +234,12 @@ func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error
 	o.Expect.Nodes, _ = strconv.Atoi(r.Form.Get("nodes"))
 	o.Expect.Digest = cmp.Or(r.Form.Get("digest"), "none")
 	var err error
-	if o.Until, err = actions.ParseUntil(r.Form.Get("until"), now); err != nil {
+	if o.Until, err = ask.ParseUntil(r.Form.Get("until"), now); err != nil {
 		return o, err
 	}
 	if within := r.Form.Get("within"); within != "" {
 		if o.Within, err = time.ParseDuration(within); err != nil {
-			return o, &actions.Refusal{Why: "how long nodes may take must be a duration such as 2m"}
+			return o, &ask.Refusal{Why: "how long nodes may take must be a duration such as 2m"}
 		}
 	}
 

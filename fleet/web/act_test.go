@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
@@ -28,7 +28,7 @@ type acting struct {
 func newActing(t *testing.T, d webfleet.Data) acting {
 	t.Helper()
 
-	return acting{webfleet.NewActing(t, d, func(f *webfleet.Fleet, x *actions.Executor) http.Handler {
+	return acting{webfleet.NewActing(t, d, func(f *webfleet.Fleet, x *ask.Executor) http.Handler {
 		return web.New(web.Options{Model: f, Source: f, Version: webfleet.Version, Actions: x})
 	}), t}
 }
@@ -310,7 +310,7 @@ func TestActPages(t *testing.T) {
 func TestOnlySomeRequestsArePermitted(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	a.Backend.Unpermitted = map[actions.Kind]error{actions.Preview: io.ErrClosedPipe}
+	a.Backend.Unpermitted = map[ask.Kind]error{ask.Preview: io.ErrClosedPipe}
 	if _, text := a.do(http.MethodGet, "/nodes/web003", a.Operate, nil); !strings.Contains(text, "/actions/run") {
 		t.Error("there is no button to run")
 	}
@@ -326,7 +326,7 @@ func TestOnlySomeRequestsArePermitted(t *testing.T) {
 	if text := a.act("run", url.Values{"node": {"web003"}, "nodes": {"1"}}); !strings.Contains(text, "of 1 node ran") {
 		t.Errorf("run: %s", text)
 	}
-	a.Backend.Unpermitted = map[actions.Kind]error{actions.Run: io.ErrClosedPipe}
+	a.Backend.Unpermitted = map[ask.Kind]error{ask.Run: io.ErrClosedPipe}
 	if _, text := a.do(http.MethodGet, "/actions/preview", a.Operate, nil); strings.Contains(text, io.ErrClosedPipe.Error()) || !strings.Contains(text, "<form class=\"card") {
 		t.Errorf("preview: %s", text)
 	}
@@ -367,7 +367,7 @@ func TestCancel(t *testing.T) {
 	form := a.asked("run", url.Values{"node": {"web000"}})
 	var path string
 	for range 2 { // by a form each would wait for its end a while
-		begun, err := a.Executor.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{Nodes: []string{"web000"}}, By: "anna"})
+		begun, err := a.Executor.Start(ask.Spec{Kind: ask.Run, Target: ask.Target{Nodes: []string{"web000"}}, By: "anna"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/page"
@@ -53,8 +53,8 @@ func (s *site) nodes(r *http.Request) screen {
 }
 
 // asTargetError returns what is wrong with an expression, nil where the error is another one.
-func asTargetError(err error) *target.Error {
-	var e *target.Error
+func asTargetError(err error) *targets.Error {
+	var e *targets.Error
 	if errors.As(err, &e) {
 		return e
 	}

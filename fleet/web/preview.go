@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 )
 
 // maxPreviewForm is how many bytes the form of a preview may have: what it is of is escaped.
-const maxPreviewForm = 3*actions.MaxPreviewed + maxForm
+const maxPreviewForm = 3*ask.MaxPreviewed + maxForm
 
 // previews shows what can be previewed, and asks on which nodes.
 func (p *actionPages) previews(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, proble
 	}
 	slices.Sort(f.Keys)
 	if problem != nil {
-		f.Problem, f.Busy = problem.Error(), errors.Is(problem, actions.ErrBusy)
+		f.Problem, f.Busy = problem.Error(), errors.Is(problem, ask.ErrBusy)
 	}
 	p.asked(w, r, statusOf(problem), p.site.frame("Preview", "Previews"), page.Preview(f))
 }
@@ -54,12 +54,12 @@ func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 	if !readForm(w, r, maxPreviewForm) {
 		return
 	}
-	o, err := specOf(r, actions.Preview, p.site.Now())
+	o, err := specOf(r, ask.Preview, p.site.Now())
 	if err == nil {
-		o.Expect = actions.Expect{} // it changes nothing, so nothing is confirmed
+		o.Expect = ask.Expect{} // it changes nothing, so nothing is confirmed
 		o.Previewed, err = p.previewed(r.Context(), r)
 	}
-	var a actions.Action
+	var a ask.Action
 	if err == nil {
 		a, err = p.executor.Start(o)
 	}
@@ -71,20 +71,20 @@ func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 }
 
 // previewed returns what a form wants to be previewed: what it has, or a revision of an assignment.
-func (p *actionPages) previewed(ctx context.Context, r *http.Request) (*actions.Previewed, error) {
+func (p *actionPages) previewed(ctx context.Context, r *http.Request) (*ask.Previewed, error) {
 	if text := r.Form.Get("manifest"); strings.TrimSpace(text) != "" {
-		return &actions.Previewed{Name: strings.TrimSpace(r.Form.Get("name")), Value: strings.ReplaceAll(text, "\r\n", "\n")}, nil
+		return &ask.Previewed{Name: strings.TrimSpace(r.Form.Get("name")), Value: strings.ReplaceAll(text, "\r\n", "\n")}, nil
 	}
 	revision := uint64(0)
 	if text := strings.TrimSpace(r.Form.Get("revision")); text != "" {
 		var err error
 		if revision, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return nil, &actions.Refusal{Why: "the revision must be a number"}
+			return nil, &ask.Refusal{Why: "the revision must be a number"}
 		}
 	}
 	key := r.Form.Get("key")
 	if key == "" {
-		return nil, &actions.Refusal{Why: "there is nothing to preview: choose an assignment, or write a manifest"}
+		return nil, &ask.Refusal{Why: "there is nothing to preview: choose an assignment, or write a manifest"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -93,5 +93,5 @@ func (p *actionPages) previewed(ctx context.Context, r *http.Request) (*actions.
 		return nil, err
 	}
 
-	return actions.RevisionOf(key, all, revision)
+	return ask.RevisionOf(key, all, revision)
 }

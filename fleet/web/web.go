@@ -7,7 +7,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/assets"
 	"github.com/musterfleet/muster/fleet/web/page"
@@ -28,7 +28,7 @@ type Options struct {
 	// wait for them. Nil never does.
 	Done <-chan struct{}
 	// Actions does what operators want; nil is that nobody acts.
-	Actions *actions.Executor
+	Actions *ask.Executor
 }
 
 // New returns the dashboard. It answers every path: who serves more mounts that beside it.

@@ -96,7 +96,7 @@ func protocolOf(key string, value []byte) (string, model.Problems) {
 	_, payload := root.Get("payload")
 	_, signatures := root.Get("signatures")
 	if typed || payload && signatures {
-		return "", model.ProblemAt(root.Pos, "push it again", "a signed envelope is JSON, and has no other within")
+		return "", model.ProblemAt(root.Pos, "push it again", "a signed envelope must be JSON, without another envelope inside")
 	}
 	protocol, has := root.Get("protocol")
 	if has && protocol.Text != model.ProtocolAssignment {

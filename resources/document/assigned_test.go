@@ -79,7 +79,7 @@ func TestAnEnvelopeHoldsNoOther(t *testing.T) {
 		"content": func() (document.Assigned, model.Problems) { return document.DecodeAssignedContent(key, inner) },
 	} {
 		v, problems := decode()
-		if problems == nil || !strings.Contains(problems.Error(), "no other within") || v.Manifest != "" || string(v.Content) != string(inner) {
+		if problems == nil || !strings.Contains(problems.Error(), "without another envelope inside") || v.Manifest != "" || string(v.Content) != string(inner) {
 			t.Errorf("%s: %+v, %v", name, v, problems)
 		}
 	}

@@ -30,8 +30,8 @@ func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 	var none Node
 	if int64(len(data)) > min(limit, math.MaxInt32) {
-		return none, model.ProblemAt(model.Position{File: name}, "deliver large files beside the manifest, as source, in a bundle",
-			"the document has %d bytes, more than the %d that are allowed", len(data), limit)
+		return none, model.ProblemAt(model.Position{File: name}, "put large files beside the manifest in a bundle, and use `source`",
+			"the document has %d bytes; the limit is %d", len(data), limit)
 	}
 	// Some editors write a byte order mark. Positions do not count it.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -82,9 +82,9 @@ func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *mod
 func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
 	switch {
 	case i == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})):
-		return "the document is not UTF-8, it begins as UTF-16 does", "save it as UTF-8"
+		return "the document is UTF-16, not UTF-8", "save it as UTF-8"
 	case i == 0 && bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
-		return "the document is a gzip archive, not text", "a bundle is taken from a path, obj:// or http(s)://"
+		return "the document is a gzip archive, not text", "give a bundle as a path, obj:// or http(s)://"
 	case r == utf8.RuneError && size == 1:
 		return fmt.Sprintf("the byte %#02x is not valid UTF-8", data[i]), "save the document as UTF-8, or write bytes as `!!binary` with base64"
 	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // ReconcileOptions are the options of Reconcile.
@@ -18,7 +18,7 @@ type ReconcileOptions struct {
 	JournalOf string
 	// Command describes this run to runs that wait for it. It must not contain secrets.
 	Command string
-	// NoWait fails with lock.ErrLocked if another run holds the lock.
+	// NoWait fails with state.ErrLocked if another run holds the lock.
 	NoWait bool
 	// Seq orders the concurrent runs of this process; 0 is for a run that excludes all others.
 	// Concurrent runs share the lock and always wait for it. They must not touch the same
@@ -80,10 +80,10 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 		if o.Seq > 0 {
 			take = h.LockTogether
 		}
-		unlock, err := take(ctx, lock.Options{
-			Wait: !o.NoWait, Depth: depth, Turn: o.Seq, Checked: checked,
-			Holder: lock.Holder{Command: o.Command, RunID: o.RunID},
-			OnWait: func(by lock.Holder) {
+		unlock, err := take(ctx, state.LockOptions{
+			Wait: !o.NoWait, Depth: depth, Seq: o.Seq, Checked: checked,
+			Holder: state.LockHolder{Command: o.Command, RunID: o.RunID},
+			OnWait: func(by state.LockHolder) {
 				o.Waited = true
 				o.Env.Log.InfoContext(ctx, "waiting for another run", "holder", by.String())
 			},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/musterfleet/muster/resources/host/accounts"
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
@@ -16,7 +16,7 @@ import (
 func remedy(err error, uid int) string {
 	missing := errors.As(err, new(resource.PrerequisiteError))
 	switch {
-	case errors.Is(err, accounts.ErrNoAccount):
+	case errors.Is(err, host.ErrNoAccount):
 		return "create it before this resource, for example with a package or an exec, or correct the name"
 	case errors.Is(err, files.ErrNoParent) && missing:
 		return "declare it before this resource, as a file with ensure: directory"

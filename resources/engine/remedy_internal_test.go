@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/accounts"
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
@@ -24,7 +24,7 @@ func TestRemedy(t *testing.T) {
 		uid  int
 		want string
 	}{
-		"account":                {prerequisite(fmt.Errorf("user: %w", accounts.ErrNoAccount)), 0, "create it before this resource"},
+		"account":                {prerequisite(fmt.Errorf("user: %w", host.ErrNoAccount)), 0, "create it before this resource"},
 		"parent missing":         {prerequisite(files.ErrNoParent), 0, "ensure: directory"},
 		"parent is a file":       {files.ErrNoParent, 0, ""},
 		"program":                {command.ErrNotFound, 1000, "install it first"},

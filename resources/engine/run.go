@@ -73,7 +73,7 @@ func (r *run) do(ctx context.Context) *model.Run {
 	leave, err := enter(work, &r.opts)
 	defer leave() // also after a panic
 	if err != nil {
-		r.Stopped = "the run could not begin: " + err.Error()
+		r.Stopped = "the run cannot start: " + err.Error()
 		r.report.addError(r.Stopped)
 	}
 	r.refreshes.recall(work)

@@ -77,7 +77,7 @@ func wantedSize(h *host.Host, dir string, spec *Spec) int64 {
 }
 
 // attributes resolves owner, group and mode. An unknown account is a
-// resource.PrerequisiteError that wraps accounts.ErrNoAccount.
+// resource.PrerequisiteError that wraps host.ErrNoAccount.
 func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs, error) {
 	uid, gid, err := resource.ResolveAccounts(ctx, env.Host, spec.Owner, spec.Group)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/host/accounts"
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -185,8 +185,8 @@ func TestMissing(t *testing.T) {
 		is         error
 		says       string
 	}{
-		"user":   {properties: owned(t, "x", typetest.Properties{"owner": "no-such-user"}), need: "path:/etc/passwd", is: accounts.ErrNoAccount, says: "could not lookup user"},
-		"group":  {properties: owned(t, "x", typetest.Properties{"group": "no-such-group"}), need: "path:/etc/group", is: accounts.ErrNoAccount, says: "could not lookup group"},
+		"user":   {properties: owned(t, "x", typetest.Properties{"owner": "no-such-user"}), need: "path:/etc/passwd", is: host.ErrNoAccount, says: "could not lookup user"},
+		"group":  {properties: owned(t, "x", typetest.Properties{"group": "no-such-group"}), need: "path:/etc/group", is: host.ErrNoAccount, says: "could not lookup group"},
 		"source": {properties: owned(t, "x", typetest.Properties{"source": "no/f"}), need: "path:" + dir + "/no/f", is: fs.ErrNotExist, says: "the source"},
 		"parent": {properties: owned(t, "a/b/x", nil), need: "path:" + dir + "/a/b", is: files.ErrNoParent, says: dir + "/a/b is not a directory"},
 		"full":   {setup: withFile("d/f", "", 0o644), properties: absent("d", nil), need: "emptied:" + dir + "/d", is: files.ErrNotEmpty, says: "force: true is required"},

@@ -1,6 +1,5 @@
-// Package host is the only way to touch the node: its files, commands,
-// accounts and the run lock, each in a package of its own below. Nothing else
-// in this module changes the machine or starts a process.
+// Package host gives access to the node: its files, commands, accounts and run lock. Only this
+// package and the packages below it change the machine or start processes.
 package host
 
 import (
@@ -8,10 +7,9 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/musterfleet/muster/resources/host/accounts"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,9 +29,9 @@ type Options struct {
 // concurrent use. Make it with New.
 type Host struct {
 	*files.Disk
-	*accounts.Accounts
+	*Accounts
 	*command.Runner
-	*lock.Locks
+	*state.Locks
 
 	// expected are the runs with a pending daemon-reload.
 	expected expectedUnits
@@ -56,9 +54,9 @@ func New(o Options) *Host {
 
 	return &Host{
 		Disk:     disk,
-		Accounts: accounts.New(accounts.Options{Commands: runner, Log: o.Log}),
+		Accounts: NewAccounts(AccountOptions{Commands: runner, Log: o.Log}),
 		Runner:   runner,
-		Locks:    lock.New(o.StateDir),
+		Locks:    state.NewLocks(o.StateDir),
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/accounts"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 )
@@ -26,14 +25,14 @@ func accountHost(t *testing.T) (h *host.Host, dir string) {
 		t.Fatal(err)
 	}
 	h = host.New(host.Options{})
-	h.Accounts = accounts.New(accounts.Options{Dir: dir, Commands: command.New(nil), Log: slog.New(slog.DiscardHandler)})
+	h.Accounts = host.NewAccounts(host.AccountOptions{Dir: dir, Commands: command.New(nil), Log: slog.New(slog.DiscardHandler)})
 
 	return h, dir
 }
 
 func TestARunReadsTheAccountsAgain(t *testing.T) {
 	h, dir := accountHost(t)
-	if _, err := h.UID(t.Context(), "new"); !errors.Is(err, accounts.ErrNoAccount) {
+	if _, err := h.UID(t.Context(), "new"); !errors.Is(err, host.ErrNoAccount) {
 		t.Fatalf("it is known too early: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "passwd"), []byte("new:x:1:1::/:/bin/sh\n"), 0o644); err != nil {
@@ -54,7 +53,7 @@ func TestAccountsOfAFileThatIsWritten(t *testing.T) {
 		get        func(context.Context, string) (uint32, error)
 		file, line string
 	}{{h.UID, "passwd", "new:x:7:7::/:/bin/sh\n"}, {h.GID, "group", "new:x:7:\n"}} {
-		if _, err := c.get(t.Context(), "new"); !errors.Is(err, accounts.ErrNoAccount) {
+		if _, err := c.get(t.Context(), "new"); !errors.Is(err, host.ErrNoAccount) {
 			t.Fatalf("%s: %v", c.file, err)
 		}
 		if err := h.Write(t.Context(), filepath.Join(dir, c.file), strings.NewReader(c.line), files.OwnAttrs(0o644)); err != nil {

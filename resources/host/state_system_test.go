@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -24,7 +24,7 @@ func openers(t *testing.T, dir string) map[string]func() error {
 		"noop":   func() error { return files.New(files.Options{StateDir: dir}).OpenState(false) },
 		"litter": func() error { return files.New(files.Options{StateDir: dir}).BeginRun(t.Context(), files.RunOptions{}) },
 		"lock": func() error {
-			_, err := lock.New(dir).Lock(t.Context(), lock.Options{})
+			_, err := state.NewLocks(dir).Lock(t.Context(), state.LockOptions{})
 			return err
 		},
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/accounts"
 )
 
 // The files of accounts.
@@ -22,7 +21,7 @@ const (
 func AccountNeeds(owner, group string) []Need {
 	var out []Need
 	for _, of := range [][2]string{{userFile, owner}, {groupFile, group}} {
-		if file, name := of[0], of[1]; name != "" && name != "root" && !accounts.IsNumber(name) {
+		if file, name := of[0], of[1]; name != "" && name != "root" && !host.IsAccountNumber(name) {
 			out = append(out, Need{What: PathNeed(file)})
 		}
 	}
@@ -31,7 +30,7 @@ func AccountNeeds(owner, group string) []Need {
 }
 
 // ResolveAccounts returns the numbers of an owner and a group. The error for an unknown name is a
-// PrerequisiteError that wraps accounts.ErrNoAccount.
+// PrerequisiteError that wraps host.ErrNoAccount.
 func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
 	if uid, err = h.UID(ctx, owner); err != nil {
 		return 0, 0, missingAccount(userFile, err)
@@ -44,7 +43,7 @@ func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (ui
 }
 
 func missingAccount(file string, err error) error {
-	if errors.Is(err, accounts.ErrNoAccount) {
+	if errors.Is(err, host.ErrNoAccount) {
 		return PrerequisiteError{Needs: []string{PathNeed(file)}, Err: err}
 	}
 
@@ -54,11 +53,11 @@ func missingAccount(file string, err error) error {
 // CheckAccount reports a missing owner or group, unless ensure is absent, and a number that is not
 // a valid account.
 func CheckAccount(out *model.Problems, ensure, property, value string) {
-	switch _, valid := accounts.ParseID(value); {
+	switch _, valid := host.ParseAccountID(value); {
 	case value == "" && ensure == model.EnsureAbsent:
 	case strings.TrimSpace(value) == "":
 		out.Property(property, "for example "+property+": root", "`%s` is required unless ensure is absent", property)
-	case accounts.IsNumber(value) && !valid:
-		out.Property(property, fmt.Sprintf("numbers go up to %d", uint32(accounts.MaxID)), "invalid %s %q", property, value)
+	case host.IsAccountNumber(value) && !valid:
+		out.Property(property, fmt.Sprintf("numbers go up to %d", uint32(host.MaxAccountID)), "invalid %s %q", property, value)
 	}
 }

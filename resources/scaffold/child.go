@@ -3,18 +3,17 @@ package scaffold
 import (
 	"archive/tar"
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"runtime/debug"
 	"strings"
 
+	"github.com/CloudyKit/jet/v6"
+	library "github.com/choria-io/scaffold"
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/template"
@@ -93,10 +92,11 @@ const pending = "~muster pending 7d0c2f9e41~"
 type child struct {
 	request request
 	texts   map[string]string
-	out     *bufio.Writer
-	tar     *tar.Writer
-	// values are the names that the current template sees.
-	values map[string]any
+	library *library.Scaffold
+	// prepared are the texts for the library.
+	prepared map[string]string
+	out      *bufio.Writer
+	tar      *tar.Writer
 	// current is the index of the template that yields a file.
 	current int
 	// secret reports that a function returned a secret to the current template.
@@ -114,7 +114,7 @@ type child struct {
 // RenderMain renders the templates of a request and writes a tar of the files. It is the child
 // process: a template that renders itself overflows the stack, which ends the process.
 func RenderMain(in io.Reader, out io.Writer) {
-	c := &child{out: bufio.NewWriter(out), texts: map[string]string{}, written: map[string]int{}}
+	c := &child{out: bufio.NewWriter(out), texts: map[string]string{}, prepared: map[string]string{}, written: map[string]int{}}
 	c.tar = tar.NewWriter(c.out)
 	err := contain()
 	if err == nil {
@@ -154,10 +154,12 @@ func (c *child) render() error {
 			c.files++
 		}
 	}
+	if err := c.load(); err != nil {
+		return err
+	}
 	for i, f := range c.request.Source[:c.files] {
 		c.current, c.secret = i, false
-		c.values, _ = decode(c.request.Values).(map[string]any)
-		text, err := c.one(string(f.Name), c.values)
+		text, err := c.one(string(f.Name), c.values())
 		if err == nil {
 			err = c.count(len(text))
 		}
@@ -172,42 +174,67 @@ func (c *child) render() error {
 	return nil
 }
 
-// executing matches the name of the template in an error of text/template.
-var executing = regexp.MustCompile(`executing "[^"]*" at `)
-
 // one renders one template. Its error begins with the name and the line.
-func (c *child) one(name string, dot any) (string, error) {
-	t := template.Template{Name: name, Text: c.texts[name], Left: c.request.Left, Right: c.request.Right, Scaffold: &template.Scaffold{Dot: dot}}
-	names, limits := c.functions(), template.Limits{Unlimited: true}
-	// A Jet template sees the values as variables, except with a dot that its caller chose.
-	if m, is := dot.(map[string]any); c.request.Go || is && reflect.ValueOf(m).Pointer() == reflect.ValueOf(c.values).Pointer() {
-		for name, v := range c.values {
-			names[name] = v
+func (c *child) one(name string, dot any) (text string, err error) {
+	defer func() {
+		// The library does not recover from all panics.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
 		}
-	}
-	var text string
-	var err error
-	if c.request.Go {
-		text, err = template.Go(context.Background(), t, names, limits)
-	} else {
-		text, err = template.Jet(context.Background(), t, names, nil, limits)
-	}
-	if failed, is := errors.AsType[*template.Error](err); is {
-		message := failed.Pos.String() + ": " + executing.ReplaceAllString(failed.Message, "")
-		if failed.Hint != "" {
-			message += " (" + failed.Hint + ")"
+		if err != nil {
+			err = errors.New(place(name, c.texts[name], err.Error()))
 		}
-		err = errors.New(message)
+	}()
+	prepared, done := c.prepared[name]
+	if !done {
+		if prepared, err = c.request.prepare(c.texts[name]); err != nil {
+			return "", err
+		}
+		c.prepared[name] = prepared
 	}
 
-	return text, err
+	return c.library.RenderString(prepared, dot)
+}
+
+// values returns a new copy of the values, so a template does not see the changes of another template.
+func (c *child) values() any {
+	values, _ := decode(c.request.Values).(map[string]any)
+	if c.request.Go {
+		return values
+	}
+	variables := jet.VarMap{}
+	for name, v := range values {
+		variables.Set(name, v)
+	}
+
+	return variables
+}
+
+// load creates the renderer of the library.
+func (c *child) load() (err error) {
+	// The child calls no function of the library that uses these directories.
+	config := library.Config{SourceDirectory: ".", TargetDirectory: os.DevNull + "/none", MergeTargetDirectory: true, CustomLeftDelimiter: c.request.Left, CustomRightDelimiter: c.request.Right}
+	if c.request.Go {
+		functions := template.GoFunctions(c.functions())
+		functions["getHostByName"] = func(string) (string, error) { return "", errors.New("templates have no access to the network") }
+		functions[namePrinted] = func(source string, v any) (any, error) { return v, template.CheckGo(source, v) }
+		c.library, err = library.New(config, functions)
+		return err
+	}
+	functions := template.JetFunctions(c.functions())
+	functions[nameInOrder], functions[namePrinted] = template.InOrder, printedByJet
+	c.library, err = library.NewJet(config, functions)
+
+	return err
 }
 
 // functions returns the functions of the manifest and the functions of scaffolds.
 func (c *child) functions() template.Names {
+	values, _ := decode(c.request.Values).(map[string]any)
 	out := template.Names{
-		"write":  func(name, content string) (string, error) { return "", c.of("write", c.write(name, content)) },
-		"render": c.include,
+		"Environ":      values["Environ"],
+		own + "write":  func(name, content string) (string, error) { return "", c.of("write", c.write(name, content)) },
+		own + "render": c.include,
 	}
 	for _, name := range c.request.Functions {
 		out[name] = func(args ...any) (any, error) {

@@ -1,7 +1,6 @@
 package template
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -22,22 +21,14 @@ const (
 )
 
 // Go renders a template of text/template. Its functions are the functions of names and of sprig; env
-// and expandenv read only Environ. A missing key is an error, except for a scaffold. Errors are
-// *Error.
+// and expandenv read only Environ. A missing key is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	left, right := cmp.Or(t.Left, goLeft), cmp.Or(t.Right, goRight)
-	if err := scan(t, left, right, false, limits.Judge); err != nil {
+	if err := scan(t, goLeft, goRight, false, limits.Judge); err != nil {
 		return "", err
 	}
-	missingKey, dot := "missingkey=error", any(nil)
-	if t.Scaffold != nil {
-		missingKey, dot = "missingkey=default", t.Scaffold.Dot
-	} else {
-		dot = names.Values()
-	}
 	out := &output{ctx: ctx, limits: limits}
-	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }, namePrinted: t.printed}
-	parsed, err := template.New(t.Name).Option(missingKey).Delims(left, right).Funcs(goFunctions(names)).Funcs(step).Parse(t.Text)
+	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }, namePrinted: printed}
+	parsed, err := template.New(t.Name).Option("missingkey=error").Funcs(GoFunctions(names)).Funcs(step).Parse(t.Text)
 	if err != nil {
 		failed := newError(t.Name, err)
 		failed.Syntax = true
@@ -48,7 +39,7 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 	}
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
-			if err := checkLiterals(t, each.Root); err != nil && t.Scaffold == nil {
+			if err := checkLiterals(t, each.Root); err != nil {
 				return "", err
 			}
 			checkPrinted(each.Root)
@@ -56,16 +47,16 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 			guard(each.Root, each.Root.Position())
 		}
 	}
-	if err = parsed.Execute(out, dot); err != nil {
+	if err = parsed.Execute(out, names.Values()); err != nil {
 		return "", goError(t, out, err)
 	}
 
 	return out.text.String(), nil
 }
 
-// goFunctions returns the functions of Go templates: the functions of names and of sprig. A function
+// GoFunctions returns the functions of Go templates: the functions of names and of sprig. A function
 // of names replaces a function of sprig.
-func goFunctions(names Names) template.FuncMap {
+func GoFunctions(names Names) template.FuncMap {
 	functions := sprigFunctions()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
@@ -152,7 +143,7 @@ var expressionLeft = regexp.MustCompile(`\$\{[^{}]*?\b(?:(?:Data|Facts|Environ)\
 // checkLiterals refuses expressions of a manifest in the literal text of a Go template, which
 // does not evaluate them.
 func checkLiterals(t Template, root *parse.ListNode) (err error) {
-	visitNodes(root, func(node any) {
+	Visit(root, func(node any) {
 		text, is := node.(*parse.TextNode)
 		if !is || err != nil {
 			return

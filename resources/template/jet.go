@@ -35,12 +35,12 @@ type Load func(path string) (string, error)
 // names of values work with and without a dot. Without load there are no templates to include. Errors
 // are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
-	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: jetFunctions(names)}
+	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: JetFunctions(names)}
 	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(t.left(), t.right()), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
-	r.set.AddGlobalFunc(nameInOrder, inOrder)
+	r.set.AddGlobalFunc(nameInOrder, InOrder)
 	if limits.Print != nil {
 		addWriters(r.set, limits.Print)
 	}
@@ -48,11 +48,7 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 	for name, v := range values {
 		variables.Set(name, v)
 	}
-	dot := any(values)
-	if t.Scaffold != nil {
-		dot = t.Scaffold.Dot
-	}
-	if err := cmp.Or(r.execute(variables, dot), r.out.stopped); err != nil {
+	if err := cmp.Or(r.execute(variables, values), r.out.stopped); err != nil {
 		return "", r.failed(err, names)
 	}
 
@@ -178,9 +174,6 @@ var unknownName = regexp.MustCompile(`identifier "(\w+)" not available`)
 
 // failed returns the Error for an error of the library.
 func (r *rendering) failed(err error, names Names) error {
-	if inner, is := errors.AsType[*Error](err); is {
-		return inner
-	}
 	out := newError(r.path(), err)
 	out.Pos.File = r.name(out.Pos.File)
 	var null *nullError
@@ -210,19 +203,19 @@ func (r *rendering) name(path string) string {
 	return strings.TrimPrefix(path, "/")
 }
 
-// jetFunctions returns the functions of names for Jet. An error of a function ends the rendering.
-func jetFunctions(names Names) map[string]jet.Func {
+// JetFunctions returns the functions of names for Jet. An error of a function ends the rendering.
+func JetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
 	// These replace functions of the library that have no limits.
-	out["repeat"], out["replace"] = toJet("repeat", reflect.ValueOf(repeatText)), toJet("replace", reflect.ValueOf(replaceText))
+	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeatText)), jetFunction("replace", reflect.ValueOf(replaceText))
 	for name, fn := range names.Functions() {
-		out[name] = toJet(name, reflect.ValueOf(fn))
+		out[name] = jetFunction(name, reflect.ValueOf(fn))
 	}
 
 	return out
 }
 
-func toJet(name string, fn reflect.Value) jet.Func {
+func jetFunction(name string, fn reflect.Value) jet.Func {
 	return func(args jet.Arguments) reflect.Value {
 		given := make([]reflect.Value, args.NumOfArguments())
 		for i := range given {

@@ -12,7 +12,7 @@ import (
 // guard changes a parsed template: ranges sort mappings, loops, blocks and assignments count steps, and
 // errors of functions have a line. The library has no options for this.
 func (r *rendering) guard(name string, root *jet.ListNode) {
-	visitNodes(root, func(node any) {
+	Visit(root, func(node any) {
 		switch n := node.(type) {
 		case *jet.ListNode:
 			n.Nodes = r.beforeAssignments(n.Nodes)
@@ -45,8 +45,8 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 	r.begin(root, jet.NodeBase{TemplatePath: root.TemplatePath, Line: 1})
 }
 
-// visitNodes calls a function for every node in a tree of Jet or of Go, inner nodes first.
-func visitNodes(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
+// Visit calls a function for every node in a tree of Jet or of Go, inner nodes first.
+func Visit(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
 
 func visit(v reflect.Value, of func(node any)) {
 	switch v.Kind() {

@@ -13,8 +13,8 @@ import (
 // a mapping in a random order.
 const nameInOrder = "__in_order"
 
-// inOrder returns a mapping as a ranger that sorts the keys, and other values unchanged.
-func inOrder(args jet.Arguments) reflect.Value {
+// InOrder returns a mapping as a ranger that sorts the keys, and other values unchanged.
+func InOrder(args jet.Arguments) reflect.Value {
 	of := args.Get(0)
 	m := of
 	for m.IsValid() && (m.Kind() == reflect.Interface || m.Kind() == reflect.Pointer) && !m.IsNil() {

@@ -20,8 +20,6 @@ type nullError struct {
 	source string
 	// path is the path of the null value in the printed one, empty if that is null itself.
 	path string
-	// state is "null", or "missing or null" if a missing key is null.
-	state string
 }
 
 // Error returns the action with the problem.
@@ -30,7 +28,7 @@ func (e *nullError) Error() string {
 		return "`" + e.source + "` is null at `" + e.path + "`"
 	}
 
-	return "`" + e.source + "` is " + e.state
+	return "`" + e.source + "` is null"
 }
 
 func (e *nullError) goHint() string {
@@ -60,8 +58,8 @@ func clipped(source string) string {
 	return source
 }
 
-// printedByGo returns the source of an action that prints, shortened for an error, or the empty string.
-func printedByGo(n *parse.ActionNode) string {
+// PrintedByGo returns the source of an action that prints, shortened for an error, or the empty string.
+func PrintedByGo(n *parse.ActionNode) string {
 	if len(n.Pipe.Decl) > 0 {
 		return ""
 	}
@@ -71,12 +69,12 @@ func printedByGo(n *parse.ActionNode) string {
 
 // checkPrinted appends a call of printed to each action that prints.
 func checkPrinted(root *parse.ListNode) {
-	visitNodes(root, func(node any) {
+	Visit(root, func(node any) {
 		n, is := node.(*parse.ActionNode)
-		if !is || printedByGo(n) == "" {
+		if !is || PrintedByGo(n) == "" {
 			return
 		}
-		source := printedByGo(n)
+		source := PrintedByGo(n)
 		text := &parse.StringNode{NodeType: parse.NodeString, Pos: n.Pos, Text: source}
 		call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier(namePrinted).SetPos(n.Pos), text}}
 		n.Pipe.Cmds = append(n.Pipe.Cmds, call)
@@ -84,16 +82,38 @@ func checkPrinted(root *parse.ListNode) {
 }
 
 // printed returns the value of an action, or a nullError.
-func (t Template) printed(source string, v any) (any, error) {
-	state := "null"
-	if t.Scaffold != nil {
-		state = "missing or null"
-	}
+func printed(source string, v any) (any, error) {
 	if path, found := findNull(v); found {
-		return nil, &nullError{source, path, state}
+		return nil, &nullError{source, path}
 	}
 
 	return v, nil
+}
+
+// CheckGo returns an error with a remedy for a value that is or contains null. source is the Go action
+// that prints it. For the caller, a missing key is null.
+func CheckGo(source string, v any) error {
+	path, found := findNull(v)
+	if !found {
+		return nil
+	}
+	null := &nullError{source, path}
+	message := null.Error()
+	if path == "" {
+		message = "`" + source + "` is missing or null"
+	}
+
+	return fmt.Errorf("%s (%s)", message, null.goHint())
+}
+
+// CheckJet returns an error with a remedy for a value that is or contains null. source is the Jet action
+// that prints it.
+func CheckJet(source string, v reflect.Value) error {
+	if null := nullInJet(source, v); null != nil {
+		return fmt.Errorf("%w (%s)", null, null.jetHint())
+	}
+
+	return nil
 }
 
 // nullInJet returns an error for a value that is or contains null. Jet prints nothing for a missing key.
@@ -102,14 +122,14 @@ func nullInJet(source string, v reflect.Value) *nullError {
 		return nil
 	}
 	if path, found := findNull(v.Interface()); found {
-		return &nullError{source, path, "null"}
+		return &nullError{source, path}
 	}
 
 	return nil
 }
 
-// printedByJet returns the source of an action that prints a value, shortened for an error, or the empty string.
-func printedByJet(n *jet.ActionNode) string {
+// PrintedByJet returns the source of an action that prints a value, shortened for an error, or the empty string.
+func PrintedByJet(n *jet.ActionNode) string {
 	if n.Pipe == nil || n.Pipe.Cmds[0].Exprs != nil {
 		return ""
 	}
@@ -124,7 +144,7 @@ func printedByJet(n *jet.ActionNode) string {
 
 // checkPrinted wraps the value of an action that prints, so that null is an error.
 func (r *rendering) checkPrinted(n *jet.ActionNode) {
-	source := printedByJet(n)
+	source := PrintedByJet(n)
 	if source == "" {
 		return
 	}

@@ -24,19 +24,8 @@ import (
 type Names map[string]any
 
 // Template is a text to be rendered. Name is the file in its positions. Left and Right
-// delimit the actions; empty means the delimiters of the language.
-type Template struct {
-	Name, Text, Left, Right string
-	// Scaffold selects the rules of scaffolds; nil selects the rules of manifests.
-	Scaffold *Scaffold
-}
-
-// Scaffold changes the rules for a template of a scaffold: a missing key in a Go template is
-// null, and ${ } is literal text.
-type Scaffold struct {
-	// Dot is the initial value of the dot.
-	Dot any
-}
+// delimit the actions of a Jet template; empty means [[ and ]].
+type Template struct{ Name, Text, Left, Right string }
 
 // Limits limits a rendering. The zero value limits only the depth and the work.
 type Limits struct {
@@ -45,8 +34,6 @@ type Limits struct {
 	// Steps is the maximum number of loop iterations, template calls and, in Jet, actions; 0 means a
 	// million.
 	Steps int
-	// Unlimited removes the limits on steps, depth and memory, for a process with its own limits.
-	Unlimited bool
 	// Judge, if set, finds out whether the template uses a secret.
 	Judge *Judge
 	// Print, if set, returns the output of a Jet template for a printed value.
@@ -134,9 +121,6 @@ func (o *output) step(assigns bool) error {
 }
 
 func (o *output) exceeded(assigns bool) error {
-	if o.limits.Unlimited {
-		return context.Cause(o.ctx)
-	}
 	if o.steps > cmp.Or(o.limits.Steps, maxSteps) {
 		return errTooMuch
 	}

@@ -109,6 +109,9 @@ var planted = []struct {
 	{"only the reader of documents parses YAML", "a node", []source{{"resources/document/a.go", "package document\nimport \"gopkg.in/yaml.v3\"\nfunc f(n yaml.Node) { n.Decode(nil) }\n"}}, "resources/document must not parse YAML"},
 	{"only the reader of documents parses YAML", "writing", []source{{"agent/config/a.go", "package config\nimport \"gopkg.in/yaml.v3\"\nvar write = yaml.Marshal\n"}}, ""},
 	{"only the reader of documents parses YAML", "its room", []source{{"resources/document/yamlread/a.go", "package yamlread\nimport \"gopkg.in/yaml.v3\"\nvar parse = yaml.Unmarshal\n"}}, ""},
+	{"only the scaffold renderer imports the library", "another type", []source{{"resources/file/a.go", "package file\nimport _ \"github.com/choria-io/scaffold\"\n"}}, "must not import github.com/choria-io/scaffold"},
+	{"only the scaffold renderer imports the library", "a subpackage", []source{{"testing/e2e/a_test.go", "package e2e\nimport _ \"github.com/choria-io/scaffold/forms\"\n"}}, "must not import github.com/choria-io/scaffold/forms"},
+	{"only the scaffold renderer imports the library", "the renderer", []source{{"resources/scaffold/a.go", "package scaffold\nimport _ \"github.com/choria-io/scaffold\"\n"}}, ""},
 
 	{"only host starts processes", "a type", []source{{"resources/exec/a.go", "package exec\nimport _ \"os/exec\"\n"}}, "must not import os/exec"},
 	{"only host starts processes", "a test", []source{{"resources/exec/a_test.go", "package exec_test\nimport _ \"os/exec\"\n"}}, "must not import os/exec"},

@@ -162,6 +162,18 @@ func checkProcesses(f *File) []Breach {
 	return out
 }
 
+// checkScaffold allows only the scaffold type to import the library choria-io/scaffold,
+// because the library renders without limits.
+func checkScaffold(f *File) []Breach {
+	if within(f.Folder, "resources/scaffold") {
+		return nil
+	}
+
+	return f.mustNotImport("a child process renders scaffolds", func(p string) bool {
+		return p == "github.com/choria-io/scaffold" || strings.HasPrefix(p, "github.com/choria-io/scaffold/")
+	})
+}
+
 // checkYAML keeps the parser of YAML in one room: it panics on input that it did not
 // foresee, and ends lines at other characters than documents do.
 func checkYAML(f *File) []Breach {

@@ -12,6 +12,7 @@ func Rules() []Rule {
 		{"imports go one way", eachFile(checkRooms)},
 		{"only kvstore speaks NATS", eachFile(checkNATS)},
 		{"only the program links goss", eachFile(checkGoss)},
+		{"only the scaffold renderer imports the library", eachFile(checkScaffold)},
 		{"only the reader of documents parses YAML", eachFile(checkYAML)},
 		{"only host starts processes", eachFile(checkProcesses)},
 		{"only host touches files", eachFile(checkDisk)},

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/agentcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/kvstore/connect"
@@ -37,7 +37,7 @@ func TestActions(t *testing.T) {
 	dir := t.TempDir()
 	w.put("node."+obedient+".motd", fmt.Sprintf("muster: {resources: [{file: [{%s/motd: {content: hello, owner: \"%d\", group: \"%d\", mode: \"0644\"}}]}]}\n", dir, os.Geteuid(), os.Getegid()))
 	startAgent(t, srv.URL(), dir)
-	fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{Plan: simulate.Plan{Nodes: 60, Seed: 3, RunTime: time.Millisecond}})
+	fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{Plan: simulate.Plan{Nodes: 60, Seed: 3, RunTime: time.Millisecond}})
 	tokens := filepath.Join(dir, "tokens")
 	read, operate := token(t, tokens, access.Read, "wall"), token(t, tokens, access.Operate, "anna")
 	w.url, w.token = run(t, "--server", srv.URL(), "fleet", "serve", "--listen", "127.0.0.1:0", "--tokens", tokens, "--actions"), read

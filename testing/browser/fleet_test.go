@@ -20,8 +20,8 @@ import (
 
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
@@ -97,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	for key, manifest := range assigned() {
 		w.put(key, manifest)
 	}
-	fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
+	fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{
 		Plan: simulate.Plan{Nodes: nodes, Seed: 3, RunTime: time.Millisecond},
 	})
 	w.put("group.sim-web.nginx", fmt.Sprintf(nginx, strings.Replace(nginxConf, "listen 80;", "listen 8080;", 1)))
@@ -105,7 +105,7 @@ func newWorld(t *testing.T) *world {
 	w.request()
 	w.url = run(t, "--server", srv.URL(), "fleet", "serve", "--listen", "127.0.0.1:0")
 	// serve collects garbage for one fleet, not for 500 nodes beside it.
-	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(simulatecmd.GCPercent)))
+	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(fleetcmd.SimulateGCPercent)))
 	kvtest.Eventually(t, "the dashboard shows the fleet", func() (bool, string) {
 		var o view.Overview
 		w.get("overview", &o)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
@@ -111,7 +111,7 @@ func warnings(t *testing.T, servers []string) string {
 	env := &cli.Env{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	env.Flags.Connect.Servers = servers
 	defer env.Close()
-	if _, err := fleetcli.Open(t.Context(), env); err != nil {
+	if _, err := fleetcmd.Open(t.Context(), env); err != nil {
 		return err.Error()
 	}
 

@@ -12,11 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent/simulate"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	operator "github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/batch"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -25,8 +24,8 @@ import (
 )
 
 // link is the connection of an operator.
-func link(store *kvtest.Store, within time.Duration) live.Link {
-	return live.Link{Store: store.Store, Log: slog.New(slog.DiscardHandler), Within: within}
+func link(store *kvtest.Store, within time.Duration) fleetcmd.Link {
+	return fleetcmd.Link{Store: store.Store, Log: slog.New(slog.DiscardHandler), Within: within}
 }
 
 // Simulated nodes are asked in batches, each once; asked again they execute nothing again, and
@@ -35,29 +34,29 @@ func TestBatchesLoseNothing(t *testing.T) {
 	t.Parallel()
 	const count = 25
 	srv, store := kvtest.New(t)
-	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
+	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{
 		Plan: simulate.Plan{Nodes: count, Scenario: "stable", RunTime: time.Millisecond}, PerConnection: 8,
 	})
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	size, err := batch.ParseAmount("40%")
+	size, err := ask.ParseAmount("40%")
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
+	to := fleetcmd.RequestSelection{List: operator.Targets(played.Names(), nil, false)}
 	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "batched", Expires: time.Now().Add(kvtest.Deadline)}
-	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
+	by := fleetcmd.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
 	for range 2 {
 		asked := 0
-		got, err := live.Send(ctx, link(store, kvtest.Deadline), to, &batch.Limits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*request.Ensured, error) {
+		got, err := fleetcmd.SendRequest(ctx, link(store, kvtest.Deadline), to, &ask.BatchLimits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
 			asked = max(asked, len(list))
-			return (&request.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
+			return (&ask.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
 		})
 		if err != nil || !got.OK() || len(got.Answers) != count || len(got.NodeStates()) != count || asked != count*40/100 {
 			t.Fatalf("%d at most were asked at a time, %d answered: %v, %v", asked, len(got.Answers), got.NodeStates(), err)
 		}
 	}
-	results, reported := request.NewResults(req.ID, model.ProtocolRunResponse, played.Names()), 0
+	results, reported := ask.NewResults(req.ID, model.ProtocolRunResponse, played.Names()), 0
 	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindEnsure, Follow: true}) {
 		if err != nil {
 			t.Fatal(err, results.Progress())
@@ -81,21 +80,21 @@ func TestBatchesLoseNothing(t *testing.T) {
 func TestABatchWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
+	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{
 		Plan: simulate.Plan{Nodes: 10, Scenario: "stable", RunTime: time.Millisecond}, PerConnection: 2,
 	})
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	size, err := batch.ParseAmount("50%")
+	size, err := ask.ParseAmount("50%")
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
+	to := fleetcmd.RequestSelection{List: operator.Targets(played.Names(), nil, false)}
 	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "away", Expires: time.Now().Add(kvtest.Deadline)}
-	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
-	send := func(within time.Duration, meanwhile func()) (*request.Ensured, error) {
-		return live.Send(ctx, link(store, within), to, &batch.Limits{Size: size, MaxFailures: new(batch.Amount)}, func(ctx context.Context, _ string, list []operator.Target) (*request.Ensured, error) {
-			out, err := (&request.Ensurer{Asker: by, Nodes: to.Known}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
+	by := fleetcmd.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
+	send := func(within time.Duration, meanwhile func()) (*ask.Ensured, error) {
+		return fleetcmd.SendRequest(ctx, link(store, within), to, &ask.BatchLimits{Size: size, MaxFailures: new(ask.Amount)}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
+			out, err := (&ask.Ensurer{Asker: by, Nodes: to.Known}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
 			srv.Stop()
 			kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
 			meanwhile()

@@ -17,8 +17,8 @@ import (
 
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
@@ -127,14 +127,14 @@ func same(t *testing.T, a, b *served) {
 func TestServeIsKilled(t *testing.T) {
 	t.Parallel()
 	// serve collects garbage for itself, not for nodes beside it.
-	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(simulatecmd.GCPercent)))
+	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(fleetcmd.SimulateGCPercent)))
 	srv, store := kvtest.New(t)
 	first := serveFleet(t, srv.URL())
 	const count = 60
 	if _, err := store.Put(t.Context(), "group.sim.motd", []byte("muster:\n  resources:\n    - file:\n        - /etc/motd: {content: hello, owner: root, group: root, mode: '0644'}\n")); err != nil {
 		t.Fatal(err)
 	}
-	fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{Plan: simulate.Plan{Nodes: count, Scenario: "hostile", Seed: 5, RunTime: time.Millisecond}})
+	fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{Plan: simulate.Plan{Nodes: count, Scenario: "hostile", Seed: 5, RunTime: time.Millisecond}})
 	second := serveFleet(t, srv.URL())
 	for id, family := range map[string]string{"q1": "group.sim-web", "q2": "group.sim"} {
 		request := fmt.Sprintf(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":%q,"type":"exec","properties":{"name":"/bin/true","ensure":"present"}}`, id)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/resources"
@@ -13,7 +13,7 @@ import (
 // Simulate plays a fleet, as muster fleet simulate does, until the test ends, and returns when
 // all nodes have joined. Their connections are those of an administrator; Types and Open of the
 // options are set here.
-func Simulate(tb testing.TB, admin connect.Options, o simulatecmd.Options) *simulatecmd.Fleet {
+func Simulate(tb testing.TB, admin connect.Options, o fleetcmd.SimulateOptions) *fleetcmd.SimulatedFleet {
 	tb.Helper()
 	o.Types = resources.All()
 	o.Open = func(ctx context.Context, onStatus func(connect.Status)) (*kvstore.Store, error) {
@@ -21,7 +21,7 @@ func Simulate(tb testing.TB, admin connect.Options, o simulatecmd.Options) *simu
 		own.OnStatus = onStatus
 		return kvstore.Open(ctx, own, "")
 	}
-	f, err := simulatecmd.New(o)
+	f, err := fleetcmd.NewSimulation(o)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent/simulate"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -22,7 +22,7 @@ import (
 // 5,000 simulated nodes: how long until a push runs on all and is reported by all, and until
 // all have answered a ping; with many nodes on a connection, and with one each.
 func BenchmarkSimulated(b *testing.B) {
-	for name, each := range map[string]int{"shared": simulatecmd.NodesPerConnection, "own": 1} {
+	for name, each := range map[string]int{"shared": fleetcmd.NodesPerConnection, "own": 1} {
 		b.Run("5000/"+name, func(b *testing.B) {
 			for b.Loop() {
 				simulated(b, 5000, each)
@@ -49,11 +49,11 @@ func ownCPU(b *testing.B) time.Duration {
 // simulated is one round of the benchmark above, which reports its parts.
 func simulated(b *testing.B, count, perConnection int) {
 	// As muster fleet simulate has it.
-	defer debug.SetGCPercent(debug.SetGCPercent(simulatecmd.GCPercent))
+	defer debug.SetGCPercent(debug.SetGCPercent(fleetcmd.SimulateGCPercent))
 	u := fleetsim.ByConfig(b, nil)
 	s := admin(b, u)
 	began := time.Now()
-	f := fleetsim.Simulate(b, u.Options(""), simulatecmd.Options{
+	f := fleetsim.Simulate(b, u.Options(""), fleetcmd.SimulateOptions{
 		Plan: simulate.Plan{Nodes: count, Scenario: "stable", RunTime: 50 * time.Millisecond}, PerConnection: perConnection,
 	})
 	b.ReportMetric(time.Since(began).Seconds(), "s-join")
@@ -141,14 +141,14 @@ func ping(b *testing.B, s *kvtest.Store, count int) time.Duration {
 // take. Reported is how many they made, and the stream stored.
 func BenchmarkRate(b *testing.B) {
 	const rate, seconds = 20_000, 5
-	defer debug.SetGCPercent(debug.SetGCPercent(simulatecmd.GCPercent))
+	defer debug.SetGCPercent(debug.SetGCPercent(fleetcmd.SimulateGCPercent))
 	for b.Loop() {
 		u := fleetsim.ByConfig(b, nil)
 		s := admin(b, u)
 		if _, err := s.Put(b.Context(), "group.sim.site", []byte("muster:\n  resources:\n    - file:\n        - /etc/motd: {content: hello, owner: root, group: root, mode: '0644'}\n")); err != nil {
 			b.Fatal(err)
 		}
-		f := fleetsim.Simulate(b, u.Options(""), simulatecmd.Options{Plan: simulate.Plan{Nodes: 500, Scenario: "stable"}, Rate: rate})
+		f := fleetsim.Simulate(b, u.Options(""), fleetcmd.SimulateOptions{Plan: simulate.Plan{Nodes: 500, Scenario: "stable"}, Rate: rate})
 		stream, err := s.JetStream().Stream(b.Context(), s.Names().Reports())
 		if err != nil {
 			b.Fatal(err)

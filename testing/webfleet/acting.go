@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
 )
@@ -22,7 +22,7 @@ type Acting struct {
 	http.Handler
 	Fleet    *Fleet
 	Backend  *Backend
-	Executor *actions.Executor
+	Executor *ask.Executor
 	// Read is the token of wall, who only reads, Operate that of anna and Other that of bob, who both
 	// operate.
 	Read, Operate, Other string
@@ -33,7 +33,7 @@ type Acting struct {
 }
 
 // NewActing returns one that serves what handler returns, until the test ends.
-func NewActing(t testing.TB, d Data, handler func(*Fleet, *actions.Executor) http.Handler) *Acting {
+func NewActing(t testing.TB, d Data, handler func(*Fleet, *ask.Executor) http.Handler) *Acting {
 	t.Helper()
 	var lines strings.Builder
 	token := func(role access.Role, name string) string {
@@ -55,7 +55,7 @@ func NewActing(t testing.TB, d Data, handler func(*Fleet, *actions.Executor) htt
 		t.Fatal(err)
 	}
 	a.Backend = &Backend{Fleet: a.Fleet}
-	a.Executor = actions.New(actions.Options{Model: a.Fleet, Backend: a.Backend, Log: log, Away: func() error { return a.Backend.Away }})
+	a.Executor = ask.NewExecutor(ask.ExecutorOptions{Model: a.Fleet, Backend: a.Backend, Log: log, Away: func() error { return a.Backend.Away }})
 	t.Cleanup(a.Executor.Close)
 	a.Handler = guard.Handler(handler(a.Fleet, a.Executor))
 

@@ -7,9 +7,8 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/preview"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -24,7 +23,7 @@ type Backend struct {
 	// Denied is why no node can be asked, nil where they can, and Unpermitted those kinds by which
 	// only some cannot; Err is what fails.
 	Denied, Err error
-	Unpermitted map[actions.Kind]error
+	Unpermitted map[ask.Kind]error
 
 	mu sync.Mutex
 	// done is what was done.
@@ -92,10 +91,10 @@ func (b *Backend) write(family string, p *model.Paused) {
 }
 
 // CheckRequests returns why no node can be asked.
-func (b *Backend) CheckRequests(k actions.Kind) error { return cmp.Or(b.Denied, b.Unpermitted[k]) }
+func (b *Backend) CheckRequests(k ask.Kind) error { return cmp.Or(b.Denied, b.Unpermitted[k]) }
 
 // Run has the nodes run what is assigned: every manifest is as it was at its last run.
-func (b *Backend) Run(ctx context.Context, _ model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+func (b *Backend) Run(ctx context.Context, _ model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*ask.Ensured, error) {
 	if err := b.note("run %d nodes, %v, noop %v, %s", len(nodes), req.Manifests, req.Noop, req.ID); err != nil {
 		return nil, err
 	}
@@ -105,7 +104,7 @@ func (b *Backend) Run(ctx context.Context, _ model.Sender, nodes []model.Node, r
 		case <-ctx.Done():
 		}
 	}
-	out := &request.Ensured{}
+	out := &ask.Ensured{}
 	for _, n := range nodes {
 		if n.Silent || n.Stopped() {
 			out.Missing = append(out.Missing, n.Node)
@@ -126,14 +125,14 @@ func (b *Backend) Run(ctx context.Context, _ model.Sender, nodes []model.Node, r
 }
 
 // Preview has a plan of each node: one resource would change, or would fail where the last run did.
-func (b *Backend) Preview(_ context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+func (b *Backend) Preview(_ context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*ask.PreviewResult, error) {
 	if err := b.note("preview %s on %d nodes: %s", req.Name, len(nodes), req.Value); err != nil {
 		return nil, err
 	}
 	change := model.Transaction{Type: "file", Name: "/etc/motd", Changed: true, Noop: true, Changes: []model.Change{{Action: "store", Message: "Would have updated the content", Diff: "@@ -1 +1 @@\n-old <b>\n+new <b>\n"}}}
 	same := &model.Plan{Counts: model.Counts{Total: 2, Changed: 1}, Transactions: []model.Transaction{change}, Digest: "sha256-1"}
 	fails := &model.Plan{Counts: model.Counts{Total: 2, Failed: 1}, Transactions: []model.Transaction{{Type: "file", Name: "/etc/motd", Failed: true, Errors: []string{"no space left on device"}}}, Digest: "sha256-2"}
-	out := &request.Ensured{}
+	out := &ask.Ensured{}
 	for _, n := range nodes {
 		if n.Silent || n.Stopped() {
 			out.Missing = append(out.Missing, n.Node)
@@ -149,5 +148,5 @@ func (b *Backend) Preview(_ context.Context, nodes []model.Node, req model.Previ
 		answered(r)
 	}
 
-	return preview.Of(out), nil
+	return ask.MergePreviews(out), nil
 }

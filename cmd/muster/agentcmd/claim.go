@@ -9,14 +9,14 @@ import (
 
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // claimed is a state directory that this process has: its lock, and its socket, nil where that
 // could not be made.
 type claimed struct {
 	dir    string
-	lock   *lock.Claim
+	lock   *state.Claim
 	socket *status.Listener
 }
 
@@ -28,7 +28,7 @@ func (n *Node) claim(ctx context.Context, dir string) error {
 		return err
 	}
 	held, err := machine.Claim("muster agent run")
-	if other := (lock.LockedError{}); errors.As(err, &other) {
+	if other := (state.LockedError{}); errors.As(err, &other) {
 		return fmt.Errorf("the state directory %s is in use by %s: stop that agent, or give this one a directory of its own (state_dir, or --state-dir)", dir, other.Holder)
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (n *Node) keepClaim(ctx context.Context) error {
 
 // claimAgain waits until the claim is lost, and returns another one, nil when ctx ended. What
 // may pass, such as a full disk, is tried again at the next heartbeat.
-func (n *Node) claimAgain(ctx context.Context) (*lock.Claim, error) {
+func (n *Node) claimAgain(ctx context.Context) (*state.Claim, error) {
 	machine := host.New(host.Options{StateDir: n.held.dir, Log: n.log})
 	for {
 		select {
@@ -98,7 +98,7 @@ func (n *Node) claimAgain(ctx context.Context) (*lock.Claim, error) {
 			continue
 		}
 		held, err := machine.Claim("muster agent run")
-		if other := (lock.LockedError{}); errors.As(err, &other) {
+		if other := (state.LockedError{}); errors.As(err, &other) {
 			return nil, fmt.Errorf("the state directory %s was replaced, and is in use by %s: two agents cannot share it", n.held.dir, other.Holder)
 		}
 		if err == nil {

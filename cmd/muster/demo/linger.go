@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -35,7 +35,7 @@ func (d *demo) showReports(ctx context.Context) error {
 		if r.Kind == model.KindRun && r.Outcome == model.OutcomeStable {
 			continue
 		}
-		d.Print.Printf("  %s\n", fleetcli.ReportLine(d.Print, r))
+		d.Print.Printf("  %s\n", fleetcmd.ReportLine(d.Print, r))
 		if lines++; lines%linesPerAddress == 0 {
 			d.Print.Printf("  dashboard: %s\n", d.dashboard)
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterfleet/muster/agent/simulate"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/model"
 )
@@ -42,7 +42,7 @@ func (d *demo) simulate(ctx, node context.Context) (found string, err error) {
 	if _, err := assignments.New(d.store).Put(ctx, model.Key(model.GroupFamily(simulate.GroupSim), "base"), []byte(simulatedManifest)); err != nil {
 		return "", err
 	}
-	f, err := simulatecmd.New(simulatecmd.Options{Plan: simulate.Plan{Nodes: simulatedNodes, Seed: 1}, Types: d.Types, Open: d.OpenAnother})
+	f, err := fleetcmd.NewSimulation(fleetcmd.SimulateOptions{Plan: simulate.Plan{Nodes: simulatedNodes, Seed: 1}, Types: d.Types, Open: d.OpenAnother})
 	if err != nil {
 		return "", err
 	}

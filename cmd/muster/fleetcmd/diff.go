@@ -9,7 +9,6 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -65,7 +64,7 @@ func (c *diffCommand) parse() (from, to wanted, err error) {
 	name, rest := "", c.args
 	if _, is := parseRevision(rest[0], ""); !is {
 		name, rest = rest[0], rest[1:]
-		if err := fleetcli.CheckNameOrKey(name); err != nil {
+		if err := CheckNameOrKey(name); err != nil {
 			return from, to, err
 		}
 	}
@@ -76,7 +75,7 @@ func (c *diffCommand) parse() (from, to wanted, err error) {
 			return from, to, cli.Usagef("%q is no revision: write its number, or KEY@NUMBER", text)
 		}
 		if w.nameOrKey != "" {
-			if err := fleetcli.CheckNameOrKey(w.nameOrKey); err != nil {
+			if err := CheckNameOrKey(w.nameOrKey); err != nil {
 				return from, to, err
 			}
 		}
@@ -97,7 +96,7 @@ func (c *diffCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedManifests)
+	store, err := Open(ctx, c.Env, NeedManifests)
 	if err != nil {
 		return err
 	}
@@ -118,7 +117,7 @@ func (c *diffCommand) run(ctx context.Context) error {
 }
 
 // find returns a stored revision; the newest is also that of a removal.
-func (w wanted) find(ctx context.Context, store *fleetcli.Store) (e model.Entry, err error) {
+func (w wanted) find(ctx context.Context, store *Store) (e model.Entry, err error) {
 	if w.nameOrKey == "" {
 		e, err = store.Revision(ctx, w.revision)
 	} else {
@@ -151,7 +150,7 @@ type difference struct {
 }
 
 // printDiff prints the difference of two revisions, and reports whether there is one.
-func printDiff(ctx context.Context, p print.Printer, format print.Format, store *fleetcli.Store, from, to model.Entry) (differ bool, err error) {
+func printDiff(ctx context.Context, p print.Printer, format print.Format, store *Store, from, to model.Entry) (differ bool, err error) {
 	before, err := store.Content(ctx, from)
 	if err != nil {
 		return false, fmt.Errorf("%s revision %d: %w", from.Key, from.Revision, err)

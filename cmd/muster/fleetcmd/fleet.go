@@ -5,23 +5,12 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/assigncmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/controlcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/historycmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/runcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/statuscmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/waitcmd"
 )
 
-// Add adds the commands to the command line, after those that prepare adds.
-func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdClause)) {
-	assigncmd.AddValidate(env, app)
+// Add adds the commands to the command line. The function serve adds muster fleet serve,
+// which package servecmd holds because it uses this package.
+func Add(env *cli.Env, app *fisk.Application, serve func(*cli.Env, *fisk.CmdClause)) {
+	addValidate(env, app)
 	cmd := app.Command("fleet", "Manage a fleet: assign manifests to nodes, watch and query them")
 	cmd.HelpLong("Nodes run `muster agent run`; everything between them and these commands is in NATS, at --server or --context.\n\n" +
 		"  muster fleet init                          create the buckets and streams\n" +
@@ -30,34 +19,34 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 		"  muster fleet status                        see the whole fleet\n" +
 		"  muster fleet reports                       follow the reports\n" +
 		"  muster fleet exec --all -- uptime          run a command on all nodes")
-	prepare(env, cmd)
-	assigncmd.AddPush(env, cmd)
-	assigncmd.AddPreview(env, cmd)
-	assigncmd.AddEdit(env, cmd)
-	assigncmd.AddRm(env, cmd)
+	addProvision(env, cmd)
+	addPush(env, cmd)
+	addPreview(env, cmd)
+	addEdit(env, cmd)
+	addRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)
 	addDiff(env, cmd)
-	historycmd.Add(env, cmd)
-	assigncmd.AddRollback(env, cmd)
-	assigncmd.AddSign(env, cmd)
-	statuscmd.AddStatus(env, cmd)
-	statuscmd.AddDescribe(env, cmd)
-	statuscmd.AddFacts(env, cmd)
-	servecmd.Add(env, cmd)
-	reportcmd.AddNodes(env, cmd)
-	reportcmd.AddQuery(env, cmd)
-	ensurecmd.Add(env, cmd)
-	ensurecmd.AddExec(env, cmd)
-	runcmd.Add(env, cmd)
-	reportcmd.AddReports(env, cmd)
-	waitcmd.Add(env, cmd)
-	pingcmd.Add(env, cmd)
-	simulatecmd.Add(env, cmd)
-	controlcmd.AddPause(env, cmd)
-	controlcmd.AddResume(env, cmd)
-	controlcmd.AddLabel(env, cmd)
-	controlcmd.AddGroup(env, cmd)
-	controlcmd.AddForget(env, cmd)
-	accesscmd.AddToken(env, cmd)
+	addHistory(env, cmd)
+	addRollback(env, cmd)
+	addSign(env, cmd)
+	addStatus(env, cmd)
+	addDescribe(env, cmd)
+	addFacts(env, cmd)
+	serve(env, cmd)
+	addNodes(env, cmd)
+	addQuery(env, cmd)
+	addEnsure(env, cmd)
+	addExec(env, cmd)
+	addRun(env, cmd)
+	addReports(env, cmd)
+	addWait(env, cmd)
+	addPing(env, cmd)
+	addSimulate(env, cmd)
+	addPause(env, cmd)
+	addResume(env, cmd)
+	addLabel(env, cmd)
+	addGroup(env, cmd)
+	addForget(env, cmd)
+	addToken(env, cmd)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
@@ -23,8 +22,8 @@ import (
 type lsCommand struct {
 	*cli.Env
 	print.Format
-	fleetcli.Targets
-	fleetcli.Order
+	Targets
+	Order
 	name    string
 	removed bool
 }
@@ -39,19 +38,19 @@ func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.GetFlag("node").Help("Filter by node that is the target; repeatable")
 	cmd.GetFlag("group").Help("Filter by group that is the target; repeatable")
 	cmd.GetFlag("all").Help("Filter by assignments to all nodes")
-	c.AddOrder(cmd, sortedBy()...)
+	c.AddOrder(cmd, assignmentColumns()...)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// sortedBy are the columns by which assignments may be sorted.
-func sortedBy() []string { return []string{"key", "target", "name", "revision", "time"} }
+// assignmentColumns are the columns by which assignments may be sorted.
+func assignmentColumns() []string { return []string{"key", "target", "name", "revision", "time"} }
 
-// listed is an assignment as a row.
-type listed struct{ model.Entry }
+// assignmentRow is an assignment as a row.
+type assignmentRow struct{ model.Entry }
 
 // Value returns a value of the assignment.
-func (l listed) Value(column string) any {
+func (l assignmentRow) Value(column string) any {
 	switch column {
 	case "key":
 		return l.Key
@@ -71,7 +70,7 @@ func (l listed) Value(column string) any {
 
 // sorted returns the assignments that the flags have first.
 func (c *lsCommand) sorted(all []model.Entry) []model.Entry {
-	rows := make([]listed, len(all))
+	rows := make([]assignmentRow, len(all))
 	for i, e := range all {
 		rows[i].Entry = e
 	}
@@ -84,7 +83,7 @@ func (c *lsCommand) sorted(all []model.Entry) []model.Entry {
 }
 
 func (c *lsCommand) run(ctx context.Context) error {
-	if err := c.Check(sortedBy()...); err != nil {
+	if err := c.Check(assignmentColumns()...); err != nil {
 		return err
 	}
 	var families []string
@@ -99,11 +98,11 @@ func (c *lsCommand) run(ctx context.Context) error {
 		}
 	}
 	if c.name != "" {
-		if err := fleetcli.CheckNameOrKey(c.name); err != nil {
+		if err := CheckNameOrKey(c.name); err != nil {
 			return err
 		}
 	}
-	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedManifests)
+	store, err := Open(ctx, c.Env, NeedManifests)
 	if err != nil {
 		return err
 	}
@@ -139,7 +138,7 @@ func (c *lsCommand) run(ctx context.Context) error {
 
 // didYouMean returns the question about the assigned name or key, or the target that has something assigned, that
 // is nearest to the one that was given; empty for none.
-func (c *lsCommand) didYouMean(ctx context.Context, store *fleetcli.Store, targets []fleet.Target) string {
+func (c *lsCommand) didYouMean(ctx context.Context, store *Store, targets []fleet.Target) string {
 	all, err := store.List(ctx)
 	if err != nil {
 		return "" // the list is what was asked for
@@ -147,7 +146,7 @@ func (c *lsCommand) didYouMean(ctx context.Context, store *fleetcli.Store, targe
 	var known, families []string
 	for _, e := range all {
 		families = append(families, e.Family)
-		if fleetcli.IsKey(c.name) {
+		if IsKey(c.name) {
 			known = append(known, e.Key)
 		} else {
 			known = append(known, e.Name)
@@ -187,7 +186,7 @@ func didYouMeanTarget(t fleet.Target, families []string) string {
 }
 
 // listRemoved lists the assignments that were removed.
-func (c *lsCommand) listRemoved(ctx context.Context, store *fleetcli.Store, families []string) error {
+func (c *lsCommand) listRemoved(ctx context.Context, store *Store, families []string) error {
 	all, err := store.Removed(ctx)
 	if err != nil {
 		return err

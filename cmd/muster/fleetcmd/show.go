@@ -11,11 +11,9 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/contents"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -24,7 +22,7 @@ import (
 type showCommand struct {
 	*cli.Env
 	print.Format
-	fleetcli.Owner
+	Owner
 	name           string
 	revision, from uint64
 	history, diff  bool
@@ -39,11 +37,11 @@ type revisionDocument struct {
 	// Problem is why nodes reject it.
 	Problem string `json:"problem,omitempty"`
 	// Signed is who signed it; nil where nobody did.
-	Signed *signatures.Signature `json:"signed,omitempty"`
+	Signed *Signature `json:"signed,omitempty"`
 	// Rejected are the nodes that do not accept it.
 	Rejected []fleet.Rejection `json:"rejected,omitempty"`
 	// Files are those of a bundle, by name.
-	Files []contents.File `json:"files,omitempty"`
+	Files []assign.File `json:"files,omitempty"`
 	// Missing is why there are no files of a bundle that is named, BundleRefused why nodes
 	// refuse it.
 	Missing       string `json:"missing,omitempty"`
@@ -81,7 +79,7 @@ func (c *showCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, name)
+	store, key, all, err := OpenHistory(ctx, c.Env, name)
 	if err != nil {
 		return err
 	}
@@ -112,10 +110,10 @@ func (c *showCommand) run(ctx context.Context) error {
 	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc) })
 }
 
-func newDocument(ctx context.Context, env *cli.Env, s *fleetcli.Store, e model.Entry) (revisionDocument, error) {
+func newDocument(ctx context.Context, env *cli.Env, s *Store, e model.Entry) (revisionDocument, error) {
 	out := revisionDocument{Entry: e}
 	out.Value = nil
-	out.Signed = signatures.Of(ctx, env.Flags.Prefix, e)
+	out.Signed = SignatureOf(ctx, env.Flags.Prefix, e)
 	value, problems := document.DecodeAssigned(e.Key, e.Value)
 	switch {
 	case problems != nil:
@@ -134,7 +132,7 @@ func newDocument(ctx context.Context, env *cli.Env, s *fleetcli.Store, e model.E
 	switch {
 	case errors.Is(err, model.ErrNotFound), errors.Is(err, model.ErrInvalidName):
 		out.Missing = err.Error()
-	case errors.Is(err, contents.ErrRefused):
+	case errors.Is(err, assign.ErrRefused):
 		out.BundleRefused = err.Error()
 	case err != nil:
 		return out, err
@@ -185,14 +183,14 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 // storedRevision is a revision without its value.
 type storedRevision struct {
 	model.Entry
-	Signed *signatures.Signature `json:"signed,omitempty"`
+	Signed *Signature `json:"signed,omitempty"`
 }
 
 func (c *showCommand) showHistory(ctx context.Context, all []model.Entry) error {
 	rows := make([][]string, len(all))
 	stored := make([]storedRevision, len(all))
 	for i, e := range all {
-		stored[i] = storedRevision{e, signatures.Of(ctx, c.Flags.Prefix, e)}
+		stored[i] = storedRevision{e, SignatureOf(ctx, c.Flags.Prefix, e)}
 		stored[i].Value = nil
 		digest := print.ShortDigest(e.Digest)
 		if e.Deleted {
@@ -206,7 +204,7 @@ func (c *showCommand) showHistory(ctx context.Context, all []model.Entry) error 
 	})
 }
 
-func (c *showCommand) showDiff(ctx context.Context, s *fleetcli.Store, all []model.Entry, to model.Entry) error {
+func (c *showCommand) showDiff(ctx context.Context, s *Store, all []model.Entry, to model.Entry) error {
 	from, err := fleet.Revision(all, c.from)
 	if c.from == 0 {
 		from, err = fleet.Before(all, to)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -109,13 +109,13 @@ func (a *Nodes) selectNodes(s *selector, on string, all []*state) (selection, er
 }
 
 // readsDocuments reports whether an expression may read facts or inventories of all nodes.
-func readsDocuments(e *target.Expression) bool { return e.UsesFacts() || e.UsesInventory() }
+func readsDocuments(e *targets.Expression) bool { return e.UsesFacts() || e.UsesInventory() }
 
 // chosenAtOnce is how many nodes are looked at together: copies of all would take the memory of a fleet once more.
 const chosenAtOnce = 500
 
 // choose evaluates an expression. The facts of all nodes are read at once.
-func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) (selection, error) {
+func (a *Nodes) choose(ctx context.Context, e *targets.Expression, all []*state) (selection, error) {
 	most := chosenAtOnce
 	if readsDocuments(e) {
 		most = max(len(all), 1)

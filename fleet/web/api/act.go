@@ -10,8 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
@@ -97,16 +97,16 @@ type actionInput struct {
 type acted struct {
 	Status   int
 	Location string `header:"Location" doc:"Where the action is"`
-	Body     actions.Action
+	Body     ask.Action
 }
 
 // lastActions are those that the server did since it started, the newest first.
 type lastActions struct {
-	Actions []actions.Action `json:"actions"`
+	Actions []ask.Action `json:"actions"`
 }
 
 // acting is an operation that acts.
-func acting(k actions.Kind, summary string) huma.Operation {
+func acting(k ask.Kind, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: string(k) + "-nodes", Method: http.MethodPost, Path: "/actions/" + string(k), Summary: summary, MaxBodyBytes: maxBody, DefaultStatus: http.StatusAccepted,
 		Description: "It needs the role operate, and muster fleet serve with --actions. The answer has what came of it so far; with ended it is over. A target expression that is not valid is a 422 with the line, the column and a hint.",
@@ -115,34 +115,34 @@ func acting(k actions.Kind, summary string) huma.Operation {
 }
 
 func (a *api) addActions(routes huma.API) {
-	huma.Register(routes, acting(actions.Pause, "Have nodes observe and change nothing"), func(ctx context.Context, in *pauseInput) (*acted, error) {
-		o := ofBody(ctx, actions.Pause, in.Body.ActionBody)
+	huma.Register(routes, acting(ask.Pause, "Have nodes observe and change nothing"), func(ctx context.Context, in *pauseInput) (*acted, error) {
+		o := ofBody(ctx, ask.Pause, in.Body.ActionBody)
 		o.Reason = in.Body.Reason
 		var err error
-		if o.Until, err = actions.ParseUntil(in.Body.Until, time.Now()); err != nil {
+		if o.Until, err = ask.ParseUntil(in.Body.Until, time.Now()); err != nil {
 			return nil, explainAction(err)
 		}
 		return a.begin(ctx, o, in.Wait)
 	})
-	huma.Register(routes, acting(actions.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (*acted, error) {
-		return a.begin(ctx, ofBody(ctx, actions.Resume, in.Body.ActionBody), in.Wait)
+	huma.Register(routes, acting(ask.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (*acted, error) {
+		return a.begin(ctx, ofBody(ctx, ask.Resume, in.Body.ActionBody), in.Wait)
 	})
-	huma.Register(routes, acting(actions.Run, "Have nodes run what is assigned to them, now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
-		o := ofBody(ctx, actions.Run, in.Body.ActionBody)
+	huma.Register(routes, acting(ask.Run, "Have nodes run what is assigned to them, now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
+		o := ofBody(ctx, ask.Run, in.Body.ActionBody)
 		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
 		if err := setWithin(&o, in.Body.Within); err != nil {
 			return nil, err
 		}
 		return a.begin(ctx, o, in.Wait)
 	})
-	previewing := acting(actions.Preview, "Ask nodes what an assignment would change, which is not assigned by that")
-	previewing.MaxBodyBytes = 2 * actions.MaxPreviewed
+	previewing := acting(ask.Preview, "Ask nodes what an assignment would change, which is not assigned by that")
+	previewing.MaxBodyBytes = 2 * ask.MaxPreviewed
 	huma.Register(routes, previewing, func(ctx context.Context, in *previewInput) (*acted, error) {
 		if err := a.mayAct(ctx); err != nil {
 			return nil, err
 		}
-		o := ofBody(ctx, actions.Preview, in.Body.ActionBody)
-		o.Previewed = &actions.Previewed{Name: in.Body.Name, Value: in.Body.Manifest}
+		o := ofBody(ctx, ask.Preview, in.Body.ActionBody)
+		o.Previewed = &ask.Previewed{Name: in.Body.Name, Value: in.Body.Manifest}
 		if err := setWithin(&o, in.Body.Within); err != nil {
 			return nil, err
 		}
@@ -150,11 +150,11 @@ func (a *api) addActions(routes huma.API) {
 			if err := checkKey(in.Body.Key, "body.key"); err != nil {
 				return nil, err
 			}
-			all, err := ask(ctx, a, "history of "+in.Body.Key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, in.Body.Key) })
+			all, err := fetch(ctx, a, "history of "+in.Body.Key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, in.Body.Key) })
 			if err != nil {
 				return nil, err
 			}
-			if o.Previewed, err = actions.RevisionOf(in.Body.Key, all.Body, in.Body.Revision); err != nil {
+			if o.Previewed, err = ask.RevisionOf(in.Body.Key, all.Body, in.Body.Revision); err != nil {
 				return nil, explainAction(err)
 			}
 		}
@@ -176,12 +176,12 @@ func (a *api) addActions(routes huma.API) {
 		return a.soon(ctx, it, in.Wait), nil
 	})
 	spec := routes.OpenAPI()
-	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run, actions.Preview} {
+	for _, k := range []ask.Kind{ask.Pause, ask.Resume, ask.Run, ask.Preview} {
 		spec.Paths["/actions/"+string(k)].Post.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
 	}
 	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(ctx context.Context, _ *struct{}) (*answer[lastActions], error) {
 		if a.Actions == nil {
-			return nil, huma.Error403Forbidden(actions.ErrOff.Error())
+			return nil, huma.Error403Forbidden(ask.ErrOff.Error())
 		}
 		all := a.Actions.Actions()
 		for i := range all {
@@ -189,9 +189,9 @@ func (a *api) addActions(routes huma.API) {
 		}
 		return found(lastActions{all})
 	})
-	huma.Register(routes, operation("action", "/actions/{id}", "One action, and what came of it on each node", http.StatusForbidden, http.StatusNotFound), func(ctx context.Context, in *actionInput) (*answer[actions.Action], error) {
+	huma.Register(routes, operation("action", "/actions/{id}", "One action, and what came of it on each node", http.StatusForbidden, http.StatusNotFound), func(ctx context.Context, in *actionInput) (*answer[ask.Action], error) {
 		if a.Actions == nil {
-			return nil, huma.Error403Forbidden(actions.ErrOff.Error())
+			return nil, huma.Error403Forbidden(ask.ErrOff.Error())
 		}
 		it, known := a.waitFor(ctx, in.ID, in.Wait)
 		if !known {
@@ -205,9 +205,9 @@ func (a *api) addActions(routes huma.API) {
 func operates(ctx context.Context) bool { return access.UserOf(ctx).Role >= access.Operate }
 
 // ofBody returns what a body wants to be done.
-func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
+func ofBody(ctx context.Context, k ask.Kind, b ActionBody) ask.Spec {
 	user := access.UserOf(ctx)
-	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: user.Name, Share: user.Share(), All: b.All, Expect: actions.Expect{Digest: b.Digest}}
+	o := ask.Spec{Kind: k, Target: ask.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: user.Name, Share: user.Share(), All: b.All, Expect: ask.Expect{Digest: b.Digest}}
 	if b.Expect != nil {
 		o.Expect.Nodes = *b.Expect
 	}
@@ -219,7 +219,7 @@ func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
 func (a *api) mayAct(ctx context.Context) error {
 	switch {
 	case a.Actions == nil:
-		return huma.Error403Forbidden(actions.ErrOff.Error())
+		return huma.Error403Forbidden(ask.ErrOff.Error())
 	case access.UserOf(ctx).Role < access.Operate:
 		return huma.Error403Forbidden("that needs the role operate")
 	default:
@@ -228,7 +228,7 @@ func (a *api) mayAct(ctx context.Context) error {
 }
 
 // setWithin sets how long nodes may take.
-func setWithin(o *actions.Spec, text string) (err error) {
+func setWithin(o *ask.Spec, text string) (err error) {
 	if text == "" {
 		return nil
 	}
@@ -240,7 +240,7 @@ func setWithin(o *actions.Spec, text string) (err error) {
 }
 
 // begin begins an action, and answers with what came of it until then.
-func (a *api) begin(ctx context.Context, o actions.Spec, wait int) (*acted, error) {
+func (a *api) begin(ctx context.Context, o ask.Spec, wait int) (*acted, error) {
 	if err := a.mayAct(ctx); err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (a *api) begin(ctx context.Context, o actions.Spec, wait int) (*acted, erro
 }
 
 // soon answers with an action once it has ended, or as it is after so many seconds.
-func (a *api) soon(ctx context.Context, it actions.Action, wait int) *acted {
+func (a *api) soon(ctx context.Context, it ask.Action, wait int) *acted {
 	if now, known := a.waitFor(ctx, it.ID, wait); known {
 		it = now
 	}
@@ -262,7 +262,7 @@ func (a *api) soon(ctx context.Context, it actions.Action, wait int) *acted {
 }
 
 // waitFor returns an action once it has ended, or after so many seconds.
-func (a *api) waitFor(ctx context.Context, id string, seconds int) (actions.Action, bool) {
+func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
 
@@ -271,18 +271,18 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (actions.Acti
 
 // explainAction returns the problem of an action that is not done.
 func explainAction(err error) error {
-	var wrong *target.Error
-	var refused *actions.Refusal
+	var wrong *targets.Error
+	var refused *ask.Refusal
 	switch {
 	case errors.As(err, &wrong), errors.Is(err, view.ErrSlowTarget):
 		return explain(err, "body.target.on")
 	case errors.As(err, &refused):
 		return huma.Error422UnprocessableEntity(err.Error())
-	case errors.Is(err, actions.ErrNobody):
+	case errors.Is(err, ask.ErrNobody):
 		return huma.Error404NotFound(err.Error())
-	case errors.Is(err, actions.ErrAll):
+	case errors.Is(err, ask.ErrAll):
 		return huma.Error409Conflict(err.Error() + `: send "all": true`)
-	case errors.Is(err, actions.ErrOthers):
+	case errors.Is(err, ask.ErrOthers):
 		return huma.Error409Conflict(err.Error())
 	default:
 		return busy(err.Error())

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
@@ -21,7 +21,7 @@ type acting struct{ *webfleet.Acting }
 func newActing(t *testing.T, nodes int) acting {
 	t.Helper()
 
-	return acting{webfleet.NewActing(t, webfleet.Sample(nodes, time.Now()), func(f *webfleet.Fleet, x *actions.Executor) http.Handler {
+	return acting{webfleet.NewActing(t, webfleet.Sample(nodes, time.Now()), func(f *webfleet.Fleet, x *ask.Executor) http.Handler {
 		return api.New(api.Options{Model: f, Source: f, Actions: x, Log: slog.New(slog.DiscardHandler)})
 	})}
 }
@@ -67,9 +67,9 @@ func TestActing(t *testing.T) {
 	} {
 		r := a.post(c.path, a.Operate, c.document)
 		text := body(t, r)
-		var got actions.Action
+		var got ask.Action
 		ok := func() bool {
-			return got.OK() || got.Kind == actions.Preview && len(got.Plans) > 0 && !got.Ended.IsZero()
+			return got.OK() || got.Kind == ask.Preview && len(got.Plans) > 0 && !got.Ended.IsZero()
 		}
 		if err := json.Unmarshal([]byte(text), &got); err != nil || r.StatusCode != http.StatusAccepted || !ok() || got.By != "anna" || r.Header.Get("Location") != api.Prefix+"/actions/"+got.ID {
 			t.Errorf("%s: %s %v %s, %v", c.path, r.Status, r.Header, text, err)
@@ -196,7 +196,7 @@ func TestReadersSeeNoPlans(t *testing.T) {
 	secrets := []string{`+new`, "no space left on device", "/etc/motd", "would change", "would fail", `"plans"`, `"text"`}
 	for token, sees := range map[string]bool{a.Operate: true, a.Other: true, a.Read: false} {
 		code, text := a.get(path, token)
-		var got actions.Action
+		var got ask.Action
 		if err := json.Unmarshal([]byte(text), &got); err != nil || code != http.StatusOK || got.Nodes != 60 || len(got.States) == 0 || len(got.Results) != 60 || got.Previewed.Key != "group.web.nginx" || got.Withheld == sees {
 			t.Errorf("%d %s, %v", code, text, err)
 		}
@@ -244,7 +244,7 @@ func TestActionGoesOn(t *testing.T) {
 	if r := a.post("/actions/nope/cancel", a.Operate, ""); r.StatusCode != http.StatusNotFound {
 		t.Errorf("an unknown one: %s", r.Status)
 	}
-	var got actions.Action
+	var got ask.Action
 	r := a.post(strings.TrimPrefix(where, api.Prefix)+"/cancel", a.Operate, "")
 	if err := json.Unmarshal([]byte(body(t, r)), &got); err != nil || r.StatusCode != http.StatusAccepted || r.Header.Get("Location") != where || got.CancelledBy != "anna" || got.Error != "cancelled by anna" || got.Ended.IsZero() {
 		t.Errorf("%s %+v, %v", r.Status, got, err)

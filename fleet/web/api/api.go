@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model/telemetry"
 )
@@ -33,7 +33,7 @@ type Options struct {
 	Model  Model
 	Source Source
 	// Actions does what operators want; nil is that nobody acts.
-	Actions *actions.Executor
+	Actions *ask.Executor
 	Log     *slog.Logger
 }
 

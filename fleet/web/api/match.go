@@ -9,8 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/targets"
 )
 
 type matchInput struct {
@@ -41,10 +41,10 @@ func (a *api) addMatch(routes huma.API) {
 	match.Description = "An action that is sent the digest as expect_digest is done for these nodes, or not at all."
 	huma.Register(routes, match, func(_ context.Context, in *matchInput) (*answer[Matched], error) {
 		if a.Actions == nil {
-			return nil, huma.Error403Forbidden(actions.ErrOff.Error())
+			return nil, huma.Error403Forbidden(ask.ErrOff.Error())
 		}
-		m, err := a.Actions.Match(actions.Target{Nodes: in.Node, Group: in.Group, On: in.On})
-		var wrong *target.Error
+		m, err := a.Actions.Match(ask.Target{Nodes: in.Node, Group: in.Group, On: in.On})
+		var wrong *targets.Error
 		switch {
 		case errors.As(err, &wrong):
 			return nil, explain(err, "query.on")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -33,7 +33,7 @@ type ExpressionProblem struct {
 
 // explain returns the problem of a target expression, which is at a location of the request.
 func explain(err error, location string) error {
-	var wrong *target.Error
+	var wrong *targets.Error
 	switch {
 	case errors.Is(err, view.ErrSlowTarget):
 		return busy(err.Error())
@@ -93,8 +93,8 @@ func busy(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"2"}})
 }
 
-// ask asks a source, and returns a problem where that fails.
-func ask[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
+// fetch reads from a source. It returns an HTTP problem if the source fails.
+func fetch[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	v, err := get(ctx)

@@ -117,7 +117,7 @@ func (a *api) answersTo(ctx context.Context, in *requestInput) (view.RequestDeta
 	if !known {
 		return request, nil, unknownRequest(in.ID)
 	}
-	found, err := ask(ctx, a, "answers to the request "+in.ID, "", func(ctx context.Context) (view.Answers, error) {
+	found, err := fetch(ctx, a, "answers to the request "+in.ID, "", func(ctx context.Context) (view.Answers, error) {
 		return a.Source.Answers(ctx, request)
 	})
 

@@ -84,7 +84,7 @@ func (a *api) addSource(routes huma.API) {
 		if model.CheckNode(in.Node, nil) != nil {
 			return nil, unknownNode(in.Node)
 		}
-		return ask(ctx, a, "facts of "+in.Node, "an agent stores them a moment after it starts", func(ctx context.Context) (json.RawMessage, error) {
+		return fetch(ctx, a, "facts of "+in.Node, "an agent stores them a moment after it starts", func(ctx context.Context) (json.RawMessage, error) {
 			facts, err := a.Source.Facts(ctx, in.Node)
 			if err == nil && !json.Valid(facts) {
 				err = errors.New("the node stored what is no JSON")
@@ -93,7 +93,7 @@ func (a *api) addSource(routes huma.API) {
 		})
 	})
 	huma.Register(routes, operation("run", "/nodes/{node}/runs/{run_id}", "One run with its transactions", sourceErrors[:]...), func(ctx context.Context, in *runInput) (*answer[view.RunDetail], error) {
-		return ask(ctx, a, "run "+in.RunID+" of "+in.Node, "the stream has dropped it, or its reports are on their way", func(ctx context.Context) (view.RunDetail, error) {
+		return fetch(ctx, a, "run "+in.RunID+" of "+in.Node, "the stream has dropped it, or its reports are on their way", func(ctx context.Context) (view.RunDetail, error) {
 			run, err := a.Source.Run(ctx, in.Node, in.RunID)
 			run.Progress = a.Model.Progress()
 			return run, err
@@ -103,7 +103,7 @@ func (a *api) addSource(routes huma.API) {
 		if err := checkKey(in.Key, "path.key"); err != nil {
 			return nil, err
 		}
-		return ask(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
+		return fetch(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
 			all, err := a.Source.History(ctx, in.Key)
 			out := history{Key: in.Key, Revisions: []model.Entry{}}
 			for _, e := range all {
@@ -114,21 +114,21 @@ func (a *api) addSource(routes huma.API) {
 		})
 	})
 	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "What was assigned and removed, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
-		return ask(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
+		return fetch(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
 			all, more, err := a.Source.Assigned(ctx)
 			found := selected(in, describe.Assignments(all, in.Search), func(c describe.AssignmentChange) (time.Time, string) { return c.Time, c.By })
 			return assignmentChanges{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})
 	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {
-		return ask(ctx, a, "audit of nodes and groups", "", func(ctx context.Context) (changes, error) {
+		return fetch(ctx, a, "audit of nodes and groups", "", func(ctx context.Context) (changes, error) {
 			all, more, err := a.Source.Control(ctx)
 			found := selected(in, describe.Changes(all, in.Search), func(c describe.ControlChange) (time.Time, string) { return c.Time, c.By })
 			return changes{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})
 	huma.Register(routes, operation("registrations", "/registrations", "The services that nodes register", sourceErrors[1:]...), func(ctx context.Context, in *registrationsInput) (*answer[services], error) {
-		return ask(ctx, a, "registrations", "", func(ctx context.Context) (services, error) {
+		return fetch(ctx, a, "registrations", "", func(ctx context.Context) (services, error) {
 			all, err := a.Source.Registrations(ctx)
 			return services{registration.Filter(*in).Of(all)}, err
 		})

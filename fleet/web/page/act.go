@@ -8,8 +8,8 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -25,11 +25,11 @@ type Acts struct {
 }
 
 // cannot returns why nodes cannot be asked for something, empty where they can or need not be.
-func (a Acts) cannot(k actions.Kind) string {
+func (a Acts) cannot(k ask.Kind) string {
 	switch k {
-	case actions.Run:
+	case ask.Run:
 		return a.CannotRun
-	case actions.Preview:
+	case ask.Preview:
 		return a.CannotPreview
 	default:
 		return ""
@@ -46,9 +46,9 @@ func (a Acts) cannots() []string {
 // ActionForm is what the page shows on which an action is confirmed.
 type ActionForm struct {
 	Acts
-	Kind   actions.Kind
-	Target actions.Target
-	Match  actions.Match
+	Kind   ask.Kind
+	Target ask.Target
+	Match  ask.Match
 	// Progress is how complete the fleet is of which the nodes match.
 	Progress view.Progress
 	// Problem is why it was not done, or cannot be.
@@ -68,7 +68,7 @@ func (f ActionForm) possible() bool {
 // title is that of the page.
 func (f ActionForm) title() string {
 	name := wordsOf(f.Kind).name
-	if f.Kind == actions.Run {
+	if f.Kind == ask.Run {
 		name += ":"
 	}
 
@@ -109,9 +109,9 @@ func (f ActionForm) names() []string {
 // effect is what the action does, in a sentence.
 func (f ActionForm) effect() string {
 	switch f.Kind {
-	case actions.Pause:
+	case ask.Pause:
 		return "A paused node observes and changes nothing: it runs nothing that is assigned meanwhile, repairs no drift and refuses requests. A run in progress ends. It catches up when the pause is over."
-	case actions.Resume:
+	case ask.Resume:
 		return "Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is."
 	default:
 		return "Nodes run what is assigned to them now, instead of waiting for the interval. A run in progress ends first. A paused node refuses, but for a run that changes nothing."
@@ -121,7 +121,7 @@ func (f ActionForm) effect() string {
 // aim are the fields of the target.
 func (f ActionForm) aim() [][2]string { return aimOf(f.Target) }
 
-func aimOf(t actions.Target) [][2]string {
+func aimOf(t ask.Target) [][2]string {
 	var out [][2]string
 	for _, n := range t.Nodes {
 		out = append(out, [2]string{"node", n})
@@ -151,21 +151,21 @@ func (f ActionForm) back() templ.SafeURL {
 }
 
 // everyNode is the target expression of all nodes.
-const everyNode = actions.EveryNode
+const everyNode = ask.EveryNode
 
 // kindWords are the words for a kind of action: its name, the button that confirms it, and what
 // nodes did on which all is well.
 type kindWords struct{ name, button, did string }
 
-func wordsOf(k actions.Kind) kindWords {
+func wordsOf(k ask.Kind) kindWords {
 	switch k {
-	case actions.Pause:
+	case ask.Pause:
 		return kindWords{"Pause", "Pause", "paused"}
-	case actions.Resume:
+	case ask.Resume:
 		return kindWords{"Resume", "Resume", "resumed"}
-	case actions.Run:
+	case ask.Run:
 		return kindWords{"Run now", "Run", "ran"}
-	case actions.Preview:
+	case ask.Preview:
 		return kindWords{"Preview", "Preview", "would be in order"}
 	default:
 		name := texts.Row(string(k))
@@ -174,7 +174,7 @@ func wordsOf(k actions.Kind) kindWords {
 }
 
 // actURL returns the page on which an action is confirmed.
-func actURL(k actions.Kind, t actions.Target, more ...string) templ.SafeURL {
+func actURL(k ask.Kind, t ask.Target, more ...string) templ.SafeURL {
 	q := values(more...)
 	for _, field := range aimOf(t) {
 		q.Add(field[0], field[1][:min(len(field[1]), maxExpression)])
@@ -186,10 +186,10 @@ func actURL(k actions.Kind, t actions.Target, more ...string) templ.SafeURL {
 // ActionURL returns the page of an action.
 func ActionURL(id string) templ.SafeURL { return at(nil, "actions", id) }
 
-func onNode(name string) actions.Target { return actions.Target{Nodes: []string{name}} }
+func onNode(name string) ask.Target { return ask.Target{Nodes: []string{name}} }
 
 // ofQuery returns the target of what a page of nodes lists; ok is false where no target means that.
-func ofQuery(q view.NodeQuery) (t actions.Target, ok bool) {
+func ofQuery(q view.NodeQuery) (t ask.Target, ok bool) {
 	on := q.On
 	if q.State != "" {
 		state := "state == " + strconv.Quote(string(q.State))
@@ -202,21 +202,21 @@ func ofQuery(q view.NodeQuery) (t actions.Target, ok bool) {
 		on = everyNode
 	}
 
-	return actions.Target{On: on}, q.Search == ""
+	return ask.Target{On: on}, q.Search == ""
 }
 
 // ofManifest returns the target of the nodes that have a status of a manifest, or any.
-func ofManifest(q view.ManifestQuery) actions.Target {
+func ofManifest(q view.ManifestQuery) ask.Target {
 	on := "manifest(" + strconv.Quote(q.Name) + ").status"
 	if q.Status == "" {
 		var all []string
 		for _, s := range []fleet.Status{fleet.StatusUpToDate, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable} {
 			all = append(all, strconv.Quote(string(s)))
 		}
-		return actions.Target{On: on + " in [" + strings.Join(all, ", ") + "]"}
+		return ask.Target{On: on + " in [" + strings.Join(all, ", ") + "]"}
 	}
 
-	return actions.Target{On: on + " == " + strconv.Quote(string(q.Status))}
+	return ask.Target{On: on + " == " + strconv.Quote(string(q.Status))}
 }
 
 // pausedGroup returns the group by which a node is paused, empty where it is not by one.
@@ -233,7 +233,7 @@ func pausedGroup(p *model.Paused) string {
 }
 
 // ActionTitle describes an action.
-func ActionTitle(a actions.Action) string {
+func ActionTitle(a ask.Action) string {
 	name := wordsOf(a.Kind).name
 	if a.Noop {
 		name = "Noop run"
@@ -250,7 +250,7 @@ func ActionTitle(a actions.Action) string {
 }
 
 // statesOf returns the parts of the bar of an action.
-func statesOf(a actions.Action) []share {
+func statesOf(a ask.Action) []share {
 	var out []share
 	for _, s := range a.States {
 		out = append(out, share{ofRequest(s.State), s.Nodes})
@@ -260,9 +260,9 @@ func statesOf(a actions.Action) []share {
 }
 
 // doneOn counts the nodes on which all is well.
-func doneOn(a actions.Action) int {
+func doneOn(a ask.Action) int {
 	for _, s := range a.States {
-		if s.State == request.StateDone {
+		if s.State == ask.StateDone {
 			return s.Nodes
 		}
 	}
@@ -283,7 +283,7 @@ func confirmText(f ActionForm) string {
 }
 
 // absentText is what nodes do that are away.
-func absentText(k actions.Kind, n int) string {
+func absentText(k ask.Kind, n int) string {
 	switch {
 	case k.Live():
 		return "will not answer."

@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 // act is a button that leads to the page on which an action is confirmed.
-func act(k actions.Kind, t actions.Target, symbol, text string, more ...string) templ.Component {
+func act(k ask.Kind, t ask.Target, symbol, text string, more ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -105,24 +105,24 @@ func nodeActs(d view.NodeDetail, a Acts) templ.Component {
 			}
 			if d.Paused != nil {
 				if g := pausedGroup(d.Paused); g != "" {
-					templ_7745c5c3_Err = act(actions.Resume, actions.Target{Group: g}, "play", "Resume group "+texts.Row(g)).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = act(ask.Resume, ask.Target{Group: g}, "play", "Resume group "+texts.Row(g)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = act(actions.Resume, onNode(d.Node.Node.Node), "play", "Resume").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = act(ask.Resume, onNode(d.Node.Node.Node), "play", "Resume").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
 			} else {
-				templ_7745c5c3_Err = act(actions.Pause, onNode(d.Node.Node.Node), "pause", "Pause").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = act(ask.Pause, onNode(d.Node.Node.Node), "pause", "Pause").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			if a.CannotRun == "" {
-				templ_7745c5c3_Err = act(actions.Run, onNode(d.Node.Node.Node), "refresh", "Run now").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = act(ask.Run, onNode(d.Node.Node.Node), "refresh", "Run now").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -164,16 +164,16 @@ func nodesActs(d NodesData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = act(actions.Pause, t, "pause", "Pause").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = act(ask.Pause, t, "pause", "Pause").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = act(actions.Resume, t, "play", "Resume").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = act(ask.Resume, t, "play", "Resume").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				if d.Acts.CannotRun == "" {
-					templ_7745c5c3_Err = act(actions.Run, t, "refresh", "Run now").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = act(ask.Run, t, "refresh", "Run now").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -220,7 +220,7 @@ func manifestActs(d ManifestData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = act(actions.Run, ofManifest(d.Query), "refresh", runManifest(d), "manifests", d.Query.Name).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = act(ask.Run, ofManifest(d.Query), "refresh", runManifest(d), "manifests", d.Query.Name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -380,7 +380,7 @@ func ActionConfirm(f ActionForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			switch f.Kind {
-			case actions.Pause:
+			case ask.Pause:
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<div class=\"field\"><label for=\"until\">Until</label> <input id=\"until\" name=\"until\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -411,7 +411,7 @@ func ActionConfirm(f ActionForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			case actions.Run:
+			case ask.Run:
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"field\"><label for=\"manifests\">Manifests</label> <input id=\"manifests\" name=\"manifests\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -845,7 +845,7 @@ func confirmNodes(f ActionForm) templ.Component {
 }
 
 // Action shows what came of an action.
-func Action(a actions.Action, may Acts, now time.Time) templ.Component {
+func Action(a ask.Action, may Acts, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -997,7 +997,7 @@ func Action(a actions.Action, may Acts, now time.Time) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		switch a.Kind {
-		case actions.Pause:
+		case ask.Pause:
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<div><dt>Until</dt><dd>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1049,12 +1049,12 @@ func Action(a actions.Action, may Acts, now time.Time) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-		case actions.Preview:
+		case ask.Preview:
 			templ_7745c5c3_Err = term("What", previewedText(a.Previewed)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case actions.Run:
+		case ask.Run:
 			templ_7745c5c3_Err = term("Manifests", manifestNames(a.Manifests)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1119,7 +1119,7 @@ func Action(a actions.Action, may Acts, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if a.Kind == actions.Preview {
+		} else if a.Kind == ask.Preview {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "<p class=\"muted\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1171,7 +1171,7 @@ func Action(a actions.Action, may Acts, now time.Time) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		var templ_7745c5c3_Var51 = []any{templ.KV("tight", a.Kind == actions.Run)}
+		var templ_7745c5c3_Var51 = []any{templ.KV("tight", a.Kind == ask.Run)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var51...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -1193,7 +1193,7 @@ func Action(a actions.Action, may Acts, now time.Time) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if a.Kind == actions.Run {
+		if a.Kind == ask.Run {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<th scope=\"col\">Runs</th>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1278,7 +1278,7 @@ func Action(a actions.Action, may Acts, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if a.Kind == actions.Run {
+			if a.Kind == ask.Run {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 104, "<td class=\"text\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1329,7 +1329,7 @@ func Action(a actions.Action, may Acts, now time.Time) templ.Component {
 }
 
 // plans shows the plans of a preview, equal ones once.
-func plans(a actions.Action, all [][]step) templ.Component {
+func plans(a ask.Action, all [][]step) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1676,7 +1676,7 @@ func Preview(f PreviewForm) templ.Component {
 	})
 }
 
-func runsOf(r actions.Result) templ.Component {
+func runsOf(r ask.Result) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1783,7 +1783,7 @@ func runsOf(r actions.Result) templ.Component {
 }
 
 // Actions lists what was done lately by this server.
-func Actions(all []actions.Action, a Acts, now time.Time) templ.Component {
+func Actions(all []ask.Action, a Acts, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

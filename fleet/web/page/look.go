@@ -4,10 +4,9 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/preview"
-	"github.com/musterfleet/muster/fleet/request"
+
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 )
@@ -110,21 +109,21 @@ func ofEvent(word string) look {
 }
 
 // ofRequest returns the look of the state of a request on a node.
-func ofRequest(s request.State) look {
+func ofRequest(s ask.State) look {
 	switch s {
-	case request.StateDone:
+	case ask.StateDone:
 		return look{"check", "ok", "Done"}
-	case request.StateFailed:
+	case ask.StateFailed:
 		return look{"cross", "bad", "Failed"}
-	case request.StateExpired:
+	case ask.StateExpired:
 		return look{"clock", "bad", "Expired"}
-	case request.StateRunning:
+	case ask.StateRunning:
 		return look{"play", "changed", "Running"}
-	case request.StateAccepted:
+	case ask.StateAccepted:
 		return look{"clock", "changed", "Accepted"}
-	case request.StateUnreachable:
+	case ask.StateUnreachable:
 		return look{"unlink", "gone", "Unreachable"}
-	case request.StatePending:
+	case ask.StatePending:
 		return look{"clock", "wait", "No answer yet"}
 	default:
 		return unknown(string(s))
@@ -132,7 +131,7 @@ func ofRequest(s request.State) look {
 }
 
 // ofAction returns the look of an action as a whole.
-func ofAction(a actions.Action) look {
+func ofAction(a ask.Action) look {
 	switch {
 	case a.Ended.IsZero():
 		return look{"clock", "changed", "In progress"}
@@ -142,9 +141,9 @@ func ofAction(a actions.Action) look {
 		return look{"ban", "wait", "Cancelled"}
 	case a.Error != "":
 		return look{"cross", "bad", "Failed"}
-	case slices.ContainsFunc(a.States, func(s actions.StateCount) bool { return s.State == request.StateDone }):
+	case slices.ContainsFunc(a.States, func(s ask.StateCount) bool { return s.State == ask.StateDone }):
 		return look{"warning", "wait", "Not on all nodes"}
-	case len(a.States) == 1 && a.States[0].State == request.StateFailed:
+	case len(a.States) == 1 && a.States[0].State == ask.StateFailed:
 		return look{"cross", "bad", "Failed"}
 	default:
 		return look{"warning", "wait", "On no node"}
@@ -152,17 +151,17 @@ func ofAction(a actions.Action) look {
 }
 
 // ofPlan returns the look of what a plan comes to.
-func ofPlan(o preview.Outcome) look {
+func ofPlan(o ask.Outcome) look {
 	switch o {
-	case preview.WouldFail:
+	case ask.WouldFail:
 		return look{"cross", "bad", "Would fail"}
-	case preview.NotKnown:
+	case ask.NotKnown:
 		return look{"question", "gone", "Not known"}
-	case preview.WouldChange:
+	case ask.WouldChange:
 		return look{"delta", "changed", "Would change"}
-	case preview.Inactive:
+	case ask.Inactive:
 		return look{"minus", "off", "Would not run"}
-	case preview.NoChange:
+	case ask.NoChange:
 		return look{"check", "ok", "No change"}
 	default:
 		return unknown(string(o))

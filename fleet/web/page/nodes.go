@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
@@ -26,7 +26,7 @@ type NodesData struct {
 	Query view.NodeQuery
 	Page  view.NodePage
 	// Err is what is wrong with the expression, nil for nothing.
-	Err *target.Error
+	Err *targets.Error
 	Acts
 }
 
@@ -98,7 +98,7 @@ func (d NodesData) filtered() bool {
 }
 
 // marked returns the line of an expression that is wrong, and below it a mark.
-func marked(e *target.Error) string {
+func marked(e *targets.Error) string {
 	if e.Line < 1 || e.Column < 1 {
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
@@ -299,7 +299,7 @@ func Nodes(d NodesData, now time.Time) templ.Component {
 	})
 }
 
-func expressionError(e *target.Error) templ.Component {
+func expressionError(e *targets.Error) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/request"
+
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/internal/build"
@@ -289,13 +289,13 @@ func TestMessageFirst(t *testing.T) {
 // TestAnActionThatFailedOnAllNodesFailed: it is not one that is done on some.
 func TestAnActionThatFailedOnAllNodesFailed(t *testing.T) {
 	t.Parallel()
-	for want, states := range map[string][]actions.StateCount{
-		"Done":             {{State: request.StateDone, Nodes: 2}},
-		"Failed":           {{State: request.StateFailed, Nodes: 1}},
-		"Not on all nodes": {{State: request.StateFailed, Nodes: 1}, {State: request.StateDone, Nodes: 1}},
-		"On no node":       {{State: request.StateFailed, Nodes: 1}, {State: request.StateUnreachable, Nodes: 1}},
+	for want, states := range map[string][]ask.StateCount{
+		"Done":             {{State: ask.StateDone, Nodes: 2}},
+		"Failed":           {{State: ask.StateFailed, Nodes: 1}},
+		"Not on all nodes": {{State: ask.StateFailed, Nodes: 1}, {State: ask.StateDone, Nodes: 1}},
+		"On no node":       {{State: ask.StateFailed, Nodes: 1}, {State: ask.StateUnreachable, Nodes: 1}},
 	} {
-		if got := ofAction(actions.Action{Ended: time.Unix(1, 0), States: states}).word; got != want {
+		if got := ofAction(ask.Action{Ended: time.Unix(1, 0), States: states}).word; got != want {
 			t.Errorf("%v: %s, want %s", states, got, want)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/ask"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
@@ -56,7 +56,7 @@ func previewURL(key string, revision uint64) templ.SafeURL {
 }
 
 // planSteps are the resources of the plans of an action, which share the texts of the page.
-func planSteps(a actions.Action) [][]step {
+func planSteps(a ask.Action) [][]step {
 	b := &budget{maxTexts}
 	out := make([][]step, len(a.Plans))
 	for i, g := range a.Plans {
@@ -74,7 +74,7 @@ func planSteps(a actions.Action) [][]step {
 }
 
 // planText is what a plan comes to, in a few words.
-func planText(g preview.Group) string {
+func planText(g ask.Group) string {
 	switch {
 	case g.Error != "":
 		return texts.Row(g.Error)
@@ -99,7 +99,7 @@ func planText(g preview.Group) string {
 }
 
 // previewedText is what was previewed.
-func previewedText(p *actions.Previewed) string {
+func previewedText(p *ask.Previewed) string {
 	if p.Key == "" {
 		return "a pasted manifest, as " + texts.Row(p.Name)
 	}

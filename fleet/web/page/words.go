@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -135,7 +135,7 @@ func matchText(d NodesData) string {
 }
 
 // placeOf returns where an expression is wrong.
-func placeOf(e *target.Error) string {
+func placeOf(e *targets.Error) string {
 	text := "at column " + strconv.Itoa(e.Column)
 	if e.Line > 1 {
 		text = "at line " + strconv.Itoa(e.Line) + ", column " + strconv.Itoa(e.Column)

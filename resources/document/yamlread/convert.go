@@ -96,7 +96,7 @@ func (c *converter) value(n *yaml.Node, depth int) {
 	}
 	if len(c.open) > 0 && c.aliases == 0 {
 		if c.budget.kept--; c.budget.kept == 0 {
-			c.stop(n, "name fewer with `&`", "too many values have names, or are within such")
+			c.stop(n, "use fewer anchors (`&`)", "too many values are anchored")
 		}
 	}
 	switch n.Kind {

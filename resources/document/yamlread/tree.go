@@ -125,8 +125,8 @@ const (
 
 // TooMany returns the problem of a document with more than MaxValues values.
 func TooMany(name string) model.Problem {
-	return model.ProblemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
-		"the document seems to hold more than the %d values that are allowed", MaxValues)[0]
+	return model.ProblemAt(model.Position{File: name}, "split it, or put large files beside the manifest in a bundle, and use `source`",
+		"the document seems to contain more than %d values", MaxValues)[0]
 }
 
 // Kind is the kind of a value.

@@ -23,7 +23,7 @@ func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 		if !taken || res.Excluded != "" || first.Resource.IsSame(res) {
 			continue
 		}
-		out.Add(res.Pos, "change that manifest, or remove it with muster fleet rm "+first.Key, "%s is already declared differently by %s, which is in force", res.Ref(), first.Key)
+		out.Add(res.Pos, "change that manifest, or remove it with muster fleet rm "+first.Key, "%s is already declared differently by %s, which is active", res.Ref(), first.Key)
 	}
 
 	return out

@@ -10,13 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUntrusted is a file or directory that somebody may change who must not decide
-// what muster does.
+// ErrUntrusted is returned for a file or directory that an untrusted user may change.
 var ErrUntrusted = errors.New("untrusted owner or mode")
 
-// Author is who decides what muster does, besides root and the running user:
-// whoever may write to a manifest may write what that has evaluated. The zero value
-// is nobody else.
+// Author is the user who may decide what muster does, besides root and the running user. A user who
+// may write to a manifest may also write to the files that it evaluates. The zero value adds no user.
 type Author struct {
 	// UID is the owner of the manifest, GID its group, which may write to it too
 	// where GroupWrites is set; so may everybody where Everybody is.
@@ -33,8 +31,8 @@ func AuthorOf(st *unix.Stat_t, in Party) Author {
 	return Author{UID: st.Uid, GID: st.Gid, GroupWrites: st.Mode&unix.S_IWGRP != 0, Everybody: in == Anybody || isOpen(st.Mode)}
 }
 
-// AuthorIn returns the author of what is asked for in a directory without a manifest:
-// whoever may write to that.
+// AuthorIn returns the author of a request without a manifest: the user who may write to the
+// directory.
 func AuthorIn(dir string) (Author, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {

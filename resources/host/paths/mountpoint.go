@@ -81,7 +81,7 @@ func withoutProc(err error) error {
 	return fmt.Errorf("could not check for mount points: mount /proc (mount -t proc proc /proc): %w", err)
 }
 
-// mountsBelow is Below for the directory at path dir on the mount id.
+// mountsBelow returns the mount points at or below a name in the directory at path dir on the mount id.
 func mountsBelow(table map[Mount]struct{}, id, dir, name string) (out []MountPoint) {
 	byID := make(map[string]Mount, len(table))
 	for m := range table {

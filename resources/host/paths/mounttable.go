@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// MountTable is the table of mounts of this process. It is for one goroutine, but for Close. Make it
-// with Open.
+// MountTable is the table of mounts of this process. It is not safe for concurrent use, except Close.
+// Create it with OpenMountTable.
 type MountTable struct {
 	file   *os.File
 	closed atomic.Bool
@@ -21,7 +21,7 @@ type MountTable struct {
 // The file that has the table: the kernel wakes whoever polls it when that changes.
 const mountInfo = "/proc/self/mountinfo"
 
-// OpenMountTable returns the table as it is now.
+// OpenMountTable opens the table and reads it.
 func OpenMountTable() (*MountTable, error) {
 	file, err := os.Open(mountInfo)
 	if err != nil {

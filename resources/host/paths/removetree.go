@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// keptOpen is how many levels of a tree stay open while what is below them is
-	// removed; a deeper one is opened again from the one below it.
+	// keptOpen is the number of levels that stay open during the removal. A deeper level is opened
+	// again from its child.
 	keptOpen = 32
-	// namesRead is how many names of a directory are read at a time.
+	// namesRead is the number of names that are read at a time.
 	namesRead = 256
 )
 
-// errMoved is a directory that is not where the way down led through it.
+// errMoved is returned if another process moved a directory during the removal.
 var errMoved = errors.New("was moved while it was removed")
 
 // directoryID identifies a directory of the machine.
 type directoryID struct{ dev, inode uint64 }
 
-// removal removes a tree, level by level: whoever makes the tree deep costs it
-// neither descriptors nor stack.
+// removal removes a tree level by level. A deep tree needs neither more descriptors nor more stack.
 type removal struct {
 	levels []level
 	// mount is the ID of the mount of the tree. The removal never enters another mount.
@@ -35,23 +34,23 @@ type removal struct {
 	// stuck are the directories that cannot be emptied.
 	stuck   map[directoryID]bool
 	removed int
-	// first is the first error of what cannot be removed.
+	// first is the first error.
 	first error
 }
 
-// level is a directory on the way down. Only the deep ones are closed meanwhile.
+// level is a directory on the path to the current entry. Only deep levels are closed.
 type level struct {
 	dir *os.File
 	id  directoryID
-	// names are those that were read and are left. The first one is at work.
+	// names are the names that were read and not yet removed. The first one is being removed.
 	names []string
 	// why is the error of removing the directory before it was entered.
 	why error
-	// whole reports that no more names are read.
+	// whole is set after the last name was read.
 	whole, removed, failed bool
 }
 
-// RemoveTree is Remove for a path. A missing path is not an error.
+// RemoveTree removes a path like RemoveTreeIn. A missing path is not an error.
 func RemoveTree(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -70,8 +69,8 @@ func RemoveTree(ctx context.Context, path string) error {
 }
 
 // RemoveTreeIn removes a name in a directory and everything below it, without following links. If it
-// finds a mount point, it removes nothing and returns paths.ErrMounted. Entries that cannot be
-// removed stay, and the first error is returned. Remove stops when ctx ends.
+// finds a mount point, it removes nothing and returns ErrMounted. It continues after entries that
+// cannot be removed and returns the first error. It stops when ctx ends.
 func RemoveTreeIn(ctx context.Context, in *Dir, name string) error {
 	mount, err := MountID(in.Fd())
 	if err == nil {
@@ -100,8 +99,7 @@ func RemoveTreeIn(ctx context.Context, in *Dir, name string) error {
 	return r.first
 }
 
-// step removes one name, or enters or leaves a directory. It reports whether
-// anything is left to do.
+// step removes one name, or enters or leaves a directory. It returns false after the last step.
 func (r *removal) step() bool {
 	l := r.last()
 	name, err := l.name()
@@ -128,7 +126,7 @@ func (r *removal) step() bool {
 
 func (r *removal) last() *level { return &r.levels[len(r.levels)-1] }
 
-// name returns the next name of the level, empty when there are no more.
+// name returns the next name of the level, or an empty string after the last one.
 func (l *level) name() (string, error) {
 	if len(l.names) == 0 && !l.whole {
 		var err error
@@ -143,9 +141,8 @@ func (l *level) name() (string, error) {
 	return l.names[0], nil
 }
 
-// enter enters the directory with a name that could not be removed because of why.
-// What is none fails, but for what came in the place of a directory just now: that is
-// removed in its turn.
+// enter enters a directory that could not be removed because of why. It fails if the name is not a
+// directory, unless another process has just replaced the directory: step then removes the new entry.
 func (r *removal) enter(name string, why error) {
 	l := r.last()
 	dir, id, err := r.open(int(l.dir.Fd()), name)
@@ -175,14 +172,14 @@ func (r *removal) enter(name string, why error) {
 	r.levels = append(r.levels, level{dir: dir, id: id, why: why})
 }
 
-// skip leaves the name at work as it is.
+// skip keeps the current name.
 func (r *removal) skip(why error) {
 	r.fail(&fs.PathError{Op: "remove", Path: r.path(), Err: why})
 	l := r.last()
 	l.names = l.names[1:]
 }
 
-// fail records that something in the last level stays.
+// fail records that an entry of the last level cannot be removed.
 func (r *removal) fail(err error) {
 	r.last().failed = true
 	if r.first == nil {
@@ -190,8 +187,8 @@ func (r *removal) fail(err error) {
 	}
 }
 
-// leave goes back to the directory above. One that has nothing left to remove and
-// could not be removed is not entered again.
+// leave returns to the parent directory. It does not enter an empty directory again that cannot be
+// removed.
 func (r *removal) leave() {
 	child := r.last()
 	if !child.removed && !child.failed {
@@ -216,8 +213,8 @@ func (r *removal) leave() {
 	}
 }
 
-// climb goes back to the lowest level that is open all the time: the owner of a
-// directory below moved it elsewhere.
+// climb returns to the deepest level that is always open, because another process moved a directory
+// below it.
 func (r *removal) climb(err error) {
 	for len(r.levels) > keptOpen {
 		r.pop()
@@ -241,7 +238,7 @@ func (l *level) close() error {
 	return dir.Close()
 }
 
-// path returns the path at work, as far as it is known.
+// path returns the path of the current entry, as far as it is known.
 func (r *removal) path() string {
 	path := r.levels[0].dir.Name()
 	for i := range min(len(r.levels), keptOpen) {
@@ -256,7 +253,7 @@ func (r *removal) path() string {
 	return path
 }
 
-// open opens a directory by its name in an open one. It returns paths.ErrMounted for a
+// open opens a directory by its name in an open one. It returns ErrMounted for a
 // directory that was mounted during the removal.
 func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 	fd := -1
@@ -285,8 +282,8 @@ func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 	return dir, directoryID{uint64(st.Dev), st.Ino}, nil
 }
 
-// Unlink removes a name that is no directory with entries; a missing one is no error.
-// Errors are those of the system.
+// Unlink removes a name: a file, a link or an empty directory. A missing name is not an error.
+// Errors are system errors.
 func Unlink(dir int, name string) error {
 	err := Retry(func() error { return unix.Unlinkat(dir, name, 0) })
 	if err == unix.EISDIR {

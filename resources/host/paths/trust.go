@@ -32,10 +32,10 @@ func PartyOf(mode, uid uint32) Party {
 	}
 }
 
-// isOpen reports whether everybody may write by a mode, without the sticky bit.
+// isOpen reports whether a mode lets all users write, without the sticky bit.
 func isOpen(mode uint32) bool { return mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.S_IWOTH }
 
-// isTrusted reports whether a user is root or the running one.
+// isTrusted reports whether a user is root or the running user.
 func isTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
 // MayLead reports whether a party may lead a walk to a directory, or by its link to
@@ -82,7 +82,7 @@ func (p Party) Remedy(dir string) string {
 	return "give both the same owner"
 }
 
-// OwnerName returns the name of a user with its number.
+// OwnerName returns the name and the number of a user.
 func OwnerName(uid uint32) string {
 	number := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(number); err == nil {

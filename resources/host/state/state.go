@@ -1,6 +1,6 @@
-// Package state is the state directory: its format, the temporary directories in it,
-// and the record of what a killed run leaves elsewhere. Nobody else could exchange it,
-// so what is in it is named by path.
+// Package state manages the state directory: its format, the locks of runs and of the agent,
+// temporary directories, and the record of files that a killed run leaves in other
+// directories. Other users cannot change the directory, so the package opens its files by path.
 package state
 
 import (

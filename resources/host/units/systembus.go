@@ -17,21 +17,21 @@ const (
 	BusName = "org.freedesktop.systemd1"
 	// UnitInterface is the interface of all units.
 	UnitInterface = "org.freedesktop.systemd1.Unit"
-	// UnitPath is where the objects of units are.
+	// UnitPath is the prefix of the object paths of units.
 	UnitPath = "/org/freedesktop/systemd1/unit/"
 	// ManagerInterface is the interface of systemd itself.
 	ManagerInterface = "org.freedesktop.systemd1.Manager"
-	// ManagerPath is the object of systemd itself.
+	// ManagerPath is the object path of systemd itself.
 	ManagerPath dbus.ObjectPath = "/org/freedesktop/systemd1"
 )
 
-// ErrOffline is a systemd that manages other units than those of this machine.
+// ErrOffline is returned if the reachable systemd does not manage the units of this root.
 var ErrOffline = errors.New("this is a chroot, or systemd is offline")
 
-// Connect connects to systemd's own socket as root, which works without
-// dbus-daemon, and to the system bus as anyone else. root is where the socket is looked
-// for. It closes the connection when ctx ends. In a chroot it refuses, as systemctl
-// does, by ErrOffline: the systemd that would answer manages other units.
+// Connect connects to systemd: as root through its private socket below root, which works without
+// dbus-daemon, and as another user through the system bus. It closes the connection when ctx ends.
+// In a chroot it returns ErrOffline, as systemctl does, because the systemd that would answer
+// manages other units.
 func Connect(ctx context.Context, root string, options ...dbus.ConnOption) (*dbus.Conn, error) {
 	if IsOffline(root) {
 		return nil, ErrOffline
@@ -53,7 +53,7 @@ func Connect(ctx context.Context, root string, options ...dbus.ConnOption) (*dbu
 	return conn, nil
 }
 
-// CauseOf returns why ctx ended instead of an error that this caused.
+// CauseOf returns the cause of a context that has ended, in place of the resulting error.
 func CauseOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -76,8 +76,8 @@ func isChroot(root string) bool {
 	return err == nil && !os.SameFile(first, own)
 }
 
-// ObjectPath returns the object of a unit: other characters than letters and
-// digits are escaped, and a leading digit.
+// ObjectPath returns the object path of a unit. It escapes a leading digit and all characters that
+// are not letters or digits.
 func ObjectPath(unit string) dbus.ObjectPath {
 	var b strings.Builder
 	b.WriteString(UnitPath)

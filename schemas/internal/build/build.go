@@ -57,7 +57,7 @@ func schemaOf(d schemas.Document, types resource.Types) (*jsonschema.Schema, err
 		}
 	}
 
-	return nil, fmt.Errorf("schema %s: nothing is known of %s", d.Name, d.Protocol)
+	return nil, fmt.Errorf("schema %s: unknown protocol %s", d.Name, d.Protocol)
 }
 
 // response returns the schema of a response, without the field of the other kind of response.

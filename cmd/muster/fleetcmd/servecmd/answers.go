@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -45,7 +45,7 @@ func (s source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers
 type answerReader struct {
 	stream  reports.Stream
 	request view.RequestDetail
-	results *request.Results
+	results *ask.Results
 	out     view.Answers
 	bytes   map[string]int
 	total   int
@@ -57,7 +57,7 @@ func newAnswerReader(stream reports.Stream, r view.RequestDetail) *answerReader 
 		protocol = model.ProtocolRunResponse
 	}
 
-	return &answerReader{stream: stream, request: r, results: request.NewResults(r.ID, protocol, nil), out: view.Answers{Answers: []view.Answer{}}, bytes: map[string]int{}}
+	return &answerReader{stream: stream, request: r, results: ask.NewResults(r.ID, protocol, nil), out: view.Answers{Answers: []view.Answer{}}, bytes: map[string]int{}}
 }
 
 // hasAnswer reports whether the answer of a node was read.

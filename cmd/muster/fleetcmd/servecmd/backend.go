@@ -7,14 +7,11 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/preview"
-	"github.com/musterfleet/muster/fleet/request"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/ask"
+
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/control"
@@ -25,7 +22,7 @@ import (
 // backend does on NATS what operators do over HTTP.
 type backend struct {
 	store  *kvstore.Store
-	signer *signing.Signing
+	signer *assign.Signing
 	// signsPreviews is that previews are signed, too: their guards run on nodes, of whatever somebody
 	// wrote into a form or into the bucket.
 	signsPreviews bool
@@ -39,7 +36,7 @@ type backend struct {
 // unsigned is what whoever pauses or resumes should know where there is no key.
 const unsigned = "what was there before was signed, and this is not: nodes with trust.keys refuse it. Start muster fleet serve with --sign-key FILE"
 
-func noteOf(w pauses.Written) string {
+func noteOf(w fleetcmd.PauseResult) string {
 	if w.Unsigned {
 		return unsigned
 	}
@@ -49,7 +46,7 @@ func noteOf(w pauses.Written) string {
 
 // Pause writes the pause of a family.
 func (b backend) Pause(ctx context.Context, family string, p model.Pause) (string, error) {
-	w, err := b.pauses(p.By, func(by pauses.Pauses) (pauses.Written, error) { return by.Begin(ctx, family, p) })
+	w, err := b.pauses(p.By, func(by fleetcmd.Pauses) (fleetcmd.PauseResult, error) { return by.Begin(ctx, family, p) })
 
 	return noteOf(w), err
 }
@@ -60,18 +57,18 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 	if t, _, err := fleet.ParseKey(model.Key(family, "x")); err == nil && t.Node != "" {
 		from = b.paused(t.Node)
 	}
-	w, err := b.pauses(author, func(by pauses.Pauses) (pauses.Written, error) { return by.End(ctx, family, from) })
+	w, err := b.pauses(author, func(by fleetcmd.Pauses) (fleetcmd.PauseResult, error) { return by.End(ctx, family, from) })
 
 	return noteOf(w), err
 }
 
 // pauses writes a pause or its end. Where NATS does not answer the error says whether it was written, as far as that
 // is known.
-func (b backend) pauses(author string, write func(pauses.Pauses) (pauses.Written, error)) (pauses.Written, error) {
+func (b backend) pauses(author string, write func(fleetcmd.Pauses) (fleetcmd.PauseResult, error)) (fleetcmd.PauseResult, error) {
 	if err := b.store.Away(); err != nil {
-		return pauses.Written{}, fmt.Errorf("%w (%w): nothing was written", actions.ErrAway, err)
+		return fleetcmd.PauseResult{}, fmt.Errorf("%w (%w): nothing was written", ask.ErrAway, err)
 	}
-	w, err := write(pauses.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
+	w, err := write(fleetcmd.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
 	switch {
 	case err == nil, !kvstore.IsOutage(err):
 		return w, err
@@ -83,11 +80,11 @@ func (b backend) pauses(author string, write func(pauses.Pauses) (pauses.Written
 }
 
 // CheckRequests returns why requests of a kind reach no node, nil where they do.
-func (b backend) CheckRequests(k actions.Kind) error {
+func (b backend) CheckRequests(k ask.Kind) error {
 	switch k {
-	case actions.Run:
+	case ask.Run:
 		return b.permitted.check(kvstore.VerbRun)
-	case actions.Preview:
+	case ask.Preview:
 		return b.permitted.check(kvstore.VerbPreview)
 	default:
 		return nil
@@ -95,16 +92,16 @@ func (b backend) CheckRequests(k actions.Kind) error {
 }
 
 // Run has nodes run what is assigned to them, in the name of a sender.
-func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
-	follow := live.Completer{Store: b.store, Protocol: model.ProtocolRunResponse, Log: b.log}.Follow(req.ID)
-	ensurer := request.Ensurer{Asker: live.RunAsker(b.store, b.signer, b.log, from, req), Nodes: live.Nodes(nodes), OnAnswer: answered, Reported: follow}
+func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*ask.Ensured, error) {
+	follow := fleetcmd.Completer{Store: b.store, Protocol: model.ProtocolRunResponse, Log: b.log}.Follow(req.ID)
+	ensurer := ask.Ensurer{Asker: fleetcmd.RunAsker(b.store, b.signer, b.log, from, req), Nodes: fleetcmd.RequestNodes(nodes), OnAnswer: answered, Reported: follow}
 
 	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: req.ID})
 }
 
 // Preview asks nodes what an assignment would change.
-func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
-	limit, done := context.WithDeadline(ctx, req.Expires.Add(previewcmd.Grace))
+func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*ask.PreviewResult, error) {
+	limit, done := context.WithDeadline(ctx, req.Expires.Add(fleetcmd.PreviewGrace))
 	defer done()
 	remove, err := b.bundle(limit, req)
 	if err != nil {
@@ -115,13 +112,13 @@ func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.Prev
 	if !b.signsPreviews {
 		signer = nil
 	}
-	ensurer := request.Ensurer{Asker: previewcmd.NewAsker(b.store, signer, req, b.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
+	ensurer := ask.Ensurer{Asker: fleetcmd.NewPreviewAsker(b.store, signer, req, b.log), Nodes: fleetcmd.RequestNodes(nodes), OnAnswer: answered}
 	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if answers == nil {
 		return nil, err
 	}
 
-	return preview.Of(answers), err
+	return ask.MergePreviews(answers), err
 }
 
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one. Without
@@ -147,7 +144,7 @@ func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove f
 		return nil, err
 	}
 
-	return previewcmd.StoreBundle(ctx, b.store, b.log, req.ID, digest, file)
+	return fleetcmd.StoreBundle(ctx, b.store, b.log, req.ID, digest, file)
 }
 
 func targetsOf(nodes []model.Node) []fleet.Target {

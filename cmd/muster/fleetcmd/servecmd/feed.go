@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
@@ -63,9 +63,9 @@ type feed struct {
 	// block is the part of the past that is being read, zero where none is.
 	block block
 	// unstored is what the server did not store at the last check.
-	unstored fleetcli.Unstored
+	unstored fleetcmd.Unstored
 	// shares counts what the stream had of each node when this began.
-	shares fleetcli.Shares
+	shares fleetcmd.Shares
 }
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {

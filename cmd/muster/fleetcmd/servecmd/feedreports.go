@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -174,7 +174,7 @@ func (f *feed) tellShares(ctx context.Context) error {
 		out = append(out, view.Share{Node: s.Node, Name: s.Name, Oldest: s.Oldest})
 	}
 	f.to.SetShares(bounds.PerSubject, out)
-	f.shares = fleetcli.Shares{}
+	f.shares = fleetcmd.Shares{}
 
 	return nil
 }

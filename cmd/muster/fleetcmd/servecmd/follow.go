@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -32,7 +32,7 @@ type follower struct {
 	// acts is that operators act, signed by signer where that is not nil; signsPreviews is that it
 	// signs previews too.
 	acts, signsPreviews bool
-	signer              *signing.Signing
+	signer              *assign.Signing
 	log                 *slog.Logger
 	// handler serves the view of now; begun is closed when there is one.
 	handler atomic.Pointer[http.Handler]
@@ -92,7 +92,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 }
 
 // executor returns what does what operators order, nil where nobody acts.
-func (f *follower) executor(model *view.Fleet) *actions.Executor {
+func (f *follower) executor(model *view.Fleet) *ask.Executor {
 	if !f.acts {
 		return nil
 	}
@@ -104,5 +104,5 @@ func (f *follower) executor(model *view.Fleet) *actions.Executor {
 		return n.Paused.From
 	}
 
-	return actions.New(actions.Options{Model: model, Backend: backend{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused, permitted: newPermitted(f.store)}, Away: f.store.Away, Log: f.log})
+	return ask.NewExecutor(ask.ExecutorOptions{Model: model, Backend: backend{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused, permitted: newPermitted(f.store)}, Away: f.store.Away, Log: f.log})
 }

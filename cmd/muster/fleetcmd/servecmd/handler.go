@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/web/api"
@@ -16,7 +16,7 @@ import (
 
 // newHandler serves the dashboard, and beside it the API, metrics and the services that nodes
 // register. Streams end with ctx.
-func newHandler(ctx context.Context, model *view.Fleet, source web.Source, acts *actions.Executor, webhooks func() map[string]webhook.Counts, log *slog.Logger) http.Handler {
+func newHandler(ctx context.Context, model *view.Fleet, source web.Source, acts *ask.Executor, webhooks func() map[string]webhook.Counts, log *slog.Logger) http.Handler {
 	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Webhooks: webhooks, Version: cli.Version(), Log: log})
 	mux := http.NewServeMux()
 	asked := within(ctx, api.New(api.Options{Model: model, Source: source, Actions: acts, Log: log}))

@@ -13,8 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/kvstore/reports"
 )
@@ -22,14 +21,14 @@ import (
 // serveCommand is muster fleet serve.
 type serveCommand struct {
 	*cli.Env
-	access accesscmd.Flags
+	access fleetcmd.AccessFlags
 	listen string
 	keep   time.Duration
 	// webhooks is the file of webhooks, empty for none.
 	webhooks string
 	// actions lets operators act, signPreviews has what they preview signed.
 	actions, signPreviews bool
-	fleetcli.Signing
+	fleetcmd.Signing
 }
 
 // Add adds muster fleet serve.
@@ -83,7 +82,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer hooks.close()
-	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedManifests, fleetcli.NeedReports)
+	store, err := fleetcmd.Open(ctx, c.Env, fleetcmd.NeedNodes, fleetcmd.NeedManifests, fleetcmd.NeedReports)
 	if err != nil {
 		return err
 	}

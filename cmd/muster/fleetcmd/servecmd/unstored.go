@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 )
 
 // judgeStored shows whether the server stores the states and reports of nodes. Without states the view is blind.
@@ -14,7 +14,7 @@ func (f *feed) judgeStored(ctx context.Context) {
 	if f.store.Away() != nil {
 		return
 	}
-	found, err := fleetcli.FindUnstored(ctx, f.store, f.to.All())
+	found, err := fleetcmd.FindUnstored(ctx, f.store, f.to.All())
 	f.judgeServers(found.Silent, f.unstored.Silent)
 	if err != nil {
 		f.unstored.Silent = found.Silent
@@ -50,7 +50,7 @@ func (f *feed) judgeServers(now, before map[string]time.Time) {
 	for name := range now {
 		if since, is := before[name]; is {
 			now[name] = since // the text stays
-			f.to.Problem(about+name, fleetcli.SilentServer(name, since))
+			f.to.Problem(about+name, fleetcmd.SilentServer(name, since))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -89,11 +89,11 @@ func TestOneNodeDoesNotBlind(t *testing.T) {
 			return answer
 		})
 	}
-	find := func() fleetcli.Unstored {
+	find := func() fleetcmd.Unstored {
 		for _, n := range fleet {
 			n.Heard = time.Now()
 		}
-		found, err := fleetcli.FindUnstored(t.Context(), store.Store, slices.Values(fleet))
+		found, err := fleetcmd.FindUnstored(t.Context(), store.Store, slices.Values(fleet))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestOneNodeDoesNotBlind(t *testing.T) {
 func TestAProblemIsCheckedSoon(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	f := &feed{store: store.Store, look: time.Hour, unstored: fleetcli.Unstored{Reports: "the server stores no reports"}}
+	f := &feed{store: store.Store, look: time.Hour, unstored: fleetcmd.Unstored{Reports: "the server stores no reports"}}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	if err := f.awaitCheck(ctx, seen{}, store.Reconnected()); err != nil {

@@ -1,0 +1,79 @@
+package fleetcmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/kvstore/permissions"
+)
+
+// accountsCommand is muster fleet accounts.
+type accountsCommand struct {
+	*cli.Env
+	jwt   bool
+	nodes int
+}
+
+// maxNodes is what a limit of nats-server can express.
+const maxNodes = 1_000_000
+
+func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
+	c := &accountsCommand{Env: env}
+	cmd := parent.Command("accounts", "Print the NATS accounts of a fleet")
+	cmd.HelpLong("Prints a block for the configuration of nats-server, without a connection. It has an account with the streams for administrators, and one account each for nodes, for other operators, and for users who may send requests to nodes. Limits prevent one user from displacing the others. " +
+		"--jwt prints the claims of the account JWTs, with public keys and activations left to fill in.\n\n" +
+		"  muster fleet accounts >accounts.conf\n  muster fleet permissions web01 --groups web >web01.conf")
+	cmd.Flag("nodes", "Number of nodes that the limits of connections allow").Default(strconv.Itoa(permissions.DefaultNodes)).PlaceHolder("N").IntVar(&c.nodes)
+	cmd.Flag("jwt", "Print the claims of account JWTs").UnNegatableBoolVar(&c.jwt)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *accountsCommand) run(context.Context) error {
+	accounts, err := permissions.AccountsOf(c.Flags.Prefix)
+	if err != nil {
+		return cli.Usagef("--prefix: %w", err)
+	}
+	if c.nodes < 1 || c.nodes > maxNodes {
+		return cli.Usagef("--nodes must be a number from 1 to %d, not %d", maxNodes, c.nodes)
+	}
+	accounts = accounts.For(c.nodes)
+	text := permissions.ServerLimits(accounts) + accounts.ServerConfig(examples(accounts))
+	if c.jwt {
+		claims, err := accounts.ClaimsJSON()
+		if err != nil {
+			return err
+		}
+		text = string(claims)
+		remarkLine(c.Env)
+	}
+	_, err = fmt.Fprint(c.Print.Out, text)
+
+	return err
+}
+
+// examples are users to begin with.
+func examples(a permissions.Accounts) permissions.Users {
+	return permissions.Users{
+		a.Fleet.Name: {"# administrators, who may do everything", `{user: admin, password: "change me"}`},
+		a.Nodes.Name: {
+			"# one for each node: muster fleet permissions web01 --groups web >web01.conf",
+			`{user: web01, password: "change me too", include "web01.conf"}`,
+		},
+		a.Operators.Name: {
+			"# muster fleet permissions alice --viewer >alice.conf",
+			`# {user: alice, password: "…", include "alice.conf"}`,
+			"# muster fleet permissions wall --serve >wall.conf",
+			`# {user: wall, password: "…", include "wall.conf"}`,
+			"# muster fleet permissions bob --operator --groups web >bob.conf",
+			`# {user: bob, password: "…", include "bob.conf"}`,
+		},
+		a.Requesters.Name: {
+			"# muster fleet permissions board --serve --actions --requests run,preview >board.conf",
+			`# {user: board, password: "…", include "board.conf"}`,
+		},
+	}
+}

@@ -1,0 +1,72 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
+)
+
+// lagging is a bucket of one document whose server answers with an older one.
+type lagging struct{ old, current model.Entry }
+
+func (l *lagging) Get(context.Context, string) (model.Entry, error)     { return l.old, nil }
+func (l *lagging) Current(context.Context, string) (model.Entry, error) { return l.current, nil }
+
+func (l *lagging) Replace(_ context.Context, key string, revision uint64, value []byte) (uint64, error) {
+	if revision != l.current.Revision {
+		return 0, control.ErrChanged
+	}
+	l.current = model.Entry{Key: key, Revision: revision + 1, Value: value}
+
+	return l.current.Revision, nil
+}
+
+// texts is a document of labels without a protocol.
+type texts map[string]string
+
+func (texts) Check() error { return nil }
+
+// TestUpdatesDoNotBelieveAServerThatLags: a label that it does not have yet is taken back, and one is written behind what
+// it does not have.
+func TestUpdatesDoNotBelieveAServerThatLags(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(texts) texts
+		idle   func(texts) bool
+		want   string
+	}{
+		"taken back": {
+			func(texts) texts { return texts{} }, func(now texts) bool { return now["rack"] == "" }, `{}`,
+		},
+		"added": {
+			func(now texts) texts {
+				out := maps.Clone(now)
+				out["room"] = "b"
+				return out
+			}, nil, `{"rack":"a","room":"b"}`,
+		},
+		"nothing to do": {
+			func(now texts) texts { return now }, func(now texts) bool { return now["floor"] == "" }, `{"rack":"a"}`,
+		},
+	} {
+		b := &lagging{model.Entry{Revision: 1, Value: []byte(`{}`)}, model.Entry{Revision: 2, Value: []byte(`{"rack":"a"}`)}}
+		u := updater[texts]{bucket: b, name: "labels", change: c.change, idle: c.idle, decode: func(value []byte) (texts, error) {
+			if string(value) == `{}` {
+				return texts{}, nil
+			}
+			return texts{"rack": "a"}, nil
+		}}
+		out, err := u.update(t.Context(), "node.web01")
+		if err != nil || string(b.current.Value) != c.want || out.Revision != b.current.Revision {
+			t.Errorf("%s: %+v, %v: %s", name, out, err, b.current.Value)
+		}
+	}
+	broken := errors.New("broken")
+	u := updater[texts]{bucket: &lagging{}, decode: func([]byte) (texts, error) { return nil, broken }}
+	if _, err := u.update(t.Context(), "node.web01"); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,275 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
+
+	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// editCommand is muster fleet edit: a push of what an editor made of what is assigned.
+type editCommand struct {
+	pushCommand
+	owner Owner
+	name  string
+}
+
+// addEdit adds muster fleet edit.
+func addEdit(env *cli.Env, parent *fisk.CmdClause) {
+	c := &editCommand{pushCommand: pushCommand{Env: env}}
+	cmd := parent.Command("edit", "Edit the manifest of an assignment, and push it")
+	cmd.HelpLong("Opens the manifest in $VISUAL or $EDITOR (vi without both), checks it like muster fleet push, shows the changes, asks, and pushes it with its current terms. In a bundle it edits manifest.yaml. It replaces only the opened revision. A manifest that is not pushed stays in a file, and the command prints its path.\n\n" +
+		"  muster fleet edit group.web.motd\n" +
+		"  muster fleet edit motd --preview                  if the name is unique; show first what would change on the nodes\n" +
+		"  EDITOR='sed -i s/debug/info/' muster fleet edit motd --yes")
+	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
+	c.owner.AddOwner(env, cmd)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
+	cmd.Flag("preview", "Show also what would change on the nodes, as muster fleet preview does; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
+	cmd.Flag("timeout", "Maximum time to wait for --preview").Default("5m").DurationVar(&c.timeout)
+	c.AddSigning(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+// edited is what is edited, and what comes of it.
+type edited struct {
+	*workspace
+	store   *Store
+	signer  *assign.Signing
+	current model.Entry
+	terms   model.Assignment
+	argv    []string
+}
+
+func (c *editCommand) run(ctx context.Context) error {
+	e := &edited{}
+	name, err := c.owner.KeyOr(c.name)
+	if err != nil {
+		return err
+	}
+	if e.argv, err = editor(c.CanAsk()); err != nil {
+		return err
+	}
+	if e.signer, err = c.Signing.Open(c.Env); err != nil {
+		return err
+	}
+	store, key, all, err := OpenHistory(ctx, c.Env, name)
+	if err != nil {
+		return err
+	}
+	e.store = store
+	if e.current, err = fleet.Revision(all, 0); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	if !c.yes && !c.CanAsk() {
+		return cli.Usagef("there is nobody to ask whether the changes are right: give --yes")
+	}
+	if e.current.Refused != "" {
+		return fmt.Errorf("%s revision %d cannot be used: %s (muster fleet rm %s removes it)", key, e.current.Revision, e.current.Refused, key)
+	}
+	value, problems := document.DecodeAssigned(key, e.current.Value)
+	if problems != nil {
+		return fmt.Errorf("%s revision %d is no assignment that could be edited: %s; push it again", key, e.current.Revision, fleet.Invalid(problems))
+	}
+	e.terms = value.Assignment
+	e.terms.Protocol, e.terms.Name, e.terms.Digest, e.terms.Issued, e.terms.Manifest, e.terms.Bundle = "", "", "", time.Time{}, "", ""
+	if e.signer == nil && signed.IsEnvelope(e.current.Value) {
+		warnUnsigned(c.Log)(key)
+	}
+	if e.workspace, err = newWorkspace(ctx, store, key, value); err != nil {
+		return fmt.Errorf("%s revision %d: %w", key, e.current.Revision, err)
+	}
+
+	return c.conclude(e, c.loop(ctx, e))
+}
+
+// conclude removes the copy, unless it has what was edited and not pushed: then it says where
+// that is.
+func (c *editCommand) conclude(e *edited, err error) error {
+	changed, readErr := e.isChanged()
+	if err == nil || !changed && readErr == nil {
+		c.CleanUp(e.remove)
+		return err
+	}
+	var problems model.Problems
+	if errors.As(err, &problems) {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed; " + e.kept()}
+	}
+
+	return fmt.Errorf("%w\n%s", err, e.kept())
+}
+
+// loop has the manifest edited until it can be pushed, or the user gives up.
+func (c *editCommand) loop(ctx context.Context, e *edited) error {
+	for {
+		c.Stop.Finish(true) // the editor ends by itself, and the text is not lost
+		err := e.edit(e.argv)
+		c.Stop.Finish(false)
+		if err != nil {
+			return fmt.Errorf("nothing was pushed: %w", err)
+		}
+		select {
+		case <-c.Stop.Requested():
+			return fmt.Errorf("nothing was pushed: %w", cli.ErrInterrupted)
+		default:
+		}
+		changed, err := e.isChanged()
+		switch {
+		case err != nil:
+			return err
+		case !changed:
+			c.Print.Remark("%s is unchanged, nothing was pushed", e.current.Key)
+			return nil
+		}
+		err = c.push(ctx, e)
+		var problems model.Problems
+		if !errors.As(err, &problems) || !c.CanAsk() {
+			return err
+		}
+		cli.Report(c.Print.Err, &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"})
+		if !c.Ask("Edit it again?", true) {
+			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("nothing was pushed")}
+		}
+	}
+}
+
+// push checks and pushes what was edited. The error is of model.Problems where it can be edited
+// again.
+func (c *editCommand) push(ctx context.Context, e *edited) error {
+	target, name, err := fleet.ParseKey(e.current.Key)
+	if err != nil {
+		return err
+	}
+	push := fleet.Push{Name: name, Targets: []fleet.Target{target}, Terms: e.terms}
+	if push.Source, err = source.Read(e.source, nil, c.check(ctx, e.terms)); err != nil {
+		return err
+	}
+	nodes, err := e.store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.checkConflicts(ctx, e.store, push, nodes); err != nil {
+		return err
+	}
+	value, _, bundle, err := push.Value(ctx)
+	if bundle != nil {
+		defer os.Remove(bundle.Name()) // the system clears one that stays
+		defer bundle.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.show(ctx, e, value, bundle); err != nil {
+		return err
+	}
+	WarnUnknown(c.Log, push.Targets, nodes)
+	if c.preview {
+		err = c.confirmPreview(ctx, e.store, e.signer, push, nodes)
+	} else if !c.yes {
+		err = c.Confirm("nothing was pushed", fmt.Sprintf("this replaces revision %d of %s", e.current.Revision, e.current.Key))
+	}
+	if err != nil {
+		return err
+	}
+
+	return c.replace(ctx, e, value, bundle)
+}
+
+// show shows the changes, and what nobody trusted has signed before it is signed now.
+func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle *os.File) error {
+	if e.signer != nil && !c.yes && !e.signer.Signed(ctx, e.current, 1) {
+		c.Log.Warn(fmt.Sprintf("revision %d has no valid signature of the given keys: this signs all of it", e.current.Revision), "key", e.current.Key)
+		content, err := signed.Content(e.current.Value)
+		if err != nil {
+			return err
+		}
+		shown, err := NewSigningPreview(ctx, e.store, signed.Statement{Action: signed.Assign, Target: e.current.Key, Content: string(content)}, e.current)
+		if err != nil {
+			return err
+		}
+		shown.ShowContent(c.Print)
+		shown.ShowFiles(c.Print)
+	}
+	before, err := e.store.Content(ctx, e.current)
+	if err != nil {
+		return err
+	}
+	after, err := assign.ReadContent(ctx, model.Entry{Key: e.current.Key, Revision: e.current.Revision, Value: value}, func(context.Context, string) (io.ReadCloser, error) {
+		if _, err := bundle.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		return io.NopCloser(bundle), nil
+	})
+	if err != nil {
+		return err
+	}
+	diff, err := before.Diff(ctx, after.As("edited"))
+	if err == nil {
+		c.Print.Diff(diff)
+	}
+
+	return err
+}
+
+// replace stores the bundle, if any, signs, and replaces the revision that was opened.
+func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bundle *os.File) error {
+	key := e.current.Key
+	if bundle != nil {
+		if _, err := content.New(e.store.KV).PutBundle(ctx, bundle); err != nil {
+			return fmt.Errorf("%s: store bundle: %w", key, err)
+		}
+	}
+	if e.signer != nil {
+		var err error
+		if value, err = e.signer.Assignment(ctx, key, value, e.current.Value); err != nil {
+			return err
+		}
+	}
+	revision, err := e.store.Replace(ctx, e.current, value, false)
+	switch {
+	case errors.Is(err, assignments.ErrChanged):
+		return c.changed(ctx, e)
+	case errors.Is(err, model.ErrTooLarge):
+		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: muster fleet push --bundle", err)
+	case err != nil:
+		return err
+	}
+	what := ""
+	if bundle != nil {
+		what = " bundle"
+	}
+	c.Print.Printf("%s revision %d%s %s\n", key, revision, what, document.AssignedDigest(key, value))
+
+	return nil
+}
+
+// changed explains that somebody else pushed or removed the assignment meanwhile.
+func (c *editCommand) changed(ctx context.Context, e *edited) error {
+	key, opened := e.current.Key, e.current.Revision
+	all, err := e.store.History(ctx, key)
+	if err != nil {
+		return err
+	}
+	now := all[len(all)-1]
+	if now.Deleted {
+		return fmt.Errorf("nothing was pushed: %s was removed with revision %d while you edited revision %d", key, now.Revision, opened)
+	}
+
+	return fmt.Errorf("nothing was pushed: somebody pushed revision %d of %s while you edited revision %d; see muster fleet diff %d %d, and edit it again", now.Revision, key, opened, opened, now.Revision)
+}

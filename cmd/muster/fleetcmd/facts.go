@@ -1,0 +1,76 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/model"
+)
+
+// factsCommand is muster fleet facts.
+type factsCommand struct {
+	*cli.Env
+	print.Format
+	node, query, flagged string
+}
+
+// addFacts adds muster fleet facts.
+func addFacts(env *cli.Env, parent *fisk.CmdClause) {
+	c := &factsCommand{Env: env}
+	cmd := parent.Command("facts", "Show the facts of a node")
+	cmd.HelpLong("They are those that its agent stored last, also of a node that is away.\n\n  muster fleet facts web01\n  muster fleet facts web01 host.info.platform\n  muster fleet facts web01 host.info --yaml")
+	cmd.Arg("node", "Name of the node, unless --node is given").HintAction(env.CompleteNodes).StringVar(&c.node)
+	cmd.Arg("query", "GJSON path of the value to show").StringVar(&c.query)
+	cli.NodeVar(cmd.Flag("node", "Name of the node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.flagged)
+	cmd.Flag("json", "Print as JSON (default, except for a single text)").UnNegatableBoolVar(&c.JSON)
+	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *factsCommand) run(ctx context.Context) error {
+	if c.Given("node") {
+		if c.query != "" {
+			return cli.Usagef("name one node: NODE or --node NODE")
+		}
+		c.node, c.query = c.flagged, c.node
+	}
+	c.node = cli.NodeID(c.node)
+	if err := checkNode(c.node); err != nil {
+		return err
+	}
+	store, err := Open(ctx, c.Env, NeedNodes)
+	if err != nil {
+		return err
+	}
+	bucket := nodes.New(store.KV)
+	text, err := bucket.FactsDocument(ctx, c.node)
+	if !errors.Is(err, model.ErrNotFound) {
+		if err != nil {
+			return err
+		}
+		return c.Print.Query(c.Format, text, c.query, "fact")
+	}
+	if _, err := bucket.State(ctx, c.node); errors.Is(err, model.ErrNotFound) {
+		return store.NoSuchNode(ctx, c.node)
+	}
+
+	return fmt.Errorf("node %s has stored no facts: its agent does when it starts (see %s)", c.node, store.KV.Names().Run("fleet describe "+c.node))
+}
+
+// checkNode checks the name of a node on the command line.
+func checkNode(name string) error {
+	if name == "" {
+		return cli.Usagef("no node: name one, as muster fleet nodes lists them")
+	}
+	if !model.IsToken(name) {
+		return cli.Usagef("node %q: write one word of letters, digits, - and _", name)
+	}
+
+	return nil
+}

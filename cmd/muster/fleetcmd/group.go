@@ -1,0 +1,271 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// groupCommand is muster fleet group.
+type groupCommand struct {
+	aim
+	print.Format
+	Signing
+	confirmWait
+	args []string
+	// order shows or sets which group wins.
+	order bool
+}
+
+// grouped are the groups that operators put a node into.
+type grouped struct {
+	writeSummary
+	Groups []string `json:"groups"`
+	// Order lists the groups that win over the others.
+	Order []string `json:"order,omitempty"`
+	// Nodes are the confirmations of the nodes.
+	Nodes []confirmation `json:"nodes,omitempty"`
+	// left are the groups that it had before.
+	left []string
+}
+
+// addGroup adds muster fleet group.
+func addGroup(env *cli.Env, parent *fisk.CmdClause) {
+	c := &groupCommand{}
+	cmd := parent.Command("group", "Add nodes to groups, or remove them")
+	cmd.HelpLong("+NAME adds nodes to a group; NAME- removes them from a group that this command added. Groups in a node's agent.yaml stay. Waits for reachable nodes to confirm; unreachable nodes are listed and apply the change later. A node needs NATS permissions for a new group, see muster fleet permissions.\n\n" +
+		"Where several groups assign a manifest of one name, groups added here win over groups in agent.yaml. --order shows the order of each node, the group that wins first. --order A,B sets it, --order A, puts one group first, --order default resets it.\n\n" +
+		"  muster fleet group web01 +canary old-\n  muster fleet group web01 web02 +canary\n  muster fleet group --on 'labels.rack == \"a3\"' +a3\n  muster fleet group web01 --order\n  muster fleet group web01 --order canary,web")
+	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of groups").HintAction(env.CompleteNodes).StringsVar(&c.args)
+	c.refusesUnknown = true
+	c.add(env, cmd, false)
+	cmd.Flag("order", "Show which group wins, or set the order").UnNegatableBoolVar(&c.order)
+	c.addWait(cmd)
+	c.AddSigning(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+// defaultOrder resets the order of groups.
+const defaultOrder = "default"
+
+// takeOrder removes the order from the arguments and returns it. isSet is false if the arguments have no order.
+func (c *groupCommand) takeOrder() (order []string, isSet bool) {
+	at := slices.IndexFunc(c.args, func(arg string) bool { return arg == defaultOrder || strings.Contains(arg, ",") })
+	if !c.order || at < 0 {
+		return nil, false
+	}
+	if text := c.args[at]; text != defaultOrder {
+		order = strings.Split(strings.TrimSuffix(text, ","), ",")
+	}
+	c.args = slices.Delete(c.args, at, at+1)
+
+	return order, true
+}
+
+// parseGroups returns the nodes, and the changes of groups and of their order.
+func (c *groupCommand) parseGroups() (nodes []string, e edit, err error) {
+	order, isSet := c.takeOrder()
+	if c.order && !slices.ContainsFunc(c.args, groupSyntax.isChange) {
+		for _, name := range c.args {
+			nodes = append(nodes, cli.NodeID(name))
+		}
+	} else if nodes, e, err = c.parse(c.args, groupSyntax); err != nil {
+		return nil, e, err
+	}
+	e.order, e.setsOrder = order, isSet
+
+	return nodes, e, nil
+}
+
+// showOrder prints the groups of nodes, the winning group first.
+func (c *groupCommand) showOrder(ctx context.Context, nodes []string) error {
+	c.readsOnly = true
+	found, err := c.begin(ctx, nodes, nil, nil)
+	if err != nil {
+		return err
+	}
+	states := found.states()
+	type ordered struct {
+		Node   string   `json:"node"`
+		Groups []string `json:"groups"`
+	}
+	all := make([]ordered, len(found.targets))
+	for i, t := range found.targets {
+		all[i] = ordered{t.Node, append(slices.Clone(states[t.Node].Groups), model.GroupAll)}
+	}
+	err = c.Print.Result(c.Format, all, func() {
+		rows := make([][]string, len(all))
+		for i, n := range all {
+			rows[i] = []string{n.Node, strings.Join(n.Groups, ", ")}
+		}
+		c.Print.Table([]string{"NODE", "GROUPS, THE FIRST WINS"}, rows, "")
+	})
+
+	return errors.Join(err, found.undecided)
+}
+
+// groupSyntax is how changes of groups are written.
+var groupSyntax = syntax{
+	noun: "group", usage: "+NAME to put nodes into a group, NAME- to take them out of it", conflict: "is both joined and left",
+	set: func(arg string) (name, value string, ok bool) {
+		name, ok = strings.CutPrefix(arg, "+")
+		return name, "", ok
+	},
+}
+
+func (c *groupCommand) run(ctx context.Context) error {
+	nodes, edit, err := c.parseGroups()
+	if err != nil {
+		return err
+	}
+	if err := (model.Groups{Protocol: model.ProtocolGroups, Groups: edit.names(), Order: edit.order}).Check(); err != nil {
+		return cli.Usagef("%w", err)
+	}
+	if len(edit.set)+len(edit.remove) == 0 && !edit.setsOrder {
+		return c.showOrder(ctx, nodes)
+	}
+	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
+	found, err := c.begin(ctx, nodes, &c.Signing, c.check)
+	if err != nil {
+		return err
+	}
+	states := found.states()
+	groups := updater[model.Groups]{
+		bucket: control.New(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
+		// With a key to sign with, what is there is signed again.
+		idle: func(before model.Groups) bool {
+			return found.signer == nil && !edit.setsOrder && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
+		},
+		sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
+			return c.sign(ctx, found.signer, family, edit.kept(now), value, current)
+		},
+	}
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (grouped, error) {
+		u, err := groups.update(ctx, t.String())
+		if err == nil {
+			c.warnStays(t.Node, edit, u.before, states[t.Node])
+			c.warnOrder(t.Node, u.now, states[t.Node])
+		}
+		return grouped{writeSummary: u.writeSummary, Groups: u.now.Groups, Order: u.now.Order, left: edit.left(u.before)}, err
+	})
+	confirmed, waited := c.awaitGroups(ctx, found.store, found.known, edit, done)
+	err = c.Print.Result(c.Format, done, func() {
+		all, lines := make([]writeSummary, len(done)), make([]string, len(done))
+		for i, g := range done {
+			all[i], lines[i] = g.writeSummary, g.line(cmp.Or(model.Groups{Groups: g.Groups, Order: g.Order}.String(), "no groups"))
+		}
+		printWritten(c.Print, "groups", all, lines)
+		printConfirmations(c.Print, confirmed)
+	})
+
+	return errors.Join(failed, err, waited, found.undecided)
+}
+
+// awaitGroups waits until the nodes that come into groups, or leave them, say how that went, and notes what they do.
+func (c *groupCommand) awaitGroups(ctx context.Context, store *Store, known []model.Node, e edit, done []grouped) ([]writtenChange, error) {
+	var all []writtenChange
+	var of []int
+	for i, g := range done {
+		if len(e.set)+len(g.left)+len(e.order) == 0 {
+			continue
+		}
+		family, _, _ := model.SplitKey(g.Key)
+		all = append(all, writtenChange{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &regrouping{key: g.Key, joined: e.names(), left: g.left, order: e.order}})
+		of = append(of, i)
+	}
+	c.failed = "written, and not in effect on"
+	err := c.await(ctx, c.Env, store, known, all)
+	for i, w := range all {
+		done[of[i]].Nodes = w.Nodes
+	}
+
+	return all, err
+}
+
+// warnStays warns of groups that a node is taken out of here, and that its own configuration has. A
+// state from before the change has those that operators put it into, too.
+func (c *groupCommand) warnStays(node string, e edit, before model.Groups, state model.Node) {
+	for _, name := range e.remove {
+		if slices.Contains(state.Groups, name) && !slices.Contains(before.Groups, name) {
+			c.Log.Warn("the node stays in a group that it was not put into here: its configuration has to leave it out", "node", node, "group", name)
+		}
+	}
+}
+
+// warnOrder logs a warning for each group in the order without this node.
+func (c *groupCommand) warnOrder(node string, now model.Groups, state model.Node) {
+	for _, name := range now.Order {
+		if !slices.Contains(now.Groups, name) && !slices.Contains(state.Groups, name) {
+			near := cli.DidYouMean(name, slices.Concat(now.Groups, state.Groups))
+			c.Log.Warn("the order names a group that the node is not in"+near, "node", node, "group", name)
+		}
+	}
+}
+
+// sign signs groups where there is something to sign with. Those that are kept may be of anybody who
+// can write to the bucket, so they are signed only by who agrees to it.
+func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family string, kept []string, value, current []byte) ([]byte, error) {
+	switch {
+	case signer == nil:
+		if signed.IsEnvelope(current) {
+			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", model.Key(family, model.ControlGroups))
+		}
+		return value, nil
+	case len(kept) > 0 && !c.yes:
+		if err := c.Confirm("nothing was written for "+family, fmt.Sprintf("this also signs the groups that %s was put into before: %s", family, strings.Join(kept, ", "))); err != nil {
+			return nil, err
+		}
+	}
+
+	return signer.Groups(ctx, family, value, current)
+}
+
+// decodeGroups decodes groups, signed or not.
+func decodeGroups(value []byte) (model.Groups, error) {
+	content, err := signed.Content(value)
+	if err != nil {
+		return model.Groups{}, err
+	}
+
+	return model.DecodeGroups(content)
+}
+
+// groups returns what becomes of groups, in order.
+func (e edit) groups(before model.Groups) model.Groups {
+	now := slices.Concat(before.Groups, e.names())
+	now = slices.DeleteFunc(now, func(g string) bool { return slices.Contains(e.remove, g) })
+	slices.Sort(now)
+	order := slices.DeleteFunc(slices.Clone(before.Order), func(g string) bool { return slices.Contains(e.remove, g) })
+	if e.setsOrder {
+		order = e.order
+	}
+
+	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...), Order: order}
+}
+
+// left returns the groups of before that are taken out.
+func (e edit) left(before model.Groups) []string {
+	return slices.DeleteFunc(slices.Clone(before.Groups), func(g string) bool { return !slices.Contains(e.remove, g) })
+}
+
+// kept returns the groups that are none of those that are joined now.
+func (e edit) kept(now model.Groups) []string {
+	return slices.DeleteFunc(slices.Clone(now.Groups), func(g string) bool {
+		_, joined := e.set[g]
+		return joined
+	})
+}

@@ -1,0 +1,229 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxFamilies is of how many groups of a node the assignments are shown: it may claim many.
+const maxFamilies = 256
+
+// ofNodeDocument is the history of a node as a document.
+type ofNodeDocument struct {
+	Node   string             `json:"node"`
+	Events []assign.NodeEvent `json:"events"`
+	// Before is how many more there were before these.
+	Before     int      `json:"before,omitempty"`
+	Incomplete []string `json:"incomplete,omitempty"`
+}
+
+func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
+	doc := ofNodeDocument{Node: c.node}
+	n, err := nodes.New(store.KV).State(ctx, c.node)
+	known := !errors.Is(err, model.ErrNotFound)
+	if err != nil && known && !errors.Is(err, nodes.ErrInvalidState) {
+		return err
+	}
+	families := model.Families(c.node, slices.DeleteFunc(slices.Clone(n.Groups), func(g string) bool { return model.CheckNode(c.node, []string{g}) != nil }))
+	if len(families) > maxFamilies {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of its %d groups the first %d are looked at", len(families)-2, maxFamilies-2))
+		families = append(families[:maxFamilies-1], model.GroupFamily(model.GroupAll))
+	}
+	// The times of reports are the node's: any number of the future must not displace what operators did.
+	latest := assign.LatestEvents{Most: max(maxEvents, c.limit)}
+	operators, err := byOperators(ctx, store, families, &doc)
+	if err == nil {
+		err = c.reported(ctx, store, &latest, &doc)
+	}
+	if err != nil {
+		return err
+	}
+	all := latest.Sorted(operators...)
+	if latest.Dropped > 0 {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of what it reported the latest %d are known", latest.Most))
+	}
+	if !known {
+		if !slices.ContainsFunc(all, func(e assign.NodeEvent) bool { return !isOfGroups(e) }) {
+			return store.NoSuchNode(ctx, c.node)
+		}
+		c.Log.Warn("not known any more, so what its groups were assigned is missing", "node", c.node)
+	}
+	if n.Clock.Apparent() {
+		doc.Incomplete = append(doc.Incomplete, "its clock is "+n.Clock.String()+", and the times of its reports are its own")
+	}
+	timeOf := func(e assign.NodeEvent) time.Time { return cmp.Or(e.Until, e.At) }
+	doc.Events, doc.Before = assign.Since(selectEvents(c, all, timeOf, func(e assign.NodeEvent) string { return e.By }), timeOf, c.from, c.limit)
+	doc.Before += latest.Dropped
+	if doc.Events == nil {
+		doc.Events = []assign.NodeEvent{}
+	}
+
+	return c.Print.Result(c.Format, doc, func() {
+		rows := make([][]string, len(doc.Events))
+		for i, e := range doc.Events {
+			rows[i] = row(e)
+		}
+		c.Print.Table([]string{"TIME", "EVENT", "ABOUT", "OUTCOME", "CAUSE", "DETAILS"}, rows, "nothing is known to have happened")
+		c.remarks(doc.Before, doc.Incomplete)
+	})
+}
+
+// isOfGroups reports whether an event is about a key of a group, which tells nothing of a node.
+func isOfGroups(e assign.NodeEvent) bool {
+	return strings.HasPrefix(e.About, model.GroupFamily("")) && e.RunID == ""
+}
+
+// byOperators returns what operators did to a node and its groups.
+func byOperators(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) ([]assign.NodeEvent, error) {
+	assigned, err := assigned(ctx, store, families, doc)
+	if err != nil {
+		return nil, err
+	}
+	written, err := writtenEvents(ctx, store, families, doc)
+
+	return append(assigned, written...), err
+}
+
+// assigned returns what was assigned to a node and its groups.
+func assigned(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
+	var revisions assign.Revisions
+	counts := map[string]int{}
+	for e, err := range store.Revisions(ctx, families...) {
+		if err != nil {
+			return nil, err
+		}
+		counts[e.Key]++
+		events = append(events, assign.OfRevision(revisions.Add(ctx, e)))
+	}
+	doc.Incomplete = append(doc.Incomplete, full(counts)...)
+
+	return events, nil
+}
+
+// writtenEvents returns what operators wrote about a node and its groups.
+func writtenEvents(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
+	entries, err := control.New(store.KV).History(ctx, families...)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for _, entry := range entries {
+		if e, ok := assign.OfControl(entry); ok {
+			counts[entry.Key]++
+			events = append(events, e)
+		}
+	}
+	doc.Incomplete = append(doc.Incomplete, full(counts)...)
+
+	return events, nil
+}
+
+// full names the keys of which a bucket has as many revisions as it keeps.
+func full(counts map[string]int) []string {
+	var names []string
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		if counts[key] >= kvstore.HistorySize {
+			names = append(names, key)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("of %s only the last %d revisions are kept: there may have been earlier ones", print.Some(names, "see muster fleet ls"), kvstore.HistorySize)}
+}
+
+// reported adds what a node reported, each report once.
+func (c *historyCommand) reported(ctx context.Context, store *Store, latest *assign.LatestEvents, doc *ofNodeDocument) error {
+	stream := reports.New(store.KV)
+	bounds, err := stream.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	line := c.Print.Progress()
+	defer line.Clear()
+	read, invalid := 0, 0
+	var known Repeats
+	var shares Shares
+	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
+		if err != nil {
+			return err
+		}
+		if m.Invalid != nil {
+			invalid++
+		}
+		if read++; read%500 == 0 {
+			line.Show("read %d reports", read)
+		}
+		shares.Add(m)
+		for _, r := range m.Reports {
+			if known.SeenBefore(r) {
+				continue
+			}
+			if e, ok := assign.OfReport(r); ok {
+				e.Details = print.Cut(print.OneLine(e.Details), maxDetails)
+				latest.Add(e)
+			}
+		}
+	}
+	doc.Incomplete = append(doc.Incomplete, slices.Concat(begins(bounds, c.from), shares.Missing(bounds))...)
+	if invalid > 0 {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("%s cannot be read", print.Count(invalid, "stored report")))
+	}
+
+	return nil
+}
+
+// maxEvents is how many events of a node are kept at least where no more are asked for: it may report any number.
+const maxEvents = 50_000
+
+// maxDetails is how many characters of a report are kept: a node may write long ones.
+const maxDetails = 1000
+
+// begins returns a line about where the stream of reports begins, none where that is before a time, or it lost
+// nothing yet.
+func begins(b reports.Bounds, from time.Time) []string {
+	if !b.Dropped || b.Oldest.IsZero() || !from.Before(b.Oldest) {
+		return nil
+	}
+
+	return []string{"the stream of reports begins at " + print.Time(b.Oldest)}
+}
+
+// row returns an event as a row.
+func row(e assign.NodeEvent) []string {
+	about, outcome, details := e.About, string(e.Outcome), e.Details
+	if e.Revision > 0 && e.About != "" {
+		about = fmt.Sprintf("%s@%d", e.About, e.Revision)
+	}
+	if e.Outcome == model.OutcomeRefused {
+		outcome = string(fleet.StatusRejected)
+	}
+	cause := string(e.Cause)
+	if e.Retry {
+		cause = "retry"
+	}
+	if e.By != "" && e.Kind != assign.KindPaused { // whose details have it
+		details = strings.TrimPrefix(details+", by "+e.By, ", ")
+	}
+	if e.Again > 0 {
+		details = strings.TrimPrefix(fmt.Sprintf("%s, and %s until %s", details, print.Count(e.Again, "stable run"), print.Time(e.Until)), ", ")
+	}
+
+	return []string{print.Time(e.At), string(e.Kind), cmp.Or(about, "-"), cmp.Or(outcome, "-"), cmp.Or(cause, "-"), print.OneLine(details)}
+}

@@ -1,0 +1,170 @@
+package fleetcmd
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
+)
+
+// addProvision adds the commands to muster fleet.
+func addProvision(env *cli.Env, parent *fisk.CmdClause) {
+	addAccounts(env, parent)
+	addPermissions(env, parent)
+	addInit(env, parent)
+}
+
+// initCommand is muster fleet init.
+type initCommand struct {
+	*cli.Env
+	print.Format
+	replicas, reportCount  int
+	reportAge              time.Duration
+	reportSize, bundleSize model.Size
+	manifestSize           model.Size
+	commandSize            model.Size
+	controlSize            model.Size
+	reportMax, stateMax    model.Size
+	registrationSize       model.Size
+	yes, noop              bool
+}
+
+func addInit(env *cli.Env, fleet *fisk.CmdClause) {
+	c := &initCommand{Env: env}
+	cmd := fleet.Command("init", "Create or update the buckets and streams of a fleet")
+	cmd.HelpLong("Prints each step. A second run changes only the differences. It asks before it changes an existing stream, unless --yes is given, and never shrinks a stream with data.\n\n" +
+		"  muster fleet init --noop\n  muster fleet init --replicas 3 --report-age 30d")
+	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.replicas)
+	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.reportAge)
+	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(size{&c.reportSize})
+	cli.Int(cmd.Flag("report-count", "Maximum number of reports of one node, of each kind and outcome (default: 240)").PlaceHolder("N"), &c.reportCount)
+	cmd.Flag("report-max", "Maximum size of one report (default: 64KiB)").PlaceHolder("SIZE").SetValue(size{&c.reportMax})
+	cmd.Flag("state-max", "Maximum size of the state of a node, and of its facts (default: 512KiB)").PlaceHolder("SIZE").SetValue(size{&c.stateMax})
+	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of the size of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
+	cmd.Flag("manifest-size", "Maximum size of all assignments with their history (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.manifestSize})
+	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.commandSize})
+	cmd.Flag("control-size", "Maximum size of all pauses, labels and groups (default: a quarter of the size of reports, at most 128MiB)").PlaceHolder("SIZE").SetValue(size{&c.controlSize})
+	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
+	cmd.Flag("noop", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.noop)
+	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+// size is a flag of a number of bytes.
+type size struct{ *model.Size }
+
+// Set parses the value.
+func (s size) Set(text string) error { return s.UnmarshalText([]byte(text)) }
+
+func (c *initCommand) run(ctx context.Context) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	kv, err := c.Store(ctx)
+	if err != nil {
+		return err
+	}
+	store := provision.New(kv)
+	options := provision.Options{
+		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize),
+		ReportCount: int64(c.reportCount), ReportMax: int64(c.reportMax), StateMax: int64(c.stateMax),
+		RegistrationBytes: int64(c.registrationSize), ManifestBytes: int64(c.manifestSize), CommandBytes: int64(c.commandSize), ControlBytes: int64(c.controlSize),
+	}
+	changes, err := store.Plan(ctx, options)
+	if err != nil {
+		return err
+	}
+	if !c.IsDocument() {
+		c.PrintDifferences(changes)
+	}
+	due := !cli.Noop(c.noop) && len(changes) > 0
+	if due {
+		c.warnReplicas(kv.Conn().ConnectedClusterName(), changes)
+		if err := c.confirm(changes); err != nil {
+			return err
+		}
+		if changes, err = store.Apply(ctx, options); err != nil {
+			return cli.RoomHint(err)
+		}
+		c.warnShare(ctx, store)
+	}
+
+	return c.Print.Result(c.Format, changes, func() {
+		if due && len(changes) > 0 {
+			c.Print.Printf("done\n")
+		}
+		if due && slices.ContainsFunc(changes, func(d provision.Difference) bool { return d.Create }) && !c.isFleetAccount(ctx, store) {
+			c.Print.Printf("%s\n", cli.OneAccount)
+		}
+	})
+}
+
+// isFleetAccount reports whether the account is the one that muster fleet accounts
+// prints for administrators, beside that of the nodes.
+func (c *initCommand) isFleetAccount(ctx context.Context, store provision.Provisioner) bool {
+	accounts, err := permissions.AccountsOf(c.Flags.Prefix)
+
+	return err == nil && store.Account(ctx) == accounts.Fleet.Name
+}
+
+// validate reports the first flag with a wrong value.
+func (c *initCommand) validate() error {
+	if c.Given("replicas") && (c.replicas < 1 || c.replicas > 5) {
+		return cli.Usagef("--replicas %d: a stream has 1 to 5", c.replicas)
+	}
+	if c.Given("report-age") && c.reportAge <= 0 {
+		return cli.Usagef("--report-age must be more than 0")
+	}
+	if c.Given("report-count") && c.reportCount < 2 {
+		return cli.Usagef("--report-count must be more than 1")
+	}
+	for flag, value := range map[string]model.Size{"report-max": c.reportMax, "state-max": c.stateMax} {
+		if c.Given(flag) && (value < provision.MinMessage || value > provision.MaxMessage) {
+			return cli.Usagef("--%s must be from 16KiB to 64MiB", flag)
+		}
+	}
+
+	return nil
+}
+
+// warnShare warns where one node can fill more than half of the stream of reports.
+func (c *initCommand) warnShare(ctx context.Context, store provision.Provisioner) {
+	if node, all, err := store.Share(ctx); err == nil && all > 0 && 2*node > all {
+		c.Log.Warn("one node can fill more than half of the stream of reports: raise --report-size, or lower --report-count or --report-max", "node", node, "all", all)
+	}
+}
+
+// warnReplicas warns of what a server of today does to streams of several replicas, and of streams that one of several
+// servers has alone.
+func (c *initCommand) warnReplicas(cluster string, planned []provision.Difference) {
+	isNew := slices.ContainsFunc(planned, func(d provision.Difference) bool { return d.Create })
+	switch {
+	case c.replicas > 1:
+		c.Log.Warn("whoever may write to a stream of several replicas can end it, up to nats-server 2.15.2: see docs/security.md", "replicas", c.replicas)
+	case cluster != "" && isNew && !c.Given("replicas"):
+		c.Log.Warn("the server is one of a cluster, and each new stream is on one server only: --replicas 3 keeps it when a server is lost, see docs/guides/clusters.md", "cluster", cluster)
+	}
+}
+
+// confirm asks before existing streams are changed. A change that Apply rejects
+// needs no question.
+func (c *initCommand) confirm(planned []provision.Difference) error {
+	rejected := func(d provision.Difference) bool {
+		return slices.ContainsFunc(d.Changes, func(change provision.Change) bool { return change.Refused != "" })
+	}
+	existing := func(d provision.Difference) bool { return !d.Create }
+	if c.yes || slices.ContainsFunc(planned, rejected) || !slices.ContainsFunc(planned, existing) {
+		return nil
+	}
+
+	return c.Confirm("nothing was changed", "existing streams would change")
+}

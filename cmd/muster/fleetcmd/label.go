@@ -1,0 +1,92 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
+)
+
+// labelCommand is muster fleet label.
+type labelCommand struct {
+	aim
+	print.Format
+	args []string
+}
+
+// labeled are the labels that operators gave a node.
+type labeled struct {
+	writeSummary
+	Labels map[string]string `json:"labels"`
+}
+
+// addLabel adds muster fleet label.
+func addLabel(env *cli.Env, parent *fisk.CmdClause) {
+	c := &labelCommand{}
+	cmd := parent.Command("label", "Give nodes labels, or take them back")
+	cmd.HelpLong("NAME=VALUE sets a label, NAME- removes it. A label that is set here overrides the label in the configuration of the node until it is removed.\n\n" +
+		"  muster fleet label web01 rack=a3 row-\n  muster fleet label web01 web02 rack=a3\n  muster fleet label --on 'group(\"web\")' tier=front")
+	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of labels").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
+	c.refusesUnknown = true
+	c.add(env, cmd, false)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+// labelSyntax is how changes of labels are written.
+var labelSyntax = syntax{
+	noun: "label", usage: "NAME=VALUE to set a label, NAME- to take it back", conflict: "is both set and taken back",
+	set: func(arg string) (name, value string, ok bool) { return strings.Cut(arg, "=") },
+}
+
+func (c *labelCommand) run(ctx context.Context) error {
+	nodes, edit, err := c.parse(c.args, labelSyntax)
+	if err != nil {
+		return err
+	}
+	if err := (model.Labels{Protocol: model.ProtocolLabels, Labels: edit.set}).Check(); err != nil {
+		return cli.Usagef("%w", err)
+	}
+	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
+	found, err := c.begin(ctx, nodes, nil, nil)
+	if err != nil {
+		return err
+	}
+	labels := updater[model.Labels]{bucket: control.New(found.store.KV).By(Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels, idle: func(before model.Labels) bool {
+		return edit.isIdle(func(name string) bool { _, has := before.Labels[name]; return has })
+	}}
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {
+		u, err := labels.update(ctx, t.String())
+		return labeled{u.writeSummary, u.now.Labels}, err
+	})
+	err = c.Print.Result(c.Format, done, func() {
+		all, lines := make([]writeSummary, len(done)), make([]string, len(done))
+		for i, l := range done {
+			all[i], lines[i] = l.writeSummary, l.line(cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels"))
+		}
+		printWritten(c.Print, "labels", all, lines)
+	})
+
+	return errors.Join(failed, err, found.undecided)
+}
+
+// labels returns what becomes of labels.
+func (e edit) labels(before model.Labels) model.Labels {
+	now := map[string]string{}
+	maps.Copy(now, before.Labels)
+	maps.Copy(now, e.set)
+	for _, name := range e.remove {
+		delete(now, name)
+	}
+
+	return model.Labels{Protocol: model.ProtocolLabels, Labels: now}
+}

@@ -1,0 +1,392 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// nodesCommand is muster fleet nodes.
+type nodesCommand struct {
+	*cli.Env
+	print.Format
+	On
+	Order
+	names    []string
+	flagged  []string
+	groups   []string
+	all      bool
+	exitCode bool
+}
+
+// nodeStatus is a node with the status of its assignments.
+type nodeStatus struct {
+	model.Node
+	// State is the status of the node as a whole, as target expressions have it.
+	State    fleet.Status         `json:"state"`
+	Statuses []summary.Assignment `json:"statuses"`
+	// Flooding is what a node publishes more of than is kept.
+	Flooding string `json:"flooding,omitempty"`
+}
+
+// addNodes adds muster fleet nodes.
+func addNodes(env *cli.Env, parent *fisk.CmdClause) {
+	c := &nodesCommand{Env: env}
+	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
+	cli.NodesVar(cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes), &c.names)
+	cli.NodesVar(cmd.Flag("node", "Node to show; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.flagged)
+	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	AddAllDefault(cmd, &c.all)
+	c.AddOn(cmd)
+	c.AddOrder(cmd, nodeColumns()...)
+	cmd.Flag("exit-code", "Exit with 1 where a node matches, or cannot be judged").UnNegatableBoolVar(&c.exitCode)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+// nodeColumns are the columns by which nodes may be sorted, as muster fleet query has them.
+func nodeColumns() []string {
+	return []string{"node", "host", "version", "state", "since", "heard", "started", "outbox", "clock"}
+}
+
+func (c *nodesCommand) run(ctx context.Context) error {
+	if err := c.Check(nodeColumns()...); err != nil {
+		return err
+	}
+	c.names = append(c.names, c.flagged...)
+	on, err := c.CompileUnlessAll(c.Env, c.all, AnyOf(c.names, c.groups))
+	if err != nil {
+		return err
+	}
+	store, err := Open(ctx, c.Env, NeedNodes, NeedManifests)
+	if err != nil {
+		return err
+	}
+	all, entries, err := store.All(ctx)
+	if err != nil {
+		return err
+	}
+	flooding, err := c.flooding(ctx, store, all, entries)
+	if err != nil {
+		return err
+	}
+	for _, text := range store.Unstored(ctx, all).Lines() {
+		c.Print.Remark("incomplete: %s", text)
+	}
+	found, none, err := c.selected(ctx, store, on, withUnknown(all, flooding), len(all))
+	if err != nil {
+		return err
+	}
+	list := withStatuses(found.Nodes, entries)
+	matching := len(list)
+	list = c.first(list, entries)
+	for i := range list {
+		list[i].Flooding = flooding[list[i].Node.Node]
+	}
+	if err := explainSkipped(ctx, store, list); err != nil {
+		return err
+	}
+
+	if c.IsDocument() && len(list) == 0 {
+		c.Print.Remark("%s", none)
+	}
+	err = c.Print.Result(c.Format, list, func() {
+		var rows [][]string
+		now := time.Now()
+		for _, n := range list {
+			rows = append(rows, nodeRows(c.Print, n, now)...)
+		}
+		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "LATE FOR", "REASON"}, rows, none)
+		c.Order.Remark(c.Print, len(list), matching)
+	})
+	if err == nil && c.exitCode && matching+len(found.Undecided) > 0 {
+		err = &cli.ExitError{Code: cli.ExitFailed}
+	}
+
+	return err
+}
+
+// nodeRow is a node with the values by which it is sorted.
+type nodeRow struct {
+	nodeStatus
+	row query.Node
+}
+
+// Value returns a value of the node.
+func (l nodeRow) Value(column string) any { return l.row.Value(column) }
+
+// first returns the nodes that the flags have first.
+func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStatus {
+	assigned := fleet.NewAssigned(entries)
+	rows := make([]nodeRow, len(all))
+	for i, n := range all {
+		rows[i].nodeStatus = n
+		if c.Sort != "" {
+			node := summary.NewNode(n.Node, rollouts(n), assigned)
+			rows[i].row = query.Node{NodeRow: view.RowOf(&node), Known: n.Node}
+		}
+	}
+	var out []nodeStatus
+	for _, r := range query.First(rows, c.Order.Of()) {
+		out = append(out, r.nodeStatus)
+	}
+
+	return out
+}
+
+// flooding returns the nodes that flood a stream, each with a description. It leaves out streams that the user may not read.
+func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model.Node, entries []model.Entry) (map[string]string, error) {
+	all := map[string]string{}
+	inReports := func(ctx context.Context) (map[string]string, error) {
+		return reports.New(store.KV).Flooding(ctx, func(node string) int { return assignedTo(node, known, entries) })
+	}
+	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, inReports} {
+		found, err := find(ctx)
+		switch {
+		case errors.Is(err, kvstore.ErrNotPermitted):
+			c.Log.Debug("nodes that flood are not shown", "error", err)
+		case err != nil:
+			return nil, err
+		}
+		maps.Copy(all, found)
+	}
+
+	return all, nil
+}
+
+// assignedTo returns the number of assignments of a node; none of an unknown node.
+func assignedTo(node string, known []model.Node, entries []model.Entry) int {
+	i := slices.IndexFunc(known, func(n model.Node) bool { return n.Node == node })
+	if i < 0 {
+		return 0
+	}
+	count := 0
+	for _, s := range fleet.NewAssigned(entries).Statuses(known[i]) {
+		if s.Status != fleet.StatusUnassigned {
+			count++
+		}
+	}
+
+	return count
+}
+
+// withUnknown adds the nodes that flood and have no state.
+func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
+	for _, name := range slices.Sorted(maps.Keys(flooding)) {
+		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
+			all = append(all, model.Node{NodeState: model.NodeState{Node: name, Groups: []string{}}})
+		}
+	}
+
+	return all
+}
+
+// selected returns the nodes that the expression or the flags select, and what is said where
+// there are none. Behind the known nodes are those that have no state.
+func (c *nodesCommand) selected(ctx context.Context, store *Store, on *targets.Expression, all []model.Node, known int) (found fleet.Selection, none string, err error) {
+	if on == nil {
+		none = c.none(all)
+		found.Nodes, err = c.filter(all)
+		return found, none, err
+	}
+	for i := known; i < len(all); i++ {
+		all[i].Unreadable = "it has stored none"
+	}
+	if found, err = store.Select(ctx, on, all); err != nil {
+		return found, "", err
+	}
+	if err := NoMatch(on, found); err != nil {
+		none = err.Error()
+	}
+
+	return found, none, nil
+}
+
+// filter returns the nodes that the flags select; an unknown name is an error.
+func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
+	for _, name := range c.names {
+		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
+			return nil, NoSuchNode(name, all)
+		}
+	}
+	targets := fleet.Targets(c.names, c.groups, false)
+	if len(targets) == 0 || c.all {
+		return all, nil
+	}
+
+	return slices.DeleteFunc(all, func(n model.Node) bool {
+		return !slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.MayInclude(n) })
+	}), nil
+}
+
+// none returns the remark for an empty list, and warns of groups that no node is in where others have one. A
+// name that is unknown is an error already.
+func (c *nodesCommand) none(all []model.Node) string {
+	groups := fleet.Targets(nil, c.groups, false)
+	unknown := slices.DeleteFunc(slices.Clone(groups), func(t fleet.Target) bool { return slices.ContainsFunc(all, t.MayInclude) })
+	switch {
+	case len(groups) == 0:
+		return "no known nodes; nodes run muster agent run"
+	case len(unknown) < len(groups) || len(c.names) > 0:
+		WarnUnknown(c.Log, unknown, all)
+		return "" // there are others
+	default:
+		return NoSuchGroups(groups, all)
+	}
+}
+
+// withStatuses compares nodes with their assignments.
+func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
+	statuses, assigned := fleet.Overview(nodes, entries), fleet.NewAssigned(entries)
+	out := make([]nodeStatus, len(nodes))
+	for i, n := range nodes {
+		node := summary.NewNode(n, statuses[i], assigned)
+		out[i] = nodeStatus{Node: n, State: node.State, Statuses: node.Statuses}
+	}
+
+	return out
+}
+
+// rollouts returns the statuses of a node without when the revisions were assigned.
+func rollouts(n nodeStatus) []fleet.RolloutStatus {
+	out := make([]fleet.RolloutStatus, len(n.Statuses))
+	for i, s := range n.Statuses {
+		out[i] = s.RolloutStatus
+	}
+
+	return out
+}
+
+// explainSkipped is fleet.ExplainSkipped.
+func explainSkipped(ctx context.Context, store *Store, list []nodeStatus) error {
+	all := make([][]fleet.RolloutStatus, len(list))
+	for i, n := range list {
+		all[i] = rollouts(n)
+	}
+	if err := fleet.ExplainSkipped(ctx, store.Get, all...); err != nil {
+		return err
+	}
+	for i, statuses := range all {
+		for j, s := range statuses {
+			list[i].Statuses[j].RolloutStatus = s
+		}
+	}
+
+	return nil
+}
+
+// nodeRows returns a row for each manifest of a node, the first with the node itself. What
+// is wrong with the node has a row of its own before them.
+func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
+	uptime, away := print.Age(n.Started, now), string(fleet.Absent(n.Node))
+	if away != "" {
+		uptime = "-"
+	}
+	n.Message = cmp.Or(n.Flooding, fleet.WhyUnreadable(n.Node), n.Message)
+	if n.Clock.Apparent() {
+		n.Message = strings.TrimPrefix(n.Message+"; its clock is "+n.Clock.String(), "; ")
+	}
+	word := away
+	if n.Paused != nil && away == "" {
+		n.Message = strings.TrimSuffix(n.Paused.String()+"; "+n.Message, "; ")
+		word = string(fleet.StatusPaused)
+	}
+	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxNodeWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
+	var rows [][]string
+	if len(n.Statuses) == 0 || n.Message != "" {
+		rows = append(rows, append(first, "-", "", word, "", print.OneLine(n.Message)))
+		first = make([]string, len(first))
+	}
+	shown, more := withoutMost(n.Statuses)
+	for _, s := range shown {
+		word := string(s.Outcome)
+		switch {
+		case away != "":
+			word = away
+		case !s.Done():
+			word = string(s.Status)
+		}
+		late := ""
+		if s.Late() {
+			late = print.Age(s.Assigned, now)
+		}
+		rows = append(rows, append(first, s.Key, revisions(s.RolloutStatus), cmp.Or(word, "-"), late, print.OneLine(s.Reason)))
+		first = make([]string, len(first))
+	}
+	if more > 0 {
+		rows = append(rows, append(first, fmt.Sprintf("and %d more", more), "", string(fleet.StatusUnassigned), "", "the node says that it runs them (see --json)"))
+	}
+
+	return rows
+}
+
+// Bounds of what a node reports, in a table: --json has all.
+const (
+	maxNodeWord   = 40
+	maxGroups     = 20
+	maxUnassigned = 20
+)
+
+// groupsOf returns the groups of a node in a line, of many the first ones.
+func groupsOf(n nodeStatus) string {
+	var words []string
+	for _, g := range n.Groups[:min(len(n.Groups), maxGroups)] {
+		words = append(words, print.Cut(g, maxNodeWord))
+	}
+	line := cmp.Or(strings.Join(words, ","), "-")
+	if more := len(n.Groups) - maxGroups; more > 0 {
+		line = fmt.Sprintf("%s and %d more", line, more)
+	}
+
+	return line
+}
+
+// withoutMost returns statuses with the first ones of what a node says to run without an
+// assignment, and how many more it says.
+func withoutMost(all []summary.Assignment) (shown []summary.Assignment, more int) {
+	unassigned := 0
+	for _, s := range all {
+		if s.Status == fleet.StatusUnassigned {
+			if unassigned++; unassigned > maxUnassigned {
+				more++
+				continue
+			}
+		}
+		shown = append(shown, s)
+	}
+
+	return shown, more
+}
+
+// revisions returns the current revision, and the desired one where it differs.
+func revisions(s fleet.RolloutStatus) string {
+	switch {
+	case s.Status == fleet.StatusUnassigned:
+		return strconv.FormatUint(s.Current, 10)
+	case s.Current != s.Desired:
+		return fmt.Sprintf("%d of %d", s.Current, s.Desired)
+	default:
+		return strconv.FormatUint(s.Desired, 10)
+	}
+}

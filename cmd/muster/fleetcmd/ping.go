@@ -1,0 +1,172 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+)
+
+// pingCommand is muster fleet ping.
+type pingCommand struct {
+	*cli.Env
+	print.Format
+	Targets
+	On
+	names   []string
+	timeout time.Duration
+}
+
+// addPing adds the command to muster fleet.
+func addPing(env *cli.Env, parent *fisk.CmdClause) {
+	c := &pingCommand{Env: env}
+	cmd := parent.Command("ping", "Ask nodes whether they are there, and show how long each takes")
+	cmd.HelpLong("Asks the agents, all of them without a target, and prints each answer at once. It waits for named and known nodes (see muster fleet nodes), except for stopped ones. Exit code 0: each of them answered, and at least one.\n\n" +
+		"  muster fleet ping\n  muster fleet ping web01\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --on 'state != \"ok\"'")
+	cli.NodesVar(cmd.Arg("node", "Nodes to ask").HintAction(env.CompleteNodes), &c.names)
+	c.AddTargets(env, cmd)
+	c.AddOn(cmd)
+	cmd.Flag("timeout", "Maximum time to wait for answers").Default("5s").DurationVar(&c.timeout)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *pingCommand) run(ctx context.Context) error {
+	c.AddNames(c.names)
+	on, err := c.On.Compile(c.Env, c.Expression())
+	if err != nil {
+		return err
+	}
+	list := fleet.Targets(nil, nil, true)
+	if c.HasTargets() {
+		if list, err = c.TargetList(); err != nil {
+			return err
+		}
+	}
+	if c.timeout <= 0 {
+		return cli.Usagef("--timeout must be more than 0")
+	}
+	store, err := Open(ctx, c.Env, NeedNodes)
+	if err != nil {
+		return err
+	}
+	if err := store.KV.Ready(ctx); err != nil {
+		return err
+	}
+	if !store.KV.Places().InUse().IsOwn() {
+		return cli.Usagef("only administrators reach nodes at once; when each was last heard says %s", store.KV.Names().Run("fleet nodes"))
+	}
+	known, by, undecided, err := c.nodes(ctx, store, on)
+	if err != nil {
+		return err
+	}
+	WarnUnknown(c.Log, list, known)
+	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
+	limit, done := context.WithTimeout(ctx, c.timeout)
+	defer done()
+	pinged, err := ask.Ping(limit, by, list, running, func(p ask.Pong) {
+		if !c.IsDocument() {
+			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
+		}
+	})
+	if c.IsDocument() {
+		err = errors.Join(err, c.Print.Document(pinged, c.YAML))
+	}
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(c.conclude(ctx, pinged, limit.Err() == nil), undecided)
+}
+
+// nodes returns the nodes that are known, or those that an expression selects, and who asks
+// them: all are asked then, and only these count. undecided is the error of nodes of which
+// nobody knows whether they match.
+func (c *pingCommand) nodes(ctx context.Context, store *Store, on *targets.Expression) (known []model.Node, by pinger, undecided, err error) {
+	by = pinger{Env: c.Env, store: store.KV}
+	if on == nil {
+		known, err = store.Nodes(ctx)
+		return known, by, nil, err
+	}
+	found, err := store.SelectNow(ctx, on)
+	by.only = map[string]bool{}
+	for _, n := range found.Nodes {
+		by.only[n.Node] = true
+	}
+
+	return found.Nodes, by, UndecidedError(found), err
+}
+
+// took returns how long an answer took, for people.
+func took(p ask.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
+
+// conclude counts the answers and returns the error of the ping. ended reports whether it ended before its timeout: then
+// no connection listens for the nodes that are missing.
+func (c *pingCommand) conclude(ctx context.Context, p ask.Pinged, ended bool) error {
+	text := print.Count(len(p.Answers), "node") + " answered"
+	if n := len(p.Answers); n > 0 {
+		// They are in the order of their times.
+		text += fmt.Sprintf(", half of them within %s, all within %s", took(p.Answers[(n-1)/2]), took(p.Answers[n-1]))
+	}
+	switch {
+	case ctx.Err() != nil && len(p.Missing) > 0:
+		return fmt.Errorf("%w: %s; no answer yet from: %s", context.Cause(ctx), text, print.Some(p.Missing, "--json has all"))
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
+	case ended && len(p.Missing) > 0:
+		return fmt.Errorf("%s; no connected agent listens for: %s (is muster agent running there?)", text, print.Some(p.Missing, "--json has all"))
+	case len(p.Missing) > 0:
+		return fmt.Errorf("%s; no answer within %s from: %s", text, c.timeout, print.Some(p.Missing, "--json has all"))
+	case ended && len(p.Answers) == 0:
+		return errors.New("no connected agent listens, and no known node matches (see muster fleet nodes)")
+	case len(p.Answers) == 0:
+		return fmt.Errorf("no node answered within %s, and no known node matches (see muster fleet nodes)", c.timeout)
+	case !c.IsDocument():
+		c.Print.Remark("%s", text)
+	}
+
+	return nil
+}
+
+// pinger asks nodes over NATS.
+type pinger struct {
+	*cli.Env
+	store *kvstore.Store
+	// only are the nodes whose answers count, nil for all.
+	only map[string]bool
+}
+
+// Ping asks the nodes of a target.
+func (p pinger) Ping(ctx context.Context, target fleet.Target) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for reply, err := range requests.New(p.store).AskEach(ctx, []requests.Request{{Subject: p.store.Names().Request(kvstore.VerbPing, target.String())}}) {
+			switch {
+			case errors.Is(err, requests.ErrNobody):
+				// That nobody is there shows in who does not answer.
+				return
+			case errors.Is(err, requests.ErrLost):
+				WarnLost(p.Log, target.String(), "who does not answer may be there", err)
+				continue
+			case err == nil && (reply.Node == "" || p.only != nil && !p.only[reply.Node]):
+				// What no node proved to be its own does not count.
+				continue
+			}
+			if !yield(reply.Node, err) {
+				return
+			}
+		}
+	}
+}

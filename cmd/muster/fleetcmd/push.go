@@ -1,0 +1,279 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// pushCommand is muster fleet push.
+type pushCommand struct {
+	*cli.Env
+	print.Format
+	Targets
+	Signing
+	terms
+	source, name string
+	bundle, wait bool
+	// waitUnreachable also waits for nodes that are unreachable from the start.
+	waitUnreachable bool
+	yes             bool
+	// preview asks the nodes first what would change.
+	preview bool
+	// despiteConflicts skips checkConflicts.
+	despiteConflicts bool
+	timeout          time.Duration
+	// declared are the resources of the manifest that are known without a node.
+	declared []*resource.Resource
+}
+
+// addPush adds muster fleet push.
+func addPush(env *cli.Env, parent *fisk.CmdClause) {
+	c := &pushCommand{Env: env}
+	cmd := parent.Command("push", "Assign a manifest to nodes and groups")
+	cmd.HelpLong("Checks the whole manifest first, and refuses one that is not valid. It pushes a directory with manifest.yaml at its root as a bundle of all its files (without .git and the like), and likewise a manifest that names files beside it. It does not push an unchanged assignment again.\n\n" +
+		"  muster fleet push --group web motd.yaml\n" +
+		"  muster fleet push --node db1 --node db2 --name backup ./backup/\n" +
+		"  muster fleet push --all --noop sshd.yaml              only report changes\n" +
+		"  muster fleet push --group web --preview ./site/       show changes, and ask\n" +
+		"  muster fleet push --all --wait sshd.yaml              wait for every node\n" +
+		"  render | muster fleet push --group web --name site -  from standard input")
+	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
+	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
+	cmd.Flag("bundle", "Push a bundle, also of a single manifest that is too large").UnNegatableBoolVar(&c.bundle)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
+	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
+	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
+	cmd.Flag("wait-unreachable", "With --wait, also wait for unreachable and paused nodes").UnNegatableBoolVar(&c.waitUnreachable)
+	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
+	c.AddTargets(env, cmd)
+	c.addTerms(cmd)
+	c.AddSigning(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+func (c *pushCommand) run(ctx context.Context) error {
+	targets, err := c.TargetList()
+	if err != nil {
+		return err
+	}
+	push, err := c.prepare(ctx, targets)
+	if err != nil {
+		return err
+	}
+	if c.preview && c.IsDocument() {
+		return cli.Usagef("--preview prints for people: use muster fleet preview --json, and push after it")
+	}
+	store, signer, err := OpenSigning(ctx, c.Env, &c.Signing, NeedManifests, NeedNodes)
+	if err != nil {
+		return err
+	}
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.checkConflicts(ctx, store, push, nodes); err != nil {
+		return err
+	}
+	if err := c.confirmNoop(ctx, store, push, nodes); err != nil {
+		return err
+	}
+	if err := c.confirmTargets(push.Targets, nodes); err != nil {
+		return err
+	}
+	if err := c.confirmPreview(ctx, store, signer, push, nodes); err != nil {
+		return err
+	}
+	line := c.Print.Progress()
+	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
+		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
+	}}
+	done, err := pusher.Push(ctx, push)
+	line.Clear()
+	if !c.IsDocument() || err != nil {
+		c.print(done)
+	}
+	if !c.preview {
+		warnUnknown(c.Log, store.KV.Names(), done, nodes)
+	}
+	c.printPrecedence(ctx, store, done, nodes)
+	switch {
+	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
+		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
+	case err != nil && len(push.Targets) > 1:
+		return fmt.Errorf("%w\n%s", err, tally(done, len(push.Targets)))
+	case err != nil:
+		return err
+	}
+	var statuses []summary.Assignment
+	var waited error
+	if c.wait || c.waitUnreachable {
+		goal := pushedGoal(done)
+		again := []string{"fleet", "wait", goal.Name}
+		if len(goal.Keys) == 1 {
+			again[2] = goal.Keys[0]
+		}
+		statuses, waited = Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}.Run(ctx, store, goal)
+	}
+	if c.IsDocument() {
+		document := struct {
+			Pushed   []fleet.Pushed       `json:"pushed"`
+			Statuses []summary.Assignment `json:"statuses,omitempty"`
+		}{done, statuses}
+		if err := c.Print.Document(document, c.YAML); err != nil {
+			return err
+		}
+	}
+	if waited != nil && len(statuses) == 0 {
+		return fmt.Errorf("pushed, but %w", waited)
+	}
+
+	return waited
+}
+
+// confirmTargets asks before a push to groups that no known node is in, or to all nodes. A preview asks later anyway.
+func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node) error {
+	if c.preview {
+		WarnUnknown(c.Log, targets, nodes)
+		return nil
+	}
+	if c.yes {
+		return nil
+	}
+	err := ConfirmUnknown(c.Env, "pushed", targets, nodes)
+	if err == nil && c.All() {
+		err = ConfirmAll(c.Env, "pushed", len(nodes))
+	}
+
+	return err
+}
+
+// prepare reads and checks everything that is pushed.
+func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push fleet.Push, err error) {
+	push.Bundle, push.Targets = c.bundle, targets
+	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
+		return push, err
+	}
+	if push.Source, err = source.Read(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
+		var problems model.Problems
+		if errors.As(err, &problems) {
+			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"}
+		}
+		return push, cli.FileError("manifest", c.source, err)
+	}
+	push.Name = cmp.Or(c.name, push.Source.Name)
+	if push.Name == "" {
+		return push, cli.Usagef("a manifest from standard input needs --name NAME")
+	}
+	if err := model.CheckName(push.Name); err != nil {
+		return push, cli.Usagef("%w; give it another one with --name", err)
+	}
+
+	return push, nil
+}
+
+// check returns a check of a manifest, as far as it is possible without the node.
+func (c *pushCommand) check(ctx context.Context, terms model.Assignment) source.Check {
+	return func(name string, text []byte) ([]manifest.File, error) {
+		doc, err := manifest.Parse(name, text)
+		if err != nil {
+			return nil, err
+		}
+		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
+		if name != source.StdinName {
+			in.Dir = filepath.Dir(name)
+			// Whoever may write to the directory may replace the manifest.
+			if in.Author, err = paths.AuthorIn(in.Dir); err != nil {
+				return nil, err
+			}
+		}
+		checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, in)
+		for _, w := range checked.Warnings {
+			c.Log.Warn(w.Error())
+		}
+		c.declared = sameOnAllNodes(checked.Resources)
+		return checked.Files, err
+	}
+}
+
+func (c *pushCommand) print(done []fleet.Pushed) {
+	for _, p := range done {
+		what, note := "", ""
+		if p.Bundle {
+			what = " bundle"
+		}
+		if p.Unchanged {
+			note = " unchanged"
+		}
+		c.Print.Printf("%s revision %d%s %s%s\n", p.Key, p.Revision, what, p.Digest, note)
+	}
+}
+
+// printPrecedence prints which assignment wins on nodes with several assignments of the pushed name.
+func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []fleet.Pushed, nodes []model.Node) {
+	if len(done) == 0 {
+		return
+	}
+	_, name, _ := fleet.ParseKey(done[0].Key)
+	others, err := store.Named(ctx, nil, name)
+	if err != nil {
+		c.Log.Warn("cannot read other assignments of this name", "name", name, "error", err)
+		return
+	}
+	for _, p := range done {
+		for _, met := range fleet.PrecedenceOf(p.Key, others, nodes) {
+			where := print.Some(met.Nodes, "see "+store.KV.Names().Run("fleet describe NODE"))
+			if met.Wins {
+				c.Print.Remark("%s wins over %s on %s", p.Key, met.Other, where)
+			} else {
+				c.Print.Remark("%s is overridden on %s by %s", p.Key, where, met.Other)
+			}
+		}
+	}
+}
+
+// tally counts what became of targets.
+func tally(done []fleet.Pushed, targets int) string {
+	unchanged := 0
+	for _, p := range done {
+		if p.Unchanged {
+			unchanged++
+		}
+	}
+	text := fmt.Sprintf("%d of %d pushed", len(done)-unchanged, targets)
+	if unchanged > 0 {
+		text += fmt.Sprintf(", %d unchanged", unchanged)
+	}
+
+	return text
+}
+
+// pushedGoal waits for what was pushed, whatever else is assigned under the name, as long as it is in force.
+func pushedGoal(done []fleet.Pushed) Goal {
+	g := Goal{Revisions: map[string]uint64{}, InForce: true}
+	for _, p := range done {
+		g.Keys = append(g.Keys, p.Key)
+		g.Revisions[p.Key] = p.Revision
+		_, g.Name, _ = fleet.ParseKey(p.Key)
+	}
+
+	return g
+}

@@ -1,0 +1,264 @@
+package fleetcmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/model"
+)
+
+// What can be asked for.
+const (
+	fromNodes        = "nodes"
+	fromResources    = "resources"
+	fromTransactions = "transactions"
+	fromPackages     = "packages"
+)
+
+// queryCommand is muster fleet query.
+type queryCommand struct {
+	*cli.Env
+	print.Format
+	On
+	Order
+	csv                           bool
+	expression, from, columns, by string
+	since                         string
+	shown                         []string
+	sinceAt                       time.Time
+}
+
+// addQuery adds muster fleet query.
+func addQuery(env *cli.Env, parent *fisk.CmdClause) {
+	c := &queryCommand{Env: env}
+	cmd := parent.Command("query", "Ask any question of the fleet: nodes, resources, transactions, packages")
+	cmd.HelpLong("The expression selects rows, in the language of --on. Without an expression, all rows are shown. --from nodes reads nodes, transactions the reports of resources of the last day, resources the newest result of each resource, and packages the installed packages of nodes.\n\n" +
+		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". Versions are compared with older(version, \"1.2.0\"), newer and compare. Remarks name rows that may be missing (\"incomplete\" with --json), and names that no node has (\"warnings\"). With --strict, both fail the query with exit code 2.\n\n" +
+		"  muster fleet query 'state == \"failed\" && labels.rack == \"a3\"' --columns node,state,facts.host.info.platform\n" +
+		"  muster fleet query --from resources 'type == \"service\" && outcome == \"failed\"'\n" +
+		"  muster fleet query --from transactions 'drift && latency > \"1s\"' --since 7d --csv\n" +
+		"  muster fleet query --from packages 'name == \"openssl\" && older(version, \"3.0.15\")' --columns node,version\n" +
+		"  muster fleet query --by state,version")
+	columns := slices.Concat(query.Nodes().Columns, query.Results().Columns, query.Packages().Columns)
+	slices.Sort(columns)
+	columns = slices.Compact(columns)
+	cmd.Arg("expression", "Condition over a row").StringVar(&c.expression)
+	cli.Enum(cmd.Flag("from", "What to ask for: nodes, resources, transactions or packages").Default(fromNodes).PlaceHolder("WHAT"), &c.from, fromNodes, fromResources, fromTransactions, fromPackages)
+	c.AddOn(cmd)
+	cmd.Flag("columns", "Columns to show, such as node,labels.rack,facts.host.info.platform").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.columns)
+	cmd.Flag("by", "Count rows by these columns").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.by)
+	c.AddOrder(cmd, columns...)
+	cmd.Flag("since", "Read reports from this time on, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
+	cmd.Flag("csv", "Print as CSV").UnNegatableBoolVar(&c.csv)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+// table returns what the rows can have.
+func (c *queryCommand) table() query.Table {
+	switch c.from {
+	case fromNodes:
+		return query.Nodes()
+	case fromPackages:
+		return query.Packages()
+	default:
+		return query.Results()
+	}
+}
+
+func (c *queryCommand) run(ctx context.Context) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.from == fromNodes {
+		e, err := c.compileNodes()
+		if err != nil {
+			return err
+		}
+		return c.withStore(ctx, func(store *Store) (query.Answer, error) { return c.nodes(ctx, store, e) })
+	}
+	if c.from == fromPackages {
+		return c.runPackages(ctx)
+	}
+	e, err := compileResults(c.expression)
+	if err != nil {
+		return err
+	}
+	on, err := c.Compile(c.Env)
+	if err != nil {
+		return err
+	}
+
+	return c.withStore(ctx, func(store *Store) (query.Answer, error) { return c.results(ctx, store, e, on) })
+}
+
+// check checks the flags, before anything is asked.
+func (c *queryCommand) check() error {
+	table := c.table()
+	c.shown = table.Default
+	switch {
+	case c.columns != "" && c.by != "":
+		return cli.Usagef("--by and --columns exclude each other: --by shows its columns and %s", query.ColumnCount)
+	case c.columns != "":
+		c.shown = splitList(c.columns)
+	case c.by != "":
+		c.shown = splitList(c.by)
+	}
+	if c.csv && c.IsDocument() {
+		return cli.Usagef("--csv, --json and --yaml exclude each other")
+	}
+	if err := table.CheckColumns(c.shown); err != nil {
+		return cli.Usagef("--%s: %w", map[bool]string{true: "by", false: "columns"}[c.by != ""], err)
+	}
+	sorted := []string{c.Sort}
+	switch {
+	case c.Sort == "", c.by != "" && c.Sort == query.ColumnCount:
+	case c.by != "" && !slices.Contains(c.shown, c.Sort):
+		return cli.Usagef("--sort %s: with --by it is %s or %s", c.Sort, strings.Join(c.shown, ", "), query.ColumnCount)
+	default:
+		if err := table.CheckColumns(sorted); err != nil {
+			return cli.Usagef("--sort: %w", err)
+		}
+	}
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if c.from == fromNodes || c.from == fromPackages {
+		if c.since != "" {
+			return cli.Usagef("--since is for --from %s and %s: %s are as they are now; write age(heard) < \"1h\"", fromResources, fromTransactions, c.from)
+		}
+		return nil
+	}
+
+	return c.parseSince(time.Now())
+}
+
+// parseSince sets from when on reports are read.
+func (c *queryCommand) parseSince(now time.Time) error {
+	c.sinceAt = now.Add(-24 * time.Hour)
+	if c.from == fromResources {
+		c.sinceAt = query.Since(now)
+	}
+	if c.since == "" {
+		return nil
+	}
+	at, err := ParseTime(c.since, now, -1)
+	if err != nil {
+		return cli.Usagef("--since %w", err)
+	}
+	c.sinceAt = at
+
+	return nil
+}
+
+// splitList returns the names of a list with commas.
+func splitList(list string) []string {
+	var out []string
+	for name := range strings.SplitSeq(list, ",") {
+		out = append(out, strings.TrimSpace(name))
+	}
+
+	return out
+}
+
+// compileNodes compiles the expression over nodes, nil for none.
+func (c *queryCommand) compileNodes() (*targets.Expression, error) {
+	if c.Given("on") {
+		return nil, cli.Usagef("--on is for --from %s and %s: over nodes the expression itself is one", fromResources, fromTransactions)
+	}
+	if c.expression == "" {
+		return nil, nil
+	}
+	e, err := fleet.CompileTarget(c.expression)
+	if err != nil {
+		return nil, cli.Usagef("%w", err)
+	}
+	e.Strict = c.Strict
+
+	return e, nil
+}
+
+// withStore connects, and prints the answer.
+func (c *queryCommand) withStore(ctx context.Context, ask func(*Store) (query.Answer, error)) error {
+	store, err := Open(ctx, c.Env, NeedNodes)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(store)
+	if err != nil {
+		return err
+	}
+	if c.Strict {
+		if err := StrictError(slices.Concat(answer.Warnings, answer.Incomplete)); err != nil {
+			return err
+		}
+	}
+	if !c.IsDocument() {
+		for _, text := range answer.Warnings {
+			c.Print.Remark("warning: %s", text)
+		}
+		for _, text := range answer.Incomplete {
+			c.Print.Remark("incomplete: %s", text)
+		}
+	}
+	if c.csv {
+		return c.printCSV(answer)
+	}
+
+	return c.Print.Result(c.Format, answer, func() { c.printTable(answer) })
+}
+
+func (c *queryCommand) printCSV(a query.Answer) error {
+	rows := make([][]model.CSVCell, len(a.Rows))
+	for i, r := range a.Rows {
+		for _, v := range r.All {
+			rows[i] = append(rows[i], model.CSVCell{Text: query.CSV(v), Chosen: query.IsText(v)})
+		}
+	}
+
+	return model.WriteCSV(c.Print.Out, a.Columns, rows)
+}
+
+func (c *queryCommand) printTable(a query.Answer) {
+	header := make([]string, len(a.Columns))
+	for i, name := range a.Columns {
+		header[i] = strings.ToUpper(name)
+	}
+	rows := make([][]string, len(a.Rows))
+	for i, r := range a.Rows {
+		for _, v := range r.All {
+			rows[i] = append(rows[i], print.OneLine(query.Text(v)))
+		}
+	}
+	c.Print.Table(header, rows, "nothing matches")
+	c.Order.Remark(c.Print, len(a.Rows), a.Matching)
+}
+
+// answerOf returns what is shown of rows.
+func answerOf[R query.Row](c *queryCommand, rows []R) query.Answer {
+	if c.by != "" {
+		return query.Count(rows, c.shown, c.Order.Of())
+	}
+
+	return query.Select(rows, c.shown, c.Order.Of())
+}
+
+// missing returns a text about something that some of all nodes lack, such as "sent no facts".
+func missing(what string, nodes []string, all int) string {
+	return fmt.Sprintf("%d of %s %s: %s", len(nodes), print.Count(all, "node"), what, someOf(nodes))
+}
+
+// someOf returns the names of the first nodes by name.
+func someOf(nodes []string) string {
+	return print.Some(slices.Sorted(slices.Values(nodes)), "the first by name")
+}

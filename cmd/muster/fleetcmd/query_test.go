@@ -1,0 +1,69 @@
+package fleetcmd
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestWhatIsIncompleteSaysSo: history that is cut off, and what cannot be read or judged.
+func TestWhatIsIncompleteSaysSo(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var many query.Current
+	for i := range query.MaxResources + 1 {
+		many.AddResult(targets.Result{Node: "web01", Resource: strconv.Itoa(i)})
+	}
+	var full Shares
+	full.Add(reports.Message{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})
+	for name, c := range map[string]struct {
+		results queryResults
+		bounds  reports.Bounds
+		want    []string
+	}{
+		"all is there":            {queryResults{}, reports.Bounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
+		"the stream is young":     {queryResults{}, reports.Bounds{Oldest: since.Add(time.Hour)}, nil},
+		"older ones were dropped": {queryResults{}, reports.Bounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
+		"a node filled its share": {queryResults{shares: full}, reports.Bounds{PerSubject: 1}, []string{"the newest 1 of each are stored, older ones are not: web01 (run stable)"}},
+		"invalid":                 {queryResults{invalid: 2, undecided: map[string]bool{"web02": true}}, reports.Bounds{}, []string{"2 messages with reports that cannot be read", "cannot tell whether results of 1 node match: web02"}},
+		"too many":                {queryResults{full: true}, reports.Bounds{}, []string{"more than 200000 match"}},
+		"a node has very many":    {queryResults{current: &many}, reports.Bounds{}, []string{"only 50000 resources, and not all manifests, are shown of 1 node: web01"}},
+	} {
+		got := c.results.incomplete(c.bounds, since)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q", name, got)
+			continue
+		}
+		for i, text := range c.want {
+			if !strings.HasPrefix(got[i], text) {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+}
+
+// TestNewest checks that the last reports of any number remain, in both orders.
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[int]string{0: " ", 1: "0 0", 3: "012 210", 4: "123 321", 6: "345 543", 8: "567 765"} {
+		n := newestReports{most: 3}
+		for i := range count {
+			n.add(model.Report{ID: strconv.Itoa(i)})
+		}
+		ids := func(reversed bool) (out string) {
+			for _, r := range n.inOrder(reversed) {
+				out += r.ID
+			}
+			return out
+		}
+		if got := ids(false) + " " + ids(true); got != want {
+			t.Errorf("of %d: %s, want %s", count, got, want)
+		}
+	}
+}

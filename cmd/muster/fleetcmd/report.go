@@ -1,0 +1,29 @@
+package fleetcmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/model"
+)
+
+// ReportLine returns a report as a line of text.
+func ReportLine(p print.Printer, r model.Report) string {
+	subject, summary := describe.Report(r)
+	if by := describe.Sender(r); by != "" {
+		summary = strings.TrimPrefix(summary+", by "+by, ", ")
+	}
+	if subject != "" && summary != "" {
+		subject += ": "
+	}
+	word := string(r.Outcome)
+	if r.Outcome == model.OutcomeRefused {
+		word = string(fleet.StatusRejected) // as in muster fleet nodes
+	}
+	outcome := p.Word(word) + strings.Repeat(" ", max(9-len(word), 0))
+
+	return fmt.Sprintf("%s  %s  %-11s  %s  %s", print.Time(r.Time), r.Node, r.Kind, outcome, print.Text(subject+print.OneLine(summary)))
+}

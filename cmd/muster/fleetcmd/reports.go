@@ -1,0 +1,283 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// reportsCommand is muster fleet reports.
+type reportsCommand struct {
+	*cli.Env
+	print.Format
+	Order
+	On
+	follow               bool
+	since                string
+	kind, outcome, cause string
+	nodes, groups        []string
+	all                  bool
+}
+
+// addReports adds muster fleet reports.
+func addReports(env *cli.Env, parent *fisk.CmdClause) {
+	c := &reportsCommand{Env: env}
+	cmd := parent.Command("reports", "Show reports of nodes, live")
+	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
+		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), rejected (the manifest is not valid, or not signed as it must be; --json and subjects have it as refused).\n\n" +
+		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
+	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
+	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
+	cli.NodesVar(cmd.Flag("node", "Show reports of this node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
+	cmd.Flag("group", "Filter by group, with its current nodes; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	AddAllDefault(cmd, &c.all)
+	c.AddOn(cmd)
+	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
+	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
+		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
+	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause,
+		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest))
+	cmd.Flag("reverse", "Show the last first").UnNegatableBoolVar(&c.Reverse)
+	cmd.Flag("limit", "With --no-follow, show the newest N; else end after N; 0 for all").Default("0").PlaceHolder("N").IntVar(&c.Limit)
+	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
+	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
+	cmd.Action(env.Action(c.run))
+}
+
+// outcomes returns those of all kinds of report, with the word that people read for
+// what is refused.
+func outcomes() []string {
+	var out []string
+	for _, o := range []any{
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, fleet.StatusRejected, model.OutcomeRefused, model.OutcomeNotRun,
+		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
+		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping,
+	} {
+		out = append(out, fmt.Sprint(o))
+	}
+
+	return out
+}
+
+// followedSince is how far back a live view starts.
+const followedSince = 10 * time.Minute
+
+func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
+	f := reports.Filter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+	if f.Outcome == string(fleet.StatusRejected) {
+		f.Outcome = string(model.OutcomeRefused)
+	}
+	switch {
+	case c.since != "":
+		at, err := ParseTime(c.since, now, -1)
+		if err != nil {
+			return f, cli.Usagef("--since %w", err)
+		}
+		f.Since = at
+	case c.follow:
+		f.Since = now.Add(-followedSince)
+	}
+	for _, node := range c.nodes {
+		if !model.IsToken(node) {
+			return f, cli.Usagef("--node %q: write one word of letters, digits, - and _", node)
+		}
+	}
+
+	return f, nil
+}
+
+func (c *reportsCommand) run(ctx context.Context) error {
+	if err := c.checkOrder(); err != nil {
+		return err
+	}
+	on, err := c.CompileUnlessAll(c.Env, c.all, AnyOf(c.nodes, c.groups))
+	if err != nil {
+		return err
+	}
+	filter, err := c.filter(time.Now())
+	if err == nil {
+		err = CheckTargets(fleet.Targets(nil, c.groups, false))
+	}
+	if err != nil {
+		return err
+	}
+	store, err := Open(ctx, c.Env, NeedReports)
+	if err != nil {
+		return err
+	}
+	of, undecided, err := c.of(ctx, store, on)
+	if err != nil {
+		return err
+	}
+	if len(of) == 1 {
+		filter.Node = slices.Collect(maps.Keys(of))[0]
+	}
+	if c.follow && !c.Given("follow") && c.Print.IsPipe() {
+		c.Print.Remark("following new reports until ctrl-C; --no-follow prints those that are stored, and exits")
+	}
+	if c.follow {
+		defer sayOutages(c.Print, store.KV.Conn())()
+	}
+
+	return errors.Join(c.list(ctx, read(ctx, store, filter), of), undecided)
+}
+
+// list prints reports of some nodes, nil for all.
+func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, error], of map[string]bool) error {
+	last, count := newestReports{most: c.Limit}, 0
+	isNewest := !c.follow && c.Limit > 0
+	for r, err := range all {
+		switch {
+		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
+			return nil
+		case errors.Is(err, reports.ErrInvalidEvent):
+			c.Log.Warn("invalid report", "error", err)
+			continue
+		case err == nil && (c.cause != "" && string(r.Cause) != c.cause || of != nil && !of[r.Node]):
+			continue
+		case err == nil && isNewest:
+			last.add(r)
+		case err == nil:
+			count++
+			err = c.show(r)
+		}
+		if errors.Is(err, syscall.EPIPE) {
+			return nil // the reader left, it has what it wanted
+		}
+		if err != nil {
+			return err
+		}
+		if c.Limit > 0 && count == c.Limit {
+			return nil
+		}
+	}
+	for _, r := range last.inOrder(c.Reverse) {
+		if err := c.show(r); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// of returns the nodes whose reports are shown, nil for all; undecided is the error of those of which nobody
+// knows whether they match.
+func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expression) (of map[string]bool, undecided, err error) {
+	if on != nil {
+		found, err := store.SelectNow(ctx, on)
+		return found.Names(), UndecidedError(found), err
+	}
+	targets := fleet.Targets(c.nodes, c.groups, false)
+	if len(targets) == 0 || c.all {
+		return nil, nil, nil
+	}
+	// The reports of a node outlive it, so it need not be known, and of one that is named no other is read.
+	for _, name := range c.nodes {
+		if _, err := nodes.New(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
+			c.warnUnknown(ctx, store, name)
+		}
+	}
+	var known []model.Node
+	if len(c.groups) > 0 {
+		if known, err = store.Nodes(ctx); err != nil {
+			return nil, nil, err
+		}
+		if err := NoSuchTargets(fleet.Targets(nil, c.groups, false), known); err != nil {
+			return nil, nil, err
+		}
+	}
+	of = map[string]bool{}
+	for _, name := range ask.NodesOf(targets, known) {
+		of[name] = true
+	}
+
+	return of, nil, nil
+}
+
+// warnUnknown warns of a node that is not known, with the nearest one that is.
+func (c *reportsCommand) warnUnknown(ctx context.Context, store *Store, name string) {
+	event := "no such node, see muster fleet nodes"
+	if known, err := store.Nodes(ctx); err == nil {
+		if near := NearTarget(fleet.Target{Node: name}, known); near != "" {
+			event = "no such node, did you mean " + near + "?"
+		}
+	}
+	c.Log.Warn(event, "node", name)
+}
+
+// show prints a report.
+func (c *reportsCommand) show(r model.Report) error {
+	return c.Print.Item(c.Format, r, ReportLine(c.Print, r))
+}
+
+// maxNewest is the largest --limit of stored reports: the command holds so many in memory.
+const maxNewest = 10_000
+
+// checkOrder checks the flags of the order.
+func (c *reportsCommand) checkOrder() error {
+	switch {
+	case c.Reverse && c.follow:
+		return cli.Usagef("--reverse shows what is stored: add --no-follow")
+	case c.Reverse && (c.Limit == 0 || c.Limit > maxNewest):
+		return cli.Usagef("--reverse needs --limit N, at most %d", maxNewest)
+	case !c.follow && c.Limit > maxNewest:
+		return cli.Usagef("--limit %d: at most %d with --no-follow; without --limit all reports are shown", c.Limit, maxNewest)
+	default:
+		return c.Check()
+	}
+}
+
+// newestReports collects reports and drops all but the last ones.
+type newestReports struct {
+	most int
+	all  []model.Report
+}
+
+// add adds a report.
+func (n *newestReports) add(r model.Report) {
+	if len(n.all) == 2*n.most {
+		n.all = append(n.all[:0], n.all[n.most:]...)
+	}
+	n.all = append(n.all, r)
+}
+
+// inOrder returns the last reports, the oldest first unless reversed.
+func (n *newestReports) inOrder(reversed bool) []model.Report {
+	last := n.all[max(0, len(n.all)-n.most):]
+	if reversed {
+		slices.Reverse(last)
+	}
+
+	return last
+}
+
+// read yields reports, each once.
+func read(ctx context.Context, store *Store, filter reports.Filter) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
+		var known Repeats
+		for r, err := range reports.New(store.KV).Reports(ctx, filter) {
+			if err == nil && known.SeenBefore(r) {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}

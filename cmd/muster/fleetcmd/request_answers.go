@@ -1,0 +1,167 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/model"
+)
+
+// EqualAnswers are the nodes that gave equal answers.
+type EqualAnswers struct {
+	Nodes  []string
+	Answer model.EnsureResponse
+}
+
+// GroupEqual returns which nodes gave equal final answers, the most frequent first. Beside their
+// outcome and words, what details returns makes a difference.
+func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []EqualAnswers {
+	var out []EqualAnswers
+	places := map[string]int{}
+	unfinished := map[string]bool{}
+	for _, node := range r.Unfinished {
+		unfinished[node] = true
+	}
+	for _, a := range r.Answers {
+		if unfinished[a.Node] {
+			continue
+		}
+		of := strings.Join(append([]string{string(describe.Outcome(a)), describe.Answer(a)}, details(a)...), "\x00")
+		i, known := places[of]
+		if !known {
+			i = len(out)
+			places[of] = i
+			out = append(out, EqualAnswers{Answer: a})
+		}
+		out[i].Nodes = append(out[i].Nodes, a.Node)
+	}
+	slices.SortStableFunc(out, func(a, b EqualAnswers) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
+
+	return out
+}
+
+// AnswerSummary counts the answers, and names the nodes that did not finish; did is what those did
+// that finished.
+func AnswerSummary(r *ask.Ensured, did string) string {
+	counts := map[model.Outcome]int{}
+	states := map[ask.State][]string{}
+	for _, a := range r.Answers {
+		state := ask.StateOf(a)
+		states[state] = append(states[state], a.Node)
+		switch {
+		case state == ask.StateCancelled:
+			counts[model.OutcomeNotRun]++
+		case ask.Failed(a):
+			counts[model.OutcomeFailed]++
+		default:
+			counts[describe.Outcome(a)]++
+		}
+	}
+	var parts []string
+	if finished := len(r.Answers) - len(r.Unfinished); finished > 0 || len(r.Queued) == 0 {
+		parts = append(parts, print.Count(finished, "node")+" "+did)
+	}
+	for _, more := range []struct {
+		outcome model.Outcome
+		word    string
+	}{{model.OutcomeChanged, "changed"}, {model.OutcomeNoop, "would change"}, {model.OutcomeFailed, "failed"}, {model.OutcomeNotRun, "cancelled"}} {
+		if counts[more.outcome] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[more.outcome], more.word))
+		}
+	}
+	for _, more := range []struct {
+		text  string
+		nodes []string
+	}{
+		{"still working: ", states[ask.StateRunning]}, {"accepted, not started: ", states[ask.StateAccepted]},
+		{"no answer from: ", r.Missing}, {"queued for: ", r.Queued}, {"no result yet from: ", r.Pending}, {"not asked: ", r.NotAsked},
+	} {
+		if len(more.nodes) > 0 {
+			parts = append(parts, more.text+print.Some(more.nodes, "--json has all"))
+		}
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// Conclusion is how the result of a request is shown.
+type Conclusion struct {
+	print.Printer
+	print.Format
+	// Did is what nodes did that finished, Results follows where some did not.
+	Did, Results string
+	// ID is that of the request, Resume the command line that shows its results later, and Cancel
+	// the one that cancels it.
+	ID, Resume, Cancel string
+	// Continue is the command line that asks those that were not asked.
+	Continue string
+	// Near follows the error that nobody was asked.
+	Near string
+	// Show prints the answers, nil where that was done as they came.
+	Show func(*ask.Ensured)
+	// States is that a table of the states follows.
+	States bool
+}
+
+// Conclude prints the result, and returns the error of it.
+func (c Conclusion) Conclude(ctx context.Context, r *ask.Ensured) error {
+	if c.IsDocument() {
+		r.ID, r.States = c.ID, r.NodeStates()
+		if err := c.Document(r, c.YAML); err != nil {
+			return err
+		}
+	} else if c.Show != nil {
+		c.Show(r)
+	}
+	if c.States && !c.IsDocument() {
+		c.printStates(r)
+	}
+	text := AnswerSummary(r, c.Did)
+	if len(r.Unfinished) > 0 && ctx.Err() == nil {
+		text += c.Results
+	}
+	if r.Stopped != "" {
+		text = r.Stopped + "; " + text
+	}
+	goOn := ""
+	if len(r.NotAsked) > 0 && c.Continue != "" {
+		goOn = "\nto ask those without a result: " + c.Continue
+	}
+	switch {
+	case r.OK():
+		if !c.IsDocument() {
+			c.Remark("%s", text)
+		}
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s; what was accepted goes on, for the results see: %s, to cancel it: %s%s", context.Cause(ctx), text, c.Resume, c.Cancel, goOn)
+	case len(r.NodeStates()) == 0:
+		return errors.New("no node answered, and no known node matches" + c.Near + " (see muster fleet nodes)")
+	default:
+		return errors.New(text + goOn)
+	}
+}
+
+// printStates prints how many nodes are in which state, and some of them.
+func (c Conclusion) printStates(r *ask.Ensured) {
+	nodes := map[ask.State][]string{}
+	for node, state := range r.NodeStates() {
+		nodes[state] = append(nodes[state], node)
+	}
+	var rows [][]string
+	for _, state := range ask.States() {
+		if in := nodes[state]; len(in) > 0 {
+			slices.Sort(in)
+			rows = append(rows, []string{string(state), strconv.Itoa(len(in)), print.Some(in, "--json has all")})
+		}
+	}
+	c.Table([]string{"STATE", "COUNT", "NODES"}, rows, "no node was asked")
+}

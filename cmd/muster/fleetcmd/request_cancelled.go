@@ -1,0 +1,139 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/model"
+)
+
+// isRejected reports whether a node did not accept a cancel: what it accepts has the phase of the
+// request.
+func isRejected(a model.EnsureResponse) bool { return a.Phase == "" }
+
+// isUnknown reports whether a node does not know the request that a cancel names.
+func isUnknown(a model.EnsureResponse) bool { return ask.StateOf(a) == ask.StateUnknown }
+
+// conclude prints the result of a cancel. The error is that a node executes the request still, or
+// may, or that no node knows it.
+func (c Canceller) conclude(ctx context.Context, r Cancelled) error {
+	if c.IsDocument() {
+		r.ID, r.States = c.CancelID, r.NodeStates()
+		if err := c.Print.Document(r, c.YAML); err != nil {
+			return err
+		}
+	} else {
+		c.print(r)
+	}
+	text := c.summary(r)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
+	case len(r.NodeStates())+len(r.Withdrawn) == 0:
+		return errors.New("no node answered, and no known node matches (see muster fleet nodes)")
+	case !r.OK():
+		return errors.New(text)
+	case !c.IsDocument():
+		c.Print.Remark("%s", text)
+	}
+
+	return nil
+}
+
+// OK reports whether no node executes the request any more, as far as is known, and one of those
+// that answered, or the queue, knew it.
+func (r Cancelled) OK() bool {
+	for _, a := range r.Answers {
+		if isRejected(a) || !a.Phase.Final() {
+			return false
+		}
+	}
+
+	return len(r.Missing) == 0 && !r.isUnknown()
+}
+
+// isUnknown reports whether nodes answered, and neither these nor the queue knew the request: its
+// id may be mistyped.
+func (r Cancelled) isUnknown() bool {
+	return len(r.Answers) > 0 && len(r.Withdrawn) == 0 && !slices.ContainsFunc(r.Answers, func(a model.EnsureResponse) bool { return !isUnknown(a) })
+}
+
+// print prints the answers, equal ones once.
+func (c Canceller) print(r Cancelled) {
+	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
+	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
+		word, text := string(describe.Outcome(g.Answer)), describe.Answer(g.Answer)
+		switch {
+		case isUnknown(g.Answer):
+			word, text = string(ask.StateUnknown), "does not know the request; should it come within a day, it is not executed"
+		case g.Answer.Phase.Final() || isRejected(g.Answer):
+		case c.Kill:
+			text = "not ended yet"
+		default:
+			text = "still running until it ends by itself"
+			if g.Answer.Protocol != model.ProtocolRunResponse {
+				text += "; --kill ends it"
+			}
+		}
+		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(word), print.Text(print.OneLine(text)))
+	}
+}
+
+// isKilled reports whether the end of a request is that of a cancel which breaks it off.
+func (c Canceller) isKilled(a model.EnsureResponse) bool {
+	return c.Kill && ask.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
+}
+
+// summary counts the nodes by what came of the cancel, and names those where it did not hold.
+func (c Canceller) summary(r Cancelled) string {
+	var cancelled, killed, ended int
+	var unknown, running, rejected []string
+	for _, a := range r.Answers {
+		switch {
+		case isRejected(a):
+			rejected = append(rejected, a.Node)
+		case !a.Phase.Final():
+			running = append(running, a.Node)
+		case isUnknown(a):
+			unknown = append(unknown, a.Node)
+		case a.Phase == model.EnsureCancelled:
+			cancelled++
+		case c.isKilled(a):
+			killed++
+		default:
+			ended++
+		}
+	}
+	var parts []string
+	for _, more := range []struct {
+		text  string
+		count int
+	}{{"cancelled on ", cancelled}, {"killed on ", killed}, {"already ended on ", ended}} {
+		if more.count > 0 {
+			parts = append(parts, more.text+print.Count(more.count, "node"))
+		}
+	}
+	unknownTo := "unknown to: "
+	if r.isUnknown() {
+		unknownTo = "no node that answered knows the request " + print.Text(c.CancelID) + ": "
+	}
+	for _, more := range []struct {
+		text  string
+		names []string
+	}{
+		{"still running: ", running}, {unknownTo, unknown}, {"rejected by: ", rejected}, {"no answer from: ", r.Missing},
+		{"removed from the queue of: ", r.Withdrawn}, {"cancel queued for: ", r.Queued},
+	} {
+		if len(more.names) > 0 {
+			parts = append(parts, more.text+print.Some(more.names, "--json has all"))
+		}
+	}
+
+	return strings.Join(parts, ", ")
+}

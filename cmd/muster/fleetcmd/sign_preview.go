@@ -1,0 +1,127 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// SigningPreview is what people see of a statement before they sign it, derived from that
+// alone.
+type SigningPreview struct {
+	statement signed.Statement
+	content   assign.Content
+	// revision is where the statement comes from.
+	revision model.Entry
+	// bundle is its digest, empty for none.
+	bundle string
+}
+
+// NewSigningPreview reads what a statement assigns, which is that of a revision. The error is that
+// nodes reject it, or that of a bundle that is missing, that nodes refuse, or that has other
+// bytes than its digest says.
+func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement, revision model.Entry) (SigningPreview, error) {
+	out := SigningPreview{statement: statement, revision: revision}
+	if statement.Action == signed.Remove {
+		return out, nil
+	}
+	value := []byte(statement.Content)
+	a, problems := document.DecodeAssignedContent(statement.Target, value)
+	if problems != nil {
+		return out, errors.New(fleet.Invalid(problems))
+	}
+	out.bundle = a.Bundle
+	var err error
+	out.content, err = s.Content(ctx, model.Entry{Key: statement.Target, Value: value})
+
+	return out, err
+}
+
+// ShowContent shows the content as it is, and the files of its bundle.
+func (p SigningPreview) ShowContent(to print.Printer) {
+	remarkLines(to, fleet.Readable(p.statement.Target, []byte(p.statement.Content)))
+	if p.bundle == "" {
+		return
+	}
+	to.Remark("# bundle %s", print.Text(p.bundle))
+	for _, f := range p.content.Files() {
+		to.Remark("  - %s", print.Text(f.String()))
+	}
+}
+
+// ShowFiles shows the texts in its bundle, each line behind a mark, so that none is taken
+// for one of muster.
+func (p SigningPreview) ShowFiles(to print.Printer) {
+	if p.bundle == "" {
+		return
+	}
+	for _, f := range p.content.Files() {
+		if f.Text == "" {
+			continue
+		}
+		to.Remark("# %s:", print.Text(f.String()))
+		for line := range strings.Lines(f.Text) {
+			to.Remark("  | %s", print.Text(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	p.showOmitted(to)
+}
+
+// ShowDiff shows the changes since a revision, all of it since one that cannot be read. The
+// error is that of ctx.
+func (p SigningPreview) ShowDiff(ctx context.Context, to print.Printer, s *Store, since model.Entry) error {
+	before, err := s.Content(ctx, since)
+	if err != nil {
+		to.Remark("# revision %d cannot be read: %s", since.Revision, print.Text(err.Error()))
+		before = assign.Content{}
+	}
+	diff, err := before.Diff(ctx, p.content)
+	if err != nil {
+		return err
+	}
+	if diff == "" {
+		diff = "# none"
+	}
+	remarkLines(to, diff)
+	p.showOmitted(to)
+
+	return nil
+}
+
+// showOmitted names the files of which only the digest is shown, and how to see them.
+func (p SigningPreview) showOmitted(to print.Printer) {
+	for _, f := range p.content.Files() {
+		if f.Omitted != "" {
+			to.Remark("# %s, %s: muster fleet show %s --revision %d --file %s", print.Text(f.String()), f.Digest, p.revision.Key, p.revision.Revision, print.Text(f.Argument()))
+		}
+	}
+}
+
+// remarkLines shows a text that anybody may have written.
+func remarkLines(to print.Printer, text string) {
+	for line := range strings.Lines(text) {
+		to.Remark("%s", print.Text(strings.TrimRight(line, "\n")))
+	}
+}
+
+// SignatureLine describes what a proposal does, when, and who signed it.
+func SignatureLine(p assign.Proposal) string {
+	issued, by := "now", "nobody yet"
+	if !p.Statement.Issued.IsZero() {
+		issued = print.Time(p.Statement.Issued)
+	}
+	if len(p.By) > 0 {
+		by = shortKeys(p.By)
+	}
+
+	return fmt.Sprintf("%s %s, fleet %s, issued %s, valid until %s, signed by %s", p.Statement.Action, p.Statement.Target, p.Statement.Fleet, issued, print.Time(p.Statement.Expires), by)
+}

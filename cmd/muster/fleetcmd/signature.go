@@ -1,0 +1,82 @@
+package fleetcmd
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// Signature is who signed a revision, and until when a node that does not have it accepts it.
+type Signature struct {
+	// Signers are the public keys of valid signatures. Only nodes know which they trust.
+	Signers []signed.Key `json:"signers"`
+	Target  string       `json:"target"`
+	Issued  time.Time    `json:"issued"`
+	Expires time.Time    `json:"expires"`
+	// Wrong is why it is none of this revision: it is for something else.
+	Wrong string `json:"wrong,omitempty"`
+}
+
+// SignatureOf returns the signature of a revision in a fleet, nil where it is not signed.
+func SignatureOf(ctx context.Context, prefix string, revision model.Entry) *Signature {
+	e, err := signed.Open(revision.Value)
+	if err != nil {
+		return nil
+	}
+	action := signed.Assign
+	if revision.Deleted {
+		action = signed.Remove
+	}
+	out := &Signature{Signers: e.Signers(ctx), Target: e.Statement.Target, Issued: e.Statement.Issued, Expires: e.Statement.Expires}
+	if err := e.Statement.For(prefix, action, revision.Key); err != nil {
+		out.Wrong = err.Error()
+	}
+
+	return out
+}
+
+// Short names the signers, and what is wrong.
+func (s *Signature) Short() string {
+	if s == nil {
+		return "-"
+	}
+	text := "no valid signature"
+	if len(s.Signers) > 0 {
+		text = shortKeys(s.Signers)
+	}
+	if s.Wrong != "" {
+		text += " (" + s.Wrong + ")"
+	}
+
+	return text
+}
+
+// shortKeys names keys for people.
+func shortKeys(keys []signed.Key) string {
+	short := make([]string, len(keys))
+	for i, k := range keys {
+		short[i] = k.Short()
+	}
+
+	return strings.Join(short, ", ")
+}
+
+// String describes it as the end of a line.
+func (s *Signature) String() string {
+	if s == nil {
+		return ""
+	}
+	text := ", with no valid signature"
+	if len(s.Signers) > 0 {
+		text = ", signed by " + shortKeys(s.Signers) + " until " + print.Time(s.Expires)
+	}
+	if s.Wrong != "" {
+		text += ", but " + print.Text(s.Wrong)
+	}
+
+	return text
+}

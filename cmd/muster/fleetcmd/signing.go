@@ -1,0 +1,66 @@
+package fleetcmd
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/assign"
+)
+
+// Signing are the flags of commands that sign.
+type Signing struct {
+	files []string
+	valid time.Duration
+}
+
+// AddSigning adds the flags.
+func (s *Signing) AddSigning(cmd *fisk.CmdClause) {
+	s.AddSignKey(cmd)
+	cmd.Flag("sign-expires", "How long nodes accept the signature; what they have accepted stays").Default("365d").PlaceHolder("DURATION").DurationVar(&s.valid)
+}
+
+// AddSignKey adds the flag of what signs a request, which has an expiry of its own.
+func (s *Signing) AddSignKey(cmd *fisk.CmdClause) {
+	cmd.Flag("sign-key", "Sign with the key in a file of muster trust key new; repeatable").Envar("MUSTER_SIGN_KEY").PlaceHolder("FILE").StringsVar(&s.files)
+}
+
+// Open reads the keys and returns what signs with them, nil without any.
+func (s *Signing) Open(env *cli.Env) (*assign.Signing, error) {
+	if len(s.files) == 0 {
+		return nil, nil
+	}
+	if env.Given("sign-expires") && s.valid < time.Minute {
+		return nil, cli.Usagef("--sign-expires must be at least 1m")
+	}
+	out := &assign.Signing{Fleet: env.Flags.Prefix, Valid: s.valid, Log: env.Log, Now: time.Now}
+	for _, path := range s.files {
+		key, err := assign.OpenKey(path)
+		if err != nil {
+			return nil, cli.FileError("--sign-key", path, err)
+		}
+		if slices.ContainsFunc(out.Keys, func(k *assign.KeyFile) bool { return k.Key() == key.Key() }) {
+			return nil, cli.Usagef("--sign-key %s: this key is given twice", path)
+		}
+		out.Keys = append(out.Keys, key)
+	}
+	// Two commands that lock the same keys take them in the same order.
+	slices.SortFunc(out.Keys, func(a, b *assign.KeyFile) int { return strings.Compare(string(a.Key()), string(b.Key())) })
+
+	return out, nil
+}
+
+// OpenSigning opens the key that signs, nil for none, and connects to the fleet.
+func OpenSigning(ctx context.Context, env *cli.Env, key *Signing, needs ...Need) (*Store, *assign.Signing, error) {
+	signer, err := key.Open(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := Open(ctx, env, needs...)
+
+	return store, signer, err
+}

@@ -1,0 +1,116 @@
+package fleetcmd
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent/simulate"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// loader loads manifests, each of them once for all nodes.
+type loader struct {
+	manifests *manifest.Loader
+
+	mu     sync.Mutex
+	loaded map[simulatedVersion]result
+}
+
+// simulatedVersion is one version of an assignment: a bucket that was made again counts from 1.
+type simulatedVersion struct {
+	key      string
+	revision uint64
+	at       time.Time
+	// sum is the digest of one that is not assigned, and has no revision.
+	sum string
+}
+
+type result struct {
+	manifest *simulate.Manifest
+	err      error
+}
+
+// maxLoaded bounds the manifests that are kept.
+const maxLoaded = 1000
+
+func newLoader(types resource.Types) *loader {
+	return &loader{manifests: manifest.NewLoader(manifest.Options{Types: types}), loaded: map[simulatedVersion]result{}}
+}
+
+// load returns what a value comes to without the node that it is for, as muster fleet push
+// checks it. The error is model.Problems.
+func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := simulatedVersion{key: e.Key, revision: e.Revision, at: e.Time}
+	if e.Revision == 0 {
+		v.sum = model.DigestOf(e.Value)
+	}
+	known, has := l.loaded[v]
+	if has {
+		return known.manifest, known.err
+	}
+	known.manifest, known.err = l.read(ctx, e)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if len(l.loaded) >= maxLoaded {
+		clear(l.loaded)
+	}
+	l.loaded[v] = known
+
+	return known.manifest, known.err
+}
+
+func (l *loader) read(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
+	a, problems := document.DecodeAssigned(e.Key, e.Value)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	out := &simulate.Manifest{Digest: a.ContentDigest(), Noop: a.Noop, Expires: a.Expires}
+	if a.Bundle != "" {
+		out.Resources = []simulate.Resource{bundled(e)}
+		return out, nil
+	}
+	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
+	if err != nil {
+		return nil, err
+	}
+	checked, err := l.manifests.Check(ctx, doc, manifest.Inputs{Data: a.Data, Drift: a.Drift})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range checked.Resources {
+		out.Resources = append(out.Resources, played(r))
+	}
+
+	return out, nil
+}
+
+// bundled stands for all resources of a bundle, which no simulated node downloads.
+func bundled(e model.Entry) simulate.Resource {
+	return simulate.Resource{
+		Ref: model.Ref{Type: "archive", Name: path.Join("/opt", e.Name)}, Ensure: model.EnsurePresent,
+		Source: model.Position{File: model.BundleManifest, Line: 3, Column: 7},
+	}
+}
+
+// played returns what simulated nodes know of a resource.
+func played(r *resource.Resource) simulate.Resource {
+	meta := r.Meta()
+	out := simulate.Resource{
+		Ref: r.Ref(), Alias: meta.Alias, Ensure: meta.Ensure, Provider: meta.Provider, Source: r.Pos,
+		Sensitive: meta.Sensitive || len(r.Secrets) > 0,
+	}
+	if !out.Sensitive {
+		out.Properties, _ = json.Marshal(r.Spec) // they are shown without it
+	}
+
+	return out
+}

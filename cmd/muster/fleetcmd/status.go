@@ -1,0 +1,54 @@
+package fleetcmd
+
+import (
+	"context"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/summary"
+)
+
+// statusCommand is muster fleet status.
+type statusCommand struct {
+	*cli.Env
+	print.Format
+	watch bool
+}
+
+// addStatus adds muster fleet status.
+func addStatus(env *cli.Env, parent *fisk.CmdClause) {
+	c := &statusCommand{Env: env}
+	cmd := parent.Command("status", "Show the whole fleet on one screen")
+	cmd.HelpLong("Counts nodes and manifests by their status (see muster fleet wait --help), and shows what fails on most nodes, what flaps, clocks that differ, reports that wait, versions, and what to look at next. It exits with 0 also where something fails: muster fleet wait is what scripts ask.\n\n" +
+		"With --watch it is drawn again whenever a node or an assignment changes, until ctrl-C; where there is no terminal it prints a line for each change.\n\n" +
+		"  muster fleet status\n  muster fleet status --watch\n  muster fleet status --json | jq .failing")
+	cmd.Flag("watch", "Show it again whenever something changes, until ctrl-C").UnNegatableBoolVar(&c.watch)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *statusCommand) run(ctx context.Context) error {
+	store, err := OpenUnwarned(ctx, c.Env, NeedNodes, NeedManifests)
+	if err != nil {
+		return err
+	}
+	if c.watch {
+		return c.follow(ctx, store)
+	}
+	nodes, entries, err := store.All(ctx)
+	if err != nil {
+		return err
+	}
+	s := summary.Of(nodes, entries, cli.Version(), time.Now())
+	s.Incomplete = append(s.Incomplete, store.Unstored(ctx, nodes).Lines()...)
+	lost, err := store.Lost(ctx, s.Revisions())
+	if err != nil {
+		s.Incomplete = append(s.Incomplete, err.Error())
+	}
+	s.SetLost(lost)
+
+	return c.Print.Result(c.Format, s, func() { screen{Printer: c.Print, names: store.KV.Names()}.show(s) })
+}

@@ -1,0 +1,223 @@
+package fleetcmd
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// How much of a fleet fits on a screen; the documents have all.
+const (
+	maxManifests = 12
+	maxCellLines = 5
+	maxNamed     = 3
+	maxWord      = 40
+	maxLine      = 2000
+)
+
+// screen shows summaries for people.
+type screen struct {
+	print.Printer
+	names kvstore.Names
+	// whole is that lines are not cut at a terminal.
+	whole bool
+}
+
+// line prints a line, which nodes may have chosen, with its name before it; an empty name
+// continues the line before.
+func (p screen) line(name, format string, args ...any) {
+	text := print.Cut(print.Text(fmt.Sprintf(format, args...)), maxLine)
+	if !p.whole {
+		text = p.Short(text)
+	}
+	p.Printf("%-10s %s\n", name, print.OneLine(text))
+}
+
+// show prints the overview of a fleet.
+func (p screen) show(s summary.Summary) {
+	if s.Total == 0 {
+		p.Remark("no known nodes; nodes run muster agent run")
+	}
+	p.line("nodes", "%s", states(s))
+	for _, text := range s.Incomplete {
+		p.line("incomplete", "%s", text)
+	}
+	p.Printf("\n")
+	p.manifests(s)
+	p.Printf("\n")
+	most(p, "failing", len(s.Failing), func(i int) string {
+		f := s.Failing[i]
+		return fmt.Sprintf("%s on %s%s: %s: %s", f.Status, members(f.Members), f.Differs(), f.Manifest, f.Error)
+	})
+	most(p, "flapping", len(s.Flapping), func(i int) string {
+		f := s.Flapping[i]
+		return fmt.Sprintf("on %s: %s of %s, %s", members(f.Members), f.Resource, f.Manifest, f.By)
+	})
+	p.lost(s)
+	several(p, "message", s.Messages, func(m summary.Message) string { return m.Node + ": " + m.Message })
+	several(p, "clock", s.Clocks, func(c summary.Clock) string { return c.Node + " is " + c.String() })
+	several(p, "outbox", s.Outboxes, func(o summary.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
+	most(p, "version", len(s.Versions), func(i int) string { return versionText(s.Versions[i]) })
+	for _, command := range next(s) {
+		p.line("next", "%s", p.names.Run(command))
+	}
+}
+
+// lost prints the manifests that have lost their keys, and the remedy.
+func (p screen) lost(s summary.Summary) {
+	if len(s.Lost) == 0 {
+		return
+	}
+	p.line("lost", "%s; %s", s.LostTitle(), s.LostRemedy(p.names.Run("fleet rm KEY")))
+	most(p, "", len(s.Lost), func(i int) string { return s.Lost[i].Key + " runs on " + members(s.Lost[i].Members) })
+	if s.LostUnchecked > 0 {
+		p.line("", "not checked: %s", print.Count(s.LostUnchecked, "more unassigned manifest"))
+	}
+}
+
+// states counts the nodes by their states, in a line.
+func states(s summary.Summary) string {
+	text := strconv.Itoa(s.Total)
+	for i, state := range s.States {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + fmt.Sprintf("%d %s", state.Nodes, state.State)
+		if hidden := state.Hidden(); hidden != "" {
+			text += " (" + hidden + ")"
+		}
+	}
+
+	return text
+}
+
+// manifests prints a row for each manifest.
+func (p screen) manifests(s summary.Summary) {
+	shown := s.Manifests[:min(len(s.Manifests), maxManifests)]
+	rows := make([][]string, len(shown))
+	for i, m := range shown {
+		rows[i] = []string{m.Name}
+		for _, count := range []int{m.Targets, m.UpToDate, m.Noop, m.Pending, m.Failed, m.Rejected, m.Unreachable} {
+			rows[i] = append(rows[i], strconv.Itoa(count))
+		}
+		rows[i] = append(rows[i], p.Short(oldest(m.Oldest, s.At)))
+	}
+	p.Table([]string{"MANIFEST", "NODES", "UP-TO-DATE", "NOOP", "PENDING", "FAILED", "REJECTED", "UNREACHABLE", "PENDING LONGEST"}, rows, "no assignments")
+	if rest := s.Manifests[len(shown):]; len(rest) > 0 {
+		text := fmt.Sprintf("and %d more", len(rest))
+		if !slices.ContainsFunc(rest, func(m summary.Manifest) bool { return m.NotUpToDate() > 0 }) {
+			text += ", all up to date"
+		}
+		p.Printf("%s (--json has all)\n", text)
+	}
+}
+
+// oldest describes the node that is pending for the longest time.
+func oldest(o *summary.Pending, now time.Time) string {
+	if o == nil {
+		return ""
+	}
+
+	return fmt.Sprintf("%s for %s: %s", o.Node, print.Age(o.Since, now), o.Reason)
+}
+
+// members counts nodes and names the first ones.
+func members(m summary.Members) string {
+	text := print.Count(m.Nodes, "node") + " (" + strings.Join(m.First[:min(len(m.First), maxNamed)], ", ")
+	if m.Nodes > maxNamed {
+		text += ", …"
+	}
+
+	return text + ")"
+}
+
+// versionText describes a version.
+func versionText(v summary.Version) string {
+	text := print.Count(v.Nodes, "node") + " " + print.Cut(v.Version, maxWord)
+	if v.Older {
+		text += " (older: " + strings.Join(v.First[:min(len(v.First), maxNamed)], ", ") + ")"
+	}
+
+	return text
+}
+
+// most prints a line for each of the first of some things, and how many more there are.
+func most(p screen, name string, count int, text func(i int) string) {
+	for i := range min(count, maxCellLines) {
+		p.line(name, "%s", text(i))
+		name = ""
+	}
+	if more := count - maxCellLines; more > 0 {
+		p.line("", "and %d more (see --json)", more)
+	}
+}
+
+// several counts nodes, and prints the first of some things about them in a line.
+func several[T any](p screen, name string, all []T, text func(T) string) {
+	if len(all) == 0 {
+		return
+	}
+	var words []string
+	for _, one := range all[:min(len(all), maxNamed)] {
+		words = append(words, text(one))
+	}
+	if len(all) > maxNamed {
+		words = append(words, "…")
+	}
+	p.line(name, "%s: %s", print.Count(len(all), "node"), strings.Join(words, ", "))
+}
+
+// next returns the commands that show more of what is wrong.
+func next(s summary.Summary) []string {
+	var out []string
+	for _, state := range s.States {
+		if state.State != fleet.StatusOK && state.State != fleet.StatusNoManifest && len(out) == 0 {
+			out = append(out, "fleet describe "+state.First[0])
+		}
+	}
+	if len(out) == 0 && len(s.Messages) > 0 {
+		out = append(out, "fleet describe "+s.Messages[0].Node)
+	}
+	for _, m := range s.Manifests {
+		if m.Pending > 0 {
+			return append(out, "fleet wait "+m.Name)
+		}
+	}
+
+	return out
+}
+
+// brief returns a summary in a line, for a log of changes.
+func brief(s summary.Summary) string {
+	text := "nodes " + states(s)
+	for _, m := range s.Manifests[:min(len(s.Manifests), maxManifests)] {
+		text += fmt.Sprintf("; %s %d/%d %s", m.Name, m.UpToDate, m.Targets, fleet.StatusUpToDate)
+		for _, c := range []struct {
+			count int
+			word  fleet.Status
+		}{{m.Failed, fleet.StatusFailed}, {m.Rejected, fleet.StatusRejected}, {m.Pending, fleet.StatusPending}, {m.Unreachable, fleet.StatusUnreachable}} {
+			if c.count > 0 {
+				text += fmt.Sprintf(", %d %s", c.count, c.word)
+			}
+		}
+		if m.Noop > 0 {
+			text += fmt.Sprintf(", %d %s", m.Noop, model.OutcomeNoop)
+		}
+	}
+	if more := len(s.Manifests) - maxManifests; more > 0 {
+		text += fmt.Sprintf("; and %s more", print.Count(more, "manifest"))
+	}
+	if title := s.LostTitle(); title != "" {
+		text += "; " + title
+	}
+	for _, i := range s.Incomplete {
+		text += "; incomplete: " + i
+	}
+
+	return text
+}

@@ -1,0 +1,220 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// drawPause is the least time between two pictures, however often something changes.
+	drawPause = 500 * time.Millisecond
+	// agePause is after how long ages are shown anew, and nodes that fell silent.
+	agePause = 10 * time.Second
+	// auditPause is how often all is read again: the end of a state that expires is not announced.
+	auditPause = 5 * time.Minute
+)
+
+// picture is what is known of the fleet while it is watched.
+type picture struct {
+	nodes   map[string]model.Node
+	entries []model.Entry
+	// unstored are the documents that the server did not store at the time of checked, lost are the lost keys then.
+	unstored []string
+	lost     map[string]bool
+	checked  time.Time
+}
+
+// read reads all.
+func (p *picture) read(ctx context.Context, store *Store) error {
+	all, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	p.nodes = map[string]model.Node{}
+	for _, n := range all {
+		p.nodes[n.Node] = n
+	}
+
+	return p.readEntries(ctx, store)
+}
+
+func (p *picture) readEntries(ctx context.Context, store *Store) error {
+	entries, err := store.List(ctx)
+	if err == nil {
+		p.entries = entries
+	}
+
+	return err
+}
+
+// apply takes over what changed of a node.
+func (p *picture) apply(c nodes.Change) {
+	if c.Gone {
+		delete(p.nodes, c.Node.Node)
+	} else {
+		p.nodes[c.Node.Node] = c.Node
+	}
+}
+
+// summary makes the overview as of a time.
+func (p *picture) summary(now time.Time) summary.Summary {
+	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
+	for i := range all {
+		all[i].Silent = all[i].IsSilent(now)
+	}
+
+	out := summary.Of(all, p.entries, cli.Version(), now)
+	out.Incomplete = append(out.Incomplete, p.unstored...)
+
+	return out
+}
+
+// check returns the summary as of now. Every agePause, it checks for unstored documents and lost keys.
+func (p *picture) check(ctx context.Context, store *Store) summary.Summary {
+	isDue := time.Since(p.checked) >= agePause
+	if isDue {
+		p.unstored, p.checked = store.Unstored(ctx, slices.Collect(maps.Values(p.nodes))).Lines(), time.Now()
+	}
+	out := p.summary(time.Now())
+	if isDue && store.KV.Away() == nil {
+		if lost, err := store.Lost(ctx, out.Revisions()); err == nil {
+			p.lost = lost
+		}
+	}
+	out.SetLost(p.lost)
+
+	return out
+}
+
+// follow shows the fleet whenever it changes, until ctx ends.
+func (c *statusCommand) follow(ctx context.Context, store *Store) error {
+	err := c.redraw(ctx, store)
+	if errors.Is(context.Cause(ctx), cli.ErrInterrupted) || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+
+	return err
+}
+
+func (c *statusCommand) redraw(ctx context.Context, store *Store) error {
+	ctx, cancel := context.WithCancel(ctx)
+	changes, keys, failed := make(chan nodes.Change), make(chan struct{}, 1), make(chan error, 2)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	following.Go(func() { failed <- followNodes(ctx, store, changes) })
+	following.Go(func() { failed <- followKeys(ctx, store, keys) })
+	var p picture
+	if err := p.read(ctx, store); err != nil {
+		return err
+	}
+	show := c.shower(store)
+	draw, audit := time.NewTimer(0), time.NewTicker(auditPause)
+	defer draw.Stop()
+	defer audit.Stop()
+	for soon, stale := false, false; ; {
+		changed := false
+		select {
+		case change := <-changes:
+			p.apply(change)
+			changed = true
+		case <-keys:
+			changed, stale = true, true
+		case <-audit.C:
+			// Without NATS the last picture stays, which says so.
+			if err := p.read(ctx, store); err != nil && store.KV.Away() == nil && !kvstore.IsOutage(err) {
+				return err
+			}
+		case <-draw.C:
+			if stale {
+				err := p.readEntries(ctx, store)
+				if err != nil && store.KV.Away() == nil && !kvstore.IsOutage(err) {
+					return err
+				}
+				stale = err != nil
+			}
+			if err := show(p.check(ctx, store)); err != nil {
+				return err
+			}
+			soon = false
+			draw.Reset(agePause)
+		case err := <-failed:
+			return err
+		}
+		if changed && !soon {
+			soon = true
+			draw.Reset(drawPause)
+		}
+	}
+}
+
+// followNodes hands over what changes of nodes, until ctx ends.
+func followNodes(ctx context.Context, store *Store, changes chan<- nodes.Change) error {
+	for c, err := range nodes.New(store.KV).Watch(ctx) {
+		if err != nil {
+			return err
+		}
+		select {
+		case changes <- c:
+		case <-ctx.Done():
+		}
+	}
+
+	return ctx.Err()
+}
+
+// followKeys wakes whoever reads keys when an assignment changes, until ctx ends.
+func followKeys(ctx context.Context, store *Store, keys chan<- struct{}) error {
+	for err := range store.Changes(ctx) {
+		if err != nil {
+			return err
+		}
+		select {
+		case keys <- struct{}{}:
+		default:
+		}
+	}
+
+	return ctx.Err()
+}
+
+// shower returns what shows a summary: on a terminal in place of the one before, elsewhere, as a
+// line or a document, where it is another one.
+func (c *statusCommand) shower(store *Store) func(summary.Summary) error {
+	var last summary.Summary
+	said := ""
+
+	return func(s summary.Summary) error {
+		if err := store.KV.Away(); err != nil {
+			s.Incomplete = append(s.Incomplete, "NATS does not answer ("+err.Error()+"): this is what was known before")
+		}
+		if !c.IsDocument() && print.IsTerminal(c.Print.Out) {
+			c.Print.Clear()
+			screen{Printer: c.Print, names: store.KV.Names()}.show(s)
+			return nil
+		}
+		same := last
+		same.At = s.At
+		text := brief(s)
+		if c.IsDocument() && reflect.DeepEqual(same, s) || !c.IsDocument() && text == said {
+			return nil
+		}
+		last, said = s, text
+
+		return c.Print.Item(c.Format, s, print.Time(s.At)+"  "+text)
+	}
+}

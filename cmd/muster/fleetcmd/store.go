@@ -1,0 +1,199 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
+)
+
+// Store adapts NATS to the interfaces of package fleet.
+type Store struct {
+	assignments.Bucket
+	// KV is the connection, for everything but assignments.
+	KV  *kvstore.Store
+	log *slog.Logger
+	// logged are the invalid states, each logged once.
+	logged map[string]bool
+	// named are the silent servers that a warning names. Unstored leaves them out if omitsNamed is set.
+	named      named
+	omitsNamed bool
+}
+
+// named has the silent servers that a warning names. Its method may be called from several goroutines.
+type named struct {
+	mu      sync.Mutex
+	servers map[string]bool
+}
+
+// add notes a server, and reports whether no warning names it yet.
+func (n *named) add(server string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	isNew := !n.servers[server]
+	n.servers[server] = true
+
+	return isNew
+}
+
+// Need names a stream that a command cannot do without, see Open.
+type Need func(kvstore.Names) string
+
+// NeedManifests is the bucket of assignments.
+func NeedManifests(n kvstore.Names) string { return kvstore.KVStream(n.Manifests()) }
+
+// NeedNodes is the bucket of the states of nodes.
+func NeedNodes(n kvstore.Names) string { return kvstore.KVStream(n.Nodes()) }
+
+// NeedControl is the bucket of pauses, labels and groups.
+func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control()) }
+
+// NeedReports is the stream of reports.
+func NeedReports(n kvstore.Names) string { return n.Reports() }
+
+// Open connects to NATS and returns the fleet there, once it is provisioned. Of streams whose servers do not answer
+// it waits a moment for those that are needed, and warns of the others. It names each server that does not answer.
+func Open(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
+	s, err := OpenUnwarned(ctx, env, needs...)
+	if err != nil {
+		return nil, err
+	}
+	s.omitsNamed = true
+	silent := s.KV.LastSilentServers()
+	for _, server := range slices.Sorted(maps.Keys(silent)) {
+		if s.named.add(server) {
+			env.Log.Warn(SilentServer(server, silent[server]))
+		}
+	}
+
+	return s, nil
+}
+
+// OpenUnwarned is Open without the warnings of servers that the others miss, for a command that shows Unstored. It names the
+// server of the connection if that does not answer.
+func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
+	s, err := env.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Store{Bucket: assignments.New(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}, named: named{servers: map[string]bool{}}}
+	s.OnSilent(func(server string) {
+		if out.named.add(server) {
+			env.Log.Warn("the server " + server + " does not answer: the command continues at another one")
+		}
+	})
+	needed := make([]string, len(needs))
+	for i, need := range needs {
+		needed[i] = need(s.Names())
+	}
+	err = provision.New(s).Check(ctx, needed...)
+	switch {
+	case errors.Is(err, provision.ErrDiffers):
+		env.Log.Warn("provisioning is not up to date", "error", err)
+	case errors.Is(err, kvstore.ErrNotProvisioned):
+		return nil, err
+	case errors.Is(err, provision.ErrUnchecked):
+		env.Log.Warn("part of NATS does not answer", "error", err)
+	case err != nil:
+		return nil, err
+	}
+
+	return out, nil
+}
+
+// Nodes returns all nodes by name. An invalid state of one is logged, and hides
+// none of the others.
+func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
+	all, err := nodes.New(s.KV).Nodes(ctx)
+	for _, err := range denial.Split(err) {
+		if !errors.Is(err, nodes.ErrInvalidState) {
+			return nil, err
+		}
+		if !s.logged[err.Error()] {
+			s.logged[err.Error()] = true
+			s.log.Warn("invalid node state", "error", err)
+		}
+	}
+
+	return all, nil
+}
+
+// All returns all nodes by name, and all assignments, which are read at the same time. Of two
+// errors it returns that of the nodes.
+func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
+	cli.CollectLater(cli.FleetHeap)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var entries []model.Entry
+	var failed error
+	var listing sync.WaitGroup
+	listing.Go(func() { entries, failed = s.List(ctx) })
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		cancel()
+	}
+	listing.Wait()
+
+	return all, entries, cmp.Or(err, failed)
+}
+
+// NoSuchNode is NoSuchNode among all nodes of the fleet.
+func (s *Store) NoSuchNode(ctx context.Context, name string) error {
+	known, err := s.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+
+	return NoSuchNode(name, known)
+}
+
+// NoSuchNode returns the error of a node that is not known, with the nearest one that is; it
+// wraps model.ErrNotFound.
+func NoSuchNode(name string, known []model.Node) error {
+	names := make([]string, len(known))
+	for i, n := range known {
+		names[i] = n.Node
+	}
+
+	return unknownNode(name + cli.DidYouMean(name, names))
+}
+
+// NoSuchTargets returns the error of targets that no known node is in, nil for none; it wraps model.ErrNotFound
+// for a node.
+func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
+	var unknown []error
+	for _, t := range Unknown(targets, known) {
+		switch {
+		case t.Group == model.GroupAll:
+		case t.Node != "":
+			unknown = append(unknown, NoSuchNode(t.Node, known))
+		default:
+			unknown = append(unknown, NoSuchGroup(t, known))
+		}
+	}
+
+	return errors.Join(unknown...)
+}
+
+// unknownNode is a node that is not known, with what may be meant.
+type unknownNode string
+
+// Error names it, and where those are that are known.
+func (n unknownNode) Error() string {
+	return "no such node: " + string(n) + " (see muster fleet nodes)"
+}
+
+// Unwrap returns model.ErrNotFound.
+func (unknownNode) Unwrap() error { return model.ErrNotFound }

@@ -1,0 +1,106 @@
+package fleetcmd
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// remarks are what people read while they wait.
+type remarks chan string
+
+func (r remarks) Write(b []byte) (int, error) {
+	r <- string(b)
+
+	return len(b), nil
+}
+
+// duringOutage calls f while NATS is away, which comes back once f has said so.
+func duringOutage(t *testing.T, srv *natstest.Server, said remarks, f func() error) error {
+	t.Helper()
+	srv.Stop()
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	for {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended during the outage: %v", err)
+		case text := <-said:
+			if !strings.Contains(text, "NATS does not answer, still waiting") {
+				continue
+			}
+			srv.Start(t)
+			return <-ended
+		}
+	}
+}
+
+// TestWaitBeginsInAnOutage: what is assigned cannot be read at first.
+func TestWaitBeginsInAnOutage(t *testing.T) {
+	t.Parallel()
+	srv, kv := kvtest.New(t)
+	store := &Store{Bucket: assignments.New(kv.Store), KV: kv.Store}
+	if _, err := store.Put(t.Context(), "group.web.motd", []byte("muster: {}")); err != nil {
+		t.Fatal(err)
+	}
+	said := make(remarks, 100)
+	w := Wait{Env: &cli.Env{Print: print.Printer{Out: io.Discard, Err: said}}, Timeout: kvtest.Deadline}
+	err := duringOutage(t, srv, said, func() error {
+		_, err := w.Run(t.Context(), store, Goal{Name: "motd"})
+		return err
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "no known node matches: motd") {
+		t.Error(err)
+	}
+}
+
+// TestWaitExplainsAfterAnOutage: why an assignment is skipped cannot be read at first.
+func TestWaitExplainsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	srv, kv := kvtest.New(t)
+	store := &Store{Bucket: assignments.New(kv.Store), KV: kv.Store}
+	value, err := model.EncodeAssignment(model.Assignment{Protocol: model.ProtocolAssignment, Name: "motd", Manifest: "muster: {}", When: "false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := store.Put(t.Context(), "group.web.motd", value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fleet.Rollout{Entries: []model.Entry{{Key: "group.web.motd", Revision: revision}}}
+	node := model.Node{NodeState: model.NodeState{Node: "web01", Groups: []string{"web"}, Manifests: map[string]model.ManifestState{"group.web.motd": {Seen: revision}}}}
+	statuses := r.Statuses([]model.Node{node})
+	said := make(remarks, 100)
+	away := newOutage(print.Printer{Out: io.Discard, Err: said}, "motd")
+	err = duringOutage(t, srv, said, func() error {
+		return away.again(t.Context(), func() error { return fleet.ExplainSkipped(t.Context(), store.Get, statuses) })
+	})
+	if err != nil || len(statuses) != 1 || !strings.HasPrefix(statuses[0].Reason, "skipped: its condition is false: ") {
+		t.Errorf("%+v %v", statuses, err)
+	}
+}
+
+// TestNoOutageIsWaitedForLongerThanAsked: the error is that of the outage once the time is over.
+func TestNoOutageIsWaitedForLongerThanAsked(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	away := newOutage(print.Printer{Out: io.Discard, Err: io.Discard}, "motd")
+	calls := 0
+	err := away.again(ctx, func() error {
+		calls++
+		cancel()
+		return context.DeadlineExceeded
+	})
+	if err != context.DeadlineExceeded || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}

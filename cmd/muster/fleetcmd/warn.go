@@ -1,0 +1,106 @@
+package fleetcmd
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// WarnUnknown warns of targets that no known node is in.
+func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
+	for _, t := range Unknown(targets, nodes) {
+		WarnUnknownTarget(log, t, nodes)
+	}
+}
+
+// Unknown returns the targets that no known node is in.
+func Unknown(targets []fleet.Target, nodes []model.Node) []fleet.Target {
+	isKnown := func(t fleet.Target) bool {
+		return slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) })
+	}
+
+	return slices.DeleteFunc(slices.Clone(targets), isKnown)
+}
+
+// WarnUnknownTarget warns of a target that no known node is in, with more attributes.
+func WarnUnknownTarget(log *slog.Logger, t fleet.Target, nodes []model.Node, more ...any) {
+	event := "no known node matches, see muster fleet nodes"
+	if near := NearTarget(t, nodes); t.Group != "" {
+		event = NoSuchGroup(t, nodes).Error()
+	} else if near != "" {
+		event = "no known node matches, did you mean " + near + "?"
+	}
+	log.Warn(event, append([]any{"target", t.String()}, more...)...)
+}
+
+// NoSuchGroups joins NoSuchGroup of several groups in one line.
+func NoSuchGroups(groups []fleet.Target, nodes []model.Node) string {
+	texts := make([]string, len(groups))
+	for i, t := range groups {
+		texts[i] = NoSuchGroup(t, nodes).Error()
+	}
+
+	return strings.Join(texts, ", ")
+}
+
+// NoSuchGroup returns the error of a group that no known node is in.
+func NoSuchGroup(t fleet.Target, nodes []model.Node) error {
+	near := NearTarget(t, nodes)
+	if near != "" {
+		near = ", did you mean " + near + "?"
+	}
+
+	return fmt.Errorf("no known node is in group %s%s (see muster fleet nodes)", t.Group, near)
+}
+
+// ConfirmUnknown asks before something is changed for groups that no known node is in, unless the fleet has no nodes.
+// did is the verb of the change, such as "pushed".
+func ConfirmUnknown(env *cli.Env, did string, targets []fleet.Target, nodes []model.Node) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	groups := slices.DeleteFunc(slices.Clone(targets), func(t fleet.Target) bool { return t.Group == "" })
+	if err := NoSuchTargets(groups, nodes); err != nil {
+		return Confirm(env, did, strings.ReplaceAll(err.Error(), "\n", ", "))
+	}
+
+	return nil
+}
+
+// Confirm asks before a change; did is its verb, such as "pushed".
+func Confirm(env *cli.Env, did, why string) error { return env.Confirm("nothing was "+did, why) }
+
+// NearTarget returns the name of a known node or group that is like that of a
+// target, empty for none.
+func NearTarget(t fleet.Target, nodes []model.Node) string {
+	var known []string
+	for _, n := range nodes {
+		if t.Node != "" {
+			known = append(known, n.Node)
+		} else {
+			known = append(known, n.Groups...)
+		}
+	}
+
+	return document.Nearest(cmp.Or(t.Node, t.Group), known)
+}
+
+// WarnStopped warns of nodes of the targets whose agent was stopped.
+func WarnStopped(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
+	var stopped []string
+	for _, n := range nodes {
+		if n.Stopped() && slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.Includes(n.NodeState) }) {
+			stopped = append(stopped, n.Node)
+		}
+	}
+	if len(stopped) > 0 {
+		log.Warn("stopped nodes do not answer, see muster fleet nodes", "nodes", strings.Join(stopped, ","))
+	}
+}

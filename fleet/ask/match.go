@@ -1,0 +1,83 @@
+package ask
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// Match is whom a target means.
+type Match struct {
+	fleet.Selection
+	// All is that it is all of a fleet that is not small.
+	All bool
+}
+
+// Digest stands for the nodes by their names: another set of nodes, of any number, has another one.
+func (m Match) Digest() string {
+	names := make([]string, len(m.Nodes))
+	for i, n := range m.Nodes {
+		names[i] = n.Node
+	}
+	slices.Sort(names)
+
+	return model.DigestOf([]byte(strings.Join(names, "\n")))
+}
+
+// matchOf returns whom a target means.
+func matchOf(m Model, t Target) (Match, error) {
+	if err := t.check(); err != nil {
+		return Match{}, err
+	}
+	found, err := m.Select(t.On)
+	if err != nil {
+		return Match{}, err
+	}
+	switch {
+	case t.Group != "":
+		of := fleet.Target{Group: t.Group}
+		found.Nodes = slices.DeleteFunc(found.Nodes, func(n model.Node) bool { return !of.Includes(n.NodeState) })
+	case len(t.Nodes) > 0:
+		if found.Nodes, err = pick(found.Nodes, t.Nodes); err != nil {
+			return Match{}, err
+		}
+	}
+	if len(found.Nodes) == 0 {
+		return Match{found, false}, fmt.Errorf("%w: %s", ErrNobody, t)
+	}
+
+	return Match{found, len(found.Nodes) == found.Known && found.Known > fleet.MaxUnconfirmed}, nil
+}
+
+// pick returns the nodes of some names. The error is that of one that is not known.
+func pick(all []model.Node, names []string) ([]model.Node, error) {
+	var out []model.Node
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		at := slices.IndexFunc(all, func(n model.Node) bool { return n.Node == name })
+		if at < 0 {
+			return nil, fmt.Errorf("%w: no node %s is known", ErrNobody, name)
+		}
+		out = append(out, all[at])
+	}
+
+	return out, nil
+}
+
+// confirmed returns why it is not what whoever acts was shown, nil where it is.
+func (s *Spec) confirmed(m Match) error {
+	switch {
+	case m.All && !s.All && s.Kind != Preview: // which changes nothing
+		return fmt.Errorf("%w (%d)", ErrAll, len(m.Nodes))
+	case s.Kind == Preview && len(m.Nodes)*len(s.Previewed.Value) > maxSent:
+		return refuse("what is previewed has %d bytes, which is too much for %d nodes, of which each gets them: select fewer, or use muster fleet preview --bundle", len(s.Previewed.Value), len(m.Nodes))
+	case s.Expect.Nodes != 0 && s.Expect.Nodes != len(m.Nodes):
+		return fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), s.Expect.Nodes)
+	case s.Expect.Digest != "" && s.Expect.Digest != m.Digest():
+		return fmt.Errorf("%w: they are not the same %d nodes", ErrOthers, len(m.Nodes))
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,102 @@
+package ask
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Results are what reports tell of one request, also of one that somebody else sent: the first
+// final answer of each node, however often it is reported. One goroutine uses it.
+type Results struct {
+	id, protocol string
+	expected     map[string]bool
+	answers      map[string]model.EnsureResponse
+	missing      int
+}
+
+// NewResults returns the results of the request with an id on some nodes; without any, on all
+// that report one. Its answers have a protocol, that of ensure or of run responses: whoever may send
+// only runs can give one the id of another request.
+func NewResults(id, protocol string, nodes []string) *Results {
+	r := &Results{id: id, protocol: protocol, expected: map[string]bool{}, answers: map[string]model.EnsureResponse{}}
+	for _, node := range nodes {
+		r.expected[node] = true
+	}
+	r.missing = len(r.expected)
+
+	return r
+}
+
+// Add takes a report into account. It returns the answer that the report has, and false where it
+// has none of the request, or the node has answered.
+func (r *Results) Add(report model.Report) (model.EnsureResponse, bool) {
+	if report.Kind != model.KindEnsure || report.Type != r.protocol || report.CorrelationID != r.id || len(r.expected) > 0 && !r.expected[report.Node] {
+		return model.EnsureResponse{}, false
+	}
+	if _, known := r.answers[report.Node]; known {
+		return model.EnsureResponse{}, false
+	}
+	var answer model.EnsureResponse
+	if err := json.Unmarshal(report.Data, &answer); err != nil {
+		answer = model.EnsureResponse{Phase: model.EnsureFailed, Error: "invalid answer: " + err.Error()}
+	}
+	if !final(answer) {
+		return model.EnsureResponse{}, false
+	}
+	// The server guards the node of the subject, not what the document says.
+	answer.Node = report.Node
+	r.answers[report.Node] = answer
+	r.missing--
+
+	return answer, true
+}
+
+// HasAnswer reports whether a node has answered.
+func (r *Results) HasAnswer(node string) bool { _, known := r.answers[node]; return known }
+
+// Progress returns how many nodes have answered.
+func (r *Results) Progress() Progress {
+	return Progress{Expected: len(r.expected), Acknowledged: len(r.answers), Finished: len(r.answers)}
+}
+
+// Complete reports whether all expected nodes have answered; without any nobody knows.
+func (r *Results) Complete() bool { return len(r.expected) > 0 && r.missing == 0 }
+
+// Merge takes the results of nodes that did not finish for their answers.
+func (e *Ensured) Merge(results *Results) {
+	for i, a := range e.Answers {
+		if result, is := results.answers[a.Node]; is && !final(a) {
+			e.Answers[i] = result
+		}
+	}
+	e.Unfinished = slices.DeleteFunc(e.Unfinished, func(node string) bool { _, is := results.answers[node]; return is })
+}
+
+// Ensured returns the answers so far. Of the expected nodes without one, those are missing that
+// were stopped or not heard lately; the others may work on it, or were never asked.
+func (r *Results) Ensured(known []model.Node) *Ensured {
+	out := &Ensured{Answers: []model.EnsureResponse{}}
+	for _, node := range slices.Sorted(maps.Keys(r.answers)) {
+		out.Answers = append(out.Answers, r.answers[node])
+	}
+	away := map[string]bool{}
+	for _, n := range known {
+		away[n.Node] = n.Stopped() || n.Silent
+	}
+	for _, node := range slices.Sorted(maps.Keys(r.expected)) {
+		_, answered := r.answers[node]
+		isAway, isKnown := away[node]
+		switch {
+		case answered:
+		case isAway || !isKnown:
+			out.Missing = append(out.Missing, node)
+		default:
+			out.Pending = append(out.Pending, node)
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,220 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host/command"
+)
+
+// The databases of getent, which are also the names of their files in /etc.
+const (
+	userDatabase  = "passwd"
+	groupDatabase = "group"
+)
+
+// ErrNoAccount is a user or group that the node does not know.
+var ErrNoAccount = errors.New("no such account")
+
+// AccountOptions configure Accounts.
+type AccountOptions struct {
+	// Dir holds the files passwd and group; empty means /etc.
+	Dir string
+	// Commands run getent.
+	Commands *command.Runner
+	// Log gets warnings.
+	Log *slog.Logger
+}
+
+// Accounts resolve the users and groups of the node: from the tables and from
+// getent. They are safe for concurrent use. Make them with New.
+type Accounts struct {
+	dir      string
+	commands *command.Runner
+	log      *slog.Logger
+
+	mu sync.Mutex
+	// files are the tables of the files as they were last read, current those of them
+	// that count until ForgetAccounts.
+	files   map[string]fileTable
+	current map[string]bool
+	// answers are the accounts that getent knew, asked the keys it was asked for, by
+	// database.
+	answers map[string]accountTable
+	asked   map[[2]string]bool
+}
+
+// NewAccounts returns accounts; nothing is read yet.
+func NewAccounts(o AccountOptions) *Accounts {
+	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log, files: map[string]fileTable{}}
+	a.ForgetAccounts()
+
+	return a
+}
+
+// UID returns the number of a user: a number is taken as it is, a name is
+// looked up in /etc/passwd and else with getent, once. An unknown name and a
+// number out of range wrap ErrNoAccount.
+func (a *Accounts) UID(ctx context.Context, owner string) (uint32, error) {
+	id, err := a.id(ctx, userDatabase, owner)
+	if err != nil {
+		return 0, fmt.Errorf("could not lookup user %q: %w", owner, err)
+	}
+
+	return id, nil
+}
+
+// GID is UID for groups.
+func (a *Accounts) GID(ctx context.Context, group string) (uint32, error) {
+	id, err := a.id(ctx, groupDatabase, group)
+	if err != nil {
+		return 0, fmt.Errorf("could not lookup group %q: %w", group, err)
+	}
+
+	return id, nil
+}
+
+// UserName returns the name of a uid, or its number when it has none.
+func (a *Accounts) UserName(ctx context.Context, uid uint32) string {
+	return a.name(ctx, userDatabase, uid)
+}
+
+// GroupName returns the name of a gid, or its number when it has none.
+func (a *Accounts) GroupName(ctx context.Context, gid uint32) string {
+	return a.name(ctx, groupDatabase, gid)
+}
+
+// ForgetAccounts has the files looked at again at the next look-up, and getent asked
+// again. A file that nobody has touched since it was read is not read again.
+func (a *Accounts) ForgetAccounts() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.current, a.answers, a.asked = map[string]bool{}, map[string]accountTable{}, map[[2]string]bool{}
+}
+
+// getentTimeout bounds the answer of a directory service.
+const getentTimeout = 30 * time.Second
+
+// FileWritten forgets the tables when the file at path is one of them.
+func (a *Accounts) FileWritten(path string) {
+	if path == a.path(userDatabase) || path == a.path(groupDatabase) {
+		a.ForgetAccounts()
+	}
+}
+
+// path returns the file of a database.
+func (a *Accounts) path(database string) string { return a.dir + "/" + database }
+
+func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
+	if IsAccountNumber(name) {
+		id, ok := ParseAccountID(name)
+		if !ok {
+			return 0, fmt.Errorf("%w: numbers go up to %d", ErrNoAccount, uint32(MaxAccountID))
+		}
+		return id, nil
+	}
+	id, known := uint32(0), false
+	err := a.lookUp(ctx, database, name, func(t accountTable) bool {
+		id, known = t.ids[name]
+		return known
+	})
+	if err == nil && !known {
+		err = ErrNoAccount
+	}
+
+	return id, err
+}
+
+func (a *Accounts) name(ctx context.Context, database string, id uint32) string {
+	number := strconv.FormatUint(uint64(id), 10)
+	name, known := "", false
+	err := a.lookUp(ctx, database, number, func(t accountTable) bool {
+		name, known = t.names[id]
+		return known
+	})
+	if err != nil {
+		a.log.WarnContext(ctx, "could not look up account", "database", database, "id", id, "error", err)
+	}
+
+	return cmp.Or(name, number)
+}
+
+// lookUp calls find with the table of a database, then with what getent has answered,
+// and once more with its answer about key, until find returns true.
+func (a *Accounts) lookUp(ctx context.Context, database, key string, find func(accountTable) bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	table, err := a.table(database)
+	if err != nil || find(table) || find(a.answers[database]) {
+		return err
+	}
+	if err := a.ask(ctx, database, key); err != nil {
+		return err
+	}
+	find(a.answers[database])
+
+	return nil
+}
+
+// table returns the table of a database's file.
+func (a *Accounts) table(database string) (accountTable, error) {
+	t := a.files[database]
+	if a.current[database] {
+		return t.accountTable, nil
+	}
+	if !t.isOf(a.path(database)) {
+		var err error
+		if t, err = readTable(a.path(database)); err != nil {
+			return accountTable{}, err
+		}
+		a.files[database] = t
+	}
+	a.current[database] = true
+
+	return t.accountTable, nil
+}
+
+// ask adds what getent knows of a key, a name or number, to its answers. Each key
+// is asked for once. A machine without getent has its files only.
+func (a *Accounts) ask(ctx context.Context, database, key string) error {
+	asked := [2]string{database, key}
+	if a.asked[asked] || key == "" || strings.HasPrefix(key, "-") || strings.ContainsAny(key, ":\n\x00") {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, getentTimeout, fmt.Errorf("timed out after %s", getentTimeout))
+	defer cancel()
+	result, err := a.commands.Run(ctx, command.Command{Argv: []string{"getent", database, key}})
+	switch {
+	case errors.Is(err, command.ErrNotFound):
+	case err != nil:
+		return err
+	case result.ExitCode == 0:
+		a.merge(database, key, string(result.Stdout.Head))
+	}
+	a.asked[asked] = true
+
+	return nil
+}
+
+// merge adds an answer of getent. The service may spell the name in another way
+// than the question (other case, with its domain), so the question is kept too.
+func (a *Accounts) merge(database, key, answer string) {
+	known, ok := a.answers[database]
+	if !ok {
+		known = parseAccounts("")
+		a.answers[database] = known
+	}
+	for name, id := range parseAccounts(answer).ids {
+		known.add(name, id)
+		if !IsAccountNumber(key) {
+			known.add(key, id)
+		}
+	}
+}
