@@ -239,7 +239,7 @@ func TestCancelIsRejected(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"r2", "unknown"} {
-			if got := n.ask(n.cancelRequest(id, nil)).last(); got.Phase != "" || !strings.Contains(got.Error, "cannot be recorded") {
+			if got := n.ask(n.cancelRequest(id, nil)).last(); got.Phase != "" || !strings.Contains(got.Error, "cannot be stored") {
 				t.Errorf("%s: %+v", id, got)
 			}
 			if err := n.agent.Requests().Command(t.Context(), nil, "x", n.cancelRequest(id, nil)); err == nil {

@@ -216,7 +216,7 @@ func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
 		error   string
 	}{
 		"cannot be parsed": {func(*testing.T, *node) {}, `"nop": true,`, "unknown key `nop`"},
-		"cannot be recorded": {func(t *testing.T, n *node) {
+		"cannot be stored": {func(t *testing.T, n *node) {
 			requests := filepath.Join(n.state, "requests")
 			if err := os.RemoveAll(requests); err != nil {
 				t.Fatal(err)
@@ -224,7 +224,7 @@ func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
 			if err := os.WriteFile(requests, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, "", "cannot be recorded"},
+		}, "", "cannot be stored"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -265,7 +265,7 @@ func TestCommand(t *testing.T) {
 			n.settle()
 			return err
 		}
-		if err := command("c1", n.request("r1", "motd", "asked", "")); err == nil || !strings.Contains(err.Error(), "cannot be recorded") {
+		if err := command("c1", n.request("r1", "motd", "asked", "")); err == nil || !strings.Contains(err.Error(), "cannot be stored") {
 			t.Errorf("without a disk: %v", err)
 		}
 		n.lacks("motd")
