@@ -219,7 +219,7 @@ func TestPackagesThatGoAlong(t *testing.T) {
 			for _, args := range [][]string{{"--noop"}, nil, nil} {
 				r := m.Run(append(append([]string{"muster", "apply", "--json"}, args...), "/root/against.yaml")...)
 				got := outcomes(transactions(t, r.Stdout))
-				if says := "it would remove package:muster-tool too, which package#muster-tool provides"; r.Code != 1 || !slices.Equal(got, []string{"muster-lib failed", "muster-tool stable"}) || !strings.Contains(r.Stderr, says) {
+				if says := "it would also remove package:muster-tool, which package#muster-tool provides"; r.Code != 1 || !slices.Equal(got, []string{"muster-lib failed", "muster-tool stable"}) || !strings.Contains(r.Stderr, says) {
 					t.Errorf("%q: exit code %d, %q\n%s", args, r.Code, got, r.Stderr)
 				}
 			}
@@ -256,7 +256,7 @@ func TestPackagesThatConflict(t *testing.T) {
 	put(t, m, "/root/m.yaml", packages("muster-real:", "muster-other:"))
 	for range 2 {
 		r := m.Run("muster", "apply", "--json", "/root/m.yaml")
-		if !strings.Contains(r.Stderr, "it would remove package:muster-real too, which package#muster-real provides") || r.Code != 1 {
+		if !strings.Contains(r.Stderr, "it would also remove package:muster-real, which package#muster-real provides") || r.Code != 1 {
 			t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
 		}
 		if got := m.Run("dpkg-query", "-W", "-f", "${db:Status-Status}", "muster-real").Stdout; got != "installed" {
