@@ -11,13 +11,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// stalledBucket is a bucket whose reads wait until they are released.
+// stalledBucket delays reads until release is closed.
 type stalledBucket struct {
 	*memoryBucket
 	stalls  atomic.Bool
@@ -176,7 +177,7 @@ func TestDriftIsRepairedAtEachRequestOfAPut(t *testing.T) {
 			return holds(name, content)() && m.Revision == revision && m.Outcome == model.OutcomeChanged && running.State().Outbox == 0
 		}
 	}
-	const most = 20 // a file for each request: one that drifts often is flapping
+	const most = 20 // one file for each request, because a file that drifts often flaps
 	var watched []string
 	for i := range most {
 		watched = append(watched, fmt.Sprint("kept", i), "as declared")
@@ -210,8 +211,13 @@ func TestDriftIsRepairedAtEachRequestOfAPut(t *testing.T) {
 		if err := os.WriteFile(n.path(name), []byte("other"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		written := time.Now()
 		n.machine.happens(n.path(name), true)
 		eventually(t, fmt.Sprintf("the repair while request %d hangs", request), holds(name, "as declared"))
+		// A repair that waits for the request comes after the request timeout.
+		if took := time.Since(written); took > kvstore.RequestTimeout/2 {
+			t.Errorf("the repair while request %d hangs took %s", request, took)
+		}
 		release()
 		eventually(t, "the put is applied after the stall", finished)
 	}

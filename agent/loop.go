@@ -48,7 +48,7 @@ type loop struct {
 	// synced whether it finished once, and known is the state of the bucket at that time.
 	syncing, synced bool
 	known           model.Sync
-	// startBy is the time at which runs begin without facts and without the bucket.
+	// startBy limits the wait for the facts and the bucket at the start.
 	startBy time.Time
 	// unconverged returns why not all of keys is in its desired state.
 	unconverged func(keys []string, known model.Sync) []string
@@ -77,7 +77,7 @@ func (l *loop) run(ctx, hard context.Context) {
 	l.manifests.Close(context.WithoutCancel(ctx))
 }
 
-// work does the next thing that is due, and returns until when to sleep where nothing is. The
+// work does the next thing that is due. If nothing is due, it returns the time of the next work. The
 // turn is held.
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
