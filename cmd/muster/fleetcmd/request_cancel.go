@@ -24,7 +24,7 @@ const cancelValid = 2 * time.Minute
 // Cancelled is the result of a cancel.
 type Cancelled struct {
 	*ask.Ensured
-	// Withdrawn are the nodes and groups from whose queue the request was removed.
+	// Withdrawn are the nodes and groups whose queued request was removed.
 	Withdrawn []string `json:"withdrawn,omitempty"`
 }
 
@@ -87,8 +87,8 @@ func cancelAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger,
 	}}
 }
 
-// queueCancels queues the cancel of an operator whose account reaches no node at once. It replaces the request that the
-// same operator may have queued.
+// queueCancels queues a cancel because the account of the operator cannot send requests. It replaces a request that the
+// operator queued.
 func (c *requestCommand) queueCancels(ctx context.Context, asker Asker, list []fleet.Target) error {
 	out := Cancelled{Ensured: &ask.Ensured{ID: c.cancelID, Answers: []model.EnsureResponse{}}}
 	for _, target := range list {

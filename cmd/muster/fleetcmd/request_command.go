@@ -32,7 +32,7 @@ type requestCommand struct {
 	// batch and maxFailures are texts such as 10 or 20%.
 	batch, maxFailures string
 	timeout            time.Duration
-	// queue is the time for which the request is queued for unreachable nodes, 0 to not queue it.
+	// queue is the time to queue the request for unreachable nodes, 0 not to queue it.
 	queue time.Duration
 	noop  bool
 	// resumeID, continueID and cancelID are ids of requests that were sent before.
@@ -144,7 +144,7 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		}
 	}
 	if limits != nil && c.queue > 0 {
-		return cli.Usagef("nodes execute what is queued whenever they come back, in no batch: give --batch or --queue")
+		return cli.Usagef("--batch and --queue exclude each other: nodes run a queued request when they reconnect")
 	}
 	store, signer, err := OpenLive(ctx, c.Env, &c.Signing)
 	if err == nil && out.check != nil {
@@ -224,14 +224,14 @@ func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store
 	}
 	rest := slices.DeleteFunc(all, results.HasAnswer)
 	if len(results.Ensured(nil).Answers) == 0 {
-		return to, fmt.Errorf("none of the targets has a result of request %s: nothing was sent; to send it to all of them leave --continue out", print.Text(c.continueID))
+		return to, fmt.Errorf("none of the targets has a result of request %s: nothing was sent; to send it to all targets, omit --continue", print.Text(c.continueID))
 	}
 	to.List, to.all, to.selected = fleet.Targets(rest, nil, false), 0, true
 
 	return to, nil
 }
 
-// queueAll queues the request of an operator whose account reaches no node at once.
+// queueAll queues a request because the account of the operator cannot send requests.
 func (c *requestCommand) queueAll(ctx context.Context, asker Asker, list []fleet.Target, id string) error {
 	if c.queue == 0 {
 		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
@@ -330,7 +330,7 @@ func (c *requestCommand) collect(ctx context.Context, id string) (*ask.Ensured, 
 }
 
 // read adds reports to results. With onAnswer and nodes it waits until the results of the nodes are complete or the
-// time is over; else it reads what is stored.
+// time is over. Otherwise it reads the stored reports.
 func (c *requestCommand) read(ctx context.Context, store *kvstore.Store, id string, nodes []string, results *ask.Results, within time.Duration, onAnswer func(model.EnsureResponse)) error {
 	limit, done := context.WithTimeout(ctx, within)
 	defer done()

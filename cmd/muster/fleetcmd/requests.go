@@ -45,7 +45,7 @@ type Asker struct {
 	Verb string
 	// Sender names the sender, if set.
 	Sender model.Sender
-	// Expires is the time at which the request expires. If it is zero, the request is valid for Within after it is sent.
+	// Expires is the expiry of the request. If it is zero, the request expires Within after it is sent.
 	Expires time.Time
 	Within  time.Duration
 	// Encode returns the message to the nodes of a family.
@@ -253,7 +253,7 @@ func NewPreviewAsker(store *kvstore.Store, signer *assign.Signing, request model
 }
 
 const (
-	// maxNodeFilter is the number of nodes up to which reports are selected by node; of more nodes all reports are read.
+	// maxNodeFilter is the maximum number of nodes in a filter of reports. For more nodes, all reports are read.
 	maxNodeFilter = 64
 	// clockSkew is the assumed difference between the clocks of the operator and the server.
 	clockSkew = time.Hour

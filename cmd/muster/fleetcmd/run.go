@@ -70,11 +70,11 @@ func (c *runCommand) run(ctx context.Context) error {
 	}})
 }
 
-// checkPermission returns the error of an operator whose requests reach no node.
+// checkPermission returns an error if requests of this operator reach no node.
 func (c *runCommand) checkPermission(ctx context.Context, store *Store) error {
 	err := requests.New(store.KV).CheckRequests(ctx, kvstore.VerbRun)
 	if errors.Is(err, requests.ErrRequestsNotPermitted) {
-		return cli.Usagef("%w; what is assigned runs by itself within the interval of the agents", err)
+		return cli.Usagef("%w; nodes run their assignments at the interval of their agents", err)
 	}
 
 	return err
