@@ -20,8 +20,8 @@ const (
 )
 
 // Record holds the last result of each resource of one revision of a manifest. A run writes into the
-// record of the revision that it runs, even if another revision becomes active meanwhile. Its methods
-// are safe for concurrent use.
+// record of its revision, even after another revision became active. The methods of a record are safe
+// for concurrent use.
 type Record struct {
 	results   *Results
 	key       string
@@ -50,14 +50,14 @@ func newRecord(r *Results, key string) *Record {
 	return &Record{results: r, key: key, resources: map[model.Ref]resourceResult{}}
 }
 
-// Record returns the record of the current revision of a manifest. full tells that a full run begins to
+// Record returns the record of the current revision of a manifest. Set full if a full run begins to
 // write into it.
 func (r *Results) Record(key string, full bool) *Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.manifests[key]
 	if m == nil {
-		return newRecord(r, key) // nobody reads it
+		return newRecord(r, key) // no reader finds this record
 	}
 	if full {
 		m.record.endRun()
@@ -171,7 +171,7 @@ func (r *Record) count(matches func(resourceResult) bool) (count int) {
 	return count
 }
 
-// Failed returns the resources whose last attempt failed.
+// Failed returns the resources that failed at their last attempt.
 func (r *Record) Failed() map[model.Ref]bool {
 	return r.refs(func(result resourceResult) bool { return result.failed })
 }
@@ -181,7 +181,7 @@ func (r *Record) Converged() map[model.Ref]bool {
 	return r.refs(func(result resourceResult) bool { return result.converged })
 }
 
-// refs returns the resources whose results match.
+// refs returns the resources with a matching result.
 func (r *Record) refs(matches func(resourceResult) bool) map[model.Ref]bool {
 	r.results.mu.Lock()
 	defer r.results.mu.Unlock()
@@ -216,7 +216,7 @@ func (m *manifestResults) isNews(run *model.Run) bool {
 }
 
 // Conclude records the end of a full run of the active version. outdated reports whether a partial run
-// changed a result of the run meanwhile.
+// changed a result during the run.
 func (r *Record) Conclude(run *model.Run) (outdated bool) {
 	r.results.update(r.key, func(m *manifestResults) (changed bool) {
 		if run.Counts.Total > 0 {
@@ -276,9 +276,9 @@ func (r *Record) setLast(m *manifestResults, run *model.Run) {
 	}
 }
 
-// ConcludePart records the end of a partial run. The counts of the manifest remain those of its last
-// full run. stale reports that the manifest is shown as failed although no resource fails any more:
-// then a full run must follow.
+// ConcludePart records the end of a partial run. It does not change the counts of the last full run.
+// stale reports that the state of the manifest is failed and no resource fails: then a full run must
+// follow.
 func (r *Record) ConcludePart(run *model.Run) (stale bool) {
 	r.results.update(r.key, func(m *manifestResults) bool {
 		changed := m.setDiffering(r.differing())

@@ -128,8 +128,8 @@ func TestPartBesideAFullRun(t *testing.T) {
 	}
 }
 
-// TestEndOfAFailure: a manifest whose resources all recover needs a full run. Until then it fails for
-// the first resource that still does.
+// TestEndOfAFailure: a full run must follow when all resources have recovered. Before, the state names the
+// first resource that fails.
 func TestEndOfAFailure(t *testing.T) {
 	t.Parallel()
 	const key = "node.n1.site"

@@ -148,7 +148,7 @@ func isPending(cause model.Cause, outcome model.Outcome) bool {
 	return outcome.IsFailure() && !cause.IsUnasked()
 }
 
-// awaitsRun reports whether a manifest has an active revision of which no run has ended.
+// awaitsRun reports whether a manifest has an active revision and no run of it has ended.
 func (r *Results) awaitsRun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
