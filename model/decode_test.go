@@ -90,26 +90,10 @@ func counts(with string) string {
 func same(t *testing.T, text string) {
 	t.Helper()
 	sameAs(t, text, model.DecodeJSON[model.NodeState])
-	states := model.NewStateReader()
-	for range 2 { // what it keeps of the first one changes nothing
-		sameAs(t, text, readState(states))
-	}
 	sameAs(t, text, model.DecodeJSON[model.Transaction])
 	sameAs(t, text, model.DecodeJSON[model.Run])
 	sameAs(t, text, model.DecodeJSON[model.EnsureResponse])
 	sameAs(t, text, model.DecodeJSON[model.HealthReport])
-}
-
-// readState decodes with a reader.
-func readState(states *model.StateReader) func([]byte) (*model.NodeState, error) {
-	return func(data []byte) (*model.NodeState, error) {
-		var s model.NodeState
-		if err := states.Decode(data, &s); err != nil {
-			return nil, err
-		}
-
-		return &s, nil
-	}
 }
 
 func sameAs[T any](t *testing.T, text string, decode func([]byte) (*T, error)) {
@@ -143,7 +127,7 @@ func TestStatesAreReadAsByTheLibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := readState(model.NewStateReader())
+	read := model.DecodeJSON[model.NodeState]
 	for i := range text {
 		before, after := string(text[:i]), string(text[i+1:])
 		sameAs(t, before, read)
@@ -175,13 +159,12 @@ func BenchmarkDecodeJSON(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	transaction, states := []byte(results()[0]), model.NewStateReader()
+	transaction := []byte(results()[0])
 	for name, decode := range map[string]struct {
 		data   []byte
 		decode func([]byte) error
 	}{
 		"state":                         {state, decodeAs[model.NodeState]},
-		"state by a reader":             {state, func(data []byte) error { return states.Decode(data, &model.NodeState{}) }},
 		"state by encoding/json":        {state, unmarshalAs[model.NodeState]},
 		"transaction":                   {transaction, decodeAs[model.Transaction]},
 		"transaction, by encoding/json": {transaction, unmarshalAs[model.Transaction]},
