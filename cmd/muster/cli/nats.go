@@ -22,7 +22,7 @@ import (
 )
 
 // OneAccount is what holds for nodes that are users of the account with the streams.
-const OneAccount = "nodes of this account must trust each other; those of an account of their own need not, see muster fleet accounts and docs/fleet.md"
+const OneAccount = "nodes of this account must trust each other; those of an account of their own need not, see muster fleet accounts and docs/fleet/accounts.md"
 
 // Store returns the fleet on NATS and connects first where needed. It does not
 // check what is provisioned: reading any bucket needs none of it.
