@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
+	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -109,7 +109,7 @@ func (a *answerReader) readNodes(ctx context.Context) error {
 	var flooding []string
 	for i, node := range nodes {
 		if a.total > 2*maxAnswerBytes {
-			a.note("reading ended after %d MiB; the answers of %s are not shown", 2*maxAnswerBytes>>20, texts.Count(len(nodes)-i, "node"))
+			a.note("reading ended after %d MiB; the answers of %s are not shown", 2*maxAnswerBytes>>20, page.Count(len(nodes)-i, "node"))
 			break
 		}
 		full, err := a.read(ctx, model.ReportRange{Node: node}, maxNodeBytes)

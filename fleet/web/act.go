@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/page"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 const (
@@ -107,7 +106,7 @@ func (s *site) write(w http.ResponseWriter, r *http.Request, status int, f page.
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	// The error is that of a browser that went away.
-	_, _ = io.WriteString(w, texts.Visible(out.String()))
+	_, _ = io.WriteString(w, page.Visible(out.String()))
 }
 
 // framed adds to a frame who looks at it.

@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
@@ -85,7 +84,7 @@ func historyOf(entries []model.Entry) []page.Revision {
 		case i == 0:
 			r.What, r.Lines = "The oldest revision that is kept", split(text)
 		default:
-			r.What, r.Lines = "Changes to the revision before", split(udiff.Unified("revision "+texts.Revision(entries[i-1].Revision), "revision "+texts.Revision(e.Revision), before, text))
+			r.What, r.Lines = "Changes to the revision before", split(udiff.Unified("revision "+page.RevisionText(entries[i-1].Revision), "revision "+page.RevisionText(e.Revision), before, text))
 			if len(r.Lines) == 0 {
 				r.What = "The same as the revision before"
 			}

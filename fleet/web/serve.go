@@ -13,7 +13,6 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet/web/page"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 // content is the part of a page that is updated, as of a time.
@@ -81,7 +80,7 @@ func (s *site) serve(build builder) http.Handler {
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(f.status)
 		// The error is that of a browser that went away.
-		_, _ = io.WriteString(w, texts.Visible(out.String()))
+		_, _ = io.WriteString(w, page.Visible(out.String()))
 	}))
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +119,7 @@ func (s *site) fragment(ctx context.Context, r *http.Request, v screen, after ti
 			return drawn{status: http.StatusInternalServerError}
 		}
 
-		return drawn{texts.Visible(out.String()), c.status, c.final}
+		return drawn{page.Visible(out.String()), c.status, c.final}
 	})
 }
 

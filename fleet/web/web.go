@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/fleet/web/assets"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model/telemetry"
 )
@@ -39,7 +38,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &site{Options: o, assets: assets.New(), fragments: newFragments(o.Now), streams: access.NewPlaces("live pages", maxStreams, ownStreams)}
+	s := &site{Options: o, assets: newAssets(), fragments: newFragments(o.Now), streams: access.NewPlaces("live pages", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
 	for pattern, build := range map[string]builder{
 		"GET /{$}":                s.overview,
@@ -61,7 +60,7 @@ func New(o Options) http.Handler {
 	}
 	mux.Handle("GET /manifests/{name}", s.byKey(s.serve(s.manifest)))
 	s.addActions(mux)
-	mux.Handle("GET "+assets.Prefix, compressed(s.assets))
+	mux.Handle("GET "+assetPrefix, compressed(s.assets))
 
 	return sameOrigin(guarded(mux))
 }
@@ -69,7 +68,7 @@ func New(o Options) http.Handler {
 // site is the dashboard.
 type site struct {
 	Options
-	assets    *assets.Assets
+	assets    *assets
 	fragments *fragments
 	// streams has a place for each stream that is open.
 	streams *access.Places

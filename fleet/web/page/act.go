@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -85,7 +84,7 @@ func (f ActionForm) whom() string {
 	case len(f.Match.Nodes) == 1:
 		return f.Match.Nodes[0].Node
 	default:
-		return texts.Count(len(f.Match.Nodes), "node")
+		return Count(len(f.Match.Nodes), "node")
 	}
 }
 
@@ -168,7 +167,7 @@ func wordsOf(k ask.Kind) kindWords {
 	case ask.Preview:
 		return kindWords{"Preview", "Preview", "would be in order"}
 	default:
-		name := texts.Row(string(k))
+		name := Row(string(k))
 		return kindWords{name, name, name}
 	}
 }
@@ -239,14 +238,14 @@ func ActionTitle(a ask.Action) string {
 		name = "Noop run"
 	}
 	if a.Previewed != nil {
-		name = "Preview of " + texts.Row(a.Previewed.Name)
+		name = "Preview of " + Row(a.Previewed.Name)
 	}
-	of := texts.Count(a.Nodes, "node")
+	of := Count(a.Nodes, "node")
 	if len(a.Target.Nodes) == 1 {
 		of = a.Target.Nodes[0]
 	}
 
-	return name + ": " + texts.Row(of)
+	return name + ": " + Row(of)
 }
 
 // statesOf returns the parts of the bar of an action.
@@ -275,11 +274,11 @@ func manifestNames(all []string) string {
 		return "all that is assigned"
 	}
 
-	return texts.Row(strings.Join(all, ", "))
+	return Row(strings.Join(all, ", "))
 }
 
 func confirmText(f ActionForm) string {
-	return wordsOf(f.Kind).button + " " + texts.Count(len(f.Match.Nodes), "node")
+	return wordsOf(f.Kind).button + " " + Count(len(f.Match.Nodes), "node")
 }
 
 // absentText is what nodes do that are away.

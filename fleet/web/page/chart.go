@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 // The size of charts in their own units; the browser stretches them.
@@ -103,7 +102,7 @@ func (c chart) isLong(now time.Time) bool { return c.end(now).Sub(c.first) > 12*
 
 func (c chart) column(i int, p view.Point) column {
 	width := chartWidth / float64(len(c.points))
-	out := column{at: p.At, title: fmt.Sprintf("%s: %s, %d changed, %d repaired, %d failed", texts.UTC(p.At), texts.Count(p.Runs, "run"), p.Changed, p.Repaired, p.Failed)}
+	out := column{at: p.At, title: fmt.Sprintf("%s: %s, %d changed, %d repaired, %d failed", UTC(p.At), Count(p.Runs, "run"), p.Changed, p.Repaired, p.Failed)}
 	y := chartHeight
 	for _, part := range []struct {
 		count int
@@ -184,7 +183,7 @@ func barText(parts []share) string {
 	var words []string
 	for _, p := range parts {
 		if p.count > 0 {
-			words = append(words, texts.Number(p.count)+" "+strings.ToLower(p.word))
+			words = append(words, Number(p.count)+" "+strings.ToLower(p.word))
 		}
 	}
 	if words == nil {

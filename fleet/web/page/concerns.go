@@ -9,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 // concern is something of a fleet that needs attention.
@@ -35,7 +34,7 @@ func concernsOf(o view.Overview) []concern {
 	out = append(out, pending(o.Manifests)...)
 	for _, s := range o.States {
 		if s.State == fleet.StatusUnreachable || s.State == fleet.StatusUnreadable {
-			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
+			out = append(out, concern{look: ofStatus(s.State), what: Count(s.Nodes, "node") + " " + IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
 		}
 	}
 	if len(o.Lost) > 0 {
@@ -43,18 +42,18 @@ func concernsOf(o view.Overview) []concern {
 	}
 	if n := len(o.Messages); n > 0 {
 		m := o.Messages[0]
-		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: texts.Count(n, "node") + saysOf(n), why: m.Node + ": " + texts.Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m summary.Message) string { return m.Node }), all: n})
+		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: Count(n, "node") + saysOf(n), why: m.Node + ": " + Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m summary.Message) string { return m.Node }), all: n})
 	}
 	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
-		out = append(out, concern{look: look{"wave", "wait", "Flapping"}, what: texts.Row(f.Resource) + " flaps", why: "of " + texts.Row(f.Manifest) + ", " + texts.Row(f.By), url: manifestURL(f.Manifest), nodes: f.First, all: f.Nodes})
+		out = append(out, concern{look: look{"wave", "wait", "Flapping"}, what: Row(f.Resource) + " flaps", why: "of " + Row(f.Manifest) + ", " + Row(f.By), url: manifestURL(f.Manifest), nodes: f.First, all: f.Nodes})
 	}
 	if n := len(o.Clocks); n > 0 {
 		c := o.Clocks[0]
-		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: texts.Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c summary.Clock) string { return c.Node }), all: n})
+		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c summary.Clock) string { return c.Node }), all: n})
 	}
 	if n := len(o.Outboxes); n > 0 {
 		b := o.Outboxes[0]
-		out = append(out, concern{look: look{"outbox", "wait", "Outbox"}, what: "Reports wait on " + texts.Count(n, "node"), why: "most of them, " + texts.Number(b.Reports) + ", on " + b.Node, url: NodeURL(b.Node), nodes: nodesOf(o.Outboxes, func(b summary.Outbox) string { return b.Node }), all: n})
+		out = append(out, concern{look: look{"outbox", "wait", "Outbox"}, what: "Reports wait on " + Count(n, "node"), why: "most of them, " + Number(b.Reports) + ", on " + b.Node, url: NodeURL(b.Node), nodes: nodesOf(o.Outboxes, func(b summary.Outbox) string { return b.Node }), all: n})
 	}
 
 	return out
@@ -64,10 +63,10 @@ func concernsOf(o view.Overview) []concern {
 func lost(s summary.Summary) concern {
 	var keys []string
 	for _, l := range s.Lost[:min(len(s.Lost), maxConcerns)] {
-		keys = append(keys, texts.Row(l.Key)+" runs on "+texts.Count(l.Nodes, "node"))
+		keys = append(keys, Row(l.Key)+" runs on "+Count(l.Nodes, "node"))
 	}
 	if more := len(s.Lost) - maxConcerns; more > 0 {
-		keys = append(keys, "and "+texts.Count(more, "more manifest"))
+		keys = append(keys, "and "+Count(more, "more manifest"))
 	}
 	first := s.Lost[0]
 
@@ -85,10 +84,10 @@ func failures(all []summary.Failure, status fleet.Status) []concern {
 			more, nodes = more+1, nodes+f.Nodes
 			continue
 		}
-		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(messageFirst(f.Error)) + f.Differs(), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
+		out = append(out, concern{look: ofStatus(status), what: Row(f.Manifest) + " " + statusWord(status) + " on " + Count(f.Nodes, "node"), why: Row(messageFirst(f.Error)) + f.Differs(), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
 	}
 	if more > 0 {
-		out = append(out, concern{look: ofStatus(status), what: texts.Count(more, "more error"), why: "on " + texts.Count(nodes, "node") + " at most, which may be among those above", url: stateURL(status)})
+		out = append(out, concern{look: ofStatus(status), what: Count(more, "more error"), why: "on " + Count(nodes, "node") + " at most, which may be among those above", url: stateURL(status)})
 	}
 
 	return out
@@ -104,7 +103,7 @@ func pending(all []summary.Manifest) []concern {
 			continue
 		}
 		out = append(out, concern{
-			look: ofStatus(fleet.StatusPending), what: texts.Row(m.Name) + " pending on " + texts.Count(m.Pending, "node"), why: "longest on " + m.Oldest.Node + ": " + texts.Row(m.Oldest.Reason),
+			look: ofStatus(fleet.StatusPending), what: Row(m.Name) + " pending on " + Count(m.Pending, "node"), why: "longest on " + m.Oldest.Node + ": " + Row(m.Oldest.Reason),
 			url: manifestStatusURL(m.Name, fleet.StatusPending), nodes: []string{m.Oldest.Node}, all: m.Pending, since: m.Oldest.Since,
 		})
 	}

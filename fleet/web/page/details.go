@@ -9,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,7 +22,7 @@ func moreStatuses(d view.NodeDetail) int {
 
 // nodeReason returns why a node is in its state, and what it says besides.
 func nodeReason(d view.NodeDetail) string {
-	reason, message := stateReason(d), texts.Row(d.Message)
+	reason, message := stateReason(d), Row(d.Message)
 	if d.Unreadable != "" || message == "" || strings.Contains(reason, message) {
 		return reason
 	}
@@ -34,17 +33,17 @@ func nodeReason(d view.NodeDetail) string {
 // stateReason returns why a node is in its state, empty where nothing says so.
 func stateReason(d view.NodeDetail) string {
 	if d.Unreadable != "" {
-		return texts.Row(d.Unreadable)
+		return Row(d.Unreadable)
 	}
 	if d.State == fleet.StatusPaused {
-		return texts.Row(d.Paused.Details())
+		return Row(d.Paused.Details())
 	}
 	for _, s := range d.Statuses {
 		if s.Status == d.State && s.Status != fleet.StatusUpToDate {
 			if strings.HasPrefix(s.Reason, s.Key+":") {
 				return assignmentReason(s) // it names the manifest
 			}
-			return texts.Row(nameOf(s.Key)) + ": " + assignmentReason(s)
+			return Row(nameOf(s.Key)) + ": " + assignmentReason(s)
 		}
 	}
 
@@ -66,7 +65,7 @@ func assignmentReason(s summary.Assignment) string {
 		return reasonOf(messageFirst(s.Reason), "it reported no reason")
 	}
 
-	return texts.Row(messageFirst(s.Reason))
+	return Row(messageFirst(s.Reason))
 }
 
 func silentAfter(d view.NodeDetail) string {
@@ -74,7 +73,7 @@ func silentAfter(d view.NodeDetail) string {
 		return "never"
 	}
 
-	return texts.Duration(d.SilentAfter.Std())
+	return Duration(d.SilentAfter.Std())
 }
 
 func clockText(d view.NodeDetail) string {
@@ -157,14 +156,14 @@ func refs(all []model.Ref) string {
 		out = append(out, r.String())
 	}
 
-	return texts.Row(strings.Join(out, ", "))
+	return Row(strings.Join(out, ", "))
 }
 
 // placeOfStep returns where a resource is declared, and what it is part of.
 func placeOfStep(t model.Transaction) string {
-	text := cmp.Or(texts.Row(t.Source.String()), "")
+	text := cmp.Or(Row(t.Source.String()), "")
 	if t.Within != (model.Ref{}) {
-		text += ", within " + texts.Row(t.Within.String())
+		text += ", within " + Row(t.Within.String())
 	}
 
 	return text

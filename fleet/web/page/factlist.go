@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 // How many facts are shown, and how deep.
@@ -58,14 +57,14 @@ func (d FactsData) list() (factList, error) {
 	search := strings.ToLower(d.Search)
 	top, _ := all.(map[string]any)
 	for _, name := range factOrder(top) {
-		g := factGroup{name: texts.Row(name)}
+		g := factGroup{name: Row(name)}
 		walk("facts"+member(name), top[name], 0, func(path, value string) {
 			switch {
 			case search != "" && !strings.Contains(strings.ToLower(path), search) && !strings.Contains(strings.ToLower(value), search):
 			case out.shown == maxFacts:
 				out.more++
 			default:
-				g.facts, out.shown = append(g.facts, fact{texts.Cut(path, texts.MaxRow), texts.Cut(value, texts.MaxRow)}), out.shown+1
+				g.facts, out.shown = append(g.facts, fact{Cut(path, MaxRow), Cut(value, MaxRow)}), out.shown+1
 			}
 		})
 		if len(g.facts) > 0 {
@@ -96,7 +95,7 @@ func walk(path string, v any, depth int, each func(path, value string)) {
 	switch v := v.(type) {
 	case map[string]any:
 		if depth == maxDepth || len(v) == 0 {
-			each(path, fmt.Sprintf("{%s}", texts.Count(len(v), "entry")))
+			each(path, fmt.Sprintf("{%s}", Count(len(v), "entry")))
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -104,14 +103,14 @@ func walk(path string, v any, depth int, each func(path, value string)) {
 		}
 	case []any:
 		if depth == maxDepth || len(v) == 0 {
-			each(path, fmt.Sprintf("[%s]", texts.Count(len(v), "entry")))
+			each(path, fmt.Sprintf("[%s]", Count(len(v), "entry")))
 			return
 		}
 		for i, e := range v {
 			walk(path+"["+strconv.Itoa(i)+"]", e, depth+1, each)
 		}
 	case string:
-		each(path, strconv.Quote(texts.Cut(v, texts.MaxRow)))
+		each(path, strconv.Quote(Cut(v, MaxRow)))
 	case nil:
 		each(path, "nil")
 	default:
@@ -123,9 +122,9 @@ func walk(path string, v any, depth int, each func(path, value string)) {
 func member(name string) string {
 	for i, r := range name {
 		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
-			return "[" + strconv.Quote(texts.Cut(name, texts.MaxRow)) + "]"
+			return "[" + strconv.Quote(Cut(name, MaxRow)) + "]"
 		}
 	}
 
-	return "." + texts.Cut(name, texts.MaxRow)
+	return "." + Cut(name, MaxRow)
 }

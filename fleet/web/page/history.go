@@ -9,14 +9,13 @@ import (
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
 
 // addressOf returns where a service is.
 func addressOf(r registration.Registration) string {
-	return texts.Row(r.Endpoint())
+	return Row(r.Endpoint())
 }
 
 // ttlOf returns the time to live of a registration.
@@ -25,7 +24,7 @@ func ttlOf(r registration.Registration) string {
 		return "until withdrawn"
 	}
 
-	return texts.Duration(r.TTL.Std())
+	return Duration(r.TTL.Std())
 }
 
 // Times is a time range: from Since until before Until, zero for no bound.
@@ -117,14 +116,14 @@ func (r Revision) lines() []line {
 	shown := r.Lines[:min(len(r.Lines), maxLines)]
 	var out []line
 	if strings.HasPrefix(r.What, "Changes") {
-		out = diffLines(texts.Cut(strings.Join(shown, "\n"), texts.MaxText))
+		out = diffLines(Cut(strings.Join(shown, "\n"), MaxText))
 	} else {
 		for _, l := range shown {
-			out = append(out, line{text: texts.Cut(l, texts.MaxRow)})
+			out = append(out, line{text: Cut(l, MaxRow)})
 		}
 	}
 	if more := len(r.Lines) - len(shown); more > 0 {
-		out = append(out, line{"hunk", texts.Count(more, "line") + " more"})
+		out = append(out, line{"hunk", Count(more, "line") + " more"})
 	}
 
 	return out

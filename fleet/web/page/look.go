@@ -7,7 +7,6 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
 
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -16,7 +15,7 @@ import (
 type look struct{ icon, tone, word string }
 
 // unknown is the look of a word that this version does not know.
-func unknown(word string) look { return look{"question", "gone", texts.Row(word)} }
+func unknown(word string) look { return look{"question", "gone", Row(word)} }
 
 // ofStatus returns the look of a status of a node, or of an assignment on one.
 func ofStatus(s fleet.Status) look {
@@ -104,7 +103,7 @@ func ofEvent(word string) look {
 	case string(model.HealthUnknown):
 		return look{"question", "gone", "Unknown"}
 	default:
-		return look{"dot", "off", texts.Row(word)}
+		return look{"dot", "off", Row(word)}
 	}
 }
 
@@ -206,7 +205,7 @@ func causeOf(c model.Cause) string {
 	case model.CauseCommand:
 		return "command line"
 	default:
-		return texts.Row(string(c))
+		return Row(string(c))
 	}
 }
 

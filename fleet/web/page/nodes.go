@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 // PageSize is how many rows a page of a list has.
@@ -107,12 +106,12 @@ func marked(e *targets.Error) string {
 		return ""
 	}
 
-	return texts.Cut(lines[e.Line-1], texts.MaxRow) + "\n" + strings.Repeat(" ", e.Column-1) + "^"
+	return Cut(lines[e.Line-1], MaxRow) + "\n" + strings.Repeat(" ", e.Column-1) + "^"
 }
 
 // labelsText returns the first groups and labels of a node as the title of a cell.
 func labelsText(r view.NodeRow) string {
-	return texts.Row(strings.Join(append(slices.Clone(r.Groups[:min(len(r.Groups), maxListed)]), pairs(r.Labels, maxListed)...), " "))
+	return Row(strings.Join(append(slices.Clone(r.Groups[:min(len(r.Groups), maxListed)]), pairs(r.Labels, maxListed)...), " "))
 }
 
 // tagsWidth is the number of characters that fit into a cell with tags. Each tag needs tagMargin more.
@@ -131,7 +130,7 @@ func fitting(groups []string, labels map[string]string) (shownGroups, shownLabel
 		count++
 	}
 	if more := len(all) - count; more > 0 {
-		pairs = append(pairs[:max(count-len(groups), 0)], "+"+texts.Number(more))
+		pairs = append(pairs[:max(count-len(groups), 0)], "+"+Number(more))
 	}
 
 	return groups[:min(count, len(groups))], pairs
@@ -143,7 +142,7 @@ func hostOf(r view.NodeRow) string {
 		return ""
 	}
 
-	return texts.Row(r.Host)
+	return Row(r.Host)
 }
 
 // outboxText returns the number of waiting reports, empty for zero.
@@ -152,7 +151,7 @@ func outboxText(r view.NodeRow) string {
 		return ""
 	}
 
-	return texts.Count(r.Outbox, "report") + " wait"
+	return Count(r.Outbox, "report") + " wait"
 }
 
 // reason returns why a node is not in order.
@@ -161,7 +160,7 @@ func reason(r view.NodeRow) string {
 		return reasonOf(messageFirst(r.Reason), "it reported no reason")
 	}
 
-	return texts.Row(messageFirst(r.Reason))
+	return Row(messageFirst(r.Reason))
 }
 
 // rowsOf returns manifests as the rows of a list, the first of them.

@@ -10,7 +10,6 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
 // whoSeesPlans is for whoever writes what is previewed.
@@ -77,32 +76,32 @@ func planSteps(a ask.Action) [][]step {
 func planText(g ask.Group) string {
 	switch {
 	case g.Error != "":
-		return texts.Row(g.Error)
+		return Row(g.Error)
 	case g.Plan == nil:
 		return ""
 	case g.Plan.Inactive != "":
-		return texts.Row(g.Plan.Inactive)
+		return Row(g.Plan.Inactive)
 	}
 	c := g.Plan.Counts
-	of := " of " + texts.Count(c.Total, "resource") + " would "
+	of := " of " + Count(c.Total, "resource") + " would "
 	bad := c.Failed + c.Unmet + c.NotRun
 	switch {
 	case bad > 0 && c.Changed > 0:
-		return texts.Number(bad) + of + "fail or not run, " + texts.Number(c.Changed) + " would change"
+		return Number(bad) + of + "fail or not run, " + Number(c.Changed) + " would change"
 	case bad > 0:
-		return texts.Number(bad) + of + "fail or not run"
+		return Number(bad) + of + "fail or not run"
 	case len(g.Plan.Errors) > 0:
 		return "nodes would reject it"
 	default:
-		return texts.Number(c.Changed) + of + "change"
+		return Number(c.Changed) + of + "change"
 	}
 }
 
 // previewedText is what was previewed.
 func previewedText(p *ask.Previewed) string {
 	if p.Key == "" {
-		return "a pasted manifest, as " + texts.Row(p.Name)
+		return "a pasted manifest, as " + Row(p.Name)
 	}
 
-	return texts.Row(p.Key) + ", revision " + texts.Revision(p.Revision)
+	return Row(p.Key) + ", revision " + RevisionText(p.Revision)
 }

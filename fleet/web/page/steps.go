@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,9 +28,9 @@ func (b *budget) take(text string) string {
 		return ""
 	}
 	if b.left <= 0 {
-		return "left out: this page has " + texts.Bytes(maxTexts) + " of other texts"
+		return "left out: this page has " + Bytes(maxTexts) + " of other texts"
 	}
-	text = texts.Cut(text, min(b.left, texts.MaxText))
+	text = Cut(text, min(b.left, MaxText))
 	b.left -= len(text)
 
 	return text
@@ -83,15 +82,15 @@ func stepsOf(transactions []model.Transaction) []step {
 }
 
 func newStep(t model.Transaction, b *budget) step {
-	s := step{look: ofOutcome(t.Outcome()), ref: texts.Row(t.Ref().String()), text: texts.Row(describe.Answer(model.EnsureResponse{State: &t})), open: !t.OK(), t: t}
+	s := step{look: ofOutcome(t.Outcome()), ref: Row(t.Ref().String()), text: Row(describe.Answer(model.EnsureResponse{State: &t})), open: !t.OK(), t: t}
 	for _, e := range t.Errors[:min(len(t.Errors), 50)] {
 		s.errors = append(s.errors, b.take(e))
 	}
 	for _, c := range t.Changes[:min(len(t.Changes), 200)] {
-		s.changes = append(s.changes, change{message: texts.Row(cmp.Or(c.Message, c.Action)), property: texts.Row(c.Property), from: shortDigest(texts.Row(c.From)), to: shortDigest(texts.Row(c.To)), diff: diffLines(b.take(c.Diff))})
+		s.changes = append(s.changes, change{message: Row(cmp.Or(c.Message, c.Action)), property: Row(c.Property), from: shortDigest(Row(c.From)), to: shortDigest(Row(c.To)), diff: diffLines(b.take(c.Diff))})
 	}
 	for _, h := range t.HealthCheck[:min(len(t.HealthCheck), 50)] {
-		s.checks = append(s.checks, check{ofEvent(string(h.Status)), texts.Row(h.Name), b.take(h.Output), h.Tries})
+		s.checks = append(s.checks, check{ofEvent(string(h.Status)), Row(h.Name), b.take(h.Output), h.Tries})
 	}
 
 	return s
@@ -140,7 +139,7 @@ func around(source []string, at int) []line {
 	}
 	var out []line
 	for i := max(at-2, 1); i <= min(at+2, len(source)); i++ {
-		l := line{text: fmt.Sprintf("%4d  %s", i, texts.Cut(source[i-1], texts.MaxRow))}
+		l := line{text: fmt.Sprintf("%4d  %s", i, Cut(source[i-1], MaxRow))}
 		if i == at {
 			l.class = "here"
 		}
@@ -244,7 +243,7 @@ func countsText(c model.Counts) string { return describe.Counts(c) }
 
 // driftText returns how much drift a run found.
 func driftText(d model.Drifted) string {
-	return fmt.Sprintf("Found drift of %s and repaired %s of it.", texts.Count(d.Detected, "resource"), texts.Number(d.Repaired))
+	return fmt.Sprintf("Found drift of %s and repaired %s of it.", Count(d.Detected, "resource"), Number(d.Repaired))
 }
 
 // emptyRun returns why a run shows no resources.
@@ -266,7 +265,7 @@ func resourceFacts(t model.Transaction) string {
 	words := []string{}
 	for _, w := range []struct{ name, value string }{{"provider", t.Provider}, {"alias", t.Alias}, {"desired", t.RequestedEnsure}, {"final", t.FinalEnsure}} {
 		if w.value != "" {
-			words = append(words, w.name+" "+texts.Row(w.value))
+			words = append(words, w.name+" "+Row(w.value))
 		}
 	}
 

@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
@@ -22,14 +21,14 @@ func first(all []string, most int) []string {
 		return all
 	}
 
-	return append(slices.Clone(all[:most]), "+"+texts.Number(len(all)-most))
+	return append(slices.Clone(all[:most]), "+"+Number(len(all)-most))
 }
 
 // pairs returns labels as they are written, the first by name.
 func pairs(labels map[string]string, most int) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		out = append(out, texts.Row(name+"="+labels[name]))
+		out = append(out, Row(name+"="+labels[name]))
 	}
 
 	return first(out, most)
@@ -41,9 +40,9 @@ func nowOn(r view.TopResource) string {
 	case r.Now == 0:
 		return "none known now"
 	case r.AtLeast:
-		return "now on at least " + texts.Count(r.Now, "node")
+		return "now on at least " + Count(r.Now, "node")
 	default:
-		return "now on " + texts.Count(r.Now, "node")
+		return "now on " + Count(r.Now, "node")
 	}
 }
 
@@ -51,7 +50,7 @@ func nowOn(r view.TopResource) string {
 func runText(r view.RunRow) string {
 	switch {
 	case r.Error != "":
-		return texts.Row(messageFirst(r.Error))
+		return Row(messageFirst(r.Error))
 	case r.Outcome == "":
 		return "its summary has not arrived"
 	default:
@@ -79,7 +78,7 @@ func messageFirst(text string) string {
 
 // eventID returns what distinguishes an event from others in a document.
 func eventID(e view.Event) string {
-	return strconv.FormatUint(e.Seq, 10) + "-" + texts.Cut(e.ID, 40)
+	return strconv.FormatUint(e.Seq, 10) + "-" + Cut(e.ID, 40)
 }
 
 // eventLink returns a link to the details of an event, the zero value if there are none. An answer to a request has
@@ -110,28 +109,28 @@ func eventWord(e view.Event) string {
 	case model.KindTransaction:
 		return word + ":"
 	default:
-		return texts.Row(e.Kind) + ": " + word
+		return Row(e.Kind) + ": " + word
 	}
 }
 
 // pageText returns which part of a list a page shows.
 func pageText(from, shown, all int) string {
 	if shown == 0 {
-		return "none of " + texts.Number(all)
+		return "none of " + Number(all)
 	}
-	return texts.Number(from+1) + "–" + texts.Number(from+shown) + " of " + texts.Number(all)
+	return Number(from+1) + "–" + Number(from+shown) + " of " + Number(all)
 }
 
 // reasonOf returns why a node is not in order; a pending one always has a reason.
-func reasonOf(reason, none string) string { return texts.Row(cmp.Or(reason, none)) }
+func reasonOf(reason, none string) string { return Row(cmp.Or(reason, none)) }
 
 // matchText returns how many nodes a query selects.
 func matchText(d NodesData) string {
 	if !d.filtered() {
-		return texts.Count(d.Page.Known, "node")
+		return Count(d.Page.Known, "node")
 	}
 
-	return texts.Number(d.Page.Matching) + " of " + texts.Count(d.Page.Known, "node")
+	return Number(d.Page.Matching) + " of " + Count(d.Page.Known, "node")
 }
 
 // placeOf returns where an expression is wrong.
@@ -164,7 +163,7 @@ func runName(r view.RunRow, withNode bool) string {
 
 // runSub returns which revision ran, and why.
 func runSub(r view.RunRow) string {
-	return "revision " + texts.Revision(r.Revision) + ", " + cmp.Or(whyRan(r.Cause, r.Retry), "cause unknown")
+	return "revision " + RevisionText(r.Revision) + ", " + cmp.Or(whyRan(r.Cause, r.Retry), "cause unknown")
 }
 
 // sharedLabels says which annotations of a registration Prometheus does not get: they share a label with another one.

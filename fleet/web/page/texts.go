@@ -1,6 +1,4 @@
-// Package texts has texts for people on pages: it bounds and escapes those of nodes, and words numbers,
-// ages and sizes.
-package texts
+package page
 
 import (
 	"fmt"
@@ -153,8 +151,8 @@ func whole(d time.Duration) string {
 	return text
 }
 
-// Revision returns the number of a revision, a dash for none.
-func Revision(n uint64) string {
+// RevisionText returns the number of a revision, a dash for none.
+func RevisionText(n uint64) string {
 	if n == 0 {
 		return "–"
 	}
