@@ -1,64 +1,48 @@
 package webhook
 
-import "time"
+import (
+	"time"
 
-// Shares say how much each node may have: so many at once, and one more after a while. The clock is that of
-// the caller. Make it with NewShares.
+	"golang.org/x/time/rate"
+)
+
+// Shares limit the reports of each node: a number at once, and one more after each interval. The caller passes the time.
+// Create them with NewShares.
 type Shares struct {
-	most  float64
+	most  int
 	every time.Duration
-	nodes map[string]share
-	// prune is with how many nodes those are forgotten that have their whole share.
+	nodes map[string]*rate.Limiter
+	// prune is the number of nodes at which Take forgets nodes with a full share.
 	prune int
 }
 
-// share is what a node had left at a time.
-type share struct {
-	left float64
-	at   time.Time
-}
-
-// minPruned is how many nodes are remembered at least.
+// minPruned is the number of nodes that Shares remember at least.
 const minPruned = 1000
 
-// NewShares returns shares of at most so many, of which one more is there after each such while.
+// NewShares returns shares of at most so many reports, which grow by one after each interval.
 func NewShares(most int, every time.Duration) *Shares {
-	return &Shares{most: float64(most), every: every, nodes: map[string]share{}, prune: minPruned}
+	return &Shares{most: most, every: every, nodes: map[string]*rate.Limiter{}, prune: minPruned}
 }
 
-// Take takes one of the share of a node at a time, and reports whether there was one left.
+// Take takes one report from the share of a node and reports whether there was one left.
 func (s *Shares) Take(node string, at time.Time) bool {
-	one, known := s.nodes[node]
-	if !known {
-		one = share{s.most, at}
+	one := s.nodes[node]
+	if one == nil {
 		s.forget(at)
-	}
-	if one = s.now(one, at); one.left < 1 {
+		one = rate.NewLimiter(rate.Every(s.every), s.most)
 		s.nodes[node] = one
-		return false
-	}
-	one.left--
-	s.nodes[node] = one
-
-	return true
-}
-
-// now returns a share as it is at a time. Of one that is earlier than the last nothing is added.
-func (s *Shares) now(one share, at time.Time) share {
-	if since := at.Sub(one.at); since > 0 {
-		one.left, one.at = min(one.left+float64(since)/float64(s.every), s.most), at
 	}
 
-	return one
+	return one.AllowN(at, 1)
 }
 
-// forget forgets the nodes that have their whole share again, once there are many.
+// forget forgets the nodes with a full share, if there are many nodes.
 func (s *Shares) forget(at time.Time) {
 	if len(s.nodes) < s.prune {
 		return
 	}
 	for node, one := range s.nodes {
-		if s.now(one, at).left >= s.most {
+		if one.TokensAt(at) >= float64(s.most) {
 			delete(s.nodes, node)
 		}
 	}

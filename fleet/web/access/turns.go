@@ -3,61 +3,56 @@ package access
 import (
 	"context"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
-// Turns are places to do something, for few at once, of which each user has only some; the others wait. Make them with NewTurns. They may be used by
-// several goroutines.
+// Turns limit how many operations run at the same time, in total and per user. Others wait. Create them with NewTurns. They
+// may be used by several goroutines.
 type Turns struct {
-	all chan struct{}
-	own int
+	all       *semaphore.Weighted
+	most, own int64
 
 	mu sync.Mutex
-	// shares are those of the users who have a place or wait for one.
+	// shares are the shares of users who run an operation or wait.
 	shares map[string]*share
 }
 
-// share is that of a user; users counts those that have it in use, and the lock of Turns guards it.
+// share is the share of a user; users counts the operations that run or wait, guarded by Turns.mu.
 type share struct {
-	places chan struct{}
-	users  int
+	*semaphore.Weighted
+	users int
 }
 
-// NewTurns returns so many places, of which one user may have some.
+// NewTurns returns a limit for all users together and for each user.
 func NewTurns(all, own int) *Turns {
-	return &Turns{all: make(chan struct{}, all), own: own, shares: map[string]*share{}}
+	return &Turns{all: semaphore.NewWeighted(int64(all)), most: int64(all), own: int64(own), shares: map[string]*share{}}
 }
 
-// Enter waits for a place for a user (User.Share) until ctx ends, and reports whether there is one; leave gives it
-// back. What is for nobody, as where nobody signs in, may have all places.
+// Enter waits until a user (User.Share) may run an operation, and returns false if ctx ends before. Call leave after the
+// operation. An empty user has no limit of its own.
 func (p *Turns) Enter(ctx context.Context, user string) (leave func(), ok bool) {
 	of := p.share(user)
-	if !enter(ctx, of.places) {
+	if of.Acquire(ctx, 1) != nil {
 		p.done(user, of)
 		return nil, false
 	}
-	if !enter(ctx, p.all) {
-		<-of.places
+	release := func() {
+		of.Release(1)
 		p.done(user, of)
+	}
+	if p.all.Acquire(ctx, 1) != nil {
+		release()
 		return nil, false
 	}
 
 	return func() {
-		<-p.all
-		<-of.places
-		p.done(user, of)
+		p.all.Release(1)
+		release()
 	}, true
 }
 
-func enter(ctx context.Context, places chan struct{}) bool {
-	select {
-	case places <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// share returns that of a user.
+// share returns the share of a user.
 func (p *Turns) share(user string) *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,9 +60,9 @@ func (p *Turns) share(user string) *share {
 	if s == nil {
 		size := p.own
 		if user == "" {
-			size = cap(p.all)
+			size = p.most
 		}
-		s = &share{places: make(chan struct{}, size)}
+		s = &share{Weighted: semaphore.NewWeighted(size)}
 		p.shares[user] = s
 	}
 	s.users++
@@ -75,7 +70,7 @@ func (p *Turns) share(user string) *share {
 	return s
 }
 
-// done forgets a share that nobody uses any more.
+// done forgets a share without operations.
 func (p *Turns) done(user string, s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
