@@ -13,51 +13,51 @@ import (
 )
 
 const (
-	// firstPause and maxPause are the pauses before something is tried again.
+	// firstPause and maxPause limit the pauses between attempts.
 	firstPause = 500 * time.Millisecond
-	// afterOutage is for how long after NATS was away the first failure of a reading counts as of that.
+	// afterOutage is the time after an outage in which the first failure of a read is expected and not shown.
 	afterOutage = 30 * time.Second
 	maxPause    = 30 * time.Second
-	// worksAfter is how long something goes on that works: an answer takes less.
+	// worksAfter is the time after which a read counts as successful. It is longer than a request can take.
 	worksAfter = 10 * time.Second
-	// awayPause is how often the connection is looked at.
+	// awayPause is the interval of checks of the connection.
 	awayPause = 500 * time.Millisecond
-	// listPause is how often nodes are looked for that are no more, and assignments are listed although
-	// none has changed.
+	// listPause is the interval of checks for expired nodes, and of lists of assignments without a change.
 	listPause = 5 * time.Minute
-	// streamPause is the time between checks of the streams, recheckPause the time after a check without a clear result.
+	// streamPause is the interval of checks of the streams, recheckPause the interval after a check without a clear
+	// result.
 	streamPause  = 10 * time.Second
 	recheckPause = 2 * time.Second
-	// settlePause is how long assignments may change before they are listed again.
+	// settlePause is the time in which further changes of assignments are collected before the next list.
 	settlePause = 100 * time.Millisecond
 	// checkPatience is the maximum time that reading waits for the first check of the streams.
 	checkPatience = 5 * time.Second
-	// nodesPatience is how long the reports wait for the nodes, which are shown first.
+	// nodesPatience is the maximum time that reports wait for the first list of nodes.
 	nodesPatience = 5 * time.Second
 )
 
-// feed tells a view what is in NATS.
+// feed copies the data in NATS to a view, and keeps the view current.
 type feed struct {
 	Store
 	to   *view.Fleet
 	keep time.Duration
 	past past
-	// look is how often the streams are looked at.
+	// look is the interval of checks of the streams.
 	look time.Duration
 	log  *slog.Logger
-	// checked is closed after the first check of the streams, listed after the first list of nodes, begun when the
+	// checked is closed after the first check of the streams, listed after the first list of nodes, begun after the
 	// newest reports were added.
 	checked, listed, begun chan struct{}
 	isListed               sync.Once
 	isBegun                bool
-	// after is the last sequence of the reports that was added, until the first one behind the past
-	// that was not added yet.
+	// The reports up to the sequence after were added. until is the first sequence after the history that is not added
+	// yet.
 	after, until uint64
-	// block is the part of the past that is being read, zero where none is.
+	// block is the part of the history that is being read.
 	block block
-	// unstored is what the server did not store at the last check.
+	// unstored is the result of the last check for data that the server does not store.
 	unstored fleet.Unstored
-	// shares counts what the stream had of each node when this began.
+	// shares counts the stored messages of each node during the first read.
 	shares view.Shares
 }
 
@@ -68,15 +68,15 @@ func newFeed(store Store, to *view.Fleet, keep time.Duration, log *slog.Logger) 
 	}
 }
 
-// run tells what there is, and then what changes, until ctx ends. It returns a *recreatedError where
-// all has to be added anew, and the error of ctx else.
+// run adds the current data and then every change, until ctx ends. It returns a *recreatedError if the view must start
+// again, and the error of ctx otherwise.
 func (f *feed) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var all sync.WaitGroup
 	all.Go(func() { f.watchConnection(ctx) })
 	all.Go(func() { stop(f.watchStreams(ctx)) })
-	// A stream that is created again during the read is noticed only after a check.
+	// A stream that is created again during a read is only detected by comparing it with an earlier check.
 	wait(ctx, f.checked, checkPatience)
 	all.Go(func() { f.persist(ctx, "nodes", f.listNodes) })
 	all.Go(func() {
@@ -107,7 +107,7 @@ func (f *feed) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// wait waits until a channel is closed, for a time at most unless that is 0, or until ctx ends.
+// wait waits until a channel is closed, most has passed (0 for no limit), or ctx ends.
 func wait(ctx context.Context, c <-chan struct{}, most time.Duration) {
 	if most > 0 {
 		var cancel context.CancelFunc
@@ -120,21 +120,20 @@ func wait(ctx context.Context, c <-chan struct{}, most time.Duration) {
 	}
 }
 
-// persist calls read until it returns nil or ctx ends, and says in the view why it has to try
-// again.
+// persist calls read until it returns nil or ctx ends, and shows the reason for each retry in the view.
 func (f *feed) persist(ctx context.Context, what string, read func(context.Context) error) {
 	f.persistFor(ctx, f.to, what, read)
 }
 
-// persistFor is persist that says in show why it has to try again. While NATS is away it waits: that is said once, by
-// watchConnection.
+// persistFor is persist with another place to show the reason. It waits while NATS is away, which watchConnection
+// shows.
 func (f *feed) persistFor(ctx context.Context, show notices, what string, read func(context.Context) error) {
 	wait := firstPause
 	var failing time.Time
 	for ctx.Err() == nil {
 		if f.Connection.Away() != nil {
 			show.Clear(what)
-			_ = f.Connection.AwaitConnection(ctx) // of one that is closed read returns the error
+			_ = f.Connection.AwaitConnection(ctx) // read returns the error of a closed connection
 		}
 		began := time.Now()
 		works := time.AfterFunc(worksAfter, func() { show.Clear(what) })
@@ -164,12 +163,12 @@ func (f *feed) persistFor(ctx context.Context, show notices, what string, read f
 	}
 }
 
-// clock returns a time for people.
+// clock formats a time.
 func clock(at time.Time) string { return at.Local().Format(model.TimeFormat) }
 
-// watchConnection says when NATS cannot be reached: reading waits then, and is no error.
+// watchConnection shows when NATS cannot be reached.
 func (f *feed) watchConnection(ctx context.Context) {
-	const about = " NATS" // the first of all problems
+	const about = " NATS" // sorts before all other problems
 	for away := false; ctx.Err() == nil; _ = pause(ctx, awayPause) {
 		err := f.Connection.Away()
 		switch {

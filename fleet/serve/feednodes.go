@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// listNodes tells all nodes, and now and then which are no more.
+// listNodes adds all nodes, and removes expired nodes from time to time.
 func (f *feed) listNodes(ctx context.Context) error {
 	if err := f.listOnce(ctx); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (f *feed) listNodes(ctx context.Context) error {
 	}
 }
 
-// listOnce tells all nodes.
+// listOnce adds all nodes.
 func (f *feed) listOnce(ctx context.Context) error {
 	asked := time.Now()
 	all, err := f.Nodes.Readable(ctx)
@@ -37,7 +37,7 @@ func (f *feed) listOnce(ctx context.Context) error {
 	return nil
 }
 
-// pruneNodes removes nodes whose state has expired, which is not announced.
+// pruneNodes removes nodes with an expired state. NATS does not announce the expiry.
 func (f *feed) pruneNodes(ctx context.Context) error {
 	stored := map[string]bool{}
 	for name, err := range f.Nodes.Stored(ctx) {
@@ -58,7 +58,7 @@ func (f *feed) pruneNodes(ctx context.Context) error {
 	return nil
 }
 
-// followNodes tells what nodes store: first once more what they have.
+// followNodes adds every stored state, starting with the current ones.
 func (f *feed) followNodes(ctx context.Context) error {
 	for c, err := range f.Nodes.Watch(ctx) {
 		if err != nil {
@@ -74,7 +74,7 @@ func (f *feed) followNodes(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// listAssignments tells what is assigned, again whenever that changed.
+// listAssignments sets the assignments, and lists them again after each change.
 func (f *feed) listAssignments(ctx context.Context, changed <-chan struct{}) error {
 	again := time.NewTicker(listPause)
 	defer again.Stop()
@@ -97,7 +97,7 @@ func (f *feed) listAssignments(ctx context.Context, changed <-chan struct{}) err
 	}
 }
 
-// followAssignments notes when an assignment changes.
+// followAssignments signals changes of assignments.
 func (f *feed) followAssignments(ctx context.Context, changed chan<- struct{}) error {
 	for err := range f.Assignments.Changes(ctx) {
 		if err != nil {
@@ -105,7 +105,7 @@ func (f *feed) followAssignments(ctx context.Context, changed chan<- struct{}) e
 		}
 		select {
 		case changed <- struct{}{}:
-		default: // it is noted already
+		default: // a signal is pending
 		}
 	}
 

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// newestReports is how many messages before the end are read first.
+	// newestReports is the number of messages before the end that are read first.
 	newestReports = 10_000
-	// blockSize is how many messages of the past are read at once, the newest block first.
+	// blockSize is the number of older messages that are read at once. The newest block comes first.
 	blockSize = 50_000
-	// maxHistory is how many bytes of the past are read.
+	// maxHistory is the maximum number of bytes of older messages that are read.
 	maxHistory = 2 << 30
 )
 
-// past is how much of the past is read: so many bytes at most, and so many messages at once.
+// past limits the history: the bytes in total and the messages in one block.
 type past struct {
 	most  int
 	block uint64
 }
 
-// followReports tells the newest reports, and then what arrives.
+// followReports adds the newest reports, and then new ones as they arrive.
 func (f *feed) followReports(ctx context.Context) error {
-	end := uint64(0) // the newest there was when this began for the first time
+	end := uint64(0) // the last sequence at the first start
 	if !f.isBegun {
 		newest, err := f.Reports.NewestMessage(ctx)
 		if err != nil {
@@ -59,7 +59,7 @@ func (f *feed) followReports(ctx context.Context) error {
 	})
 }
 
-// each calls tell for each message up to a sequence, while the next ones are read and decoded.
+// each calls tell for the messages up to a sequence. A second goroutine reads and decodes ahead.
 func each(all iter.Seq2[model.StoredReports, error], until uint64, tell func(model.StoredReports)) error {
 	const waiting = 64
 	read := make(chan model.StoredReports, waiting)
@@ -84,11 +84,11 @@ func each(all iter.Seq2[model.StoredReports, error], until uint64, tell func(mod
 	return nil
 }
 
-// endPause is how often the end of the stream is looked at.
+// endPause is the interval of checks of the end of the stream.
 const endPause = 10 * time.Second
 
-// followEnd tells how far the stream goes, by which it is known how much is not read yet: what is read may be the word
-// of a server that lags, so the leader is asked.
+// followEnd sets the end of the stream, so that the view knows how many messages are missing. It asks the leader,
+// because another server may lag.
 func (f *feed) followEnd(ctx context.Context) error {
 	for {
 		end, err := f.Reports.End(ctx)
@@ -102,7 +102,7 @@ func (f *feed) followEnd(ctx context.Context) error {
 	}
 }
 
-// begin has the past read, when all reports since a time are added.
+// begin starts the read of older reports. All reports since the given time were added.
 func (f *feed) begin(since time.Time) {
 	if !f.isBegun {
 		f.isBegun = true
@@ -111,13 +111,12 @@ func (f *feed) begin(since time.Time) {
 	}
 }
 
-// messageOf returns a message as the view takes it.
+// messageOf converts a message for the view.
 func messageOf(m model.StoredReports) view.Message {
 	return view.Message{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
 }
 
-// readHistory tells the last run of each node, and then what was reported before the newest
-// reports, the newest block first.
+// readHistory adds the last run of each node, and then the older reports, the newest block first.
 func (f *feed) readHistory(ctx context.Context) error {
 	newest := model.ReportRange{Kind: model.KindRun, Newest: true}
 	if err := each(f.Reports.Messages(ctx, newest), math.MaxUint64, func(m model.StoredReports) { f.to.AddRuns(messageOf(m)) }); err != nil {
@@ -143,7 +142,7 @@ func (f *feed) readHistory(ctx context.Context) error {
 			known = b.first
 			f.to.SetSince(known, false)
 		}
-		// Where most were removed, the ones before them are far away.
+		// After a gap of removed messages, the next block is larger.
 		if size *= 2; uint64(b.count) > size/4 {
 			size = f.past.block
 		}
@@ -160,7 +159,7 @@ func (f *feed) readHistory(ctx context.Context) error {
 	return nil
 }
 
-// tellShares names the nodes of whose reports the stream has only the newest.
+// tellShares names the nodes that have more reports than the stream retains.
 func (f *feed) tellShares(ctx context.Context) error {
 	bounds, err := f.Reports.Bounds(ctx)
 	if err != nil {
@@ -172,16 +171,16 @@ func (f *feed) tellShares(ctx context.Context) error {
 	return nil
 }
 
-// block is a part of the past: what of it was added is not added again when reading failed meanwhile.
+// block is a part of the history. A retry after a failed read continues after the messages that were added.
 type block struct {
-	// from is its first sequence, after the last one that was added.
+	// from is the first sequence of the block, after the last added sequence.
 	from, after  uint64
 	count, bytes int
-	// first is when the first message was stored.
+	// first is the time at which the first message was stored.
 	first time.Time
 }
 
-// addPast adds the rest of the block, which was stored not before a time, up to what is there already.
+// addPast adds the rest of the block up to the messages that were added before. It skips messages older than oldest.
 func (f *feed) addPast(rest iter.Seq2[model.StoredReports, error], oldest time.Time) error {
 	b := &f.block
 

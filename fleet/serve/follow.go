@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet/webhook"
 )
 
-// noticeFor is for how long it is shown that a stream was created again.
+// noticeFor is the time for which a recreated stream is shown.
 const noticeFor = time.Hour
 
 // Options configure Run.
@@ -51,13 +51,13 @@ func newFollower(o Options) *follower {
 	return &follower{Options: o, begun: make(chan struct{})}
 }
 
-// ServeHTTP answers with the view of now.
+// ServeHTTP answers from the current view.
 func (f *follower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-f.begun
 	(*f.handler.Load()).ServeHTTP(w, r)
 }
 
-// run follows the fleet until ctx ends, whose error it returns.
+// run follows the fleet until ctx ends, and returns the error of ctx.
 func (f *follower) run(ctx context.Context) error {
 	for again := (*recreatedError)(nil); ; {
 		err := f.follow(ctx, again)
@@ -68,8 +68,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// follow follows the fleet with a view of which nothing is known but that a stream was created
-// again, nil for none, until ctx or the view is over, and with it the streams that show it.
+// follow follows the fleet with a new view until ctx ends or the view is obsolete. again is the reason for the new
+// view, nil for the first one.
 func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	ctx, end := context.WithCancel(ctx)
 	var running sync.WaitGroup

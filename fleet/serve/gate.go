@@ -14,25 +14,25 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// maxAsked is how many pages and answers read from NATS at the same time: a run is up to 128 MiB.
+// maxAsked is the number of pages and API requests that read from NATS at the same time. A run has up to 128 MiB.
 const maxAsked = 8
 
-// maxOwn is how many of these places one user has: a run that does not exist takes long.
+// maxOwn is the number of these reads for one user. A search for an unknown run takes long.
 const maxOwn = 3
 
-// gated is a source of pages and of the API that is asked by few at once; the others wait until their contexts end.
+// gated limits concurrent reads of a source. Others wait until their contexts end.
 type gated struct {
 	source web.Source
 	places *access.Turns
-	// away returns why NATS cannot be asked now, nil when it can. Without it nobody knows.
+	// away returns why NATS cannot be reached, nil if it can. It may be nil.
 	away func() error
-	// registrations are those that were read last: they may be many.
+	// registrations caches the registered services, which may be many.
 	registrations *ttlCache[[]registration.Registration]
 	// answers caches the answers to requests.
 	answers *ttlCache[view.Answers]
 }
 
-// registeredFor is how long what nodes registered is shown as it was read.
+// registeredFor is the lifetime of registrations in the cache.
 const registeredFor = 3 * time.Second
 
 func newGated(s web.Source) gated {
@@ -65,7 +65,7 @@ func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err 
 	return all, more, err
 }
 
-// Control returns what operators wrote about nodes, or api.ErrBusy.
+// Control returns changes of pauses, labels and groups, or api.ErrBusy.
 func (g gated) Control(ctx context.Context) (all []model.Entry, more bool, err error) {
 	all, err = through(ctx, g, func() ([]model.Entry, error) {
 		all, others, err := g.source.Control(ctx)
@@ -76,15 +76,15 @@ func (g gated) Control(ctx context.Context) (all []model.Entry, more bool, err e
 	return all, more, err
 }
 
-// Registrations returns what nodes registered, which is read once for all who ask within some seconds, or api.ErrBusy.
-// Nobody may change it.
+// Registrations returns the registered services, or api.ErrBusy. Requests within some seconds share one read. Callers
+// must not change the result.
 func (g gated) Registrations(ctx context.Context) ([]registration.Registration, error) {
 	return g.registrations.Get(ctx, "", func(ctx context.Context) ([]registration.Registration, error) {
 		return through(access.ForAll(ctx), g, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
 	})
 }
 
-// through calls get when there is a place for the user of a context, and a connection.
+// through calls get once NATS can be reached and the user of the context may read.
 func through[T any](ctx context.Context, g gated, get func() (T, error)) (none T, err error) {
 	if g.away != nil {
 		if err := g.away(); err != nil {

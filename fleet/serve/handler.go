@@ -11,8 +11,7 @@ import (
 	"github.com/musterfleet/muster/fleet/web/metrics"
 )
 
-// newHandler serves the dashboard, and beside it the API, metrics and the services that nodes
-// register. Streams end with ctx.
+// newHandler serves the dashboard, the API, metrics and registered services. Streams end with ctx.
 func newHandler(ctx context.Context, model *view.Fleet, source web.Source, o Options, acts *ask.Executor) http.Handler {
 	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Webhooks: o.Webhooks.Figures, Version: o.Version, Log: o.Log})
 	mux := http.NewServeMux()
@@ -26,7 +25,7 @@ func newHandler(ctx context.Context, model *view.Fleet, source web.Source, o Opt
 	return mux
 }
 
-// within ends requests with ctx.
+// within cancels requests when ctx ends.
 func within(ctx context.Context, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		both, end := context.WithCancel(r.Context())

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// recreatedError is a stream whose sequences begin anew: what is known of it is over.
+// recreatedError reports streams whose sequences start again. The view of their data is obsolete.
 type recreatedError struct {
 	// what names the streams, and gone describes the lost data.
 	what, gone string
@@ -17,46 +17,45 @@ type recreatedError struct {
 	reports bool
 }
 
-// Error names the stream.
+// Error names the streams.
 func (e *recreatedError) Error() string { return "the " + e.what + " was created again or restored" }
 
-// kept is a stream of which the view keeps something.
-type kept struct {
+// watchedStream is a stream whose data the view holds.
+type watchedStream struct {
 	stream Stream
 	recreatedError
 }
 
-// streams returns those that are looked at, first that of reports.
-func (f *feed) streams() []kept {
-	one := func(s Stream, gone string, reports bool) kept {
-		return kept{s, recreatedError{s.Name(), gone, reports}}
+// streams returns the streams that are checked.
+func (f *feed) streams() []watchedStream {
+	one := func(s Stream, gone string, reports bool) watchedStream {
+		return watchedStream{s, recreatedError{s.Name(), gone, reports}}
 	}
 
-	return []kept{
+	return []watchedStream{
 		one(f.Reports, "requests and reports that were not restored are lost", true),
 		one(f.Nodes, "nodes are missing until they store their states again", false),
 		one(f.Assignments, "pushes and removals that were not restored are lost, and nodes may run manifests that are no longer assigned", false),
 	}
 }
 
-// seen is what is known of the streams, by name.
+// seen has the last known age of each stream, by name.
 type seen map[string]age
 
-// age is since when there is a stream, its last sequence, and when the message of that was stored, zero
-// where it is not known. Back is set where the sequence was lower the last time: the server that leads
-// it since just now may not know all of it yet.
+// age has the creation time of a stream, its last sequence, and the time at which that message was stored, zero if
+// unknown. back is set if the last check found a lower sequence: a new leader may not know all messages yet.
 type age struct {
 	created time.Time
 	last    uint64
 	stored  time.Time
 	back    bool
-	// unanswered counts the checks without an answer since answered, the time of the last answer.
+	// unanswered is the number of checks without an answer since answered, the time of the last answer.
 	unanswered int
 	answered   time.Time
 }
 
-// leaderless returns which streams no leader answered for twice.
-func (s seen) leaderless(of []kept) (out []string) {
+// leaderless returns the streams whose leader did not answer twice in a row.
+func (s seen) leaderless(of []watchedStream) (out []string) {
 	for _, k := range of {
 		if s[k.stream.Name()].unanswered > 1 {
 			out = append(out, k.what)
@@ -66,8 +65,8 @@ func (s seen) leaderless(of []kept) (out []string) {
 	return out
 }
 
-// watchStreams returns a *recreatedError, or nil when ctx ends. It says which streams no leader answers for, once that
-// is no election: a server that is cut off from the others goes on to answer with what it has.
+// watchStreams returns a *recreatedError, or nil when ctx ends. It shows the streams without a leader for longer than
+// an election takes, because a server that is cut off from the others answers with old data.
 func (f *feed) watchStreams(ctx context.Context) (err error) {
 	const about = "leaders"
 	checked := sync.OnceFunc(func() { close(f.checked) })
@@ -163,14 +162,14 @@ func joinRecreated(all []*recreatedError) error {
 	return joined
 }
 
-// checkStream returns what is known of a stream now, or a *recreatedError where it is not that of before:
-// by its time, by the message that the last sequence had, or since it goes back. A restore keeps the time,
-// and what is published then may have overtaken the sequence before anybody looks.
-func (f *feed) checkStream(ctx context.Context, s *kept, before age) (age, error) {
+// checkStream returns the current age of a stream, or a *recreatedError if the stream was created again or restored. It
+// compares the creation time, the time of the last known message, and the sequence. The message is compared because a
+// restore keeps the creation time, and new messages may pass the last known sequence before the next check.
+func (f *feed) checkStream(ctx context.Context, s *watchedStream, before age) (age, error) {
 	created, sequence, err := s.stream.Age(ctx)
 	switch {
 	case err != nil:
-		// What reads the stream says of any other error why it cannot be read.
+		// The reader of the stream shows other errors.
 		if before.unanswered++; !f.Connection.IsOutage(err) {
 			before.unanswered = 0
 		}
@@ -187,16 +186,16 @@ func (f *feed) checkStream(ctx context.Context, s *kept, before age) (age, error
 	now := age{created: created, last: sequence, answered: time.Now()}
 	if sequence > 0 {
 		if now.stored, err = s.stream.StoredAt(ctx, sequence); err != nil {
-			now.stored = time.Time{} // another one has taken its place
+			now.stored = time.Time{} // a newer message has replaced it
 		}
 	}
 
 	return now, nil
 }
 
-// isOther reports whether another message has the last sequence of before. One that is not there is
-// none: a later one of its subject has taken its place.
-func (f *feed) isOther(ctx context.Context, s *kept, before age) bool {
+// isOther reports whether the last known sequence now has another message. A missing message does not count: a later
+// one of its subject has replaced it.
+func (f *feed) isOther(ctx context.Context, s *watchedStream, before age) bool {
 	if before.stored.IsZero() {
 		return false
 	}

@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// MaxConnections bounds what any user of the machine can have the server keep.
+	// MaxConnections limits the connections, which need no credentials.
 	MaxConnections = 1000
-	// shutdownGrace is how long answers may go on at the end.
+	// shutdownGrace is the time for requests to finish at the end.
 	shutdownGrace = 3 * time.Second
 )
 
-// patience is how long the header and the body of a request may take to arrive and how long its
-// answer may take, but for streams, and how long a connection may wait for the next one: whoever has
-// a connection needs no credentials to keep it.
+// patience has the maximum times for the header, the body and the answer of a request (except streams), and for an idle
+// connection. A connection needs no credentials.
 type patience struct{ header, body, answer, idle time.Duration }
 
 // defaultPatience returns the timeouts of the server.
@@ -41,7 +40,7 @@ func Run(ctx context.Context, l net.Listener, guard *access.Guard, o Options) er
 	return serve(ctx, l, guard.Handler(f), defaultPatience(), o.Log)
 }
 
-// serve answers requests until ctx ends, with which the contexts of requests end too.
+// serve answers requests until ctx ends. It is the parent of the contexts of requests.
 func serve(ctx context.Context, l net.Listener, h http.Handler, p patience, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: p.forBodies(h), ReadHeaderTimeout: p.header, WriteTimeout: p.answer, IdleTimeout: p.idle, MaxHeaderBytes: 64 << 10,
@@ -56,7 +55,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, p patience, log 
 		late, end := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer end()
 		if server.Shutdown(late) != nil {
-			_ = server.Close() // whoever still reads is not waited for
+			_ = server.Close() // do not wait for slow readers
 		}
 	})
 	err := server.Serve(l)
@@ -67,12 +66,12 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, p patience, log 
 	return err
 }
 
-// forBodies bounds how long bodies take, also those that h does not read: the server reads them before
-// it answers. Its own limit for whole requests would end streams.
+// forBodies limits the time for bodies, also if h does not read them, because the server reads them before it answers.
+// The server's own limit for requests would end streams.
 func (p patience) forBodies(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
-			// A writer without deadlines is one that does not wait, as in a test.
+			// A writer without deadlines, as in tests, does not wait.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.body))
 		}
 		h.ServeHTTP(w, r)

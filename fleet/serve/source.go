@@ -18,11 +18,11 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// source reads what pages need and the view does not keep.
+// source reads data for pages that the view does not hold.
 type source struct {
 	Store
 	log *slog.Logger
-	// invalid logs a few of the registrations that cannot be read: nodes write them.
+	// invalid logs registrations that cannot be read, with a rate limit because nodes write them.
 	invalid *telemetry.RateLimitedLog
 }
 
@@ -30,25 +30,25 @@ func newSource(store Store, log *slog.Logger) source {
 	return source{Store: store, log: log, invalid: &telemetry.RateLimitedLog{}}
 }
 
-// Facts returns the document of the facts of a node.
+// Facts returns the facts of a node as a document.
 func (s source) Facts(ctx context.Context, node string) (json.RawMessage, error) {
 	return s.Nodes.FactsDocument(ctx, node)
 }
 
-// History returns the revisions of an assignment that the bucket has.
+// History returns the stored revisions of an assignment.
 func (s source) History(ctx context.Context, key string) ([]model.Entry, error) {
 	return s.Assignments.History(ctx, key)
 }
 
-// Assigned returns the newest revisions of assignments, of which those of one target do not displace all others.
+// Assigned returns the newest revisions of assignments. Many revisions of one target do not displace those of others.
 func (s source) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
 	return s.Assignments.Audit(ctx, maxChanges)
 }
 
-// maxChanges is of how many of the last changes about nodes those are shown that are kept.
+// maxChanges is the number of changes that are shown.
 const maxChanges = 500
 
-// Control returns what operators wrote about nodes; where nothing can be written, nothing.
+// Control returns changes of pauses, labels and groups, none if the bucket does not exist.
 func (s source) Control(ctx context.Context) ([]model.Entry, bool, error) {
 	all, more, err := s.Store.Control.Changes(ctx, maxChanges)
 	if errors.Is(err, model.ErrNotProvisioned) {
@@ -58,7 +58,7 @@ func (s source) Control(ctx context.Context) ([]model.Entry, bool, error) {
 	return all, more, err
 }
 
-// Registrations returns what nodes registered; where nothing can be registered, nothing.
+// Registrations returns the registered services, none if the stream does not exist.
 func (s source) Registrations(ctx context.Context) ([]registration.Registration, error) {
 	all, err := s.Store.Registrations.Services(ctx)
 	if errors.Is(err, registration.ErrInvalid) {
@@ -70,20 +70,20 @@ func (s source) Registrations(ctx context.Context) ([]registration.Registration,
 }
 
 const (
-	// maxTransactions is how many transactions of a run are returned, maxRunBytes how much is
-	// read to find them.
+	// maxTransactions is the maximum number of transactions of a run that are returned, maxRunBytes the maximum number
+	// of bytes that are read to find them.
 	maxTransactions = 1000
 	maxRunBytes     = 64 << 20
-	// beforeRun is how long before a run, by the clock of its node, reading begins, for a clock
-	// that is somewhat wrong.
+	// beforeRun is how long before the start of a run, by the clock of the node, reading starts, because that clock may
+	// be wrong.
 	beforeRun = 10 * time.Minute
-	// afterRun is how long after its summary transactions of a run may be stored: a server that is
-	// lost can have them overtaken.
+	// afterRun is how long after the summary of a run transactions may still be stored. The loss of a server can
+	// reorder messages.
 	afterRun = 2 * time.Minute
 )
 
-// Run returns a run with its transactions. It is looked for where its id says that it began, and
-// then, since the clock of the node may have been wrong, in all that the stream has of the node.
+// Run returns a run with its transactions. It searches from the time in the run id, and then in all reports of the
+// node, because the clock of the node may have been wrong.
 func (s source) Run(ctx context.Context, node, id string) (view.RunDetail, error) {
 	began, err := ksuid.Parse(id)
 	if err != nil || model.CheckNode(node, nil) != nil {
@@ -99,7 +99,7 @@ func (s source) Run(ctx context.Context, node, id string) (view.RunDetail, error
 	return view.RunDetail{}, fmt.Errorf("run %s of node %s: %w", id, node, model.ErrNotFound)
 }
 
-// findRun reads the reports of a node since a time until some time after the summary of a run.
+// findRun reads the reports of a node from a time until some time after the summary of the run.
 func (s source) findRun(ctx context.Context, node, id string, since time.Time) (view.RunDetail, error) {
 	out, read := view.RunDetail{Node: node, Transactions: []model.Transaction{}}, 0
 	var found []model.Report

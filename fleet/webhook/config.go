@@ -1,5 +1,4 @@
-// Package webhook sends reports of nodes as CloudEvents over HTTP, signed as the Standard Webhooks
-// specification has it.
+// Package webhook sends reports of nodes as CloudEvents over HTTP, signed by the Standard Webhooks specification.
 package webhook
 
 import (
@@ -19,13 +18,14 @@ type File struct {
 	Webhooks []Hook `json:"webhooks"`
 }
 
-// Hook is where reports are sent, and which: those that each list that is not empty has.
+// Hook is a receiver of reports. Each list that is not empty selects reports.
 type Hook struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// SecretFile has the secret that signs, "whsec_" and base64 of 24 to 64 bytes.
+	// SecretFile is the file of the signing secret, "whsec_" and base64 of 24 to 64 bytes.
 	SecretFile string `json:"secret_file"`
-	// Kinds and Outcomes are those of muster fleet reports, model.OutcomeRefused also where the file has model.Rejected; Manifests are names, Nodes ids.
+	// Kinds and Outcomes are words of muster fleet reports; the outcome model.Rejected is read as model.OutcomeRefused.
+	// Manifests are names, Nodes are ids.
 	Kinds     []string `json:"kinds"`
 	Outcomes  []string `json:"outcomes"`
 	Causes    []string `json:"causes"`
@@ -40,7 +40,7 @@ const (
 	maxName  = 32
 )
 
-// Parse reads the file of webhooks. The error is model.Problems, each with its place.
+// Parse reads the file of webhooks. It returns all errors as model.Problems with their positions.
 func Parse(name string, data []byte) ([]Hook, error) {
 	var f File
 	places, problems := document.DecodeInto(name, data, maxFile, &f)
@@ -81,7 +81,7 @@ func Parse(name string, data []byte) ([]Hook, error) {
 	return f.Webhooks, problems.Sorted().Err()
 }
 
-// check adds what is wrong, by key.
+// check adds errors by key.
 func (h Hook) check(add func(key string, err error)) {
 	if !model.IsToken(h.Name) || len(h.Name) > maxName {
 		add("name", fmt.Errorf("`name` must be one word of letters, digits, - and _, at most %d, not %q", maxName, h.Name))
@@ -108,7 +108,7 @@ func (h Hook) check(add func(key string, err error)) {
 	}
 }
 
-// meant asks whether a known word is meant, the nearest to another one.
+// meant suggests the known word that is nearest to a misspelled one.
 func meant(word string, known []string) string {
 	if hint := document.DidYouMean(word, known); hint != "" {
 		return " (" + hint + ")"
@@ -117,8 +117,7 @@ func meant(word string, known []string) string {
 	return ""
 }
 
-// checkURL returns what is wrong with a URL. Reports say what is on machines, so they are not sent
-// in clear text to others.
+// checkURL returns an error for an unusable URL. Reports are confidential, so only loopback is permitted without TLS.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

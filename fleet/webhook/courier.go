@@ -22,9 +22,9 @@ const (
 	// patientEvery is the time after which a webhook waits again for a receiver that rejects a report of a node. Until
 	// then it skips rejected reports of the node without waiting.
 	patientEvery = 10 * time.Minute
-	// lateAfter is the age of a report from which a webhook counts as late.
+	// lateAfter is the age at which a report makes a webhook late.
 	lateAfter = time.Minute
-	// noticeFor is the time for which a warning about skipped reports is shown.
+	// noticeFor is how long a warning about skipped reports stays.
 	noticeFor = time.Hour
 )
 
@@ -54,11 +54,11 @@ type Webhooks struct {
 	figures Figures
 	// first and most are the shortest and the longest pause before a report is sent again.
 	first, most time.Duration
-	// late is the age of a report from which the webhook counts as late, and from which the quota of its node applies.
+	// late is the age at which a report makes the webhook late, and at which the share of its node applies.
 	late time.Duration
 	// idle is the time without reports after which a webhook is not late.
 	idle time.Duration
-	// shares returns the quotas of nodes.
+	// shares returns the shares of nodes.
 	shares func() *Shares
 }
 
@@ -130,29 +130,29 @@ type Courier struct {
 	log     *slog.Logger
 	lines   telemetry.RateLimitedLog
 	reading model.ReportSubscription
-	// created is since when there is the stream that reading.After is of.
+	// created is the creation time of the stream that reading.After belongs to.
 	created time.Time
-	// patience is how often it waits for a receiver that refuses reports of a node.
+	// patience limits the waits for a receiver that rejects reports of a node.
 	patience *Shares
-	// share is what it sends of each node; leftOut is how many reports it did not send because of that.
+	// share limits the reports of each node; leftOut counts the reports that exceeded it.
 	share   *Shares
 	leftOut int
-	// overNotice says so.
+	// overNotice shows leftOut.
 	overNotice timedWarning
 	lateness   lateness
-	// warned is that the log has the first report that is no event.
+	// warned is set after the first warning about an invalid report.
 	warned bool
 }
 
 // About returns the subject of its notices.
 func (c *Courier) About() string { return "webhook " + c.sender.Name }
 
-// locate has a stream that was created again, or restored from an older copy, be read from its beginning:
-// it counts anew, so nothing of it is behind what was done of the one before.
+// locate restarts at the first report if the stream was created again or restored from an older copy, because its
+// sequences start again.
 func (c *Courier) locate(ctx context.Context) {
 	created, last, err := c.stream.Age(ctx)
 	if err != nil {
-		return // what reads the stream says why it cannot be read
+		return // the reader of the stream shows the error
 	}
 	if !c.created.IsZero() && !created.Equal(c.created) || last < c.reading.After {
 		c.reading.All, c.reading.After = true, 0
@@ -179,38 +179,38 @@ func (c *Courier) Deliver(ctx context.Context) error {
 			if !c.sender.Matches(r) {
 				continue
 			}
-			// By when it was stored, so that nodes lose nothing while the receiver is away.
+			// The time of storage counts, so nodes lose no reports during an outage of the receiver.
 			if !c.share.Take(r.Node, d.Stored) && time.Since(d.Stored) > c.late {
 				over++
 				continue
 			}
-			c.begin(d.Stored) // those before it may have taken long
+			c.begin(d.Stored) // earlier reports of the message may have taken long
 			if err := c.send(ctx, d, r); err != nil {
-				_ = d.Again(context.WithoutCancel(ctx)) // another serve goes on at once
+				_ = d.Again(context.WithoutCancel(ctx)) // another server continues at once
 				return err
 			}
 		}
 		if over > 0 {
 			c.overShare(ctx, d, over)
 		}
-		// What the receiver took is done, even where ctx ended meanwhile: else it had it twice.
+		// The receiver has accepted the reports, so acknowledge them even if ctx has ended.
 		if err := d.Done(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
 		c.end()
-		// Should the server forget the consumer, this is where another one goes on.
+		// If the server forgets the consumer, the next one continues here.
 		c.reading.After = d.Sequence
 	}
 
 	return nil
 }
 
-// send sends a report until the receiver took it, or it is left out. The error is that of ctx, or of the
-// connection to NATS.
+// send sends a report until the receiver accepts it or it is skipped. It returns the error of ctx or of the connection
+// to NATS.
 func (c *Courier) send(ctx context.Context, d model.ReportDelivery, r model.Report) error {
 	body, err := c.stream.Event(r)
 	if err != nil {
-		// A node may store any number of them, and write into them what it likes.
+		// A node may store any number of invalid reports with any content.
 		if !c.warned {
 			c.warned = true
 			c.log.Warn("reports that are no events of muster are left out of a webhook", "webhook", c.sender.Name, "first_node", r.Node, "first_sequence", d.Sequence)
@@ -229,7 +229,7 @@ func (c *Courier) send(ctx context.Context, d model.ReportDelivery, r model.Repo
 			if refusals++; refusals == 1 {
 				waits = c.patience.Take(r.Node, time.Now())
 			} else {
-				c.share.Take(r.Node, d.Stored) // it takes a place of another report
+				c.share.Take(r.Node, d.Stored) // a retry counts against the share
 			}
 		}
 		switch {
@@ -265,12 +265,12 @@ func (c *Courier) send(ctx context.Context, d model.ReportDelivery, r model.Repo
 	}
 }
 
-// leaveOut counts a report that nobody can have, or that the receiver does not take.
+// leaveOut counts a report that is invalid or that the receiver rejects.
 func (c *Courier) leaveOut() {
 	c.figures.Change(c.sender.Name, func(f *Counts) { f.Refused, f.Failing = f.Refused+1, false })
 }
 
-// hold waits, and keeps the message for this reader meanwhile.
+// hold waits, and holds the delivery.
 func hold(ctx context.Context, d model.ReportDelivery, wait time.Duration) error {
 	for wait > 0 {
 		part := min(wait, model.ReportHold/3)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Figures are what became of the reports for webhooks, by name. The zero value is ready; its methods
-// may be called from several goroutines.
+// Figures count the reports of webhooks, by name. The zero value is ready. Its methods may be called from several
+// goroutines.
 type Figures struct {
 	mu  sync.Mutex
 	all map[string]Counts
@@ -15,13 +15,13 @@ type Figures struct {
 
 // Counts are the figures of one webhook since serve started.
 type Counts struct {
-	// Sent are the reports that the receiver took, Refused those that were given up.
+	// Sent counts accepted reports, Refused counts rejected ones.
 	Sent, Refused uint64
-	// OverShare are those that were left out since their node reports too much.
+	// OverShare counts reports that were skipped because their node reports too much.
 	OverShare uint64
-	// Failing is whether the newest try failed.
+	// Failing is set if the last attempt failed.
 	Failing bool
-	// Sending is when the report was stored that is sent now, zero while there is none.
+	// Sending is the time at which the current report was stored, zero if there is none.
 	Sending time.Time
 }
 

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// lateness is whether a courier has a report, and when it last had one. Its lock is held while that is shown.
+// lateness records whether a courier is sending a report. Its lock also covers the display.
 type lateness struct {
 	mu   sync.Mutex
 	held bool
-	// rest ends what is shown when nothing comes for a while.
+	// rest clears the warning after a time without reports.
 	rest *time.Timer
 }
 
-// begin shows how old a report is that is sent next.
+// begin shows the age of the report that is sent next.
 func (c *Courier) begin(stored time.Time) {
 	c.lateness.mu.Lock()
 	defer c.lateness.mu.Unlock()
@@ -30,15 +30,14 @@ func (c *Courier) begin(stored time.Time) {
 	}
 }
 
-// end says that the report is done. What was shown of it stays until the next one, which may be there already;
-// another serve may have it, too.
+// end records the end of a report. The warning stays until the next report, which this or another server may send.
 func (c *Courier) end() {
 	c.lateness.mu.Lock()
 	defer c.lateness.mu.Unlock()
 	c.lateness.held, c.lateness.rest = false, time.AfterFunc(c.idle, c.inTime)
 }
 
-// leave says that it reads no more: another one may.
+// leave records that the courier stops reading.
 func (c *Courier) leave() {
 	c.lateness.mu.Lock()
 	c.lateness.held = false
@@ -49,7 +48,7 @@ func (c *Courier) leave() {
 	c.inTime()
 }
 
-// inTime shows that nothing is late, unless there is a report.
+// inTime clears the warning, unless a report is being sent.
 func (c *Courier) inTime() {
 	c.lateness.mu.Lock()
 	defer c.lateness.mu.Unlock()

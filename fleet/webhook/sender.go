@@ -21,22 +21,21 @@ import (
 )
 
 const (
-	// Patience is how long one try may take.
+	// Patience is the timeout of one attempt.
 	Patience = 10 * time.Second
-	// maxAnswer is how much of an answer is read.
+	// maxAnswer is the maximum number of bytes of an answer that are read.
 	maxAnswer = 64 << 10
-	// The bytes of a secret, as the specification has them.
+	// The size of a secret in bytes, by the specification.
 	minSecret, maxSecret = 24, 64
 	maxSecretFile        = 4 << 10
-	// maxAfter bounds what an answer may ask to wait for.
+	// maxAfter limits the wait that an answer may request.
 	maxAfter = 5 * time.Minute
 )
 
-// ErrContent is that the receiver does not take this event, whatever its state: sending it again does
-// not help.
+// ErrContent is an event that the receiver rejects permanently.
 var ErrContent = errors.New("the receiver does not take it")
 
-// AfterError is a failure after which the receiver wants to be left alone for a while.
+// AfterError is a failure after which the receiver requests a pause.
 type AfterError struct {
 	error
 	After time.Duration
@@ -45,15 +44,15 @@ type AfterError struct {
 // Unwrap returns the failure.
 func (e AfterError) Unwrap() error { return e.error }
 
-// Sender sends events to one webhook. Make it with NewSender.
+// Sender sends events to one webhook. Create it with NewSender.
 type Sender struct {
 	Hook
 	signer *standardwebhooks.Webhook
 	client *http.Client
 }
 
-// NewSender reads the secret of a webhook. The error is that of the file, which others may neither
-// read nor change, or of a secret that is none.
+// NewSender reads the secret of a webhook. It returns an error if other users can read or change the file, or if the
+// secret is invalid.
 func NewSender(h Hook) (*Sender, error) {
 	text, err := files.ReadSecret(h.SecretFile, maxSecretFile)
 	if err != nil {
@@ -79,8 +78,8 @@ func NewSender(h Hook) (*Sender, error) {
 // Close ends its connections.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
-// Send sends an event in structured JSON once, at a time. The error wraps ErrContent where it makes no
-// sense to send the event again, and AfterError where the receiver says when.
+// Send sends an event in structured JSON once. The error wraps ErrContent if a retry is useless, and AfterError if the
+// receiver requests a pause.
 func (s *Sender) Send(ctx context.Context, now time.Time, id string, body []byte) error {
 	signature, err := s.signer.Sign(id, now, body)
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Sender) Send(ctx context.Context, now time.Time, id string, body []byte
 	answer, err := s.client.Do(r)
 	var known *url.Error
 	if errors.As(err, &known) {
-		err = known.Err // without the URL, of which a part may be secret
+		err = known.Err // without the URL, which may contain a secret
 	}
 	if timedOut := net.Error(nil); ctx.Err() == nil && errors.As(err, &timedOut) && timedOut.Timeout() {
 		return fmt.Errorf("the receiver did not answer within %s", s.client.Timeout)
@@ -107,9 +106,9 @@ func (s *Sender) Send(ctx context.Context, now time.Time, id string, body []byte
 		return err
 	}
 	defer answer.Body.Close()
-	// A connection that is handed over has no time limit any more.
+	// A hijacked connection has no timeout.
 	if answer.StatusCode != http.StatusSwitchingProtocols {
-		_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) // so that the connection can be used again
+		_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) // so that the connection can be reused
 	}
 
 	return judge(answer, now)
@@ -133,7 +132,7 @@ func judge(answer *http.Response, now time.Time) error {
 	return err
 }
 
-// retryAfter returns how long the header of that name asks to wait, bounded; 0 for none.
+// retryAfter returns the pause in the header Retry-After, limited by maxAfter; 0 for none.
 func retryAfter(text string, now time.Time) time.Duration {
 	after := time.Duration(0)
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
