@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// writeBuffer is how much of what a connection does not read the kernel keeps: by default, megabytes.
+// writeBuffer limits the unread bytes per connection in the kernel; the default is megabytes.
 const writeBuffer = 256 << 10
 
-// fair is a listener that has so many connections at most: a further one ends the oldest of the network
-// that has most. So nobody keeps others out, whatever is opened and held.
+// fair is a listener with a maximum number of connections. A further connection closes the oldest one of the network
+// that has most, so one network cannot keep others out.
 type fair struct {
 	net.Listener
 	most int
 
 	mu    sync.Mutex
 	count int
-	// open are those of each network, the oldest first.
+	// open has the connections of each network, the oldest first.
 	open map[netip.Prefix][]*fairConn
 }
 
@@ -32,7 +32,7 @@ func (f *fair) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, is := c.(*net.TCPConn); is {
-		_ = tcp.SetWriteBuffer(writeBuffer) // without it the kernel's own holds
+		_ = tcp.SetWriteBuffer(writeBuffer) // after an error the default stays
 	}
 	out := &fairConn{Conn: c, of: f, network: networkOf(c.RemoteAddr().String())}
 	if over := f.add(out); over != nil {
@@ -42,7 +42,7 @@ func (f *fair) Accept() (net.Conn, error) {
 	return out, nil
 }
 
-// add adds a connection, and returns the one that has to go for it, nil for none.
+// add adds a connection, and returns the connection to close for it, nil for none.
 func (f *fair) add(c *fairConn) (over *fairConn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *fair) add(c *fairConn) (over *fairConn) {
 	}
 	largest := f.open[c.network]
 	for network, all := range f.open {
-		// Of others with as many: where each network has one connection, who comes is let in.
+		// Prefer another network with as many connections, so that a new network is let in.
 		if len(all) > len(largest) || len(all) == len(largest) && network != c.network {
 			largest = all
 		}
@@ -61,7 +61,7 @@ func (f *fair) add(c *fairConn) (over *fairConn) {
 	return largest[0]
 }
 
-// remove takes a connection out, once.
+// remove removes a connection, once.
 func (f *fair) remove(c *fairConn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	"io/fs"
 )
 
-// fileError is that a file cannot be used, with the flag that names it and, where the file is
-// missing, what to do.
+// fileError returns an error for an unusable file, with its flag and, if the file is missing, the remedy.
 func fileError(flag, path, missing string, err error) error {
 	failed := (*fs.PathError)(nil)
 	if !errors.As(err, &failed) || failed.Path != path {
@@ -20,7 +19,7 @@ func fileError(flag, path, missing string, err error) error {
 	return fmt.Errorf("--%s %s: %w", flag, path, failed.Err)
 }
 
-// certificateError is fileError of a certificate, or of its key where that is what is wrong.
+// certificateError is fileError for a certificate or its key.
 func certificateError(certificate, key string, err error) error {
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) && failed.Path == key {
 		return fileError("tls-key", key, "", err)

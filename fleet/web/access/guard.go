@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// Guard lets those pass who may. Make it with New.
+// Guard lets requests pass if their user has the necessary role. Create it with New.
 type Guard struct {
 	options     Options
 	log         *slog.Logger
@@ -30,7 +30,7 @@ type Guard struct {
 	sparse      telemetry.RateLimitedLog
 }
 
-// New reads the files of the options. The error has the remedy.
+// New reads the files of the options. Its errors contain the remedy.
 func New(o Options, log *slog.Logger) (*Guard, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func New(o Options, log *slog.Logger) (*Guard, error) {
 	g.loopback, _ = isLoopback(o.Listen)
 	var err error
 	if o.URL != "" {
-		// A proxy may send another name of the host than that of the page.
+		// A proxy may send another host name than the page has.
 		if err = g.crossOrigin.AddTrustedOrigin(strings.TrimSuffix(o.URL, "/")); err != nil {
 			return nil, err
 		}
@@ -67,12 +67,11 @@ func New(o Options, log *slog.Logger) (*Guard, error) {
 	return g, nil
 }
 
-// open reports whether nobody needs to sign in: to read, on loopback, where nothing says who may.
+// open reports whether requests need no sign-in: reads on loopback, if no sign-in is configured.
 func (g *Guard) open() bool { return g.loopback && g.tokens == nil && g.provider == nil }
 
-// Handler lets those requests pass to next whose user may make them: to read, or for other
-// methods than GET and HEAD to operate. It answers below /login and /logout itself. next knows
-// the user by UserOf.
+// Handler passes requests to next if their user has the role: read for GET and HEAD, operate for other methods. It
+// answers /login and /logout itself. next gets the user from UserOf.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /login", g.showLogin)
@@ -100,7 +99,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			problem(w, http.StatusMisdirectedRequest, "unknown host name; open a loopback address, or start muster fleet serve with --url")
 			return
 		}
-		// No other site can have a browser send that header, and with it no cookie counts.
+		// No other site can make a browser send this header, and with it cookies do not count.
 		if g.credentialOf(r).bearer {
 			mux.ServeHTTP(w, r)
 			return
@@ -109,8 +108,8 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// mayName reports whether a request may name a host. Where nobody signs in, a web site could
-// give its own name the address of this machine, and its pages would be of the same origin.
+// mayName reports whether a request may name a host. Without sign-in, a web site could point its own name to this
+// machine, and its pages would have the same origin.
 func (g *Guard) mayName(host string) bool {
 	if !g.loopback || isLoopbackName(host) {
 		return true
@@ -124,7 +123,7 @@ func (g *Guard) mayName(host string) bool {
 	return err == nil && name != "" && name == strings.ToLower(external.Hostname())
 }
 
-// isLoopbackName reports whether a host, with or without a port, is a name or an address of loopback.
+// isLoopbackName reports whether a host, with or without a port, is a loopback name or address.
 func isLoopbackName(host string) bool {
 	name := hostname(host)
 	if ip, err := netip.ParseAddr(name); err == nil {
@@ -144,7 +143,7 @@ func hostname(host string) string {
 	return strings.Trim(name, "[]")
 }
 
-// protect lets those pass who may.
+// protect lets requests pass if their user has the role.
 func (g *Guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := g.credentialOf(r)
@@ -185,7 +184,7 @@ func (g *Guard) credentialOf(r *http.Request) credential {
 	return credential{cookies: cookiesOf(r, g.cookieNames(r)...)}
 }
 
-// userOf returns who makes a request with a credential, and whether it is an attempt to prove it.
+// userOf returns the user of a credential, and whether the request tries to prove one.
 func (g *Guard) userOf(c credential) (user User, given bool) {
 	if g.open() {
 		return User{Role: Read}, false
@@ -200,7 +199,7 @@ func (g *Guard) userOf(c credential) (user User, given bool) {
 		}
 	}
 
-	// A session that ended is no attempt to guess one.
+	// An expired session is not a guess.
 	return User{}, false
 }
 
@@ -216,9 +215,8 @@ func (g *Guard) userOfSession(cookie string, now time.Time) (User, bool) {
 	return g.provider.userOfSession(cookie, now)
 }
 
-// whileMay returns a context that ends soon after whoever has a credential has not the role any
-// more that they had: a stream would go on with a token that was taken out of its file, or with
-// what only the role sees. end must be called when it was answered.
+// whileMay returns a context that ends soon after the user of a credential loses the role. Without it a stream would
+// continue after its token was removed. Call end after the answer.
 func (g *Guard) whileMay(ctx context.Context, c credential, had Role) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if g.open() {
@@ -254,7 +252,7 @@ func (g *Guard) userOfToken(text string) (User, bool) {
 	return userOf(g.tokens.get(), text)
 }
 
-// failed counts a failed attempt, and answers it where there were too many.
+// failed counts a failed attempt, and answers the request if there were too many.
 func (g *Guard) failed(w http.ResponseWriter, r *http.Request) (answered bool) {
 	g.sparse.Log(r.Context(), g.log, slog.LevelWarn, "somebody could not sign in", "address", r.RemoteAddr, "path", r.URL.Path)
 	if !g.failures.add(r.RemoteAddr, time.Now()) {
@@ -266,7 +264,7 @@ func (g *Guard) failed(w http.ResponseWriter, r *http.Request) (answered bool) {
 	return true
 }
 
-// challenge asks for a token, people by the page to sign in.
+// challenge asks for a token; browsers get the page to sign in.
 func (g *Guard) challenge(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -275,14 +273,14 @@ func (g *Guard) challenge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		// Browsers keep the cookie from a link on another site, and send it from here.
+		// Browsers send the cookie with this redirect, but not with a link from another site.
 		page(w, http.StatusOK, pageData{Next: r.URL.RequestURI()})
 		return
 	}
 	http.Redirect(w, r, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 }
 
-// refuse says why somebody may not do something, people in a line.
+// refuse answers why the user may not do something; browsers get one line.
 func refuse(w http.ResponseWriter, r *http.Request, why string) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		problem(w, http.StatusForbidden, why)

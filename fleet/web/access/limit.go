@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// maxFailures is how often an address may fail to sign in within a window.
+	// maxFailures is the number of failed attempts of an address within a window.
 	maxFailures = 10
 	window      = time.Minute
-	// maxAddresses bounds those that are counted; beyond it all others count as one.
+	// maxAddresses limits the counted addresses; all further addresses count as one.
 	maxAddresses = 10_000
 )
 
-// failures counts failed attempts to sign in by address. Tokens cannot be guessed, so
-// those that are valid pass all the same: nobody can lock others out who share an address.
+// failures counts failed attempts to sign in by address. Tokens cannot be guessed, so valid tokens always pass: one
+// user of a shared address cannot lock out others.
 type failures struct {
 	mu    sync.Mutex
 	since time.Time
 	by    map[netip.Prefix]int
 }
 
-// add counts an attempt, and reports whether the address had too many.
+// add counts an attempt, and reports whether the address made too many.
 func (f *failures) add(remote string, now time.Time) (tooMany bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,7 +38,7 @@ func (f *failures) add(remote string, now time.Time) (tooMany bool) {
 	return f.by[network] > maxFailures
 }
 
-// networkOf returns the address, or for IPv6 the network that one customer has.
+// networkOf returns an IPv4 address, or the /64 network of an IPv6 address.
 func networkOf(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// signedInFor is how long a browser stays signed in with a token.
+	// signedInFor is the lifetime of a session with a token.
 	signedInFor = 7 * 24 * time.Hour
 	maxForm     = 8 << 10
-	// maxNext is the longest way on that is kept: cookies have 4 KB.
+	// maxNext is the maximum length of the target after sign-in: cookies have 4 KB.
 	maxNext = 1500
 )
 
@@ -25,7 +25,7 @@ var style string
 //go:embed login.html
 var pageText string
 
-// pageData is what the page shows: the form, or with Continue a way on to Next.
+// pageData is the content of the page: the form, or with Continue a link to Next.
 type pageData struct {
 	Next    string
 	Form    bool
@@ -64,7 +64,7 @@ func (g *Guard) loginPage(w http.ResponseWriter, status int, next, problem strin
 	page(w, status, pageData{Form: true, Next: next, Problem: problem, Tokens: g.tokens != nil, OIDC: g.provider != nil})
 }
 
-// login begins a session for the token of the form.
+// login starts a session for the token in the form.
 func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))

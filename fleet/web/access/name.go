@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// maxCalled is how many bytes of what a user is called are shown.
+	// maxCalled is the maximum length of a displayed user name in bytes.
 	maxCalled = 40
-	// maxSubject is how long a subject may be, as OpenID Connect says; one of maxShown bytes is shown as it is.
+	// maxSubject is the maximum length of a subject in OpenID Connect; subjects up to maxShown bytes are shown
+	// unchanged.
 	maxSubject = 255
 	maxShown   = 40
-	// hashed begins what is shown of others.
+	// hashed is the prefix of longer subjects.
 	hashed = "sha256:"
 )
 
-// called returns what a user of a provider is called there, empty for nothing. They choose that, mostly, and
-// others may be called the same.
+// called returns the name that a user has at the provider, empty for none. Users choose it, and it is not unique.
 func called(claims map[string]any) string {
 	name, _ := claims["preferred_username"].(string)
 	if verified, _ := claims["email_verified"].(bool); name == "" && verified {
 		name, _ = claims["email"].(string)
 	}
-	// Without parentheses no name ends like that of another subject.
+	// Without parentheses a name cannot end like another subject.
 	name = strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) || r == '(' || r == ')' {
 			return -1
@@ -35,8 +35,8 @@ func called(claims map[string]any) string {
 	return strings.TrimSpace(strings.ToValidUTF8(name[:min(len(name), maxCalled)], ""))
 }
 
-// nameOf returns the name of a user of a provider: what they are called, and their subject, which nobody else
-// has. It is never the name of a token.
+// nameOf returns the name of a user of a provider: the chosen name and the unique subject. It never equals the name of
+// a token.
 func nameOf(called, subject string) string {
 	if called == "" {
 		return "oidc " + shown(subject)
@@ -45,7 +45,7 @@ func nameOf(called, subject string) string {
 	return called + " (oidc " + shown(subject) + ")"
 }
 
-// shown returns what is shown of a subject: a digest where it is long, or could be read as something else.
+// shown returns the text for a subject: a digest if the subject is long or ambiguous.
 func shown(subject string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '(' || r == ')' }
 	if len(subject) <= maxShown && !strings.HasPrefix(subject, hashed) && !strings.ContainsFunc(subject, odd) {

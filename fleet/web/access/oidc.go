@@ -22,46 +22,45 @@ import (
 )
 
 const (
-	// sessionFor is how long a user stays signed in: what the provider says later of groups
-	// counts from then on.
+	// sessionFor is the lifetime of a session. After it, the current groups at the provider count.
 	sessionFor = 8 * time.Hour
-	// attemptFor is how long signing in at the provider may take.
+	// attemptFor is the maximum time for a sign-in at the provider.
 	attemptFor = 10 * time.Minute
-	// patience is how long the provider may take to answer, and maxAnswer how much it may say.
+	// patience is the timeout of the provider, and maxAnswer the maximum size of its answers.
 	patience = 10 * time.Second
-	// discoveryWait is how long others wait for an answer that one waits for.
+	// discoveryWait is how long users wait for a discovery that another user started.
 	discoveryWait = 2 * time.Second
 	maxAnswer     = 1 << 20
-	// attemptCookie has the attempt of a browser. It comes back from another site.
+	// attemptCookie is the cookie of a sign-in attempt. The browser returns from another site.
 	attemptCookie = "muster_sign_in"
 )
 
-// provider signs users in. What it knows of the issuer is read when somebody first signs in.
+// provider signs users in. It reads the data of the issuer at the first sign-in.
 type provider struct {
 	options Options
 	sealer  sealer
 	oauth   oauth2.Config
 	client  *http.Client
 
-	// wait is how long somebody waits for what another one asks the issuer for.
+	// wait is how long users wait for the discovery of another user.
 	wait time.Duration
 
 	mu sync.Mutex
-	// discovery is the one that goes on or did well, nil where there is none.
+	// discovery is running or succeeded, nil if there is none.
 	discovery *discovery
 }
 
-// discovery asks the issuer once for all who sign in meanwhile; done is closed at its end.
+// discovery reads the data of the issuer once for concurrent users; done is closed at its end.
 type discovery struct {
 	done   chan struct{}
 	issuer *oidc.Provider
 	err    error
 }
 
-// errNoAnswerYet is an issuer that did not answer yet whoever asks it.
+// errNoAnswerYet is an issuer that has not answered yet.
 var errNoAnswerYet = errors.New("the issuer has not answered yet")
 
-// session is who signed in: what they are called, and what nobody else is ever called there.
+// session identifies a signed-in user: the display name, and the unique subject.
 type session struct {
 	Name    string    `json:"name"`
 	Subject string    `json:"subject"`
@@ -69,7 +68,7 @@ type session struct {
 	Expires time.Time `json:"expires"`
 }
 
-// attempt is what a browser brings back from the provider.
+// attempt is the state that a browser brings back from the provider.
 type attempt struct {
 	State    string    `json:"state"`
 	Nonce    string    `json:"nonce"`
@@ -109,11 +108,10 @@ func (o Options) signInConfiguration() string {
 	return string(text)
 }
 
-// bounded ends answers that are too long, or that have no end: with one that switches protocols the
-// connection is handed over, and has no time limit any more.
+// bounded limits the size of answers. It refuses protocol switches, because a hijacked connection has no timeout.
 type bounded struct{ http.RoundTripper }
 
-// RoundTrip is that of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.RoundTripper.RoundTrip(r)
 	if err != nil {
@@ -133,8 +131,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // errSwitched is a provider that does not answer in HTTP.
 var errSwitched = errors.New("the provider switches to another protocol than HTTP")
 
-// discover returns the issuer and what signs in there. The first to come asks the issuer, all others
-// wait a short time for it, and get errNoAnswerYet after it.
+// discover returns the data of the issuer. The first user requests it. Others wait a short time, and then get
+// errNoAnswerYet.
 func (p *provider) discover(ctx context.Context) (*oidc.Provider, oauth2.Config, error) {
 	p.mu.Lock()
 	d := p.discovery
@@ -163,10 +161,10 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, oauth2.Config,
 	return d.issuer, config, nil
 }
 
-// ask makes a discovery; one that failed is made again when somebody asks next.
+// ask runs a discovery; after a failure the next user starts another one.
 func (p *provider) ask(ctx context.Context, d *discovery) {
 	defer close(d.done)
-	// A browser that goes away does not end what others wait for.
+	// The end of one browser's request does not end the discovery for others.
 	d.issuer, d.err = oidc.NewProvider(context.WithoutCancel(ctx), p.options.OIDC.Issuer)
 	if d.err != nil {
 		p.mu.Lock()
@@ -175,7 +173,7 @@ func (p *provider) ask(ctx context.Context, d *discovery) {
 	}
 }
 
-// userOfSession returns who has a session that has not ended.
+// userOfSession returns the user of a session that has not expired.
 func (p *provider) userOfSession(text string, now time.Time) (User, bool) {
 	var s session
 	if p.sealer.open("session", text, &s) != nil || !now.Before(s.Expires) || s.Subject == "" {
@@ -185,7 +183,7 @@ func (p *provider) userOfSession(text string, now time.Time) (User, bool) {
 	return User{Name: nameOf(s.Name, s.Subject), Role: s.Role, Subject: s.Subject}, s.Role != None
 }
 
-// beginOIDC sends a browser to the provider.
+// beginOIDC redirects a browser to the provider.
 func (g *Guard) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	ctx := oidc.ClientContext(r.Context(), g.provider.client)
@@ -204,7 +202,7 @@ func (g *Guard) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
 }
 
-// endOIDC takes a browser back from the provider.
+// endOIDC completes the sign-in of a browser that returns from the provider.
 func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, g.attempt(r, "", -time.Second))
 	a, ok := g.provider.attemptOf(r, time.Now())
@@ -230,7 +228,7 @@ func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 	}
 	g.log.InfoContext(r.Context(), "somebody signed in", "user", nameOf(s.Name, s.Subject), "subject", s.Subject, "role", s.Role.String(), "address", r.RemoteAddr)
 	http.SetCookie(w, g.cookie(r, sealed, sessionFor))
-	// A redirect would still be one from the provider, which the cookie does not follow.
+	// Browsers would treat a redirect as part of the navigation from the provider, and not send the cookie.
 	page(w, http.StatusOK, pageData{Next: a.Next})
 }
 
@@ -250,10 +248,10 @@ func (p *provider) attemptOf(r *http.Request, now time.Time) (attempt, bool) {
 // errNoAttempt is a callback without a matching attempt of this browser.
 var errNoAttempt = errors.New("this browser has no attempt to sign in with this state")
 
-// errNoGroup is a user who may nothing.
+// errNoGroup is a user without a role.
 var errNoGroup = errors.New("in no group that may read")
 
-// identify asks the provider who came back.
+// identify exchanges the code of the provider for the identity of the user.
 func (p *provider) identify(ctx context.Context, code string, a attempt) (session, error) {
 	issuer, config, err := p.discover(ctx)
 	if err != nil {
@@ -329,7 +327,7 @@ func (g *Guard) attempt(r *http.Request, value string, lasts time.Duration) *htt
 	}
 }
 
-// signInFailed logs why, and shows the page to sign in.
+// signInFailed logs the reason, and shows the page to sign in.
 func (g *Guard) signInFailed(w http.ResponseWriter, r *http.Request, status int, shown string, err error) {
 	g.sparse.Log(r.Context(), g.log, slog.LevelWarn, "signing in with OpenID Connect failed", "address", r.RemoteAddr, "error", brief(err))
 	if status != http.StatusBadGateway && g.failures.add(r.RemoteAddr, time.Now()) {
@@ -339,7 +337,7 @@ func (g *Guard) signInFailed(w http.ResponseWriter, r *http.Request, status int,
 	g.loginPage(w, status, "/", shown)
 }
 
-// brief returns what an error says, without what else the provider answered.
+// brief returns the text of an error without the rest of the provider's answer.
 func brief(err error) string {
 	text := fmt.Sprint(err)
 

@@ -13,38 +13,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say where to listen and who may connect.
+// Options configure the address and the access.
 type Options struct {
 	// Listen is an IP address, or localhost, with a port.
 	Listen string
 	// Insecure permits an address beyond loopback without TLS.
 	Insecure bool
-	// Certificate and Key are files in PEM; both or none. They are read again once they change.
+	// Certificate and Key are PEM files; both or none. They are read again after a change.
 	Certificate, Key string
-	// Tokens is a file of tokens (NewToken), read again once it changes.
+	// Tokens is a file of tokens (NewToken), read again after a change.
 	Tokens string
-	// URL is what browsers open where that is not Listen, as behind a proxy:
-	// https://muster.example.net.
+	// URL is the address for browsers if it is not Listen, such as https://muster.example.net behind a proxy.
 	URL  string
 	OIDC OIDC
 }
 
-// groupsClaim is the claim that has the groups of a user where no other one is named.
+// groupsClaim is the default claim with the groups of a user.
 const groupsClaim = "groups"
 
 // OIDC is a provider of OpenID Connect. The zero value is none.
 type OIDC struct {
-	// Issuer is the URL of the provider, ClientID what it calls muster.
+	// Issuer is the URL of the provider, ClientID the id of muster there.
 	Issuer, ClientID string
-	// SecretFile has the secret of the client. The provider must permit the redirect to
-	// Options.URL + "/login/callback".
+	// SecretFile is the file of the client secret. The provider must permit the redirect to Options.URL +
+	// "/login/callback".
 	SecretFile string
-	// Scopes are asked for besides openid, profile and email: many providers give groups for
-	// "groups".
+	// Scopes are requested besides openid, profile and email. Many providers send groups for the scope "groups".
 	Scopes []string
-	// Claim is the claim that has the groups of a user, "groups" where it is empty.
+	// Claim is the claim with the groups of a user, "groups" by default.
 	Claim string
-	// ReadGroups and OperateGroups are those whose members have the role.
+	// ReadGroups and OperateGroups have these roles.
 	ReadGroups, OperateGroups []string
 }
 
@@ -54,7 +52,7 @@ func (o OIDC) Configured() bool { return o.Issuer != "" }
 // SignsIn reports whether there is a way to sign in.
 func (o Options) SignsIn() bool { return o.Tokens != "" || o.OIDC.Configured() }
 
-// Validate returns what is wrong with the options, with the flag that it is of, and the remedy.
+// Validate returns the first problem of the options, with its flag and the remedy.
 func (o Options) Validate() error {
 	loopback, err := isLoopback(o.Listen)
 	secure := o.Certificate != ""
@@ -82,7 +80,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// flags are those of the provider beside its issuer, with whether they were given.
+// flags returns the flags of the provider except its issuer, and whether they were given.
 func (o OIDC) flags() []flag {
 	return []flag{
 		{"oidc-client", o.ClientID != ""}, {"oidc-secret", o.SecretFile != ""}, {"oidc-scope", len(o.Scopes) > 0},
@@ -90,13 +88,13 @@ func (o OIDC) flags() []flag {
 	}
 }
 
-// flag is one of the command line, and whether it was given.
+// flag is a flag of the command line, and whether it was given.
 type flag struct {
 	name  string
 	given bool
 }
 
-// validate returns what is missing: whoever asks for sign-in by one flag is not served without it.
+// validate returns a problem for missing flags, so that a server never starts without the requested sign-in.
 func (o OIDC) validate(browsers string) error {
 	if !o.Configured() {
 		for _, f := range o.flags() {
@@ -139,8 +137,8 @@ func isLoopback(listen string) (bool, error) {
 	return ip.Unmap().IsLoopback(), nil
 }
 
-// Listen opens the address for so many connections at the same time, with TLS where there is a
-// certificate. One more ends the oldest of the address that has most.
+// Listen opens the address for a maximum number of connections, with TLS if there is a certificate. A further
+// connection closes the oldest one of the network that has most.
 func (g *Guard) Listen(ctx context.Context, most int) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.options.Listen)
 	if errors.Is(err, unix.EADDRINUSE) {
@@ -149,7 +147,7 @@ func (g *Guard) Listen(ctx context.Context, most int) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Below TLS: the server speaks HTTP/2 on connections alone that it sees to be of TLS.
+	// TLS must be the outer layer, because the server speaks HTTP/2 only on TLS connections.
 	l = newFair(l, most)
 	if g.certificate == nil {
 		return l, nil
@@ -161,7 +159,7 @@ func (g *Guard) Listen(ctx context.Context, most int) (net.Listener, error) {
 	}), nil
 }
 
-// URL returns the address to show for what Listen opened.
+// URL returns the address of a listener to show to users.
 func (g *Guard) URL(l net.Listener) string {
 	scheme := "http"
 	if g.certificate != nil {

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// ErrNoPlace is that no place is left.
+// ErrNoPlace means that all places are taken.
 var ErrNoPlace = errors.New("no place is left")
 
-// Places are what so many can have at once, and of these each user so many. Make it with NewPlaces. It may be used
-// by several goroutines.
+// Places limit how many things are open at the same time, in total and per user. Create them with NewPlaces. They may
+// be used by several goroutines.
 type Places struct {
 	what      string
 	most, own int
@@ -20,13 +20,13 @@ type Places struct {
 	of    map[string]int
 }
 
-// NewPlaces returns places, of which a user has at most own; what they are is a word of the plural.
+// NewPlaces returns most places, and at most own per user. Messages use the plural noun what.
 func NewPlaces(what string, most, own int) *Places {
 	return &Places{what: what, most: most, own: own, of: map[string]int{}}
 }
 
-// Take takes a place for a user until leave is called, once. Where nobody signs in, nobody is told apart, and
-// there is no share. The error wraps ErrNoPlace and says what to do.
+// Take takes a place for a user until leave is called, once. Without sign-in there is no limit per user. The error
+// wraps ErrNoPlace and contains the remedy.
 func (p *Places) Take(u User) (leave func(), err error) {
 	share := u.Share()
 	p.mu.Lock()

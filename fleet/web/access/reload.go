@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recheck is how often at most files are looked at.
+// recheck is the minimum interval of checks for changes.
 const recheck = time.Second
 
-// reloaded is what was read from files, again once one of them changed. What cannot be read
-// any more stays what it was, and is logged once.
+// reloaded holds a value from files, and reads it again after a change. If that fails, it keeps the old value and logs
+// the error once.
 type reloaded[T any] struct {
 	paths []string
 	read  func() (T, error)
@@ -61,7 +61,7 @@ func (r *reloaded[T]) get() T {
 	return r.value
 }
 
-// stat returns what changes with the files: one that replaces another may have its size and its time.
+// stat returns a text that changes with the files. A replacement may have the same size and time.
 func (r *reloaded[T]) stat() string {
 	var out strings.Builder
 	for _, path := range r.paths {

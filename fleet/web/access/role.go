@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// Role is what somebody may do. Who has a later one may do all of the earlier.
+// Role is a permission. Each role includes the roles before it.
 type Role int
 
 // The roles.
 const (
-	// None may do nothing.
+	// None permits nothing.
 	None Role = iota
-	// Read sees the fleet.
+	// Read permits to see the fleet.
 	Read
-	// Operate changes it too.
+	// Operate permits to change it.
 	Operate
 )
 
@@ -41,21 +41,20 @@ func ParseRole(text string) (Role, error) {
 	return None, fmt.Errorf("unknown role %q: write read or operate", text)
 }
 
-// User is who makes a request.
+// User is the author of a request.
 type User struct {
-	// Name is that of the token, or what the provider calls the user, with their subject: nobody
-	// can choose that of another. It is empty for anybody on this machine.
+	// Name is the name of the token, or the display name and subject at the provider. It is unique. It is empty without
+	// sign-in.
 	Name string
 	Role Role
-	// Subject is what the provider never calls anybody else, empty for tokens.
+	// Subject is the unique id at the provider, empty for tokens.
 	Subject string
 }
 
-// Share names whose share of something a user takes, whatever they are called now; empty for anybody on
-// this machine.
+// Share returns a key for limits per user. It does not change with the display name, and is empty without sign-in.
 func (u User) Share() string {
 	if u.Subject != "" {
-		return "oidc " + u.Subject // no token has a blank in its name
+		return "oidc " + u.Subject // token names have no spaces
 	}
 
 	return u.Name
@@ -63,14 +62,13 @@ func (u User) Share() string {
 
 type userKey struct{}
 
-// ForAll returns a context of which nobody makes the request: what many are shown takes of nobody's share, so that they do not
-// wait where one of them has used up their own.
+// ForAll returns a context without a user, for a read that many users share. It does not count against the limit of one
+// user.
 func ForAll(ctx context.Context) context.Context {
 	return context.WithValue(ctx, userKey{}, User{})
 }
 
-// UserOf returns who makes the request of a context: nobody, with the role None, where no
-// Guard let it pass.
+// UserOf returns the user of a context, or a user without a name and role if no Guard passed the request.
 func UserOf(ctx context.Context) User {
 	u, _ := ctx.Value(userKey{}).(User)
 

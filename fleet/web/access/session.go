@@ -11,10 +11,10 @@ import (
 	"errors"
 )
 
-// errSeal is a text that was not sealed here, or for something else.
+// errSeal is a text that another server sealed, or that was sealed for another purpose.
 var errSeal = errors.New("not sealed by this server")
 
-// sealer makes values into texts that nobody else can read or make.
+// sealer encrypts and signs values.
 type sealer struct{ aead cipher.AEAD }
 
 // newSealer returns a sealer for a secret and a sign-in configuration. Servers with the same secret and
@@ -33,14 +33,14 @@ func newSealer(secret []byte, configuration string) (sealer, error) {
 	return sealer{aead}, err
 }
 
-// seal returns a value as a text for a purpose.
+// seal encodes a value for a purpose.
 func (s sealer) seal(purpose string, v any) (string, error) {
 	text, err := json.Marshal(v)
 
 	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, []byte(purpose))), err
 }
 
-// open reads what seal made for the same purpose, else it returns errSeal.
+// open decodes a text that seal made for the same purpose, or returns errSeal.
 func (s sealer) open(purpose, text string, v any) error {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -54,5 +54,5 @@ func (s sealer) open(purpose, text string, v any) error {
 	return json.Unmarshal(plain, v)
 }
 
-// random returns a text that nobody can guess.
+// random returns an unguessable text.
 func random() string { return rand.Text() }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// tokenPrefix begins all tokens, so that tools which look for leaked secrets find them.
+	// tokenPrefix starts all tokens, so that secret scanners find them.
 	tokenPrefix = "muster_"
 	tokenBytes  = 32
 	maxTokens   = 1000
@@ -29,8 +29,8 @@ type token struct {
 	digest [sha256.Size]byte
 }
 
-// NewToken returns a new token, and its line of the file of tokens, which does not give it
-// away. The error is that of a name that is not valid.
+// NewToken returns a new token, and its line for the file of tokens, which does not reveal it. It returns an error for
+// an invalid name.
 func NewToken(role Role, name string) (secret, line string, err error) {
 	if err := checkUser(name); err != nil {
 		return "", "", err
@@ -50,8 +50,7 @@ func checkUser(name string) error {
 	return nil
 }
 
-// readTokens reads a file of tokens. The error is also that of a file which others may read
-// or change.
+// readTokens reads a file of tokens. It returns an error if other users can read or change the file.
 func readTokens(path string) ([]token, error) {
 	text, err := files.ReadSecret(path, maxFile)
 	if err != nil {
@@ -65,8 +64,8 @@ func readTokens(path string) ([]token, error) {
 	return all, nil
 }
 
-// parseTokens reads lines of a role, a name and a digest. Empty lines, and those that begin
-// with #, are skipped. The error begins with the number of the line.
+// parseTokens reads lines of a role, a name and a digest. It skips empty lines and comments (#). Errors start with the
+// line number.
 func parseTokens(text []byte) ([]token, error) {
 	var out []token
 	seen := map[[sha256.Size]byte]bool{}
@@ -113,8 +112,7 @@ func parseToken(fields []string) (token, error) {
 	return t, nil
 }
 
-// userOf returns whose token a text is. It takes as long for each text of the form of a
-// token; nothing else is one, however its digest came into the file.
+// userOf returns the user of a token. It takes the same time for every well-formed token, and rejects other texts.
 func userOf(all []token, text string) (User, bool) {
 	if !strings.HasPrefix(text, tokenPrefix) || len(text) != len(tokenPrefix)+base64.RawURLEncoding.EncodedLen(tokenBytes) {
 		return User{}, false
