@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	// maxForm is how many bytes the form of an action may have.
+	// maxForm is the maximum size of the form of an action in bytes.
 	maxForm = 64 << 10
-	// briefly is how long the answer to a form waits for the end of the action, so that most pages
-	// need no update.
+	// briefly is how long the answer to a form waits for the end of the action, so that most pages need no update.
 	briefly = 2 * time.Second
 )
 
@@ -39,7 +38,7 @@ func (s *site) addActions(mux *http.ServeMux) {
 	(&actionPages{s, s.Actions}).add(mux)
 }
 
-// actionPages are the pages on which operators act, and those of what they did.
+// actionPages are the pages of actions.
 type actionPages struct {
 	site     *site
 	executor *ask.Executor
@@ -57,7 +56,7 @@ func (p *actionPages) add(mux *http.ServeMux) {
 	mux.Handle("GET /actions/{id}", p.site.serve(p.action))
 }
 
-// may returns what whoever makes a request may do.
+// may returns the permissions of the user.
 func (s *site) may(r *http.Request) page.Acts {
 	if s.Actions == nil || access.UserOf(r.Context()).Role < access.Operate {
 		return page.Acts{}
@@ -72,7 +71,7 @@ func (s *site) may(r *http.Request) page.Acts {
 	return page.Acts{May: true, CannotRun: why(ask.Run), CannotPreview: why(ask.Preview)}
 }
 
-// operators lets those pass who may act.
+// operators lets requests of operators pass.
 func (p *actionPages) operators(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.site.may(r).May {
@@ -83,7 +82,7 @@ func (p *actionPages) operators(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// whyNot says why somebody may not act, and what to do about it.
+// whyNot returns why a user may not act, and the remedy.
 func whyNot(u access.User) string {
 	if u.Name == "" {
 		return "The dashboard is read-only until you sign in: use a token of the role operate."
@@ -105,11 +104,11 @@ func (s *site) write(w http.ResponseWriter, r *http.Request, status int, f page.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	// The error is that of a browser that went away.
+	// ignore that the browser went away
 	_, _ = io.WriteString(w, page.Visible(out.String()))
 }
 
-// framed adds to a frame who looks at it.
+// framed adds the user to a frame.
 func (s *site) framed(r *http.Request, f page.Frame) page.Frame {
 	f.User, f.Acts, f.Operates = access.UserOf(r.Context()).Name, s.Actions != nil, s.may(r).May
 
@@ -121,7 +120,8 @@ func targetOf(r *http.Request) ask.Target {
 	return ask.Target{Nodes: r.Form["node"], Group: r.Form.Get("group"), On: strings.TrimSpace(r.Form.Get("on"))}
 }
 
-// confirm shows whom an action would be for, and asks; problem is why the form did nothing, nil where it was not sent.
+// confirm shows the nodes of an action and asks for confirmation; problem is the reason why the form was rejected, nil
+// for a new form.
 func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k ask.Kind, problem error) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
@@ -151,7 +151,7 @@ func (p *actionPages) asked(w http.ResponseWriter, r *http.Request, status int, 
 	p.site.write(w, r, status, f, form)
 }
 
-// statusOf returns the status of HTTP for an action that is not done, of nil that of a form.
+// statusOf returns the HTTP status for a rejected action, or for a form if err is nil.
 func statusOf(err error) int {
 	var wrong *targets.Error
 	var refused *ask.Refusal
@@ -169,7 +169,7 @@ func statusOf(err error) int {
 	}
 }
 
-// begin does what a form says, and leads to what came of it.
+// begin starts the action of a form, and redirects to its page.
 func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) {
 	if !readForm(w, r, maxForm) {
 		return
@@ -186,7 +186,7 @@ func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) 
 	p.lead(w, r, a)
 }
 
-// cancel ends an action, and leads to its page.
+// cancel ends an action, and redirects to its page.
 func (p *actionPages) cancel(w http.ResponseWriter, r *http.Request) {
 	a, err := p.executor.Cancel(r.PathValue("id"), access.UserOf(r.Context()).Name)
 	if err != nil {
@@ -196,7 +196,7 @@ func (p *actionPages) cancel(w http.ResponseWriter, r *http.Request) {
 	p.lead(w, r, a)
 }
 
-// lead leads to the page of an action, once it has ended or soon after.
+// lead redirects to the page of an action when it has ended or soon after.
 func (p *actionPages) lead(w http.ResponseWriter, r *http.Request, a ask.Action) {
 	ctx, cancel := context.WithTimeout(r.Context(), briefly)
 	defer cancel()
@@ -205,7 +205,7 @@ func (p *actionPages) lead(w http.ResponseWriter, r *http.Request, a ask.Action)
 	http.Redirect(w, r, string(page.ActionURL(a.ID)), http.StatusSeeOther)
 }
 
-// readForm reads a form of so many bytes at most, and reports whether it could.
+// readForm reads a form up to a size, and reports whether it succeeded.
 func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
@@ -216,20 +216,20 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 		http.Error(w, "the form cannot be read: "+err.Error(), status)
 		return false
 	}
-	// What a link says does not act: it only counts where it is confirmed.
+	// A link alone does not act; its parameters only count after a confirmation.
 	r.Form = r.PostForm
 
 	return true
 }
 
-// specOf returns what a form wants to be done.
+// specOf returns the specification of the action in a form.
 func specOf(r *http.Request, k ask.Kind, now time.Time) (ask.Spec, error) {
 	user := access.UserOf(r.Context())
 	o := ask.Spec{
 		Kind: k, Target: targetOf(r), By: user.Name, Share: user.Share(), Reason: strings.TrimSpace(r.Form.Get("reason")),
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
-	// Without the nodes that were shown nothing was confirmed.
+	// Without the list of shown nodes nothing was confirmed.
 	o.Expect.Nodes, _ = strconv.Atoi(r.Form.Get("nodes"))
 	o.Expect.Digest = cmp.Or(r.Form.Get("digest"), "none")
 	var err error

@@ -16,10 +16,11 @@ import (
 //go:embed assets/*.css assets/*.js assets/*.svg
 var assetFiles embed.FS
 
-// assetPrefix begins the path of every asset.
+// assetPrefix is the path of all assets.
 const assetPrefix = "/assets/"
 
-// assets are the embedded files, each at a path with a hash of its content: it may be kept for ever.
+// assets are the embedded style sheets and scripts. Their paths contain a hash of the content, so browsers may cache
+// them forever.
 type assets struct {
 	paths   map[string]string
 	content map[string][]byte
@@ -28,7 +29,7 @@ type assets struct {
 // newAssets reads the embedded files.
 func newAssets() *assets {
 	a := &assets{paths: map[string]string{}, content: map[string][]byte{}}
-	// It is part of the program: no error can come.
+	// Embedded files are always readable.
 	all, _ := fs.ReadDir(assetFiles, "assets")
 	for _, f := range all {
 		content, _ := assetFiles.ReadFile("assets/" + f.Name())
@@ -41,7 +42,7 @@ func newAssets() *assets {
 	return a
 }
 
-// Path returns where a file is served, empty for one that there is not.
+// Path returns the path of a file, empty if there is no such file.
 func (a *assets) Path(name string) string { return a.paths[name] }
 
 // ServeHTTP serves the asset at the path of the request.

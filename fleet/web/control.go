@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/fleet/web/page"
 )
 
-// control is the page of what operators wrote about nodes and groups.
+// control is the page of changes of pauses, labels and groups.
 func (s *site) control(r *http.Request) screen {
 	search, times := searchOf(r), timesOf(r)
 

@@ -1,4 +1,3 @@
-// Package web serves a fleet over HTTP: a dashboard for people, live, and the same queries for
-// programs as JSON. It knows the read model (fleet/view) and a few sources that are asked when a
-// page needs them, and no NATS.
+// Package web serves the dashboard of a fleet, with live updates. It gets data from the read model (fleet/view), and
+// from sources that it reads when a page needs them. It does not use NATS.
 package web

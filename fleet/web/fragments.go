@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// drawn is content in HTML.
+// drawn is the HTML of a content.
 type drawn struct {
 	html   string
 	status int
 	final  bool
 }
 
-// fragment is the content of a page as it was at a time.
+// fragment is the content of a page at a time.
 type fragment struct {
 	drawn
-	// id is a hash of it, at when it was begun to be drawn.
+	// id is a hash of the content, at the time at which drawing started.
 	id string
 	at time.Time
 }
 
-// fragments are those that were drawn last, by what was asked for: what many browsers look at is
-// drawn once.
+// fragments caches drawn contents by request, so many browsers share one.
 type fragments struct {
 	now func() time.Time
 
@@ -34,15 +33,15 @@ type fragments struct {
 	slots map[string]*slot
 }
 
-// slot is the place of one fragment. Who draws it holds its turn.
+// slot is the cache entry of one fragment. Its lock is held while the fragment is drawn.
 type slot struct {
 	turn chan struct{}
-	// used is when somebody asked for it last; the lock of all slots guards it.
+	// used is the time of the last request, guarded by the lock of all slots.
 	used time.Time
 	fragment
 }
 
-// maxSlots is how many fragments are kept, keep how long one is that nobody asks for.
+// maxSlots is the maximum number of cached fragments, keep the time after which unused ones are dropped.
 const (
 	maxSlots = 64
 	keep     = 10 * time.Second
@@ -52,8 +51,8 @@ func newFragments(now func() time.Time) *fragments {
 	return &fragments{now: now, slots: map[string]*slot{}}
 }
 
-// get returns a fragment that was begun to be drawn at a time or later, and draws it where there is
-// none. The error is that of the context.
+// get returns a fragment that was drawn at a time or later, and draws a missing one. It returns the error of the
+// context.
 func (f *fragments) get(ctx context.Context, key string, after time.Time, draw func(now time.Time) drawn) (fragment, error) {
 	s := f.slot(key)
 	select {
@@ -72,7 +71,7 @@ func (f *fragments) get(ctx context.Context, key string, after time.Time, draw f
 	return s.fragment, nil
 }
 
-// slot returns the slot of a key, and forgets those that are not used any more.
+// slot returns the slot of a key, and drops unused slots.
 func (f *fragments) slot(key string) *slot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +91,7 @@ func (f *fragments) slot(key string) *slot {
 	return s
 }
 
-// forget has the content of a path drawn again for whoever asks next: somebody changed it, and is led there.
+// forget drops the content of a path after a change, so that the next request draws it again.
 func (f *fragments) forget(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,8 +102,8 @@ func (f *fragments) forget(path string) {
 	}
 }
 
-// keyOf returns what distinguishes the content of a request from others: the order of its
-// parameters does not, and neither does what the browser has. Who may act has buttons.
+// keyOf returns the cache key of a request. The order of parameters and the state of the browser do not matter.
+// Operators have their own keys, because their pages have buttons.
 func keyOf(r *http.Request, acts bool) string {
 	q := r.URL.Query()
 	q.Del(have)
@@ -116,10 +115,10 @@ func keyOf(r *http.Request, acts bool) string {
 	return key
 }
 
-// have is the parameter with the id of the content that a browser has when its stream begins.
+// have is the parameter with the content id that a browser has when its stream starts.
 const have = "have"
 
-// streamURL returns the URL of the updates of a page that has a fragment.
+// streamURL returns the URL for updates of a page with a fragment.
 func streamURL(r *http.Request, f fragment) string {
 	q := r.URL.Query()
 	q.Set(have, f.id)

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// registered returns the registrations that have a text, by service and address.
+// registered returns the registrations that contain a text, by service and address.
 func registered(all []registration.Registration, search string) []registration.Registration {
 	search = strings.ToLower(search)
 	out := slices.DeleteFunc(slices.Clone(all), func(r registration.Registration) bool {
@@ -29,7 +29,7 @@ func registered(all []registration.Registration, search string) []registration.R
 	return out
 }
 
-// manifestsOf returns a page of the manifests whose names have a text, in their order.
+// manifestsOf returns a page of the manifests whose names contain a text, in their order.
 func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from int) page.ManifestsData {
 	matching := slices.DeleteFunc(slices.Clone(all), func(m view.ManifestRow) bool {
 		return !strings.Contains(strings.ToLower(m.Name), strings.ToLower(search))
@@ -38,7 +38,7 @@ func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from in
 	return page.ManifestsData{Progress: p, Search: search, Offset: from, Rows: matching[min(from, len(matching)):min(from+page.PageSize, len(matching))], Matching: len(matching)}
 }
 
-// auditOf returns a page of the revisions of assignments that have a text; more is that there are others.
+// auditOf returns a page of the revisions of assignments that contain a text, and whether there are more.
 func auditOf(all []model.Entry, more bool, search string, from int) page.AuditData {
 	found := describe.Assignments(all, search)
 	from = min(from, len(found))
@@ -53,7 +53,7 @@ func within(all []model.Entry, times page.Times) []model.Entry {
 	})
 }
 
-// termsOf returns the terms of what is assigned, by revision.
+// termsOf returns the terms of assignments by revision.
 func termsOf(all []view.ManifestRow) map[uint64]*model.Terms {
 	out := map[uint64]*model.Terms{}
 	for _, m := range all {
@@ -65,10 +65,10 @@ func termsOf(all []view.ManifestRow) map[uint64]*model.Terms {
 	return out
 }
 
-// maxRevision is how many bytes of a revision are compared.
+// maxRevision is the maximum size of a revision for comparison in bytes.
 const maxRevision = 256 << 10
 
-// historyOf returns revisions, which are given with the oldest first, with the newest first.
+// historyOf reverses revisions, so that the newest comes first.
 func historyOf(entries []model.Entry) []page.Revision {
 	var out []page.Revision
 	before := ""

@@ -31,7 +31,7 @@ func (s *site) overview(r *http.Request) screen {
 func (s *site) nodes(r *http.Request) screen {
 	d := page.NodesData{Query: nodeQuery(r), Acts: s.may(r)}
 	if d.Query.On != "" {
-		// What is wrong with it is shown beside the field, before the nodes are asked for.
+		// The error is shown beside the field, before nodes are read.
 		_, err := fleet.CompileTarget(d.Query.On)
 		d.Err = asTargetError(err)
 	}
@@ -52,7 +52,7 @@ func (s *site) nodes(r *http.Request) screen {
 	}
 }
 
-// asTargetError returns what is wrong with an expression, nil where the error is another one.
+// asTargetError returns the error of an expression, nil for other errors.
 func asTargetError(err error) *targets.Error {
 	var e *targets.Error
 	if errors.As(err, &e) {
@@ -78,7 +78,7 @@ func (s *site) node(r *http.Request) screen {
 	}
 }
 
-// unknownNode says that there is no such node, and leads to those with a similar name.
+// unknownNode reports an unknown node, and links to nodes with similar names.
 func (s *site) unknownNode(name string) content {
 	text := "Nodes appear when their agent reports for the first time, and are forgotten some days after the last time."
 	if !s.Model.Progress().Nodes {
@@ -124,7 +124,7 @@ func (s *site) manifests(r *http.Request) screen {
 	}
 }
 
-// byKey leads whoever asks for the manifest of a key, as commands print it, to the one of its name.
+// byKey redirects from the key of a manifest, which commands print, to its name.
 func (s *site) byKey(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, name, err := fleet.ParseKey(r.PathValue("name"))
@@ -149,7 +149,7 @@ func (s *site) unassigned(name string, now time.Time) (content, error) {
 	return shown(page.Unassigned(name, p, now))
 }
 
-// unknownManifest says that there is no such manifest, and leads to what there is.
+// unknownManifest reports an unknown manifest, and links to the list.
 func unknownManifest(name string) content {
 	if _, _, err := fleet.ParseKey(name); err == nil {
 		return absent("manifest", name, "Nothing is assigned under this key: it may have been removed since.", page.Link{Text: "Show its history", URL: page.AuditURL(name)})
@@ -284,8 +284,8 @@ func (s *site) missing(r *http.Request) screen {
 	}
 }
 
-// reader returns the context in which a list is read: what everybody looks at is read for all, what somebody searches for
-// them.
+// reader returns the context in which a list is read. Reads that all users share do not count against the limit of one
+// user; searches do.
 func reader(ctx context.Context, r *http.Request) context.Context {
 	if r.URL.RawQuery == "" {
 		return access.ForAll(ctx)
@@ -294,5 +294,5 @@ func reader(ctx context.Context, r *http.Request) context.Context {
 	return ctx
 }
 
-// searchOf returns what is searched.
+// searchOf returns the search text.
 func searchOf(r *http.Request) string { return strings.TrimSpace(r.URL.Query().Get("q")) }

@@ -13,22 +13,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxPreviewForm is how many bytes the form of a preview may have: what it is of is escaped.
+// maxPreviewForm is the maximum size of the form of a preview in bytes; the manifest in it is escaped.
 const maxPreviewForm = 3*ask.MaxPreviewed + maxForm
 
-// previews shows what can be previewed, and asks on which nodes.
+// previews shows the manifests for a preview, and asks for the nodes.
 func (p *actionPages) previews(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
-	// One click would have the guards run of what whoever made the link wrote.
+	// A link must not fill in a manifest, because its guards would run after one click.
 	r.Form.Del("name")
 	r.Form.Del("manifest")
 	p.previewForm(w, r, nil)
 }
 
-// previewForm answers with the form; problem is why it did nothing, nil where it was not sent.
+// previewForm answers with the form; problem is the reason why it was rejected, nil for a new form.
 func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, problem error) {
 	f := page.PreviewForm{
 		Acts: p.site.may(r), Key: r.Form.Get("key"), Revision: r.Form.Get("revision"), Name: r.Form.Get("name"), Manifest: r.Form.Get("manifest"),
@@ -49,14 +49,14 @@ func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, proble
 	p.asked(w, r, statusOf(problem), p.site.frame("Preview", "Previews"), page.Preview(f))
 }
 
-// preview has nodes make a plan, and leads to what came of it.
+// preview starts a preview, and redirects to its page.
 func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 	if !readForm(w, r, maxPreviewForm) {
 		return
 	}
 	o, err := specOf(r, ask.Preview, p.site.Now())
 	if err == nil {
-		o.Expect = ask.Expect{} // it changes nothing, so nothing is confirmed
+		o.Expect = ask.Expect{} // it changes nothing, so it needs no confirmation
 		o.Previewed, err = p.previewed(r.Context(), r)
 	}
 	var a ask.Action
@@ -70,7 +70,7 @@ func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 	p.lead(w, r, a)
 }
 
-// previewed returns what a form wants to be previewed: what it has, or a revision of an assignment.
+// previewed returns the manifest of a form: its text, or a revision of an assignment.
 func (p *actionPages) previewed(ctx context.Context, r *http.Request) (*ask.Previewed, error) {
 	if text := r.Form.Get("manifest"); strings.TrimSpace(text) != "" {
 		return &ask.Previewed{Name: strings.TrimSpace(r.Form.Get("name")), Value: strings.ReplaceAll(text, "\r\n", "\n")}, nil

@@ -31,7 +31,7 @@ func manifestQuery(r *http.Request) view.ManifestQuery {
 // eventQuery returns the query of the URL of a page of events.
 func eventQuery(r *http.Request) view.EventQuery {
 	q := r.URL.Query()
-	// What is no number is none: the newest events are shown.
+	// Ignore an invalid number and show the newest events.
 	before, _ := strconv.ParseUint(q.Get("before"), 10, 64)
 
 	return view.EventQuery{
@@ -59,10 +59,10 @@ func timeOf(text string) time.Time {
 	return time.Time{}
 }
 
-// maxOffset is behind the end of every list.
+// maxOffset is beyond the end of every list.
 const maxOffset = 1 << 30
 
-// offsetOf returns where a page of a list begins; what is no number is its start.
+// offsetOf returns the offset of a page in a list, 0 for an invalid number.
 func offsetOf(r *http.Request) int {
 	n, err := strconv.Atoi(r.URL.Query().Get("offset"))
 	if err != nil {

@@ -32,22 +32,21 @@ func (s *site) run(r *http.Request) screen {
 			d.Detail.Progress = s.Model.Progress()
 			d.SourceFile, d.Source = s.manifestOf(ctx, d.Detail)
 
-			// A run whose summary is known changes no more: its stream of reports is not read again.
+			// A run with a summary does not change, so the stream of reports is not read again.
 			return content{page.Run(d, now), http.StatusOK, d.Detail.Run != nil || d.Detail.Request != ""}, nil
 		},
 	}
 }
 
-// manifestOf returns the lines of the manifest of a run where errors have the place of a line in it, and
-// the file that they name. That is so for a manifest that is assigned as it is, while the bucket has the
-// revision; where it is not, there are no lines.
+// manifestOf returns the lines of the manifest of a run and the file name in its errors, if the errors contain
+// positions. It works for plain manifests whose revision is still in the bucket, and returns nothing otherwise.
 func (s *site) manifestOf(ctx context.Context, d view.RunDetail) (file string, lines []string) {
 	if d.Run == nil || d.Run.OK() || d.Run.Revision == 0 {
 		return "", nil
 	}
 	all, err := s.Source.History(ctx, d.Run.Manifest)
 	if err != nil {
-		return "", nil // it is shown without
+		return "", nil // show the page without it
 	}
 	for _, e := range all {
 		text := string(e.Value)

@@ -15,54 +15,54 @@ import (
 	"github.com/musterfleet/muster/fleet/web/page"
 )
 
-// content is the part of a page that is updated, as of a time.
+// content is the live part of a page at a time.
 type content struct {
 	templ.Component
-	// status is that of HTTP.
+	// status is the HTTP status.
 	status int
-	// final means that it does not change any more.
+	// final is set if the content does not change any more.
 	final bool
 }
 
-// shown is content that there is.
+// shown returns a successful content.
 func shown(c templ.Component) (content, error) {
 	return content{Component: c, status: http.StatusOK}, nil
 }
 
-// screen is a page as it was asked for.
+// screen is a requested page.
 type screen struct {
 	page.Frame
-	// controls are above the content; they are what the person fills in, and are not updated.
+	// controls are the inputs above the content, which are not updated.
 	controls templ.Component
-	// content reads and draws. The error is why it cannot be shown now.
+	// content reads and draws, or returns why that fails.
 	content func(ctx context.Context, now time.Time) (content, error)
-	// live means that the content is updated.
+	// live is set if the content is updated.
 	live bool
-	// pace is the least time between two updates, zero is that of most pages.
+	// pace is the minimum time between updates, 0 for the default.
 	pace time.Duration
-	// changes tells when the content may be another one; nil is when the fleet changed.
+	// changes signals changes of the content; nil means changes of the fleet.
 	changes func() (changed <-chan struct{}, cancel func())
 }
 
-// builder returns the page that a request asks for.
+// builder returns the page of a request.
 type builder func(r *http.Request) screen
 
-// fresh is how old content may be of a page that is loaded: so many browsers cost as much as one.
+// fresh is the maximum age of shared content for a new page, so that many browsers cost as much as one.
 const fresh = time.Second
 
-// timeout is how long drawing a page may take that asks its source.
+// timeout is the maximum time to draw a page that reads from its source.
 const timeout = 10 * time.Second
 
-// maxURL is how many bytes of a URL are taken: content is kept by it. A target expression fits in, escaped.
+// maxURL is the maximum length of a URL in bytes, because content is cached by URL. An escaped target expression fits.
 const maxURL = 32 << 10
 
-// serve serves a page, and its updates at the same URL to those who ask for a stream of events.
+// serve serves a page, and its updates at the same URL as a stream of events.
 func (s *site) serve(build builder) http.Handler {
 	whole := compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := build(r)
 		f, err := s.fragment(r.Context(), r, v, s.Now().Add(-fresh))
 		if err != nil {
-			return // whoever asked is gone
+			return // the browser went away
 		}
 		v.Frame = s.framed(r, v.Frame)
 		v.Now, v.Stream = f.at, ""
@@ -79,7 +79,7 @@ func (s *site) serve(build builder) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(f.status)
-		// The error is that of a browser that went away.
+		// ignore that the browser went away
 		_, _ = io.WriteString(w, page.Visible(out.String()))
 	}))
 
@@ -104,7 +104,7 @@ func (s *site) serve(build builder) http.Handler {
 // fragment returns the content of a page, drawn after a time.
 func (s *site) fragment(ctx context.Context, r *http.Request, v screen, after time.Time) (fragment, error) {
 	return s.fragments.get(ctx, keyOf(r, s.may(r).May), after, func(now time.Time) drawn {
-		// Others may wait for the same content: it does not end with the one who asked first.
+		// Other requests may wait for the content, so it does not end with the first request.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		c, err := v.content(ctx, now)
@@ -113,7 +113,7 @@ func (s *site) fragment(ctx context.Context, r *http.Request, v screen, after ti
 			c = content{Component: page.Problem(plain(err)), status: http.StatusServiceUnavailable}
 		}
 		var out bytes.Buffer
-		// Where it took too long, that is what is drawn.
+		// After a timeout, the page shows the timeout.
 		if err := c.Render(context.WithoutCancel(ctx), &out); err != nil {
 			s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
 			return drawn{status: http.StatusInternalServerError}
@@ -123,7 +123,7 @@ func (s *site) fragment(ctx context.Context, r *http.Request, v screen, after ti
 	})
 }
 
-// plain returns an error for people.
+// plain returns the text of an error for a page.
 func plain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "NATS did not answer in time"

@@ -10,27 +10,25 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 )
 
-// How streams go.
+// The limits of streams.
 const (
-	// maxStreams is how many there may be at the same time, ownStreams how many of them of one user.
+	// maxStreams limits all streams, ownStreams those of one user.
 	maxStreams, ownStreams = 1000, 100
-	// pace is the least time between two updates of a stream. They fall on the same moments for
-	// all streams, so that those of one page share what is drawn.
+	// pace is the minimum time between updates. All streams update at the same moments, so that they share drawn
+	// content.
 	pace = time.Second
-	// runPace is that of a run without a summary, each update of which reads the stream of reports
-	// of its node, up to 64 MiB.
+	// runPace is the pace for a run without a summary, because each update reads up to 64 MiB of reports of its node.
 	runPace = 5 * time.Second
-	// settle is how long a stream waits after a change for others that notice it too.
+	// settle is the wait after a change, so that streams update together.
 	settle = 50 * time.Millisecond
-	// alive is how often something is sent where nothing changes: proxies end what is silent.
+	// alive is the interval of keep-alive messages, because proxies close silent connections.
 	alive = 20 * time.Second
-	// patience is how long a browser may take to read an update; one that is slower is dropped,
-	// and connects again.
+	// patience is the time after which a slow browser is dropped. It connects again.
 	patience = 10 * time.Second
 )
 
-// stream sends the content of a page whenever it changed, until the browser goes away, is too slow,
-// or the server shuts down.
+// stream sends the content of a page after each change, until the browser goes away or is too slow, or the server shuts
+// down.
 func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 	leave, err := s.streams.Take(access.UserOf(r.Context()))
 	if err != nil {
@@ -63,7 +61,7 @@ func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 			sent = f.id
 		}
 		if f.final {
-			// The error is that of a browser that went away.
+			// ignore that the browser went away
 			_ = out.write("event: end\ndata: \n\n")
 			return
 		}
@@ -93,8 +91,8 @@ func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 	}
 }
 
-// untilUpdate returns how long a stream waits that sent its last update at a time, and noticed a
-// change at another, where every is the least time between two updates.
+// untilUpdate returns how long to wait for the next update, from the times of the last update and of the change, and
+// the minimum time between updates.
 func untilUpdate(last, noticed time.Time, every time.Duration) time.Duration {
 	if next := last.Truncate(every).Add(every); next.After(noticed.Add(settle)) {
 		return next.Sub(noticed)
@@ -109,17 +107,16 @@ type events struct {
 	control *http.ResponseController
 }
 
-// begin sends the headers, and how soon a browser connects again.
+// begin sends the headers and the time to reconnect.
 func (e *events) begin() {
 	e.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	e.Header().Set("Cache-Control", "no-store")
 	e.Header().Set("X-Accel-Buffering", "no")
-	// The next write shows whether the browser is gone.
+	// the next write detects a closed connection
 	_ = e.write("retry: 2000\n\n")
 }
 
-// update sends a fragment. Of what a slow browser does not read yet no copy is made: the fragment is
-// that of all who look at its page.
+// update sends a fragment. It makes no copy for slow browsers, because all browsers of a page share the fragment.
 func (e *events) update(f fragment) error {
 	return e.send(func(w io.Writer) error {
 		_, err := io.WriteString(w, "event: page\nid: "+f.id+"\n")
@@ -136,7 +133,7 @@ func (e *events) update(f fragment) error {
 	})
 }
 
-// write sends a text at once.
+// write sends a text immediately.
 func (e *events) write(text string) error {
 	return e.send(func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -144,9 +141,9 @@ func (e *events) write(text string) error {
 	})
 }
 
-// send sends what is written at once. The error is that of a browser that is gone, or too slow.
+// send sends the written data immediately. It returns an error if the browser is gone or too slow.
 func (e *events) send(write func(io.Writer) error) error {
-	// A writer without deadlines is one that does not wait, as in a test.
+	// A writer without deadlines, as in tests, does not wait.
 	_ = e.control.SetWriteDeadline(time.Now().Add(patience))
 	if err := write(e); err != nil {
 		return err
@@ -154,7 +151,7 @@ func (e *events) send(write func(io.Writer) error) error {
 	if err := e.control.Flush(); err != nil {
 		return err
 	}
-	// One that passes would end a stream of HTTP/2 to which nothing is written.
+	// An expired deadline would end an idle HTTP/2 stream.
 	_ = e.control.SetWriteDeadline(time.Time{})
 
 	return nil

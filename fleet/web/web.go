@@ -13,24 +13,23 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// Options are what the dashboard is made of.
+// Options configure the dashboard.
 type Options struct {
 	Model  Model
 	Source Source
-	// Log is told what cannot be shown because of an error, never what somebody asks for wrongly.
+	// Log receives errors that prevent a page, but not errors of requests.
 	Log *slog.Logger
-	// Version is that of muster, which pages show.
+	// Version is the version of muster that pages show.
 	Version string
-	// Now is the clock; nil is time.Now.
+	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// Done ends all streams when it is closed, as before a shutdown of the server, which would
-	// wait for them. Nil never does.
+	// Done ends all streams when it is closed, before a shutdown of the server. It may be nil.
 	Done <-chan struct{}
-	// Actions does what operators want; nil is that nobody acts.
+	// Actions carries out actions of operators; nil forbids them.
 	Actions *ask.Executor
 }
 
-// New returns the dashboard. It answers every path: who serves more mounts that beside it.
+// New returns the dashboard. It answers every path.
 func New(o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -70,17 +69,16 @@ type site struct {
 	Options
 	assets    *assets
 	fragments *fragments
-	// streams has a place for each stream that is open.
+	// streams limits the open streams.
 	streams *access.Places
-	// sparse logs a few of the pages that cannot be shown: whoever reads may ask for as many as they like.
+	// sparse logs failed pages with a rate limit, because users may request any number.
 	sparse telemetry.RateLimitedLog
 }
 
-// policy permits what the dashboard itself serves, and nothing else: no script or style within a
-// page, and no other site that has it in a frame.
+// policy permits only content of the dashboard: no inline scripts or styles, and no frames of other sites.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guarded sets the headers by which browsers protect whoever looks at the dashboard.
+// guarded sets headers that protect the user in the browser.
 func guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -94,8 +92,8 @@ func guarded(h http.Handler) http.Handler {
 	})
 }
 
-// sameOrigin refuses what pages of other sites send. What came through access.Guard was looked at there,
-// by one that knows the name of a proxy.
+// sameOrigin rejects requests from pages of other sites. Requests that access.Guard passed were checked there, with the
+// name of a proxy.
 func sameOrigin(h http.Handler) http.Handler {
 	protected := http.NewCrossOriginProtection().Handler(h)
 
@@ -108,10 +106,10 @@ func sameOrigin(h http.Handler) http.Handler {
 	})
 }
 
-// compressed compresses what is larger than a packet.
+// compressed compresses answers that are larger than a packet.
 func compressed(h http.Handler) http.Handler { return gzhttp.GzipHandler(h) }
 
-// frame returns what is around a page.
+// frame returns the frame of a page.
 func (s *site) frame(title, section string) page.Frame {
 	return page.Frame{Title: title, Section: section, Asset: s.assets.Path, Version: s.Version}
 }

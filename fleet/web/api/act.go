@@ -17,10 +17,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxBody is how many bytes the body of an action may have.
+// maxBody is the maximum size of the body of an action in bytes.
 const maxBody = 64 << 10
 
-// ActionTarget is whom an action is for. The library reads only structs that are exported.
+// ActionTarget selects the nodes of an action. It is exported because the library reads only exported structs.
 type ActionTarget struct {
 	_     struct{} `additionalProperties:"false"`
 	Nodes []string `json:"nodes,omitempty" maxItems:"100" doc:"Names of nodes"`
@@ -28,7 +28,7 @@ type ActionTarget struct {
 	On    string   `json:"on,omitempty" maxLength:"8192" doc:"A target expression; true is all nodes"`
 }
 
-// ActionBody is what all actions have.
+// ActionBody has the fields of all actions.
 type ActionBody struct {
 	Target ActionTarget `json:"target" doc:"One of nodes, group and on"`
 	Expect *int         `json:"expect,omitempty" minimum:"1" doc:"How many nodes match: with another number nothing is done, and the answer is 409"`
@@ -78,7 +78,7 @@ type previewInput struct {
 	}
 }
 
-// WaitInput is how long an answer waits.
+// WaitInput limits how long an answer waits.
 type WaitInput struct {
 	Wait int `query:"wait" minimum:"1" maximum:"50" default:"5" doc:"How many seconds the answer waits for the end of the action at most"`
 }
@@ -93,19 +93,19 @@ type actionInput struct {
 	WaitInput
 }
 
-// acted is the answer to who acts: the action as it is by then.
+// acted is the answer to an action: its current state.
 type acted struct {
 	Status   int
 	Location string `header:"Location" doc:"Where the action is"`
 	Body     ask.Action
 }
 
-// lastActions are those that the server did since it started, the newest first.
+// lastActions are the actions since the server started, the newest first.
 type lastActions struct {
 	Actions []ask.Action `json:"actions"`
 }
 
-// acting is an operation that acts.
+// acting is an operation for operators.
 func acting(k ask.Kind, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: string(k) + "-nodes", Method: http.MethodPost, Path: "/actions/" + string(k), Summary: summary, MaxBodyBytes: maxBody, DefaultStatus: http.StatusAccepted,
@@ -201,10 +201,10 @@ func (a *api) addActions(routes huma.API) {
 	})
 }
 
-// operates reports whether who asks has the role operate.
+// operates reports whether the user has the role operate.
 func operates(ctx context.Context) bool { return access.UserOf(ctx).Role >= access.Operate }
 
-// ofBody returns what a body wants to be done.
+// ofBody returns the specification in a body.
 func ofBody(ctx context.Context, k ask.Kind, b ActionBody) ask.Spec {
 	user := access.UserOf(ctx)
 	o := ask.Spec{Kind: k, Target: ask.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: user.Name, Share: user.Share(), All: b.All, Expect: ask.Expect{Digest: b.Digest}}
@@ -215,7 +215,7 @@ func ofBody(ctx context.Context, k ask.Kind, b ActionBody) ask.Spec {
 	return o
 }
 
-// mayAct returns why nobody may act, or who asks may not.
+// mayAct returns why the user may not act, nil if they may.
 func (a *api) mayAct(ctx context.Context) error {
 	switch {
 	case a.Actions == nil:
@@ -227,7 +227,7 @@ func (a *api) mayAct(ctx context.Context) error {
 	}
 }
 
-// setWithin sets how long nodes may take.
+// setWithin sets the time limit for nodes.
 func setWithin(o *ask.Spec, text string) (err error) {
 	if text == "" {
 		return nil
@@ -239,7 +239,7 @@ func setWithin(o *ask.Spec, text string) (err error) {
 	return nil
 }
 
-// begin begins an action, and answers with what came of it until then.
+// begin starts an action, and answers with its state.
 func (a *api) begin(ctx context.Context, o ask.Spec, wait int) (*acted, error) {
 	if err := a.mayAct(ctx); err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (a *api) begin(ctx context.Context, o ask.Spec, wait int) (*acted, error) {
 	return a.soon(ctx, it, wait), nil
 }
 
-// soon answers with an action once it has ended, or as it is after so many seconds.
+// soon answers with an action when it has ended, or with its state after some seconds.
 func (a *api) soon(ctx context.Context, it ask.Action, wait int) *acted {
 	if now, known := a.waitFor(ctx, it.ID, wait); known {
 		it = now
@@ -261,7 +261,7 @@ func (a *api) soon(ctx context.Context, it ask.Action, wait int) *acted {
 	return &acted{http.StatusAccepted, Prefix + "/actions/" + it.ID, it}
 }
 
-// waitFor returns an action once it has ended, or after so many seconds.
+// waitFor returns an action when it has ended, or after some seconds.
 func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
@@ -269,7 +269,7 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, 
 	return a.Actions.Wait(ctx, id)
 }
 
-// explainAction returns the problem of an action that is not done.
+// explainAction returns the problem of a rejected action.
 func explainAction(err error) error {
 	var wrong *targets.Error
 	var refused *ask.Refusal

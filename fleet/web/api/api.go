@@ -15,37 +15,37 @@ import (
 )
 
 const (
-	// Root is below what nothing but the API is.
+	// Root is the path of the API and of nothing else.
 	Root = "/api"
-	// Prefix is where the API is.
+	// Prefix is the path of the current version.
 	Prefix = Root + "/v1"
 )
 
-// The bounds of what is done at once: more gets 503, and when to try again.
+// The limits of concurrent requests. Further requests get 503 and a time to retry.
 const (
 	maxStreams = 500
-	// ownStreams is how many of them one user has.
+	// ownStreams is the limit of streams per user.
 	ownStreams = 50
 )
 
-// Options are what New needs.
+// Options configure New.
 type Options struct {
 	Model  Model
 	Source Source
-	// Actions does what operators want; nil is that nobody acts.
+	// Actions carries out actions of operators; nil forbids them.
 	Actions *ask.Executor
 	Log     *slog.Logger
 }
 
-// api answers. It never changes after New.
+// api answers requests. It does not change after New.
 type api struct {
 	Options
 	streams *access.Places
 	sparse  telemetry.RateLimitedLog
 }
 
-// New returns the handler of Root and everything below it. What it does not know is answered there
-// too. A feed ends with the context of its request: the server must end that when it shuts down.
+// New returns the handler of Root and everything below it, unknown paths included. A feed ends with the context of its
+// request, which the server must cancel at shutdown.
 func New(o Options) http.Handler {
 	a := &api{Options: o, streams: access.NewPlaces("feeds", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
@@ -80,8 +80,8 @@ func specOf(routes huma.API) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// config is that of the library, without its pages for browsers, which load scripts from
-// elsewhere, and without links to schemas in every answer.
+// config configures the library without its browser pages, which load external scripts, and without schema links in
+// answers.
 func config() huma.Config {
 	c := huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -104,7 +104,7 @@ func config() huma.Config {
 	return c
 }
 
-// marshal writes a value as a whole. A reader that left is no error: the library would panic.
+// marshal writes a complete value. It ignores the error of a closed connection, for which the library would panic.
 func marshal(w io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -127,13 +127,13 @@ func (a *api) routes(mux *http.ServeMux) huma.API {
 	return routes
 }
 
-// everywhere are the statuses of errors that every path can answer with: nobody signed in, a name that is none
-// of muster, a parameter that is unknown, and too many attempts to sign in.
+// everywhere has the error statuses that every path can return: no sign-in, an invalid name, an unknown parameter, and
+// too many sign-in attempts.
 func everywhere(statuses ...int) []int {
 	return append([]int{http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests}, statuses...)
 }
 
-// operation is a GET, with the statuses of its errors.
+// operation is a GET with its error statuses.
 func operation(id, path, summary string, statuses ...int) huma.Operation {
 	return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: everywhere(statuses...)}
 }

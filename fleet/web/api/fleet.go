@@ -22,7 +22,7 @@ type nodesInput struct {
 	Limit      int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-// NodeInput names a node. The library reads only embedded structs that are exported.
+// NodeInput names a node. It is exported because the library reads only exported embedded structs.
 type NodeInput struct {
 	Node string `path:"node" maxLength:"255"`
 }

@@ -19,23 +19,23 @@ type matchInput struct {
 	On    string   `query:"on" maxLength:"8192" doc:"A target expression; true is all nodes"`
 }
 
-// Matched is whom a target means.
+// Matched describes the nodes of a target.
 type Matched struct {
 	Nodes  int    `json:"nodes" doc:"How many nodes match: expect of an action"`
 	Digest string `json:"digest" doc:"Stands for their names: expect_digest of an action"`
-	// First are the first of them by name.
+	// First are the first nodes by name.
 	First []string `json:"first"`
-	// Undecided is of how many further nodes nobody knows whether they match: nothing is done there.
+	// Undecided is the number of further nodes for which the target cannot be evaluated. Actions skip them.
 	Undecided int `json:"undecided"`
 	// Warnings are the warnings of fleet.Selection.
 	Warnings []string `json:"warnings"`
 	All      bool     `json:"all" doc:"They are all of a fleet of more than ten nodes, which an action confirms by all"`
 }
 
-// maxFirst is how many nodes are named.
+// maxFirst is the maximum number of named nodes.
 const maxFirst = 100
 
-// addMatch adds what is asked before an action.
+// addMatch adds the operation to check a target before an action.
 func (a *api) addMatch(routes huma.API) {
 	match := operation("match", "/actions/match", "Whom a target means now, and a digest of these nodes for an action", http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable)
 	match.Description = "An action that is sent the digest as expect_digest is done for these nodes, or not at all."

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// Model is the fleet as it is known: fleet/web.Model is one, which has the contracts.
+// Model is the known fleet, a part of fleet/web.Model, which documents it.
 type Model interface {
 	Progress() view.Progress
 	Overview() view.Overview
@@ -25,14 +25,14 @@ type Model interface {
 	Follow(q view.EventQuery) (events <-chan view.Event, cancel func())
 }
 
-// ErrUnavailable is a source that has no connection to what it reads.
+// ErrUnavailable is a source without a connection.
 var ErrUnavailable = errors.New("NATS cannot be reached now")
 
-// ErrBusy is a source of which too much is asked at once.
+// ErrBusy is a source with too many concurrent reads.
 var ErrBusy = errors.New("too many read from NATS at the same time")
 
-// Source is asked for what the model does not have: fleet/web.Source is one. Its errors may wrap ErrUnavailable, or
-// ErrBusy: it decides how many read at once.
+// Source reads data that the model does not hold, a part of fleet/web.Source. Its errors may wrap ErrUnavailable or
+// ErrBusy, because it limits concurrent reads.
 type Source interface {
 	Run(ctx context.Context, node, id string) (view.RunDetail, error)
 	Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error)

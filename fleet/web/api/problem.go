@@ -18,20 +18,20 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// patience is how long a source may take.
+// patience is the timeout of a source.
 const patience = 10 * time.Second
 
-// ExpressionProblem is the problem document of a target expression that is not valid.
+// ExpressionProblem is the problem document for an invalid target expression.
 type ExpressionProblem struct {
 	huma.ErrorModel
 	Expression string `json:"expression,omitempty"`
-	// Line and Column are where, the first is 1; without them it is the expression as a whole.
+	// Line and Column start at 1; without them the problem concerns the complete expression.
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 	Hint   string `json:"hint,omitempty"`
 }
 
-// explain returns the problem of a target expression, which is at a location of the request.
+// explain returns the problem of a target expression at a location in the request.
 func explain(err error, location string) error {
 	var wrong *targets.Error
 	switch {
@@ -50,10 +50,10 @@ func explain(err error, location string) error {
 	}
 }
 
-// oneOf begins the message of the library about a word that is none of those that a parameter can have.
+// oneOf is the start of the library's message about an unknown word of a parameter.
 const oneOf = "expected value to be one of "
 
-// suggest adds to what is wrong with a word the one that may be meant.
+// suggest adds the most similar valid word to an error.
 func suggest(_ huma.Context, _ string, answer any) (any, error) {
 	p, is := answer.(*huma.ErrorModel)
 	if !is {
@@ -71,7 +71,7 @@ func suggest(_ huma.Context, _ string, answer any) (any, error) {
 	return answer, nil
 }
 
-// unknown answers what is no path of the API, or no method of it.
+// unknown answers requests for unknown paths and methods.
 func unknown(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -88,7 +88,7 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// busy says when to try again.
+// busy returns when to retry.
 func busy(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"2"}})
 }

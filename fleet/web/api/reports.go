@@ -59,7 +59,7 @@ type runs struct {
 	Runs     []view.RunRow `json:"runs"`
 }
 
-// requests are those that were answered.
+// requests are the requests with answers.
 type requests struct {
 	Progress view.Progress     `json:"progress"`
 	Requests []view.RequestRow `json:"requests"`

@@ -30,7 +30,7 @@ type auditInput struct {
 	Search string `query:"search" maxLength:"200" doc:"A part of a key, a name or a text"`
 	By     string `query:"by" maxLength:"200" doc:"Only changes by this user, with or without the host after the name"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
-	// Since and Until are by the clock of the server.
+	// Since and Until refer to the clock of the server.
 	Since time.Time `query:"since" doc:"Only changes that the server stored at this time or later"`
 	Until time.Time `query:"until" doc:"Only changes that the server stored before this time"`
 }
@@ -49,34 +49,33 @@ type registrationsInput struct {
 	Protocol string `query:"protocol" maxLength:"128"`
 }
 
-// history are the revisions of an assignment, the oldest first, without their values.
+// history has the revisions of an assignment without their values, the oldest first.
 type history struct {
 	Key       string        `json:"key"`
 	Revisions []model.Entry `json:"revisions"`
 }
 
-// changes are the pauses, labels and groups that operators wrote or removed, as far as the bucket has them: of
-// the last 500 changes, and 16 of each key.
+// changes has the stored changes of pauses, labels and groups: at most 500, and 16 of each key.
 type changes struct {
 	Changes  []describe.ControlChange `json:"changes"`
 	Matching int                      `json:"matching" doc:"How many there are without limit"`
 	More     bool                     `json:"more" doc:"The bucket has others, which are not among these"`
 }
 
-// assignmentChanges are the last 500 revisions of assignments that the bucket has, of 16 of each key, also of those
-// that were removed. Those of one target do not displace all others.
+// assignmentChanges has the last 500 stored revisions of assignments and removals, at most 16 of each key. Many
+// revisions of one target do not displace those of others.
 type assignmentChanges struct {
 	Changes  []describe.AssignmentChange `json:"changes"`
 	Matching int                         `json:"matching" doc:"How many there are without limit"`
 	More     bool                        `json:"more" doc:"The bucket has others, which are not among these"`
 }
 
-// services are what nodes registered.
+// services are the registered services.
 type services struct {
 	Registrations []registration.Registration `json:"registrations"`
 }
 
-// sourceErrors are those of what is read when it is asked for.
+// sourceErrors are the error statuses of paths that read from a source.
 var sourceErrors = [...]int{http.StatusNotFound, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 func (a *api) addSource(routes huma.API) {
@@ -135,7 +134,7 @@ func (a *api) addSource(routes huma.API) {
 	})
 }
 
-// checkKey returns the problem of what is no key of an assignment, which is at a location of the request.
+// checkKey returns the problem of an invalid assignment key at a location in the request.
 func checkKey(key, location string) error {
 	err := model.CheckKey(key)
 	if err == nil {

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// heartbeat is the most time without a message: proxies end what is silent for longer.
+	// heartbeat is the maximum time without a message, because proxies close silent connections.
 	heartbeat = 15 * time.Second
-	// writeTimeout is how long a reader may not read before it is dropped.
+	// writeTimeout is the time after which a reader that does not read is dropped.
 	writeTimeout = 5 * time.Second
-	// maxPending is how many bytes of events travel together.
+	// maxPending is the maximum number of bytes of events that are sent together.
 	maxPending = 32 << 10
-	// retryAfter is what a reader is told to wait before it connects again, in milliseconds.
+	// retryAfter is the time in milliseconds after which readers reconnect.
 	retryAfter = 2000
 )
 
@@ -34,14 +34,14 @@ type streamInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"What a browser sends when it connects again; wins over after"`
 }
 
-// place is where a feed is: n of the events of a seq were read. All of them were where n is
-// negative. Several events of a batch have one seq.
+// place is the position of a feed: the reader has n events of a seq, or all of them if n is negative. Several events of
+// a batch have the same seq.
 type place struct {
 	seq uint64
 	n   int
 }
 
-// parsePlace reads the id of a message. What is none is the beginning.
+// parsePlace reads the id of a message. An invalid id is the start.
 func parsePlace(id string) place {
 	text, part, batch := strings.Cut(id, ".")
 	seq, err := strconv.ParseUint(text, 10, 64)
@@ -56,7 +56,7 @@ func parsePlace(id string) place {
 	return place{seq, int(n)}
 }
 
-// next returns the place of an event of a seq that comes behind another one.
+// next returns the position of the event of a seq that follows another one.
 func (p place) next(seq uint64) place {
 	if seq != p.seq {
 		p = place{seq: seq}
@@ -66,10 +66,10 @@ func (p place) next(seq uint64) place {
 	return p
 }
 
-// has reports whether the event at a place of the same seq, or before, was read.
+// has reports whether the reader has the event at a position of the same seq.
 func (p place) has(of place) bool { return of.seq == p.seq && (p.n < 0 || of.n <= p.n) }
 
-// String returns the id of a message at the place.
+// String returns the id of a message at the position.
 func (p place) String() string {
 	if p.n < 0 {
 		return strconv.FormatUint(p.seq, 10)
@@ -78,7 +78,7 @@ func (p place) String() string {
 	return fmt.Sprintf("%d.%d", p.seq, p.n)
 }
 
-// after returns the seq after which to follow, so that what is left of a batch comes again.
+// after returns the seq from which to follow, so that the rest of a batch comes again.
 func (p place) after() uint64 {
 	if p.n >= 0 && p.seq > 0 {
 		return p.seq - 1
@@ -114,8 +114,8 @@ func (a *api) addStream(routes huma.API) {
 	})
 }
 
-// follow sends events until the reader leaves, or does not read for writeTimeout. Where the model
-// gives it up since it is slow or far behind, it goes on from where it is.
+// follow sends events until the reader leaves, or does not read for writeTimeout. If the model drops the feed because
+// it is slow, follow continues from its position.
 func (a *api) follow(ctx context.Context, in *streamInput, s *sender) {
 	id := in.LastEventID
 	if id == "" {
@@ -134,7 +134,7 @@ func (a *api) follow(ctx context.Context, in *streamInput, s *sender) {
 		switch {
 		case s.at != s.again:
 		case s.at.n >= 0:
-			// More of one seq than the model sends at once: what is left of it cannot be had.
+			// The seq has more events than the model sends at once; the rest is unavailable.
 			s.at.n = -1
 			s.message("gap", s.at.String(), struct{}{})
 		default:
@@ -143,8 +143,7 @@ func (a *api) follow(ctx context.Context, in *streamInput, s *sender) {
 	}
 }
 
-// relay sends what comes after a place, and reports whether the reader is still there when the
-// model ends that.
+// relay sends the events after a position until the model ends the feed, and reports whether the reader is still there.
 func (a *api) relay(ctx context.Context, q view.EventQuery, s *sender, beat <-chan time.Time) bool {
 	q.After = s.again.after()
 	events, cancel := a.Model.Follow(q)
@@ -171,7 +170,7 @@ type sender struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
 	pending bytes.Buffer
-	// at is up to where the reader has events, come up to where they came again behind again.
+	// at is the last position that was sent, come the last position that was received again.
 	at, again, come place
 }
 
@@ -179,8 +178,7 @@ func newSender(w http.ResponseWriter) *sender {
 	return &sender{to: w, control: http.NewResponseController(w)}
 }
 
-// take adds an event, and those that are there behind it, to what is pending. It reports
-// whether the feed goes on.
+// take adds an event and the further available events to the pending messages. It reports whether the feed continues.
 func (s *sender) take(e view.Event, events <-chan view.Event) (open bool) {
 	for {
 		if s.come = s.come.next(e.Seq); !s.again.has(s.come) {
@@ -201,11 +199,11 @@ func (s *sender) take(e view.Event, events <-chan view.Event) (open bool) {
 	}
 }
 
-// message adds a message to what is pending.
+// message adds a message to the pending ones.
 func (s *sender) message(name, id string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		return // it has nothing that is no JSON
+		return // cannot happen: all fields encode as JSON
 	}
 	if id != "" {
 		fmt.Fprintf(&s.pending, "id: %s\n", id)
@@ -213,13 +211,13 @@ func (s *sender) message(name, id string, data any) {
 	fmt.Fprintf(&s.pending, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// flush sends what is pending. The error is that of a reader that left, or did not read for
-// writeTimeout. There is no deadline between: one that passes would end a stream of HTTP/2.
+// flush sends the pending messages. It returns an error if the reader left or did not read for writeTimeout. The
+// deadline is removed afterwards, because an expired one would end an HTTP/2 stream.
 func (s *sender) flush() error {
 	if s.pending.Len() == 0 {
 		return nil
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // without it, the server's holds
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // without a deadline the server's applies
 	if _, err := s.to.Write(s.pending.Bytes()); err != nil {
 		return err
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// maxAnswers is how many answers of one reading are kept.
+// maxAnswers is the maximum number of cached answers per reading.
 const maxAnswers = 64
 
-// answers are those to what was read last, by filter: many get the same text, which may be long.
+// answers caches the texts of the last reading, by filter, because they may be long and many clients get the same one.
 type answers struct {
 	mu sync.Mutex
-	// of is the reading. While it is kept, no other one has its place in memory.
+	// of is the reading. The reference keeps its memory from being reused.
 	of    []registration.Registration
 	texts map[registration.Filter][]byte
 }
 
-// text returns the targets of a filter as JSON; warn is called with those of which there is no text yet.
+// text returns the targets of a filter as JSON; it calls warn with targets that are not cached yet.
 func (a *answers) text(all []registration.Registration, filter registration.Filter, warn func([]registration.Registration)) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,7 +41,7 @@ func (a *answers) text(all []registration.Registration, filter registration.Filt
 	return text, err
 }
 
-// isSame reports whether both are one reading.
+// isSame reports whether both slices are the same reading.
 func isSame(a, b []registration.Registration) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

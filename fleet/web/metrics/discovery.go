@@ -14,18 +14,17 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// patience is how long reading registrations may take.
+// patience is the timeout for reading registrations.
 const patience = 10 * time.Second
 
-// Registrations are what nodes registered. Nobody changes what they return: as long as it is the same slice, so is what
-// is answered.
+// Registrations reads registered services. Callers do not change the result. The same slice means the same answer.
 type Registrations interface {
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }
 
-// Discovery returns what answers Prometheus' HTTP service discovery (http_sd_configs) with the
-// services that nodes register, all or those of ?cluster=, ?service= and ?protocol=. Where they
-// cannot be read it is an error: Prometheus goes on with those that it has.
+// Discovery returns a handler for Prometheus' HTTP service discovery (http_sd_configs) with the registered services,
+// selected by ?cluster=, ?service= and ?protocol=. It answers with an error if they cannot be read, and Prometheus
+// keeps its current targets.
 func Discovery(source Registrations, log *slog.Logger) http.Handler {
 	filters := []string{"cluster", "service", "protocol"}
 	d := &discovery{source: source, log: log, shared: &sharedLabels{log: log, known: map[string]bool{}}}
@@ -37,7 +36,7 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 		}
 		q := r.URL.Query()
 		for name := range q {
-			// One that is mistyped would have Prometheus read every service.
+			// A misspelled parameter would select every service.
 			if !slices.Contains(filters, name) {
 				http.Error(w, fmt.Sprintf("unknown parameter %q, there are: %s", name, strings.Join(filters, ", ")), http.StatusUnprocessableEntity)
 				return
@@ -57,7 +56,7 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 	})
 }
 
-// discovery answers many with the same text: it may be long.
+// discovery shares the texts between clients.
 type discovery struct {
 	source  Registrations
 	log     *slog.Logger
@@ -76,13 +75,13 @@ func (d *discovery) text(ctx context.Context, filter registration.Filter) ([]byt
 	return d.answers.text(all, filter, d.shared.warn)
 }
 
-// maxQuery is how long what selects services may be, in bytes: names are no longer.
+// maxQuery is the maximum length of the query in bytes. Names are not longer.
 const maxQuery = 4 << 10
 
-// maxShared is how many labels are logged that annotations share: nodes write them.
+// maxShared is the maximum number of logged label conflicts, because nodes write annotations.
 const maxShared = 100
 
-// sharedLabels logs which annotations become the same label, each once.
+// sharedLabels logs once which annotations become the same label.
 type sharedLabels struct {
 	log *slog.Logger
 

@@ -18,15 +18,15 @@ type snapshot struct {
 	view.Overview
 	totals   view.Totals
 	webhooks map[string]webhook.Counts
-	// manifests are by label.
+	// manifests are counted by label.
 	manifests map[string]manifest
 }
 
-// manifest is what is counted of the manifests of one label.
+// manifest has the counts of the manifests with one label.
 type manifest struct {
 	fleet.Tally
 	noop int
-	// oldest is since when a node is pending that is not paused, zero for none.
+	// oldest is the time since which a node is pending and not paused, zero for none.
 	oldest time.Time
 }
 
@@ -40,7 +40,7 @@ func (m manifest) add(one summary.Manifest) manifest {
 	return m
 }
 
-// families are the metrics; docs/fleet-api.md has the same. No label has names of nodes.
+// families lists the metrics, as docs/fleet-api.md does. No label contains names of nodes.
 func families() telemetry.Families[snapshot] {
 	return telemetry.Families[snapshot]{
 		telemetry.Gauge("muster_fleet_build_info", "Always 1: the version of the muster that serves the fleet.", func(s *snapshot, emit telemetry.Emit) {
@@ -96,7 +96,7 @@ func families() telemetry.Families[snapshot] {
 	}
 }
 
-// totalFamilies are those of what is counted.
+// totalFamilies are the counters.
 func totalFamilies() telemetry.Families[snapshot] {
 	return telemetry.Families[snapshot]{
 		telemetry.Counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
@@ -115,7 +115,7 @@ func totalFamilies() telemetry.Families[snapshot] {
 	}
 }
 
-// webhookFamilies are those of webhooks, whose names come from a file.
+// webhookFamilies are the metrics of webhooks. Their names come from a file.
 func webhookFamilies() telemetry.Families[snapshot] {
 	return telemetry.Families[snapshot]{
 		telemetry.Counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), and those that were left out since it did not take them (refused) or since their node reports too much (over_share), since serve started.", func(s *snapshot, emit telemetry.Emit) {
@@ -151,7 +151,7 @@ func readFailing(s *snapshot, emit telemetry.Emit) {
 	}
 }
 
-// readNodes has all states, so that the series of none does not end.
+// readNodes emits all states, so that every series continues at zero.
 func readNodes(s *snapshot, emit telemetry.Emit) {
 	counts := map[fleet.Status]int{}
 	for _, state := range s.States {
@@ -162,7 +162,7 @@ func readNodes(s *snapshot, emit telemetry.Emit) {
 	}
 }
 
-// readPaused has all states that a reachable node may have.
+// readPaused emits all states that a reachable node may have.
 func readPaused(s *snapshot, emit telemetry.Emit) {
 	var counts map[fleet.Status]int
 	for _, state := range s.States {
@@ -175,7 +175,7 @@ func readPaused(s *snapshot, emit telemetry.Emit) {
 	}
 }
 
-// maxVersions bounds the versions with series of their own: nodes choose them.
+// maxVersions limits the versions with a series, because nodes choose their versions.
 const maxVersions = 20
 
 func readVersions(s *snapshot, emit telemetry.Emit) {
@@ -205,8 +205,7 @@ func readManifests(s *snapshot, emit telemetry.Emit) {
 	}
 }
 
-// readReports bounds the series to words of muster: nodes choose the subjects that they
-// publish to.
+// readReports emits only known words, because nodes choose their subjects.
 func readReports(s *snapshot, emit telemetry.Emit) {
 	counts := map[[2]string]uint64{}
 	for _, c := range s.totals.Reports {
@@ -217,5 +216,5 @@ func readReports(s *snapshot, emit telemetry.Emit) {
 	}
 }
 
-// maxWaiting is how many reports of one node count as waiting: nodes say how many there are.
+// maxWaiting limits the waiting reports of one node, because nodes report the number.
 const maxWaiting = 1_000_000

@@ -1,5 +1,5 @@
-// Package metrics serves the fleet to Prometheus: figures of the fleet as a whole, which are read
-// from the read model when they are asked for, and the services that nodes register as targets.
+// Package metrics serves the fleet to Prometheus: figures that it reads from the read model at each scrape, and
+// registered services as targets.
 package metrics
 
 import (
@@ -17,27 +17,27 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// maxScrapes is how many are answered at once, more get 503.
+// maxScrapes is the maximum number of concurrent scrapes; more get 503.
 const maxScrapes = 2
 
-// Sources are what figures are read from. They are called from several goroutines.
+// Sources provide the figures. They are called from several goroutines.
 type Sources struct {
 	Overview func() view.Overview
-	// Totals may be nil: then nothing is counted.
+	// Totals may be nil; then there are no counters.
 	Totals func() view.Totals
-	// Webhooks are the figures of webhooks, by name. It may be nil.
+	// Webhooks returns the figures of webhooks by name. It may be nil.
 	Webhooks func() map[string]webhook.Counts
-	// Version is that of the muster that serves.
+	// Version is the version of the serving muster.
 	Version string
 	Log     *slog.Logger
 }
 
-// Metrics are the figures of a fleet, a prometheus.Collector. Make them with New.
+// Metrics is a prometheus.Collector for a fleet. Create it with New.
 type Metrics struct {
 	sources  Sources
 	families telemetry.Families[snapshot]
 
-	// mu keeps names those of the manifests that were read last.
+	// mu guards names, the manifests of the last scrape.
 	mu    sync.Mutex
 	names telemetry.LabelValues
 }
@@ -55,7 +55,7 @@ func New(s Sources) *Metrics {
 	return &Metrics{sources: s, families: all, names: telemetry.LabelValues{}}
 }
 
-// Handler returns what answers scrapes.
+// Handler returns the handler of scrapes.
 func (m *Metrics) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
@@ -64,13 +64,12 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: errors, MaxRequestsInFlight: maxScrapes})
 }
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	m.families.Describe(out)
 }
 
-// Collect is that of prometheus.Collector. A panic, which is logged, ends this scrape and
-// not the process.
+// Collect implements prometheus.Collector. A panic is logged and ends only this scrape.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	defer func() {
 		if why := recover(); why != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// word returns a word that is among the known ones, else other.
+// word returns a known word, or "other" for an unknown one.
 func word(text string, known []string) string {
 	if slices.Contains(known, text) {
 		return text
@@ -20,7 +20,7 @@ func kinds() []string {
 	return []string{model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode}
 }
 
-// outcomes are those of reports, of whatever kind.
+// outcomes are the outcomes of reports of all kinds.
 func outcomes() []string {
 	return []string{
 		string(model.OutcomeStable), string(model.OutcomeChanged), string(model.OutcomeRefreshed), string(model.OutcomeFailed), string(model.OutcomeSkipped),
