@@ -67,7 +67,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("pause of a group: %+v", a)
 	}
 	a = done(t, x, ask.Spec{Kind: ask.Resume, Target: on("db001"), By: "anna"})
-	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, and by nothing of its own" {
+	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, not by its own pause" {
 		t.Errorf("resume of a node whose group is paused: %+v", a)
 	}
 	if got := strings.Join(backend.Done(), "\n"); got != "pause node.web000 by anna (dashboard): disk\nresume node.web000 by anna (dashboard)\npause group.db by bob (dashboard): " {
@@ -193,15 +193,15 @@ func TestRefusedActions(t *testing.T) {
 		"two targets":      {ask.Spec{Kind: ask.Pause, Target: ask.Target{Group: "db", On: "true"}}, nil, "name one target"},
 		"wrong name":       {ask.Spec{Kind: ask.Pause, Target: on("web.000")}, nil, "letters, digits"},
 		"wrong group":      {ask.Spec{Kind: ask.Pause, Target: ask.Target{Group: "a.b"}}, nil, "letters, digits"},
-		"many names":       {ask.Spec{Kind: ask.Pause, Target: ask.Target{Nodes: many}}, nil, "select them by a target expression"},
-		"unknown node":     {ask.Spec{Kind: ask.Pause, Target: on("nope")}, ask.ErrNobody, "no node nope is known"},
+		"many names":       {ask.Spec{Kind: ask.Pause, Target: ask.Target{Nodes: many}}, nil, "use a target expression"},
+		"unknown node":     {ask.Spec{Kind: ask.Pause, Target: on("nope")}, ask.ErrNobody, "node nope is unknown"},
 		"empty group":      {ask.Spec{Kind: ask.Pause, Target: ask.Target{Group: "nope"}}, ask.ErrNobody, "group nope"},
 		"nobody matches":   {ask.Spec{Kind: ask.Resume, Target: ask.Target{On: `node == "nope"`}}, ask.ErrNobody, ""},
 		"all":              {ask.Spec{Kind: ask.Resume, Target: ask.Target{On: "true"}}, ask.ErrAll, "20"},
 		"group all":        {ask.Spec{Kind: ask.Resume, Target: ask.Target{Group: "all"}}, ask.ErrAll, "20"},
 		"others":           {ask.Spec{Kind: ask.Resume, Target: ask.Target{Group: "db"}, Expect: ask.Expect{Nodes: 5}}, ask.ErrOthers, "4 instead of 5"},
 		"nothing shown":    {ask.Spec{Kind: ask.Resume, Target: on("web000"), Expect: ask.Expect{Digest: "none"}}, ask.ErrOthers, ""},
-		"over":             {ask.Spec{Kind: ask.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would be over already"},
+		"over":             {ask.Spec{Kind: ask.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would end in the past"},
 		"long reason":      {ask.Spec{Kind: ask.Pause, Target: on("web000"), Reason: long}, nil, "reason must be one line"},
 		"lines":            {ask.Spec{Kind: ask.Pause, Target: on("web000"), Reason: "a\nb"}, nil, "reason must be one line"},
 		"wrong manifest":   {ask.Spec{Kind: ask.Run, Target: on("web000"), Manifests: []string{"node.a.b"}}, nil, "a manifest's name has letters"},
@@ -419,7 +419,7 @@ func TestACancelledPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ = x.Wait(t.Context(), a.ID)
-	if a.CancelledBy != "anna" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "stays") {
+	if a.CancelledBy != "anna" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "written changes stay") {
 		t.Errorf("%+v", a)
 	}
 	for _, r := range a.Results {
