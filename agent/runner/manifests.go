@@ -59,8 +59,10 @@ type Manifests struct {
 	stableFacts string
 	// asked are the requests that wait for the run of a manifest to begin.
 	asked queues
-	// paused is that the node observes and changes nothing.
+	// paused reports whether the node observes and changes nothing.
 	paused bool
+	// announcing reports whether full runs wait for the reports of the assignments.
+	announcing bool
 	// rejected logs what was rejected, reported counts what is reported of that.
 	rejected telemetry.RateLimitedLog
 	reported quota
@@ -114,7 +116,7 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 		earlier(free)
 	}
 	for _, key := range m.view.Keys() {
-		if !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
+		if !m.announcing && !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.checks.passAt(key))

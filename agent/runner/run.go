@@ -23,7 +23,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	m.scheduleAsked(now)
 	key, w := m.schedule.Take(m.view.Keys(), now, func(key string, part []model.Ref) ([]model.Ref, bool) {
 		if part == nil {
-			return nil, m.mayRun(key) && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
+			return nil, !m.announcing && m.mayRun(key) && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
 		}
 		if m.mayRun(key) {
 			part = m.o.Running.Lanes.Admitted(key, m.view.Active(key).Resolution.Graph, part)

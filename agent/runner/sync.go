@@ -17,12 +17,7 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 	in := m.inputNow()
 	in.Entries, in.Sync = entries, sync
 	result := m.o.Set.Sync(ctx, in)
-	next := m.o.Set.View()
-	m.o.Running.Do(func() {
-		m.put(ctx, result, next)
-		m.noteFacts(in.Facts, in.Now)
-	})
-	m.announce(ctx, result)
+	m.apply(ctx, result, func() { m.noteFacts(in.Facts, in.Now) })
 	m.o.Set.RemoveBundles(ctx)
 }
 
@@ -32,8 +27,22 @@ func (m *Manifests) Handle(ctx context.Context) {
 	if result.IsEmpty() {
 		return
 	}
+	m.apply(ctx, result, func() {})
+}
+
+// apply activates the result of the assignments and reports it. also is called with the lock. Full runs
+// begin after the reports are on disk, so that the report of an assignment precedes the reports of its run.
+func (m *Manifests) apply(ctx context.Context, result desired.Result, also func()) {
 	next := m.o.Set.View()
-	m.o.Running.Do(func() { m.put(ctx, result, next) })
+	m.o.Running.Do(func() {
+		m.announcing = true
+		m.put(ctx, result, next)
+		also()
+	})
+	defer func() {
+		m.o.Running.Do(func() { m.announcing = false })
+		m.o.Wake()
+	}()
 	m.announce(ctx, result)
 }
 
@@ -69,7 +78,6 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	}
 	retainRegistrations(m.o.Registrar, m.view)
 	m.showWatches()
-	m.o.Wake()
 }
 
 // inputNow is input for a caller without the turn.
