@@ -1,8 +1,9 @@
-// Package registration holds what nodes register for others: the document, and the
-// entries of resources that it is made from.
+// Package registration defines the services that nodes register: the document, and its creation from the
+// entries of resources.
 package registration
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,6 +18,9 @@ const (
 	minTTL          = 3 * time.Second
 )
 
+// ErrInvalid is a stored registration that cannot be read, or that is on the subject of another one.
+var ErrInvalid = errors.New("invalid registration")
+
 // Validate reports every problem of a resource's entries, by property path:
 // register_when_stable.0.port.
 func Validate(entries []model.RegisterEntry) model.Problems {
@@ -26,7 +30,7 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 		at := fmt.Sprintf("register_when_stable.%d.", i)
 		r := Of(e, "")
 		key := fmt.Sprint(r.Cluster, " ", r.ProtocolName, " ", r.Service, " ", r.Address, " ", r.Port)
-		r.Address = e.Address // as it was written
+		r.Address = e.Address // unchanged, for the error
 		problems := r.Validate()
 		if e.Port != nil && *e.Port == 0 {
 			problems = append(problems, invalidPort(0))
