@@ -129,7 +129,7 @@ func decodePlan(data []byte) (*model.Plan, error) {
 	return out, nil
 }
 
-// MergePreviews groups answers that one PreviewDecoder decoded, ordered by node.
+// MergePreviews groups answers by plan. The answers must be ordered by node and decoded by the same PreviewDecoder.
 func MergePreviews(r *Ensured) *PreviewResult {
 	type essence struct {
 		plan *model.Plan
