@@ -11,11 +11,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// exclusive are the domains in which one run works at a time: package managers and the service manager do
-// one task after another, and their changes affect each other. Paths are claimed one by one.
+// exclusive lists the domains that only one run may use at a time. Package managers and the service manager
+// do one task after another, and their changes affect each other. Paths are claimed one by one.
 const exclusive = resource.Packages | resource.Units
 
-// claim is the part of the machine that one resource needs for itself.
+// claim is the part of the machine that a resource uses alone.
 type claim struct {
 	// everything is set if the claim is unknown before the resource is processed.
 	everything bool
@@ -185,7 +185,8 @@ func index(all claims) indexed {
 	return out
 }
 
-// meets reports whether a claim and the indexed claims share something that one of them changes.
+// meets reports whether a claim conflicts with the indexed claims: both use the same thing, and one changes
+// it.
 func (x indexed) meets(c claim) bool {
 	return x.everything || c.everything ||
 		x.changes.Overlaps(c.changes|c.depends) || c.changes.Overlaps(x.depends) ||

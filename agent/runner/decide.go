@@ -25,7 +25,7 @@ type findings struct {
 
 // verdict is the consequence of findings.
 type verdict struct {
-	// run starts a repair. refresh refreshes the resources whose critical checks ask for it.
+	// run starts a repair. refresh refreshes resources with a critical check that asks for it.
 	run, refresh bool
 	// reset and extend change the wait between repairs.
 	reset, extend bool

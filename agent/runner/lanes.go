@@ -21,9 +21,9 @@ const (
 	Request Kind = "request"
 )
 
-// Most limits the parallel runs of a kind. For partial runs the limit applies to each manifest, separately
-// for runs that wait for the disk only. So slow repairs delay neither the repairs of other manifests nor
-// those of files.
+// Most limits the parallel runs of a kind. For partial runs the limit applies to each manifest, and runs
+// that wait for the disk only have a separate limit. So slow repairs delay neither other manifests nor
+// files.
 const Most = 4
 
 // Patience is how long the next full run or request waits for the current ones. Short runs run one after
@@ -57,11 +57,11 @@ type Lane struct {
 	lanes   *Lanes
 	entered time.Time
 	graph   *graph.Graph
-	claims  claims // nil before somebody compares them
+	claims  claims // nil before the first comparison
 	done    map[model.Ref]bool
 	running bool
-	// blocker holds it up, with a resource, until which has had its turn nothing changes;
-	// the zero reference where it is not known.
+	// blocker blocks this run until its resource blockedBy is done. A zero blockedBy means until a change
+	// of the lanes.
 	blocker   *Lane
 	blockedBy model.Ref
 }
@@ -154,7 +154,7 @@ func (l *Lanes) IsToCome(key string, ref model.Ref) bool {
 	})
 }
 
-// Next returns the time from which another full run or request may enter, zero for now.
+// Next returns when another full run or request may enter; zero means now.
 func (l *Lanes) Next() (at time.Time) {
 	for _, lane := range l.all {
 		if until := lane.entered.Add(Patience); lane.Kind != Part && until.After(at) {
@@ -171,10 +171,10 @@ func (l *Lanes) Changed() <-chan struct{} { return l.changed }
 // Begin begins a run of a graph. If another run blocks it, Begin returns that run. Running runs and runs
 // that entered before block a run with overlapping claims.
 func (l *Lane) Begin(g *graph.Graph) (blocker *Lane) {
-	l.claims = nil // links may have changed while it waited
+	l.claims = nil // links may have changed
 	if l.graph != g {
 		l.graph = g
-		l.lanes.notify() // what it works with may be less than everything
+		l.lanes.notify() // its claims are known now
 	}
 	if blocker = l.Blocker(); blocker == nil {
 		l.running = true
@@ -241,8 +241,8 @@ func (l *Lanes) notify() {
 	l.changed = make(chan struct{})
 }
 
-// conflict reports whether a run must not work beside another one. It returns the resource of the other run
-// that causes the conflict, or a zero reference if there is no single cause.
+// conflict reports whether a run must wait for other. It returns the resource of other that causes the
+// conflict, or a zero reference if the whole run does.
 func (l *Lane) conflict(other *Lane) (because model.Ref, found bool) {
 	var related map[model.Ref]bool
 	if l.Key != "" && l.Key == other.Key {

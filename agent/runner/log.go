@@ -16,7 +16,7 @@ func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction)
 	if t.Outcome() != model.OutcomeStable && t.RetryAt.IsZero() || log.Enabled(ctx, slog.LevelDebug) {
 		key := "manifest"
 		if t.Within != (model.Ref{}) {
-			key = "assignment" // manifest is the one that declares it
+			key = "assignment" // the transaction names the declaring manifest
 		}
 		engine.LogTransaction(ctx, log.With(key, t.Manifest), t)
 	}

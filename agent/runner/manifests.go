@@ -52,8 +52,8 @@ type Manifests struct {
 	schedule *Schedule
 	checks   *checks
 	drift    *drift.Monitor
-	// kept holds the state between the runs of each manifest, by key.
-	kept map[string]*kept
+	// shared holds the data that runs of a manifest share, by key.
+	shared map[string]*shared
 	// stableFacts is the digest of the stable facts at the last Sync.
 	stableFacts string
 	// asked holds the requests that wait for a run.
@@ -70,8 +70,8 @@ type Manifests struct {
 	postponements quota
 }
 
-// kept is the state between the runs of a manifest.
-type kept struct {
+// shared holds the data that runs of a manifest share.
+type shared struct {
 	journal *engine.FileJournal
 	pace    Pace
 	// whole is the full run that runs or waits, or nil.
@@ -84,7 +84,7 @@ type kept struct {
 
 // NewManifests returns Manifests without runs.
 func NewManifests(o ManifestsOptions) *Manifests {
-	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), kept: map[string]*kept{}, asked: queues{}}
+	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), shared: map[string]*shared{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	o.Drift.Flapping, o.Drift.Calm = m.beginFlapping, m.endFlapping
 	m.drift = drift.New(o.Drift)
@@ -166,22 +166,22 @@ func (m *Manifests) interval(key string) time.Duration {
 	return m.o.Config().Interval.Std()
 }
 
-// keptOf returns the state between the runs of a manifest.
-func (m *Manifests) keptOf(key string) *kept {
-	k := m.kept[key]
+// sharedOf returns the data that runs of a manifest share.
+func (m *Manifests) sharedOf(key string) *shared {
+	k := m.shared[key]
 	if k == nil {
-		k = &kept{journal: engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key)}
-		m.kept[key] = k
+		k = &shared{journal: engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key)}
+		m.shared[key] = k
 	}
 
 	return k
 }
 
-// forget removes the state between the runs of a manifest. A run in progress does so again at its end. No
+// forget removes the data that runs of a manifest share. A run in progress does so again at its end. No
 // other run of the manifest begins before the journal is empty.
 func (m *Manifests) forget(ctx context.Context, key string) {
-	journal := m.keptOf(key).journal
-	delete(m.kept, key)
+	journal := m.sharedOf(key).journal
+	delete(m.shared, key)
 	m.o.Running.After(func() {
 		if err := journal.Reset(ctx); err != nil {
 			m.o.Log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)

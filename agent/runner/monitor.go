@@ -83,7 +83,7 @@ func (m *Monitor) Activate(key string, resources []*resource.Resource) {
 	for _, res := range resources {
 		if res.Expand != nil {
 			// an include may declare further checks
-			return // what it includes is not known yet
+			return // an include may declare further checks
 		}
 		for _, c := range res.Meta().HealthChecks {
 			declared[check{res.Ref(), c.Name}] = true
@@ -142,8 +142,8 @@ func (m *Monitor) Note(key string, t *model.Transaction) []Change {
 	return out
 }
 
-// ConcludeRun judges the checks of a run. It reports whether a repair is due, and of which resources; an
-// empty part is the whole manifest.
+// ConcludeRun judges the checks of a run. It reports whether a repair is due, and for which resources. An
+// empty part means the whole manifest.
 func (m *Monitor) ConcludeRun(key string, cause model.Cause, resources []*resource.Resource) (due bool, part []model.Ref) {
 	by := byRun
 	if cause == model.CauseHealth {

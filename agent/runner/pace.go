@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Within is the period in which changes are counted. It begins with the first change.
+// Within is the length of a counting period. A period begins with the first change.
 const Within = time.Minute
 
 // Pace counts the changes of one manifest. Its methods are not safe for concurrent use. The zero value is
@@ -16,10 +16,9 @@ const Within = time.Minute
 type Pace struct {
 	all  count
 	each map[model.Ref]*count
-	// queue are those that were put off, the first of them first. The first waiting of them were in a
-	// minute before, and have their turn before all others: else what changes again and again
-	// would leave nothing to what comes after it. In asked are all of the queue, and whether they wanted
-	// their turn in this minute.
+	// queue holds the delayed resources, oldest first. The first `waiting` of them were delayed in the
+	// period before and precede all others. Otherwise a resource that changes again and again would use the
+	// whole limit. asked holds all of queue, and whether they asked in this period.
 	queue   []model.Ref
 	waiting int
 	asked   map[model.Ref]bool
@@ -53,7 +52,7 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 		p.put(ref)
 		return model.LaterTime(until, p.all.since.Add(Within))
 	}
-	// One that has a turn and may not use it leaves it to others.
+	// A resource that may change but must wait for its own limit leaves the change to others.
 	p.remove(ref)
 	if until.IsZero() {
 		p.all.made++
@@ -126,7 +125,7 @@ func (p *Pace) remove(ref model.Ref) (reserved bool) {
 	return reserved
 }
 
-// until returns the time at which the limit of a resource allows another change, zero for now.
+// until returns when the limit of a resource allows another change; zero means now.
 func (c *count) until(most int, now time.Time) time.Time {
 	if now.Sub(c.since) >= Within {
 		*c = count{since: now}

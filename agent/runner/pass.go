@@ -13,7 +13,7 @@ import (
 type Found struct {
 	// Transactions are the transactions of the resources with checks.
 	Transactions []*model.Transaction
-	// Deregistered are the resources whose registrations end.
+	// Deregistered are resources to deregister.
 	Deregistered []model.Ref
 }
 
@@ -89,7 +89,7 @@ func (m *Monitor) end(p *Pass) {
 }
 
 // counts reports whether an ended pass is valid. If the machine changed during a pass, the change may have
-// caused its results. Such a pass is discarded and repeated at once, but never twice in a row.
+// caused its results. The monitor discards the pass and repeats it at once, but never twice in a row.
 func (m *Monitor) counts(p *Pass, changes int) bool {
 	c, known := m.checks[p.Key]
 	if !known || c.pass != p {

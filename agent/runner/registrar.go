@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// renewals is the number of messages within a TTL, so that one may be lost.
+// renewals is the number of messages within a TTL. One of them may be lost.
 const renewals = 3
 
 // longestWait limits the wait without registrations. longestTTL limits the wait between renewals, in case

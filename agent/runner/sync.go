@@ -69,7 +69,7 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 		m.schedule.Ask(key, model.CauseSchedule, now)
 	}
 	for _, key := range result.Restored {
-		m.keptOf(key).runsDamaged = true
+		m.sharedOf(key).runsDamaged = true
 		m.schedule.Resume(key, now)
 	}
 	for _, key := range m.view.Keys() {
@@ -116,7 +116,7 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 	m.o.Report.Forget(a.Key) // what is active now reports all its results
 	m.checks.Activate(a.Key, v.Resolution.Resources)
 	m.o.Status.Activate(a.Key)
-	m.keptOf(a.Key).late = nil
+	m.sharedOf(a.Key).late = nil
 	m.follow(a.Key, nil)
 	m.o.Log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
 	cause := model.CauseManifest
@@ -168,7 +168,7 @@ func (m *Manifests) refresh(ctx context.Context, v *desired.Version, waited bool
 		if err == nil && m.view.Active(v.Entry.Key) == v {
 			fresh.Use(in)
 			v.Resolution = fresh
-			m.follow(v.Entry.Key, m.keptOf(v.Entry.Key).late)
+			m.follow(v.Entry.Key, m.sharedOf(v.Entry.Key).late)
 			m.showWatches()
 		}
 	})
