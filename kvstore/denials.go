@@ -10,10 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model"
 )
-
-// ErrNotPermitted is an operation that the permissions of these credentials deny.
-var ErrNotPermitted = denial.ErrNotPermitted
 
 // Denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
@@ -131,7 +129,7 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 		r.mu.Lock()
 		delete(r.waiting, w)
 		r.mu.Unlock()
-		if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrNotPermitted) {
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, model.ErrNotPermitted) {
 			err = cause
 		}
 		fail(nil)

@@ -73,7 +73,7 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := do(); !errors.Is(err, kvstore.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to publish to fleet.API.DIRECT.GET.") || !strings.Contains(err.Error(), "these are the permissions of a node") {
+			if err := do(); !errors.Is(err, model.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to publish to fleet.API.DIRECT.GET.") || !strings.Contains(err.Error(), "these are the permissions of a node") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -157,7 +157,7 @@ func TestTheFirstDeniedSubscriptionIsNamed(t *testing.T) {
 		}
 	}
 	// The server denies them in their order, and then this.
-	if _, err := node.List(t.Context()); !errors.Is(err, kvstore.ErrNotPermitted) {
+	if _, err := node.List(t.Context()); !errors.Is(err, model.ErrNotPermitted) {
 		t.Fatal(err)
 	}
 	all := func(string) bool { return true }

@@ -14,9 +14,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrNotPermitted is an operation that the permissions of these credentials deny.
-var ErrNotPermitted = model.ErrNotPermitted
-
 // Unusable is why nothing of the fleet is read or written on a connection: a format that
 // is not known, a wrong prefix of the API, a server that is too old, or that no answer
 // may arrive.
@@ -61,7 +58,7 @@ func (d *Denial) IsOfSubscription() bool { return d.verb == subscribe }
 
 // Error names the operation, and the cause if it is known.
 func (d *Denial) Error() string {
-	text := fmt.Sprintf("%v to %s %s", ErrNotPermitted, d.verb, d.Subject)
+	text := fmt.Sprintf("%v to %s %s", model.ErrNotPermitted, d.verb, d.Subject)
 	if d.Cause != nil {
 		text += ": " + d.Cause.Error()
 	}
@@ -71,7 +68,7 @@ func (d *Denial) Error() string {
 
 // Unwrap returns ErrNotPermitted, the error of the client and the cause.
 func (d *Denial) Unwrap() []error {
-	all := []error{ErrNotPermitted, d.violation}
+	all := []error{model.ErrNotPermitted, d.violation}
 	if d.Cause != nil {
 		all = append(all, d.Cause)
 	}
@@ -173,7 +170,7 @@ func NodeCommand(node string, groups []string) string {
 
 // WithRemedy adds what to do to a missing permission of a node, unless the error names it.
 func WithRemedy(err error, node string, groups []string) error {
-	if !errors.Is(err, ErrNotPermitted) || IsExplained(err) {
+	if !errors.Is(err, model.ErrNotPermitted) || IsExplained(err) {
 		return err
 	}
 
@@ -183,7 +180,7 @@ func WithRemedy(err error, node string, groups []string) error {
 // OfFamily is WithRemedy of what a node reads of a family: the family and what to do come first, as a long text
 // is cut where it is shown.
 func OfFamily(err error, family, node string, groups []string) error {
-	if !errors.Is(err, ErrNotPermitted) || IsExplained(err) {
+	if !errors.Is(err, model.ErrNotPermitted) || IsExplained(err) {
 		return err
 	}
 

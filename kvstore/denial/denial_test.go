@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model"
 )
 
 func connection(inbox string) denial.Connection {
@@ -48,7 +49,7 @@ func TestCauses(t *testing.T) {
 		`something else`: {"_INBOX", ""},
 	} {
 		d := connection(c.inbox).Of(violation(text))
-		if (d.Cause != nil) != (c.want != "") || !strings.Contains(d.Error(), c.want) || !errors.Is(d, denial.ErrNotPermitted) || !errors.Is(d, nats.ErrPermissionViolation) {
+		if (d.Cause != nil) != (c.want != "") || !strings.Contains(d.Error(), c.want) || !errors.Is(d, model.ErrNotPermitted) || !errors.Is(d, nats.ErrPermissionViolation) {
 			t.Errorf("%s: %v", text, d)
 		}
 		if err := fmt.Errorf("read: %w", d); denial.IsExplained(err) != (c.want != "") {
@@ -78,12 +79,12 @@ func TestNodesHaveARemedy(t *testing.T) {
 		`Permissions Violation for Publish to "x"`:               "not permitted to publish to x (give the node what `muster fleet permissions web01 --groups db` prints)",
 		`Permissions Violation for Subscription to "_INBOX.x.*"`: connection("_INBOX").Of(violation(`Permissions Violation for Subscription to "_INBOX.x.*"`)).Error(),
 	} {
-		if got := denial.WithRemedy(connection("_INBOX").Of(violation(text)), "web01", []string{"db"}); got.Error() != want || !errors.Is(got, denial.ErrNotPermitted) {
+		if got := denial.WithRemedy(connection("_INBOX").Of(violation(text)), "web01", []string{"db"}); got.Error() != want || !errors.Is(got, model.ErrNotPermitted) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	family := denial.OfFamily(connection("_INBOX").Of(violation(`Permissions Violation for Publish to "x"`)), "group.db", "web01", []string{"db"})
-	if want := "group.db is not permitted: give the node what `muster fleet permissions web01 --groups db` prints (not permitted to publish to x)"; family.Error() != want || !errors.Is(family, denial.ErrNotPermitted) {
+	if want := "group.db is not permitted: give the node what `muster fleet permissions web01 --groups db` prints (not permitted to publish to x)"; family.Error() != want || !errors.Is(family, model.ErrNotPermitted) {
 		t.Errorf("%v, want %s", family, want)
 	}
 	other := errors.New("other")
@@ -101,7 +102,7 @@ func FuzzOf(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if d := connection("_INBOX_web01").Of(violation(text)); d.Error() == "" || !errors.Is(d, denial.ErrNotPermitted) {
+		if d := connection("_INBOX_web01").Of(violation(text)); d.Error() == "" || !errors.Is(d, model.ErrNotPermitted) {
 			t.Errorf("%q: %v", text, d)
 		}
 	})

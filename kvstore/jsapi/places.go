@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model"
 )
 
 // ErrNoJetStream is an account without JetStream.
@@ -173,7 +174,7 @@ func (p *Places) explain(failed []failure) error {
 	main := failed[0].err
 	notJoined := slices.ContainsFunc(failed, func(f failure) bool { return f.prefix == Joined && errors.Is(f.err, nats.ErrNoResponders) })
 	switch {
-	case notJoined && errors.Is(main, denial.ErrNotPermitted) && !p.isJoined():
+	case notJoined && errors.Is(main, model.ErrNotPermitted) && !p.isJoined():
 		return denial.Unusable{Err: ErrNotJoined}
 	case !isSilence(main):
 		return main
@@ -193,7 +194,7 @@ func reason(err error) string {
 		return "no answer in time"
 	case errors.Is(err, nats.ErrNoResponders):
 		return "nothing listens"
-	case errors.Is(err, denial.ErrNotPermitted):
+	case errors.Is(err, model.ErrNotPermitted):
 		return "not permitted"
 	default:
 		return err.Error()
@@ -211,7 +212,7 @@ func (p *Places) isJoined() bool {
 // isElsewhere reports whether JetStream may be in another place after an error. After a lost
 // connection it cannot be found anywhere.
 func isElsewhere(err error) bool {
-	return errors.Is(err, ErrNoJetStream) || errors.Is(err, ErrNotJetStream) || errors.Is(err, denial.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
+	return errors.Is(err, ErrNoJetStream) || errors.Is(err, ErrNotJetStream) || errors.Is(err, model.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
 }
 
 // isSilence reports whether a request had no answer in time.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model"
 )
 
 // TestExpectedDenials: what shows where JetStream is asked, and what was asked at the
@@ -48,18 +49,18 @@ func TestWhyNothingIsFound(t *testing.T) {
 		answered          bool
 	}{
 		"own":                            {own: nil, joined: lost, want: nil},
-		"joined":                         {own: denial.ErrNotPermitted, joined: nil, want: nil},
-		"no permissions at all":          {own: denial.ErrNotPermitted, joined: denial.ErrNotPermitted, want: denial.ErrNotPermitted},
+		"joined":                         {own: model.ErrNotPermitted, joined: nil, want: nil},
+		"no permissions at all":          {own: model.ErrNotPermitted, joined: model.ErrNotPermitted, want: model.ErrNotPermitted},
 		"no JetStream":                   {own: ErrNoJetStream, joined: nats.ErrNoResponders, want: ErrNoJetStream},
 		"no server has JetStream":        {own: nats.ErrNoResponders, joined: nats.ErrNoResponders, want: nats.ErrNoResponders},
-		"not joined":                     {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: ErrNotJoined},
-		"joined, and away just now":      {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: denial.ErrNotPermitted, answered: true},
+		"not joined":                     {own: model.ErrNotPermitted, joined: nats.ErrNoResponders, want: ErrNotJoined},
+		"joined, and away just now":      {own: model.ErrNotPermitted, joined: nats.ErrNoResponders, want: model.ErrNotPermitted, answered: true},
 		"a lost connection ends it":      {own: lost, joined: nil, want: lost},
 		"swallowed":                      {own: swallowed, joined: nil, want: nil},
 		"swallowed, by the client":       {own: nats.ErrTimeout, joined: nil, want: nil},
 		"answered by something else":     {own: ErrNotJetStream, joined: nil, want: nil},
 		"swallowed in both":              {own: swallowed, joined: swallowed, want: swallowed},
-		"swallowed, denied in the other": {own: denial.ErrNotPermitted, joined: swallowed, want: swallowed},
+		"swallowed, denied in the other": {own: model.ErrNotPermitted, joined: swallowed, want: swallowed},
 	} {
 		p := &Places{candidates: []Prefix{Own, Joined}, located: make(chan struct{}), epoch: func() uint64 { return 0 }}
 		if c.answered {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/model"
@@ -71,7 +70,7 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 		"request": s.PutCommand(t.Context(), "group.web", "queued", nil, 0),
 		"state":   s.PutState(t.Context(), model.NodeState{Node: "web01"}, 0),
 	} {
-		if !errors.Is(err, kvstore.ErrNotPermitted) {
+		if !errors.Is(err, model.ErrNotPermitted) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -145,7 +145,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 			t.Error(err)
 		}
 		for _, key := range []string{"group.db.pause", "group.all.pause", "node.web01.pause", "node.web02.pause", "node.web02.labels", "node.web01.groups", "node.web02.groups"} {
-			if _, err := control.New(trespassing(t, g, kvtest.Operator).Store).Put(t.Context(), key, []byte("x")); !errors.Is(err, kvstore.ErrNotPermitted) {
+			if _, err := control.New(trespassing(t, g, kvtest.Operator).Store).Put(t.Context(), key, []byte("x")); !errors.Is(err, model.ErrNotPermitted) {
 				t.Errorf("put of %s = %v", key, err)
 			}
 		}
@@ -156,7 +156,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 		}
 		for _, key := range []string{"group.db.motd", "group.all.motd", "node.web02.motd", "node.web01.motd"} {
 			_, err := trespassing(t, g, kvtest.Operator).Put(t.Context(), key, []byte("x"))
-			if !errors.Is(err, kvstore.ErrNotPermitted) {
+			if !errors.Is(err, model.ErrNotPermitted) {
 				t.Errorf("put of %s = %v", key, err)
 			}
 		}

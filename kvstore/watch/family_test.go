@@ -62,7 +62,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	w.Has(t, "group.all.sshd=one", "group.web.motd=one", "node.web01.own=one")
 	kvtest.Eventually(t, "what is known, and what not, is reported", func() (bool, string) {
 		_, s := w.Entries()
-		ok := s.At.IsZero() && slices.Equal(s.Known, []string{"node.web01", "group.web", "group.all"}) && slices.Equal(s.Failed, []string{"group.db"}) && errors.Is(s.Err, kvstore.ErrNotPermitted)
+		ok := s.At.IsZero() && slices.Equal(s.Known, []string{"node.web01", "group.web", "group.all"}) && slices.Equal(s.Failed, []string{"group.db"}) && errors.Is(s.Err, model.ErrNotPermitted)
 		return ok, fmt.Sprintf("%+v", s)
 	})
 	_, s := w.Entries()
@@ -157,7 +157,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 		"plan": func() error { _, err := node.Plan(t.Context(), provision.Options{}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := do(); !errors.Is(err, kvstore.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to ") {
+			if err := do(); !errors.Is(err, model.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to ") {
 				t.Errorf("the error is %v", err)
 			}
 		})

@@ -204,7 +204,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 			l.failed(ctx, p, err)
 			continue
 		}
-		admitted = admitted || errors.Is(p.err, kvstore.ErrNotPermitted)
+		admitted = admitted || errors.Is(p.err, model.ErrNotPermitted)
 		// Never later than the audit that was promised.
 		p.retry, p.err = l.o.Retry, nil
 		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
@@ -249,7 +249,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	err = denial.OfFamily(err, p.family, l.o.Node, l.o.Groups)
 	level := slog.LevelDebug
 	away := errors.Is(p.err, nats.ErrDisconnected) && !errors.Is(err, nats.ErrDisconnected)
-	if p.err == nil || away || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {
+	if p.err == nil || away || errors.Is(err, model.ErrNotPermitted) && p.err.Error() != err.Error() {
 		level = slog.LevelWarn
 	}
 	p.err = err

@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -101,7 +102,7 @@ func (e *Env) ConnectHint(err error) error {
 	switch {
 	case denial.IsExplained(err):
 		return err
-	case errors.Is(err, kvstore.ErrNotPermitted):
+	case errors.Is(err, model.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
 	case errors.Is(err, jsapi.ErrNoJetStream):
 		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in the configuration of %s, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err, e.server())

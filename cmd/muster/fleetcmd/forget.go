@@ -224,7 +224,7 @@ func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftove
 		if len(f.Removed) > 0 {
 			done = append(done, f)
 		}
-		if failed = append(failed, err); errors.Is(err, kvstore.ErrNotPermitted) {
+		if failed = append(failed, err); errors.Is(err, model.ErrNotPermitted) {
 			break
 		}
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -164,7 +163,7 @@ func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model
 	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, inReports} {
 		found, err := find(ctx)
 		switch {
-		case errors.Is(err, kvstore.ErrNotPermitted):
+		case errors.Is(err, model.ErrNotPermitted):
 			c.Log.Debug("nodes that flood are not shown", "error", err)
 		case err != nil:
 			return nil, err
