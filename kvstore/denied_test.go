@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -127,7 +127,7 @@ func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
 	t.Parallel()
 	nc := misplaced(t)["web01"].Conn()
-	for api, answers := range map[jsapi.Prefix]bool{jsapi.Own: false, jsapi.Joined: true} {
+	for api, answers := range map[kvstore.APIPrefix]bool{kvstore.OwnAPI: false, kvstore.JoinedAPI: true} {
 		s, err := kvstore.New(nc, "", api)
 		if err != nil {
 			t.Fatal(err)

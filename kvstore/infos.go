@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -86,7 +86,7 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *
 	if err != nil {
 		return nil, err
 	}
-	page, err := jsapi.Find(ctx, s.places, func(ctx context.Context, place jsapi.Prefix) (*streamPage, error) {
+	page, err := findAPI(ctx, s.places, func(ctx context.Context, place APIPrefix) (*streamPage, error) {
 		return s.listStreams(ctx, place, body, *size)
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *
 }
 
 // listStreams returns a page of the streams at a place. size is the size of all pages before it.
-func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte, size listed) (*streamPage, error) {
+func (s *Store) listStreams(ctx context.Context, place APIPrefix, body []byte, size listed) (*streamPage, error) {
 	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	case errors.Is(err, answer.ErrWrong):
 		return nil, err
 	case err != nil || resp.Type != streamListType && resp.Error == nil:
-		return nil, jsapi.ErrNotJetStream
+		return nil, ErrNotJetStream
 	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
-		return nil, jsapi.ErrNoJetStream
+		return nil, ErrNoJetStream
 	}
 
 	return &resp, resp.ToError()

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -27,7 +27,7 @@ import (
 func TestListsEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix = jsapi.Prefix("lying.API")
+	const prefix = kvstore.APIPrefix("lying.API")
 	server := srv.Connect(t)
 	answers := func(subject string, page func(n int) any) {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestListsEnd(t *testing.T) {
 func TestPagesOfListsAreBounded(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t, natstest.WithConfig("max_payload: 32MB"))
-	const prefix = jsapi.Prefix("lying.API")
+	const prefix = kvstore.APIPrefix("lying.API")
 	server := srv.Connect(t)
 	of := func(how string, count int, text func(n int) string) string {
 		parts := make([]string, count)
@@ -132,7 +132,7 @@ func TestPagesOfListsAreBounded(t *testing.T) {
 func TestBatchesEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix = jsapi.Prefix("lying.API")
+	const prefix = kvstore.APIPrefix("lying.API")
 	server := srv.Connect(t)
 	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {
 		for n := range 1000 {
@@ -163,7 +163,7 @@ func TestBatchesEnd(t *testing.T) {
 func TestLargeBatchesEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix, most = jsapi.Prefix("lying.API"), 4 << 20
+	const prefix, most = kvstore.APIPrefix("lying.API"), 4 << 20
 	server := srv.Connect(t)
 	value := make([]byte, 900<<10)
 	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {

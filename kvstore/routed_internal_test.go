@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -16,7 +16,7 @@ import (
 // call, which checks the formats of the fleet meanwhile, longer than its context lasts.
 func TestRoutedGivesUp(t *testing.T) {
 	t.Parallel()
-	s, err := New(natstest.Start(t).Connect(t), "", jsapi.Joined)
+	s, err := New(natstest.Start(t).Connect(t), "", JoinedAPI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestRoutedGivesUp(t *testing.T) {
 // TestRoutedKnowsAnOutage: where nobody answers for the streams either, the account is not to blame.
 func TestRoutedKnowsAnOutage(t *testing.T) {
 	t.Parallel()
-	s, err := New(natstest.Start(t).Connect(t), "", jsapi.Joined)
+	s, err := New(natstest.Start(t).Connect(t), "", JoinedAPI)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -26,7 +25,7 @@ var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
 type Store struct {
 	nc     *nats.Conn
 	names  Names
-	places *jsapi.Places
+	places *APIFinder
 	user   string
 
 	denials     Denials
@@ -50,7 +49,7 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(nc, prefix, jsapi.Prefix(api))
+	s, err := New(nc, prefix, APIPrefix(api))
 	if err != nil {
 		nc.Close()
 	}
@@ -61,12 +60,12 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 // New returns the store of a fleet on a connection. It asks the server nothing, so that
 // a node can start while NATS is away; where JetStream is asked is found later, unless
 // it is given.
-func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
+func New(nc *nats.Conn, prefix string, api APIPrefix) (*Store, error) {
 	names, err := NewNames(prefix)
 	if err != nil {
 		return nil, err
 	}
-	places, err := jsapi.New(nc, api, RequestTimeout)
+	places, err := newAPIFinder(nc, api, RequestTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +89,7 @@ func (s *Store) Names() Names { return s.names }
 func (s *Store) User() string { return s.user }
 
 // Places returns where JetStream is asked.
-func (s *Store) Places() *jsapi.Places { return s.places }
+func (s *Store) Places() *APIFinder { return s.places }
 
 // JetStream returns JetStream on the connection.
 func (s *Store) JetStream() jetstream.JetStream { return s.places.JetStream() }

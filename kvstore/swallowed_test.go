@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/jsapi"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -38,7 +38,7 @@ func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 	if _, err := node.Infos(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if at := node.Places().InUse(); at != jsapi.Own {
+	if at := node.Places().InUse(); at != kvstore.OwnAPI {
 		t.Errorf("JetStream is asked at %s", at)
 	}
 	// A responder that is not JetStream does not count.
@@ -50,7 +50,7 @@ func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	node = kvtest.Bind(t, srv, nats.CustomInboxPrefix(admin.Names().InboxPrefix("web02")))
-	if _, err := node.Infos(t.Context(), ""); err != nil || node.Places().InUse() != jsapi.Own {
+	if _, err := node.Infos(t.Context(), ""); err != nil || node.Places().InUse() != kvstore.OwnAPI {
 		t.Errorf("JetStream is asked at %s: %v", node.Places().InUse(), err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -21,7 +21,7 @@ import (
 func TestScansEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix = jsapi.Prefix("lying.API")
+	const prefix = kvstore.APIPrefix("lying.API")
 	server := srv.Connect(t)
 	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
 	if err != nil {

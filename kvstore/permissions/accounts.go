@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 )
 
 // answerThreshold is how long the server waits for a further answer over the export.
@@ -134,12 +133,12 @@ func joined(name string, services []Import, heard []string) Account {
 // api returns the imports by which a joined account reads.
 func api(n kvstore.Names) []Import {
 	all := []Import{
-		{Service: true, Subject: jsapi.Own.StreamList(), Local: jsapi.Joined.StreamList()},
-		{Service: true, Subject: jsapi.Own.Subject("DIRECT.GET.>"), Local: jsapi.Joined.Subject("DIRECT.GET.>")},
+		{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: kvstore.JoinedAPI.StreamList()},
+		{Service: true, Subject: kvstore.OwnAPI.Subject("DIRECT.GET.>"), Local: kvstore.JoinedAPI.Subject("DIRECT.GET.>")},
 	}
 	for _, s := range n.Streams() {
 		if s.Lists {
-			all = append(all, Import{Service: true, Subject: jsapi.Own.StreamInfo(s.Config.Name), Local: jsapi.Joined.StreamInfo(s.Config.Name)})
+			all = append(all, Import{Service: true, Subject: kvstore.OwnAPI.StreamInfo(s.Config.Name), Local: kvstore.JoinedAPI.StreamInfo(s.Config.Name)})
 		}
 	}
 

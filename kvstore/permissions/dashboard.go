@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -30,7 +30,7 @@ func Dashboard(prefix, user string, does Serving) (Permissions, error) {
 	}
 	n, err := kvstore.NewNames(prefix)
 	bundles := kvstore.ObjectStream(n.Bundles())
-	unseen := []string{jsapi.Joined.DirectGet(bundles, ""), jsapi.Joined.DirectGet(bundles, ">")}
+	unseen := []string{kvstore.JoinedAPI.DirectGet(bundles, ""), kvstore.JoinedAPI.DirectGet(bundles, ">")}
 	p.Publish = slices.DeleteFunc(p.Publish, func(subject string) bool { return slices.Contains(unseen, subject) })
 	if does.Pauses {
 		p.Publish = append(p.Publish, kvstore.KVSubject(n.Control(), model.Key("*.*", model.ControlPause)))

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -19,23 +19,23 @@ import (
 // cannot remove the keys of others, by a rollup of its own, is up to the
 // configuration of the streams.
 func Of(prefix, node string, groups []string) (Permissions, error) {
-	return of(jsapi.Joined, prefix, node, groups)
+	return of(kvstore.JoinedAPI, prefix, node, groups)
 }
 
 // InOneAccount is Of for a node that is a user of the account with the streams.
 // There permissions do not confine where the server delivers what a node asks for:
 // the nodes of such an account must trust each other.
 func InOneAccount(prefix, node string, groups []string) (Permissions, error) {
-	p, err := of(jsapi.Own, prefix, node, groups)
+	p, err := of(kvstore.OwnAPI, prefix, node, groups)
 	if err == nil {
 		// A node asks there first, and nothing answers.
-		p.Publish = append(p.Publish, jsapi.Joined.StreamList())
+		p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamList())
 	}
 
 	return p, err
 }
 
-func of(api jsapi.Prefix, prefix, node string, groups []string) (Permissions, error) {
+func of(api kvstore.APIPrefix, prefix, node string, groups []string) (Permissions, error) {
 	n, err := kvstore.NewNames(prefix)
 	if err != nil {
 		return Permissions{}, err
@@ -63,7 +63,7 @@ func of(api jsapi.Prefix, prefix, node string, groups []string) (Permissions, er
 }
 
 // use returns the subjects by which a node writes and reads a stream.
-func use(api jsapi.Prefix, s kvstore.Stream, node string, families []string) []string {
+func use(api kvstore.APIPrefix, s kvstore.Stream, node string, families []string) []string {
 	name := s.Config.Name
 	subjects := expand(s.Writes, node, families)
 	if s.ReadsAll {

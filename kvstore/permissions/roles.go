@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,13 +23,13 @@ func Viewer(prefix, user string) (Permissions, error) {
 	if err != nil {
 		return Permissions{}, err
 	}
-	p := Permissions{Publish: []string{jsapi.Joined.StreamList()}, Subscribe: []string{n.InboxPrefix(user) + ".>"}}
+	p := Permissions{Publish: []string{kvstore.JoinedAPI.StreamList()}, Subscribe: []string{n.InboxPrefix(user) + ".>"}}
 	unseen := []string{kvstore.KVStream(n.Data()), n.Commands()}
 	for _, s := range n.Streams() {
 		if name := s.Config.Name; !slices.Contains(unseen, name) {
-			p.Publish = append(p.Publish, jsapi.Joined.DirectGet(name, ""), jsapi.Joined.DirectGet(name, ">"))
+			p.Publish = append(p.Publish, kvstore.JoinedAPI.DirectGet(name, ""), kvstore.JoinedAPI.DirectGet(name, ">"))
 			if s.Lists {
-				p.Publish = append(p.Publish, jsapi.Joined.StreamInfo(name))
+				p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamInfo(name))
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func Operator(prefix, user string, groups, nodes []string) (Permissions, error) 
 func requesterServices(n kvstore.Names) []Import {
 	return append(api(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), model.Key("*.*", model.ControlPause))},
-		Import{Service: true, Subject: jsapi.Own.StreamList(), Local: n.RequestsCheck()},
+		Import{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: n.RequestsCheck()},
 	)
 }
 

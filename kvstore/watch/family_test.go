@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -24,7 +24,7 @@ import (
 // permissions are those of the group web only.
 func withheld(t *testing.T) (srv *natstest.Server, admin, node *kvtest.Store) {
 	t.Helper()
-	srv = natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, "+kvtest.Guarded{API: jsapi.Own}.Permissions(t, "web01").ServerConfig()+"}\n]}}"))
+	srv = natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, "+kvtest.Guarded{API: kvstore.OwnAPI}.Permissions(t, "web01").ServerConfig()+"}\n]}}"))
 	admin, err := kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore"
 	written "github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -87,7 +87,7 @@ func publishOnOthers(a *attacker) {
 
 // prefixes are those by which JetStream can be asked, or might be.
 func prefixes() []string {
-	return []string{"$JS.API", string(jsapi.Joined), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
+	return []string{"$JS.API", string(kvstore.JoinedAPI), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
 }
 
 func streamsOf(f *fleet) []string {

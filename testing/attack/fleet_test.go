@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore"
 	written "github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
@@ -81,7 +81,7 @@ type fleet struct {
 // there, whoever attacks is of that one.
 func oneAccount(t *testing.T, second string) *fleet {
 	t.Helper()
-	f := &fleet{api: string(jsapi.Own), control: true, may: map[string]permissions.Permissions{}, login: password, second: second}
+	f := &fleet{api: string(kvstore.OwnAPI), control: true, may: map[string]permissions.Permissions{}, login: password, second: second}
 	const others = stranger + ": {jetstream: enabled, users: [{user: other, password: other}]}\n"
 	users := "{user: admin, password: admin}\n{user: open, password: open}\n{user: second, password: second}\n"
 	for _, node := range []string{attacking, victim} {
@@ -167,7 +167,7 @@ func joined(t *testing.T, l layout) *fleet {
 	t.Helper()
 	r := realmOf(t, l.second)
 	text, login := l.accounts(t, r)
-	f := &fleet{api: string(jsapi.Joined), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login, second: l.second, readers: map[string]*kvtest.Store{}}
+	f := &fleet{api: string(kvstore.JoinedAPI), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login, second: l.second, readers: map[string]*kvtest.Store{}}
 	for name, u := range r.users {
 		f.accounts[name] = u.account
 		if u.may != nil {

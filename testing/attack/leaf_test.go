@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/jsapi"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/loopback"
 )
@@ -164,7 +164,7 @@ func TestLeafNodesHold(t *testing.T) {
 			a := f.attacker(t, user, user)
 			defer a.nc.Close()
 			if user == "admin" {
-				a.limits, f.api = attacking, string(jsapi.Own)
+				a.limits, f.api = attacking, string(kvstore.OwnAPI)
 			}
 			l := &leaf{a: a, address: address}
 			l.listen()

@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -27,7 +27,7 @@ type Guarded struct {
 	Admin  *Store
 	// API is where the nodes ask JetStream: that of their own account, or of one that is
 	// joined with it.
-	API jsapi.Prefix
+	API kvstore.APIPrefix
 	// Connect returns a connection of a node or an operator, as muster makes it.
 	Connect func(t *testing.T, user string) *nats.Conn
 }
@@ -60,7 +60,7 @@ func PermissionsOf(t *testing.T, node string) permissions.Permissions {
 // Permissions returns those of a node.
 func (g Guarded) Permissions(t *testing.T, node string) permissions.Permissions {
 	t.Helper()
-	if g.API == jsapi.Own {
+	if g.API == kvstore.OwnAPI {
 		return Must(t, func() (permissions.Permissions, error) { return permissions.InOneAccount("", node, GroupsOf[node]) })
 	}
 
@@ -70,7 +70,7 @@ func (g Guarded) Permissions(t *testing.T, node string) permissions.Permissions 
 // OneAccount has the nodes as users of the fleet's account.
 func OneAccount(t *testing.T) Guarded {
 	t.Helper()
-	g := Guarded{API: jsapi.Own}
+	g := Guarded{API: kvstore.OwnAPI}
 	users := user("admin", "")
 	for node := range GroupsOf {
 		users += user(node, g.Permissions(t, node).ServerConfig())
@@ -84,7 +84,7 @@ func OneAccount(t *testing.T) Guarded {
 func ByConfig(t *testing.T) Guarded {
 	t.Helper()
 
-	return Guarded{API: jsapi.Joined}.byPassword(t, AccountsConfig(t))
+	return Guarded{API: kvstore.JoinedAPI}.byPassword(t, AccountsConfig(t))
 }
 
 // AccountsConfig is the configuration of ByConfig, whose users have their names as
@@ -161,7 +161,7 @@ func ByJWT(t *testing.T) Guarded {
 	config, creds := AccountsJWT(t)
 	srv := natstest.Start(t, natstest.WithConfig(config))
 
-	return Guarded{API: jsapi.Joined}.guard(t, srv, srv.Connect(t, nats.UserCredentials(creds["admin"])), func(_ *testing.T, name string) connect.Options {
+	return Guarded{API: kvstore.JoinedAPI}.guard(t, srv, srv.Connect(t, nats.UserCredentials(creds["admin"])), func(_ *testing.T, name string) connect.Options {
 		return connect.Options{Servers: []string{srv.URL()}, Creds: creds[name]}
 	})
 }

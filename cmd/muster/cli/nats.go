@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
@@ -104,7 +104,7 @@ func (e *Env) ConnectHint(err error) error {
 		return err
 	case errors.Is(err, model.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
-	case errors.Is(err, jsapi.ErrNoJetStream):
+	case errors.Is(err, kvstore.ErrNoJetStream):
 		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in the configuration of %s, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err, e.server())
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in %s, and for this account?)", err, e.server())

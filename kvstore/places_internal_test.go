@@ -1,4 +1,4 @@
-package jsapi
+package kvstore
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 func TestExpectedDenials(t *testing.T) {
 	t.Parallel()
 	connection := uint64(0)
-	a := &Places{candidates: []Prefix{Own, Joined}, located: make(chan struct{}), epoch: func() uint64 { return connection }}
+	a := &APIFinder{candidates: []APIPrefix{OwnAPI, JoinedAPI}, located: make(chan struct{}), epoch: func() uint64 { return connection }}
 	check := func(when string, want map[string]bool) {
 		t.Helper()
 		for subject, quiet := range want {
@@ -27,14 +27,14 @@ func TestExpectedDenials(t *testing.T) {
 		}
 	}
 	const own, joined = "$JS.API.DIRECT.GET.KV_MUSTER_NODES.x", "fleet.API.DIRECT.GET.KV_MUSTER_NODES.x"
-	check("nothing is found", map[string]bool{Own.StreamList(): true, Joined.StreamList(): true, own: false, "muster.report.x": false})
-	a.use(Own)
-	check("it is found", map[string]bool{Own.StreamList(): false, Joined.StreamList(): true, own: false, "muster.report.x": false})
+	check("nothing is found", map[string]bool{OwnAPI.StreamList(): true, JoinedAPI.StreamList(): true, own: false, "muster.report.x": false})
+	a.use(OwnAPI)
+	check("it is found", map[string]bool{OwnAPI.StreamList(): false, JoinedAPI.StreamList(): true, own: false, "muster.report.x": false})
 	connection++
-	check("connected again, perhaps to another account", map[string]bool{Own.StreamList(): true, Joined.StreamList(): true, own: true, "muster.report.x": false})
-	a.use(Joined)
-	check("it is found elsewhere", map[string]bool{Own.StreamList(): true, Joined.StreamList(): false, own: true, joined: false})
-	a = &Places{candidates: []Prefix{"x.API"}, chosen: "x.API", epoch: func() uint64 { return 3 }}
+	check("connected again, perhaps to another account", map[string]bool{OwnAPI.StreamList(): true, JoinedAPI.StreamList(): true, own: true, "muster.report.x": false})
+	a.use(JoinedAPI)
+	check("it is found elsewhere", map[string]bool{OwnAPI.StreamList(): true, JoinedAPI.StreamList(): false, own: true, joined: false})
+	a = &APIFinder{candidates: []APIPrefix{"x.API"}, chosen: "x.API", epoch: func() uint64 { return 3 }}
 	check("a place is chosen", map[string]bool{"x.API.STREAM.LIST": false, own: false})
 }
 
@@ -62,12 +62,12 @@ func TestWhyNothingIsFound(t *testing.T) {
 		"swallowed in both":              {own: swallowed, joined: swallowed, want: swallowed},
 		"swallowed, denied in the other": {own: model.ErrNotPermitted, joined: swallowed, want: swallowed},
 	} {
-		p := &Places{candidates: []Prefix{Own, Joined}, located: make(chan struct{}), epoch: func() uint64 { return 0 }}
+		p := &APIFinder{candidates: []APIPrefix{OwnAPI, JoinedAPI}, located: make(chan struct{}), epoch: func() uint64 { return 0 }}
 		if c.answered {
-			p.use(Joined)
+			p.use(JoinedAPI)
 		}
-		_, err := Find(t.Context(), p, func(_ context.Context, place Prefix) (int, error) {
-			return 0, map[Prefix]error{Own: c.own, Joined: c.joined}[place]
+		_, err := findAPI(t.Context(), p, func(_ context.Context, place APIPrefix) (int, error) {
+			return 0, map[APIPrefix]error{OwnAPI: c.own, JoinedAPI: c.joined}[place]
 		})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, not %v", name, err, c.want)
@@ -75,7 +75,7 @@ func TestWhyNothingIsFound(t *testing.T) {
 		if reason := (denial.Unusable{}); errors.As(err, &reason) != (c.want == ErrNotJoined) {
 			t.Errorf("%s: %#v", name, err)
 		}
-		if c.want == swallowed && (!strings.Contains(err.Error(), string(Own)) || !strings.Contains(err.Error(), string(Joined))) {
+		if c.want == swallowed && (!strings.Contains(err.Error(), string(OwnAPI)) || !strings.Contains(err.Error(), string(JoinedAPI))) {
 			t.Errorf("%s: the error does not say what was tried: %v", name, err)
 		}
 	}

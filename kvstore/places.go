@@ -1,4 +1,4 @@
-package jsapi
+package kvstore
 
 import (
 	"context"
@@ -23,23 +23,23 @@ var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 var ErrNotJetStream = errors.New("the responder is not JetStream")
 
 // silence is the time without an answer after which Find also asks the next place.
-const silence = time.Second
+const apiSilence = time.Second
 
 // ErrPrefix is a chosen prefix of the JetStream API at which nothing has answered.
 var ErrPrefix = errors.New("wrong prefix of the JetStream API")
 
 // ErrNotJoined is an account that is not joined with the fleet's, of a user who may ask
 // where one that is joined does.
-var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: if a reload of nats-server has added the account, reload it a second time, only that connects it with the fleet's. Otherwise the user must be in the account NODES, OPERATORS or REQUESTERS, with the imports that `muster fleet accounts` prints; a node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints", Joined)
+var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: if a reload of nats-server has added the account, reload it a second time, only that connects it with the fleet's. Otherwise the user must be in the account NODES, OPERATORS or REQUESTERS, with the imports that `muster fleet accounts` prints; a node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints", JoinedAPI)
 
 // Places are those where JetStream may be asked on a connection. Methods may be called
 // from several goroutines.
-type Places struct {
+type APIFinder struct {
 	mu sync.Mutex
 	// candidates has the one in use first. Where chosen is set it is the only one.
-	candidates []Prefix
-	chosen     Prefix
-	clients    map[Prefix]jetstream.JetStream // never changed
+	candidates []APIPrefix
+	chosen     APIPrefix
+	clients    map[APIPrefix]jetstream.JetStream // never changed
 	// answered is set once the one in use has answered.
 	answered bool
 	// located is closed once one has answered, on is the connection of the last answer:
@@ -52,11 +52,11 @@ type Places struct {
 // New returns the places for a connection: only the chosen one, if any. Requests of
 // its clients have a timeout. Whoever has an inbox prefix of its own, as nodes have,
 // probably has no account of its own.
-func New(nc *nats.Conn, chosen Prefix, timeout time.Duration) (*Places, error) {
-	p := &Places{candidates: []Prefix{Own, Joined}, clients: map[Prefix]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{}), epoch: func() uint64 { return nc.Stats().Reconnects }}
+func newAPIFinder(nc *nats.Conn, chosen APIPrefix, timeout time.Duration) (*APIFinder, error) {
+	p := &APIFinder{candidates: []APIPrefix{OwnAPI, JoinedAPI}, clients: map[APIPrefix]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{}), epoch: func() uint64 { return nc.Stats().Reconnects }}
 	switch {
 	case chosen != "":
-		p.candidates = []Prefix{chosen}
+		p.candidates = []APIPrefix{chosen}
 	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
 		slices.Reverse(p.candidates)
 	}
@@ -72,7 +72,7 @@ func New(nc *nats.Conn, chosen Prefix, timeout time.Duration) (*Places, error) {
 }
 
 // InUse returns where JetStream is asked.
-func (p *Places) InUse() Prefix {
+func (p *APIFinder) InUse() APIPrefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -80,7 +80,7 @@ func (p *Places) InUse() Prefix {
 }
 
 // IsFound reports whether the place in use is chosen, or has answered.
-func (p *Places) IsFound() bool {
+func (p *APIFinder) IsFound() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -88,14 +88,14 @@ func (p *Places) IsFound() bool {
 }
 
 // JetStream returns the client of the place in use.
-func (p *Places) JetStream() jetstream.JetStream { return p.clients[p.InUse()] }
+func (p *APIFinder) JetStream() jetstream.JetStream { return p.clients[p.InUse()] }
 
 // Located is closed once JetStream has answered in a place.
-func (p *Places) Located() <-chan struct{} { return p.located }
+func (p *APIFinder) Located() <-chan struct{} { return p.located }
 
 // probe is the result of asking a place.
-type probe[T any] struct {
-	prefix Prefix
+type apiProbe[T any] struct {
+	prefix APIPrefix
 	answer T
 	err    error
 }
@@ -105,13 +105,13 @@ type probe[T any] struct {
 // is silent for a second: a client that subscribes to all subjects swallows requests, so silence does not prove that
 // JetStream is there. Find returns the error of a lost connection at once. Otherwise the error lists the places; it wraps
 // ErrNotJoined if the account is not joined.
-func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefix) (T, error)) (answer T, err error) {
+func findAPI[T any](ctx context.Context, p *APIFinder, ask func(context.Context, APIPrefix) (T, error)) (answer T, err error) {
 	var probing sync.WaitGroup
 	defer probing.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	waiting := p.all()
-	probes := make(chan probe[T], len(waiting))
+	probes := make(chan apiProbe[T], len(waiting))
 	asked := 0
 	var next <-chan time.Time
 	start := func() {
@@ -120,14 +120,14 @@ func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefi
 		asked++
 		probing.Go(func() {
 			answer, err := ask(ctx, prefix)
-			probes <- probe[T]{prefix, answer, err}
+			probes <- apiProbe[T]{prefix, answer, err}
 		})
 		if next = nil; len(waiting) > 0 && !p.isCurrent() {
-			next = time.After(silence)
+			next = time.After(apiSilence)
 		}
 	}
 	start()
-	var failed []failure
+	var failed []apiFailure
 	for asked > 0 {
 		select {
 		case <-next:
@@ -141,7 +141,7 @@ func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefi
 			case !isElsewhere(done.err) || context.Cause(ctx) != nil:
 				return answer, done.err
 			}
-			failed = append(failed, failure{done.prefix, done.err})
+			failed = append(failed, apiFailure{done.prefix, done.err})
 			if len(waiting) > 0 {
 				start()
 			}
@@ -152,15 +152,15 @@ func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefi
 }
 
 // failure is the error of a place.
-type failure struct {
-	prefix Prefix
+type apiFailure struct {
+	prefix APIPrefix
 	err    error
 }
 
 // explain returns one error for the failures of all places.
-func (p *Places) explain(failed []failure) error {
+func (p *APIFinder) explain(failed []apiFailure) error {
 	// Silence may be an outage, so it ranks first. "No responders" has the least information.
-	rank := func(f failure) int {
+	rank := func(f apiFailure) int {
 		switch {
 		case isSilence(f.err):
 			return 0
@@ -170,9 +170,9 @@ func (p *Places) explain(failed []failure) error {
 			return 2
 		}
 	}
-	slices.SortStableFunc(failed, func(a, b failure) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(failed, func(a, b apiFailure) int { return rank(a) - rank(b) })
 	main := failed[0].err
-	notJoined := slices.ContainsFunc(failed, func(f failure) bool { return f.prefix == Joined && errors.Is(f.err, nats.ErrNoResponders) })
+	notJoined := slices.ContainsFunc(failed, func(f apiFailure) bool { return f.prefix == JoinedAPI && errors.Is(f.err, nats.ErrNoResponders) })
 	switch {
 	case notJoined && errors.Is(main, model.ErrNotPermitted) && !p.isJoined():
 		return denial.Unusable{Err: ErrNotJoined}
@@ -181,14 +181,14 @@ func (p *Places) explain(failed []failure) error {
 	}
 	tried := make([]string, len(failed))
 	for i, f := range failed {
-		tried[i] = fmt.Sprintf("%s: %s", f.prefix, reason(f.err))
+		tried[i] = fmt.Sprintf("%s: %s", f.prefix, failureReason(f.err))
 	}
 
 	return fmt.Errorf("JetStream does not answer (tried %s): %w", strings.Join(tried, ", "), main)
 }
 
 // reason returns a short text for the error of a place.
-func reason(err error) string {
+func failureReason(err error) string {
 	switch {
 	case isSilence(err):
 		return "no answer in time"
@@ -202,11 +202,11 @@ func reason(err error) string {
 }
 
 // isJoined reports whether the last answer came over accounts that are joined.
-func (p *Places) isJoined() bool {
+func (p *APIFinder) isJoined() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	return p.answered && p.candidates[0] == Joined
+	return p.answered && p.candidates[0] == JoinedAPI
 }
 
 // isElsewhere reports whether JetStream may be in another place after an error. After a lost
@@ -221,7 +221,7 @@ func isSilence(err error) bool {
 }
 
 // all returns the places, the one in use first.
-func (p *Places) all() []Prefix {
+func (p *APIFinder) all() []APIPrefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -229,10 +229,10 @@ func (p *Places) all() []Prefix {
 }
 
 // isFound is IsFound for a caller that has the lock.
-func (p *Places) isFound() bool { return p.chosen != "" || p.answered }
+func (p *APIFinder) isFound() bool { return p.chosen != "" || p.answered }
 
 // isCurrent reports whether the configuration chose the place in use, or the place has answered on this connection.
-func (p *Places) isCurrent() bool {
+func (p *APIFinder) isCurrent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -240,34 +240,34 @@ func (p *Places) isCurrent() bool {
 }
 
 // use notes the place that answered.
-func (p *Places) use(prefix Prefix) {
+func (p *APIFinder) use(prefix APIPrefix) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.answered {
 		close(p.located)
 	}
 	p.answered, p.on = true, p.epoch()
-	p.candidates = append([]Prefix{prefix}, slices.DeleteFunc(slices.Clone(p.candidates), func(other Prefix) bool { return other == prefix })...)
+	p.candidates = append([]APIPrefix{prefix}, slices.DeleteFunc(slices.Clone(p.candidates), func(other APIPrefix) bool { return other == prefix })...)
 }
 
 // Mistaken returns an ErrPrefix for a subject below a chosen prefix that has never
 // answered, else nil.
-func (p *Places) Mistaken(subject string) error {
+func (p *APIFinder) Mistaken(subject string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.chosen == "" || p.answered || !strings.HasPrefix(subject, p.chosen.Subject("")) {
 		return nil
 	}
 
-	return denial.Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrPrefix, p.chosen, Own, Joined)}
+	return denial.Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrPrefix, p.chosen, OwnAPI, JoinedAPI)}
 }
 
 // IsExpected reports whether the denial of a request means nothing: it only shows
 // whether JetStream is asked there, or was made for the account of an earlier connection.
-func (p *Places) IsExpected(subject string) bool {
+func (p *APIFinder) IsExpected(subject string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.candidates, func(prefix Prefix) bool { return strings.HasPrefix(subject, prefix.Subject("")) })
+	i := slices.IndexFunc(p.candidates, func(prefix APIPrefix) bool { return strings.HasPrefix(subject, prefix.Subject("")) })
 	switch {
 	case i < 0 || p.chosen != "":
 		return false
