@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/denial"
 
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
@@ -96,7 +95,7 @@ func TestAUserOfAnotherAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := do()
-			if !errors.As(err, &denial.Unrouted{}) || !strings.Contains(err.Error(), "from this account: is the user in the right account") || strings.Contains(err.Error(), "nats:") {
+			if !errors.As(err, &kvstore.Unrouted{}) || !strings.Contains(err.Error(), "from this account: is the user in the right account") || strings.Contains(err.Error(), "nats:") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -114,9 +113,9 @@ func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 	} {
 		t.Run(node, func(t *testing.T) {
 			t.Parallel()
-			stores[node].Denials().OfNode(denial.NodeCommand(node, []string{"web"}))
+			stores[node].Denials().OfNode(kvstore.PermissionsCommand(node, []string{"web"}))
 			err := stores[node].PutState(t.Context(), model.NodeState{Node: node}, time.Minute)
-			if err == nil || !denial.IsExplained(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "nats:") {
+			if err == nil || !kvstore.IsExplained(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "nats:") {
 				t.Errorf("the error is %v", err)
 			}
 		})

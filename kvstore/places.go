@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -175,7 +174,7 @@ func (p *APIFinder) explain(failed []apiFailure) error {
 	notJoined := slices.ContainsFunc(failed, func(f apiFailure) bool { return f.prefix == JoinedAPI && errors.Is(f.err, nats.ErrNoResponders) })
 	switch {
 	case notJoined && errors.Is(main, model.ErrNotPermitted) && !p.isJoined():
-		return denial.Unusable{Err: ErrNotJoined}
+		return Unusable{Err: ErrNotJoined}
 	case !isSilence(main):
 		return main
 	}
@@ -259,7 +258,7 @@ func (p *APIFinder) Mistaken(subject string) error {
 		return nil
 	}
 
-	return denial.Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrPrefix, p.chosen, OwnAPI, JoinedAPI)}
+	return Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrPrefix, p.chosen, OwnAPI, JoinedAPI)}
 }
 
 // IsExpected reports whether the denial of a request means nothing: it only shows

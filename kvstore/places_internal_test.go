@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -72,7 +71,7 @@ func TestWhyNothingIsFound(t *testing.T) {
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, not %v", name, err, c.want)
 		}
-		if reason := (denial.Unusable{}); errors.As(err, &reason) != (c.want == ErrNotJoined) {
+		if reason := (Unusable{}); errors.As(err, &reason) != (c.want == ErrNotJoined) {
 			t.Errorf("%s: %#v", name, err)
 		}
 		if c.want == swallowed && (!strings.Contains(err.Error(), string(OwnAPI)) || !strings.Contains(err.Error(), string(JoinedAPI))) {

@@ -7,8 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/denial"
-
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -36,7 +34,7 @@ func TestRoutedKnowsAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.binding.complete, s.binding.epoch = true, s.nc.Stats().Reconnects
-	var blamed denial.Unrouted
+	var blamed Unrouted
 	if err := s.Routed(t.Context(), "muster.x", jetstream.ErrNoStreamResponse); !errors.Is(err, jetstream.ErrNoStreamResponse) || errors.As(err, &blamed) {
 		t.Errorf("%T: %v", err, err)
 	}

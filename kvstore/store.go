@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -73,7 +72,7 @@ func New(nc *nats.Conn, prefix string, api APIPrefix) (*Store, error) {
 	s := &Store{nc: nc, names: names, places: places, binding: newBinding(names), user: nameOf(inbox)}
 	s.sizes.nc = nc
 	s.reconnected.listen(nc)
-	s.denials.listen(nc, denial.Connection{
+	s.denials.listen(nc, DenialContext{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Control: KVSubject(names.Control(), ""), Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Control()), KVStream(names.Nodes()), names.Reports()},
 		States: KVSubject(names.Nodes(), ""), Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
 	}, func(subject string) bool { return places.IsExpected(subject) || names.IsCheck(subject) })

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/denial"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 )
 
@@ -59,7 +59,7 @@ type watch struct {
 func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
 	var err error
 	w.current, last, err = w.stream.read(ctx, w.subject)
-	for _, err := range denial.Split(err) {
+	for _, err := range kvstore.SplitDenials(err) {
 		if !w.yield(Registered{}, err) || !errors.Is(err, ErrInvalidRegistration) {
 			return 0, false
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/denial"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -171,7 +171,7 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 				if logged != err.Error() {
 					level, logged = slog.LevelWarn, err.Error()
 				}
-				c.o.Log.Log(ctx, level, "cannot read commands, will retry", "node", c.o.Node, "in", retry, "error", denial.WithRemedy(err, c.o.Node, c.o.Groups))
+				c.o.Log.Log(ctx, level, "cannot read commands, will retry", "node", c.o.Node, "in", retry, "error", kvstore.DenialWithRemedy(err, c.o.Node, c.o.Groups))
 				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
 			default:
 				if logged != "" && logged != nats.ErrDisconnected.Error() {
@@ -266,7 +266,7 @@ func (c *commands) drain(ctx context.Context) error {
 		}
 	}
 
-	return denial.Join(failed)
+	return kvstore.JoinDenials(failed)
 }
 
 // drainQueue lists the commands of a family only where there is something new, which

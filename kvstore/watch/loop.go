@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/denial"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
 )
@@ -231,7 +231,7 @@ func (l *loop) settle() {
 		s.Known, s.Failed, s.Err, s.Refused, s.Denied = known, failed, nil, refused, denied
 		switch {
 		case len(failed) > 0:
-			s.Err = denial.Join(why)
+			s.Err = kvstore.JoinDenials(why)
 		case len(known) == len(l.parts):
 			s.At = time.Now()
 		}
@@ -246,7 +246,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	err = denial.OfFamily(err, p.family, l.o.Node, l.o.Groups)
+	err = kvstore.DenialOfFamily(err, p.family, l.o.Node, l.o.Groups)
 	level := slog.LevelDebug
 	away := errors.Is(p.err, nats.ErrDisconnected) && !errors.Is(err, nats.ErrDisconnected)
 	if p.err == nil || away || errors.Is(err, model.ErrNotPermitted) && p.err.Error() != err.Error() {

@@ -27,7 +27,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
-	"github.com/musterfleet/muster/kvstore/denial"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -219,7 +219,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 // nameGroups has denials name the groups that the node is in now.
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
-	n.store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
+	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
 }
 
 // Node is an agent with its connection.

@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/denial"
 
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -100,7 +99,7 @@ func (e *Env) NamesNATS() bool {
 // ConnectHint adds the remedy to an error to connect.
 func (e *Env) ConnectHint(err error) error {
 	switch {
-	case denial.IsExplained(err):
+	case kvstore.IsExplained(err):
 		return err
 	case errors.Is(err, model.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -96,7 +96,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 // reports returns the newest reports of the node; one that cannot be read is logged.
 func (c *describeCommand) reports(ctx context.Context, store *Store) ([]model.Report, error) {
 	all, err := reports.New(store.KV).Newest(ctx, c.node)
-	for _, err := range denial.Split(err) {
+	for _, err := range kvstore.SplitDenials(err) {
 		if !errors.Is(err, reports.ErrInvalidEvent) {
 			return nil, err
 		}

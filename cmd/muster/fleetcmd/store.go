@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/denial"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
@@ -117,7 +117,7 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 // none of the others.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := nodes.New(s.KV).Nodes(ctx)
-	for _, err := range denial.Split(err) {
+	for _, err := range kvstore.SplitDenials(err) {
 		if !errors.Is(err, nodes.ErrInvalidState) {
 			return nil, err
 		}

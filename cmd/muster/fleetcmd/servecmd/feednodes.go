@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/denial"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
@@ -32,7 +32,7 @@ func (f *feed) listNodes(ctx context.Context) error {
 func (f *feed) listOnce(ctx context.Context) error {
 	asked := time.Now()
 	all, err := f.nodes.Nodes(ctx)
-	for _, err := range denial.Split(err) {
+	for _, err := range kvstore.SplitDenials(err) {
 		if !errors.Is(err, nodes.ErrInvalidState) { // such a node is unreadable in the view
 			return err
 		}

@@ -1,4 +1,4 @@
-package denial
+package kvstore
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 )
 
 // several are errors of several families, on one line.
-type several []error
+type severalDenials []error
 
 // Error joins the texts.
-func (s several) Error() string {
+func (s severalDenials) Error() string {
 	var texts []string
 	for _, err := range s {
 		texts = append(texts, err.Error())
@@ -20,11 +20,11 @@ func (s several) Error() string {
 }
 
 // Unwrap returns all.
-func (s several) Unwrap() []error { return s }
+func (s severalDenials) Unwrap() []error { return s }
 
 // Split returns the errors that Join or errors.Join joined, or the error itself where it
 // is a single one; none for nil.
-func Split(err error) []error {
+func SplitDenials(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func Split(err error) []error {
 
 // Join joins errors of families on one line, nil for none; one that several have, or why
 // nothing is usable, appears once.
-func Join(failed []error) error {
+func JoinDenials(failed []error) error {
 	if len(failed) == 0 {
 		return nil
 	}
@@ -53,5 +53,5 @@ func Join(failed []error) error {
 		return errs[0]
 	}
 
-	return several(errs)
+	return severalDenials(errs)
 }

@@ -1,4 +1,4 @@
-package denial_test
+package kvstore_test
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
-func connection(inbox string) denial.Connection {
-	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Control: "$KV.C.", States: "$KV.N.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
+func connection(inbox string) kvstore.DenialContext {
+	return kvstore.DenialContext{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Control: "$KV.C.", States: "$KV.N.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
 		if strings.HasPrefix(subject, "wrong.") {
-			return denial.Unusable{Err: errors.New("wrong prefix")}
+			return kvstore.Unusable{Err: errors.New("wrong prefix")}
 		}
 
 		return nil
@@ -52,8 +52,8 @@ func TestCauses(t *testing.T) {
 		if (d.Cause != nil) != (c.want != "") || !strings.Contains(d.Error(), c.want) || !errors.Is(d, model.ErrNotPermitted) || !errors.Is(d, nats.ErrPermissionViolation) {
 			t.Errorf("%s: %v", text, d)
 		}
-		if err := fmt.Errorf("read: %w", d); denial.IsExplained(err) != (c.want != "") {
-			t.Errorf("%s: explained is %v", text, denial.IsExplained(err))
+		if err := fmt.Errorf("read: %w", d); kvstore.IsExplained(err) != (c.want != "") {
+			t.Errorf("%s: explained is %v", text, kvstore.IsExplained(err))
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestRemedyOfWhoAsks(t *testing.T) {
 	if got := c.Of(denied).Error(); !strings.Contains(got, "include the output of `muster fleet permissions web01 --viewer` (or `--operator --groups …`) in") || strings.Contains(got, "agent.yaml") {
 		t.Errorf("an operator: %s", got)
 	}
-	c.Node = func() string { return denial.NodeCommand("web01", []string{"web", "db"}) }
+	c.Node = func() string { return kvstore.PermissionsCommand("web01", []string{"web", "db"}) }
 	if got := c.Of(denied).Error(); !strings.Contains(got, "include the output of `muster fleet permissions web01 --groups web,db` in") || strings.Contains(got, "inbox-prefix") {
 		t.Errorf("an agent: %s", got)
 	}
@@ -79,19 +79,19 @@ func TestNodesHaveARemedy(t *testing.T) {
 		`Permissions Violation for Publish to "x"`:               "not permitted to publish to x (give the node what `muster fleet permissions web01 --groups db` prints)",
 		`Permissions Violation for Subscription to "_INBOX.x.*"`: connection("_INBOX").Of(violation(`Permissions Violation for Subscription to "_INBOX.x.*"`)).Error(),
 	} {
-		if got := denial.WithRemedy(connection("_INBOX").Of(violation(text)), "web01", []string{"db"}); got.Error() != want || !errors.Is(got, model.ErrNotPermitted) {
+		if got := kvstore.DenialWithRemedy(connection("_INBOX").Of(violation(text)), "web01", []string{"db"}); got.Error() != want || !errors.Is(got, model.ErrNotPermitted) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	family := denial.OfFamily(connection("_INBOX").Of(violation(`Permissions Violation for Publish to "x"`)), "group.db", "web01", []string{"db"})
+	family := kvstore.DenialOfFamily(connection("_INBOX").Of(violation(`Permissions Violation for Publish to "x"`)), "group.db", "web01", []string{"db"})
 	if want := "group.db is not permitted: give the node what `muster fleet permissions web01 --groups db` prints (not permitted to publish to x)"; family.Error() != want || !errors.Is(family, model.ErrNotPermitted) {
 		t.Errorf("%v, want %s", family, want)
 	}
 	other := errors.New("other")
-	if got := denial.OfFamily(other, "group.db", "web01", nil); got != other || denial.OfFamily(nil, "group.db", "web01", nil) != nil {
+	if got := kvstore.DenialOfFamily(other, "group.db", "web01", nil); got != other || kvstore.DenialOfFamily(nil, "group.db", "web01", nil) != nil {
 		t.Errorf("%v", got)
 	}
-	if got := denial.WithRemedy(other, "web01", nil); got != other || denial.WithRemedy(nil, "web01", nil) != nil {
+	if got := kvstore.DenialWithRemedy(other, "web01", nil); got != other || kvstore.DenialWithRemedy(nil, "web01", nil) != nil {
 		t.Errorf("%v", got)
 	}
 }

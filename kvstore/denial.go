@@ -1,6 +1,6 @@
 // Package denial explains what nats-server denies: whether a permission is missing, or
 // the mistake is another one. Pure.
-package denial
+package kvstore
 
 import (
 	"errors"
@@ -51,10 +51,10 @@ type Denial struct {
 }
 
 // subscribe is the verb of a denied subscription.
-const subscribe = "subscribe to"
+const verbSubscribe = "subscribe to"
 
 // IsOfSubscription reports whether a subscription is denied.
-func (d *Denial) IsOfSubscription() bool { return d.verb == subscribe }
+func (d *Denial) IsOfSubscription() bool { return d.verb == verbSubscribe }
 
 // Error names the operation, and the cause if it is known.
 func (d *Denial) Error() string {
@@ -84,7 +84,7 @@ func IsExplained(err error) bool {
 }
 
 // Connection is what is known of a connection whose denials are explained.
-type Connection struct {
+type DenialContext struct {
 	// Inbox is the subject below which answers arrive.
 	Inbox string
 	// Manifests, Commands and Control are the subjects below which only operators write,
@@ -105,18 +105,18 @@ type Connection struct {
 const namedInbox = "_INBOX_"
 
 // operation is what the text of a violation names: the client has no more.
-var operation = regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`)
+var violationPattern = regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`)
 
 // Of returns the denial that a violation is.
-func (c Connection) Of(violation error) *Denial {
+func (c DenialContext) Of(violation error) *Denial {
 	d := &Denial{verb: "do it:", Subject: violation.Error(), violation: violation}
-	m := operation.FindStringSubmatch(violation.Error())
+	m := violationPattern.FindStringSubmatch(violation.Error())
 	if m == nil {
 		return d
 	}
 	d.verb, d.Subject = "publish to", m[2]
 	if strings.EqualFold(m[1], "subscription") {
-		d.verb = subscribe
+		d.verb = verbSubscribe
 	}
 	d.Cause = c.cause(d)
 
@@ -124,12 +124,12 @@ func (c Connection) Of(violation error) *Denial {
 }
 
 // IsOfAnswers reports whether no answer arrives because of a denial.
-func (c Connection) IsOfAnswers(d *Denial) bool {
+func (c DenialContext) IsOfAnswers(d *Denial) bool {
 	return d.IsOfSubscription() && strings.HasPrefix(d.Subject, c.Inbox+".")
 }
 
 // cause returns what is wrong, nil where only a permission is missing.
-func (c Connection) cause(d *Denial) error {
+func (c DenialContext) cause(d *Denial) error {
 	err := c.Mistaken(d.Subject)
 	switch {
 	case err != nil:
@@ -144,7 +144,7 @@ func (c Connection) cause(d *Denial) error {
 }
 
 // inboxCause returns why a user may not subscribe to the inbox on which it expects answers.
-func (c Connection) inboxCause() error {
+func (c DenialContext) inboxCause() error {
 	name, named := strings.CutPrefix(c.Inbox, namedInbox)
 	if c.Inbox+"." == nats.InboxPrefix || !named {
 		return errors.New("this inbox receives the answers; replace a node's credentials by an operator's, or set --inbox-prefix _INBOX_NAME for an operator with a private inbox")
@@ -159,7 +159,7 @@ func (c Connection) inboxCause() error {
 }
 
 // NodeCommand returns the command that prints the permissions of a node.
-func NodeCommand(node string, groups []string) string {
+func PermissionsCommand(node string, groups []string) string {
 	command := "muster fleet permissions " + node
 	if len(groups) > 0 {
 		command += " --groups " + strings.Join(groups, ",")
@@ -169,30 +169,30 @@ func NodeCommand(node string, groups []string) string {
 }
 
 // WithRemedy adds what to do to a missing permission of a node, unless the error names it.
-func WithRemedy(err error, node string, groups []string) error {
+func DenialWithRemedy(err error, node string, groups []string) error {
 	if !errors.Is(err, model.ErrNotPermitted) || IsExplained(err) {
 		return err
 	}
 
-	return fmt.Errorf("%w (%s)", err, remedy(node, groups))
+	return fmt.Errorf("%w (%s)", err, denialRemedy(node, groups))
 }
 
 // OfFamily is WithRemedy of what a node reads of a family: the family and what to do come first, as a long text
 // is cut where it is shown.
-func OfFamily(err error, family, node string, groups []string) error {
+func DenialOfFamily(err error, family, node string, groups []string) error {
 	if !errors.Is(err, model.ErrNotPermitted) || IsExplained(err) {
 		return err
 	}
 
-	return fmt.Errorf("%s is not permitted: %s (%w)", family, remedy(node, groups), err)
+	return fmt.Errorf("%s is not permitted: %s (%w)", family, denialRemedy(node, groups), err)
 }
 
-func remedy(node string, groups []string) string {
-	return "give the node what `" + NodeCommand(node, groups) + "` prints"
+func denialRemedy(node string, groups []string) string {
+	return "give the node what `" + PermissionsCommand(node, groups) + "` prints"
 }
 
 // roleCause returns who may publish to a subject, if that is the work of certain roles.
-func (c Connection) roleCause(subject string) error {
+func (c DenialContext) roleCause(subject string) error {
 	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")
 	}
