@@ -12,8 +12,6 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/answer"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -109,7 +107,7 @@ func (s *Store) listStreams(ctx context.Context, place APIPrefix, body []byte, s
 	resp := streamPage{size: size}
 	err = json.Unmarshal(reply.Data, &resp)
 	switch {
-	case errors.Is(err, answer.ErrWrong):
+	case errors.Is(err, ErrWrongAnswer):
 		return nil, err
 	case err != nil || resp.Type != streamListType && resp.Error == nil:
 		return nil, ErrNotJetStream

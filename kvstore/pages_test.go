@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/connect"
 
 	"github.com/musterfleet/muster/model"
@@ -121,7 +121,7 @@ func TestPagesOfListsAreBounded(t *testing.T) {
 	for name, tt := range tests {
 		answers.Store(&tt.answer)
 		got, err := tt.list()
-		if got != tt.want && tt.want > 0 || errors.Is(err, answer.ErrWrong) != (tt.want == 0) {
+		if got != tt.want && tt.want > 0 || errors.Is(err, kvstore.ErrWrongAnswer) != (tt.want == 0) {
 			t.Errorf("%s: %d, %v", name, got, err)
 		}
 	}
@@ -152,8 +152,8 @@ func TestBatchesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Conn().Close)
-	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 4)
-	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != 4 {
+	page, err := store.Page(t.Context(), kvstore.Query{Stream: "S", Subject: "s.>", From: 1}, 4)
+	if !errors.Is(err, kvstore.ErrWrongAnswer) || len(page.Messages) != 4 {
 		t.Errorf("%d messages, %v", len(page.Messages), err)
 	}
 }
@@ -187,8 +187,8 @@ func TestLargeBatchesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Conn().Close)
-	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 256)
-	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != most/len(value)+1 {
+	page, err := store.Page(t.Context(), kvstore.Query{Stream: "S", Subject: "s.>", From: 1}, 256)
+	if !errors.Is(err, kvstore.ErrWrongAnswer) || len(page.Messages) != most/len(value)+1 {
 		t.Errorf("%d messages, %v", len(page.Messages), err)
 	}
 }
@@ -205,7 +205,7 @@ func TestPagesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, read := answer.Asked{Stream: "KV_MUSTER_MANIFESTS", Subject: "$KV.MUSTER_MANIFESTS.>", From: 1}, 0
+	a, read := kvstore.Query{Stream: "KV_MUSTER_MANIFESTS", Subject: "$KV.MUSTER_MANIFESTS.>", From: 1}, 0
 	for more := true; more; {
 		p, err := store.Page(t.Context(), a, 256)
 		if err != nil || len(p.Messages) == 0 || (len(p.Messages)-1)*size > 4<<20 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/newest"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
@@ -39,7 +39,7 @@ func (b Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (
 	bucket := b.store.Names().Control()
 	stream, subject := kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">")
 	for more := true; more && from < to; {
-		page, err := b.store.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, int(min(batch, to-from)))
+		page, err := b.store.Page(ctx, kvstore.Query{Stream: stream, Subject: subject, From: from}, int(min(batch, to-from)))
 		for _, m := range page.Messages {
 			if m.Sequence >= to {
 				return out, size, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -36,7 +36,7 @@ func (b Bucket) Follow(ctx context.Context) iter.Seq2[Followed, error] {
 			last, err = b.store.Last(ctx, stream, all)
 		}
 		switch {
-		case errors.Is(err, answer.ErrUnreadable): // the loop below yields it as Refused
+		case errors.Is(err, kvstore.ErrUnreadable): // the loop below yields it as Refused
 		case errors.Is(err, model.ErrNotFound):
 			if !yield(Followed{Complete: true}, nil) {
 				return

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -92,11 +92,11 @@ func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map
 			continue
 		}
 		if len(out) >= b.most {
-			return fmt.Errorf("read states: %w: it lists more than %d", answer.ErrWrong, b.most)
+			return fmt.Errorf("read states: %w: it lists more than %d", kvstore.ErrWrongAnswer, b.most)
 		}
 		m, err := b.store.Last(ctx, b.stream(), subject)
 		switch {
-		case errors.Is(err, answer.ErrUnreadable):
+		case errors.Is(err, kvstore.ErrUnreadable):
 			m = kvstore.Message{Subject: subject, Forged: true, Unreadable: true}
 		case errors.Is(err, model.ErrNotFound):
 			continue

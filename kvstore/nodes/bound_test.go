@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/connect"
 
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -58,7 +58,7 @@ func TestScansEnd(t *testing.T) {
 		return server.PublishMsg(end)
 	})
 	bucket := nodes.Bounded(nodes.New(store), 20_000)
-	if all, err := bucket.Nodes(t.Context()); !errors.Is(err, answer.ErrWrong) {
+	if all, err := bucket.Nodes(t.Context()); !errors.Is(err, kvstore.ErrWrongAnswer) {
 		t.Errorf("%d nodes, an error: %t", len(all), err != nil)
 	}
 	sent.Store(0)
@@ -66,7 +66,7 @@ func TestScansEnd(t *testing.T) {
 	for _, err := range bucket.Stored(t.Context()) {
 		failed = err
 	}
-	if !errors.Is(failed, answer.ErrWrong) {
+	if !errors.Is(failed, kvstore.ErrWrongAnswer) {
 		t.Errorf("stored: %v", failed)
 	}
 	sent.Store(0)
@@ -79,7 +79,7 @@ func TestScansEnd(t *testing.T) {
 	for _, err := range bucket.Facts(t.Context(), some) {
 		failed = err
 	}
-	if !errors.Is(failed, answer.ErrWrong) {
+	if !errors.Is(failed, kvstore.ErrWrongAnswer) {
 		t.Errorf("facts: %v", failed)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -71,7 +71,7 @@ func (d documents[D]) readEach(ctx context.Context, b Bucket, nodes []string) it
 			switch {
 			case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
 				continue
-			case errors.Is(err, answer.ErrUnreadable):
+			case errors.Is(err, kvstore.ErrUnreadable):
 				doc = d.unreadable(node, err.Error())
 			case err != nil:
 				yield(doc, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -138,7 +138,7 @@ func (b Bucket) FactsDocument(ctx context.Context, node string) (json.RawMessage
 		return nil, err
 	}
 	m, err := b.store.Value(ctx, b.stream(), b.store.Names().NodeFacts(node))
-	invalid := errors.Is(err, answer.ErrUnreadable) || errors.Is(err, answer.ErrServerHeaders)
+	invalid := errors.Is(err, kvstore.ErrUnreadable) || errors.Is(err, kvstore.ErrServerHeaders)
 	if err == nil {
 		var facts model.Facts
 		err = json.Unmarshal(m.Data, &facts)

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -34,7 +34,7 @@ func (b Bucket) Remove(ctx context.Context, node string) error {
 func (b Bucket) marked(ctx context.Context, node string) ([]jetstream.PublishOpt, error) {
 	state, err := b.State(ctx, node)
 	switch {
-	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrInvalidState), errors.Is(err, answer.ErrUnreadable), errors.Is(err, answer.ErrServerHeaders):
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrInvalidState), errors.Is(err, kvstore.ErrUnreadable), errors.Is(err, kvstore.ErrServerHeaders):
 		// What a node stored of itself does not keep it.
 	case err != nil:
 		return nil, fmt.Errorf("remove node %s: %w", node, err)

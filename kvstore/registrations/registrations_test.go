@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
@@ -508,7 +508,7 @@ func TestRegistrationWithHeadersOfTheServer(t *testing.T) {
 			}
 			register(t, s, shop("web02", "10.0.0.2", 20))
 			all, err := s.Registrations(t.Context(), registrations.Filter{})
-			if len(all) != 2 || all[1].Node != "web02" || !errors.Is(err, registrations.ErrInvalidRegistration) || !errors.Is(err, answer.ErrServerHeaders) {
+			if len(all) != 2 || all[1].Node != "web02" || !errors.Is(err, registrations.ErrInvalidRegistration) || !errors.Is(err, kvstore.ErrServerHeaders) {
 				t.Errorf("%+v, %v", all, err)
 			}
 		})

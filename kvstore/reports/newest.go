@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -39,7 +39,7 @@ func (s Stream) newestOf(ctx context.Context, subject string) (all []model.Repor
 	switch {
 	case errors.Is(err, model.ErrNotFound):
 		return nil, nil
-	case errors.Is(err, answer.ErrUnreadable):
+	case errors.Is(err, kvstore.ErrUnreadable):
 		return nil, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 	case err != nil:
 		return nil, err

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -69,7 +68,7 @@ func TestCommandsWithUnreadableHeaders(t *testing.T) {
 	}
 	var got kvtest.Inbox
 	take := func(c requests.Command) {
-		if errors.Is(c.Refused, answer.ErrUnreadable) && c.Data == nil {
+		if errors.Is(c.Refused, kvstore.ErrUnreadable) && c.Data == nil {
 			c.ID = "refused " + c.ID
 		}
 		got.Take(c)

@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // Bound is how much a scan may have, which a server could go on with for ever.
@@ -22,9 +21,9 @@ func (b Bound) Of(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Messa
 			switch {
 			case err != nil:
 			case messages > b.Messages:
-				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d messages", answer.ErrWrong, b.Messages)
+				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d messages", kvstore.ErrWrongAnswer, b.Messages)
 			case size > b.Bytes:
-				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d bytes", answer.ErrWrong, b.Bytes)
+				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d bytes", kvstore.ErrWrongAnswer, b.Bytes)
 			}
 			if !yield(m, err) || err != nil {
 				return

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 )
 
@@ -43,7 +43,7 @@ func TestBoundsEndAScan(t *testing.T) {
 				got++
 			}
 		}
-		if got != tt.want || errors.Is(failed, answer.ErrWrong) == tt.ends {
+		if got != tt.want || errors.Is(failed, kvstore.ErrWrongAnswer) == tt.ends {
 			t.Errorf("%s: %d, %v", name, got, failed)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 const (
@@ -67,7 +66,7 @@ func Ahead(ctx context.Context, s *kvstore.Store, stream, subject string, batch 
 func pages(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Page, error] {
 	return func(yield func(kvstore.Page, error) bool) {
 		for from, more := uint64(1), true; more; {
-			page, err := s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batch)
+			page, err := s.Page(ctx, kvstore.Query{Stream: stream, Subject: subject, From: from}, batch)
 			if err != nil {
 				err = fmt.Errorf("read %s of %s: %w", subject, stream, err)
 			}
@@ -123,7 +122,7 @@ func read(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.Or
 		from, err := first(ctx, s, stream, subject, cfg)
 		for err == nil {
 			var p kvstore.Page
-			p, err = s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batchSize)
+			p, err = s.Page(ctx, kvstore.Query{Stream: stream, Subject: subject, From: from}, batchSize)
 			for _, m := range p.Messages {
 				if isAnyOf(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
 					return
@@ -194,5 +193,5 @@ func covering(patterns []string) string {
 
 // isAnyOf reports whether a subject matches one of some patterns, or there are none.
 func isAnyOf(subject string, patterns []string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return answer.Matches(subject, p) })
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return kvstore.SubjectMatches(subject, p) })
 }

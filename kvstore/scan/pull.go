@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // pullWait is how long a request for messages waits for them when a stream is
@@ -218,7 +217,7 @@ func (p *pull) ask() error {
 
 // control takes the server's word that it delivers nothing more of what was asked.
 func (p *pull) control(m *nats.Msg) error {
-	switch status := answer.Last(m.Header, "Status"); status {
+	switch status := kvstore.LastHeader(m.Header, "Status"); status {
 	case "404":
 		if p.pending > 0 {
 			return errNothing
@@ -227,7 +226,7 @@ func (p *pull) control(m *nats.Msg) error {
 	case "408":
 		p.asked = 0
 	default:
-		return fmt.Errorf("%w: %s %s", errLost, status, answer.Last(m.Header, "Description"))
+		return fmt.Errorf("%w: %s %s", errLost, status, kvstore.LastHeader(m.Header, "Description"))
 	}
 
 	return nil
@@ -239,8 +238,8 @@ func stored(m *nats.Msg, meta *nats.MsgMetadata) kvstore.Message {
 	if out.Header == nil {
 		out.Header = nats.Header{}
 	}
-	out.Unreadable = !answer.IsWhole(m)
-	out.Forged = out.Unreadable || answer.HasServerHeaders(out.Header, 0)
+	out.Unreadable = !kvstore.HasAllHeaders(m)
+	out.Forged = out.Unreadable || kvstore.HasServerHeaders(out.Header, 0)
 
 	return out
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -50,7 +50,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 					t.Fatal("by a consumer:", err)
 				}
 				if m.Subject == of("b") && m.Unreadable {
-					if _, err := s.Last(ctx, stream, of("b")); !errors.Is(err, answer.ErrUnreadable) {
+					if _, err := s.Last(ctx, stream, of("b")); !errors.Is(err, kvstore.ErrUnreadable) {
 						t.Error("got alone:", err)
 					}
 				}

@@ -1,4 +1,4 @@
-package answer
+package kvstore
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 // answer returns an answer with headers, "name: value" each.
-func answer(headers ...string) *nats.Msg {
+func newAnswer(headers ...string) *nats.Msg {
 	m := nats.NewMsg("_INBOX.a")
 	for _, line := range headers {
 		name, value, _ := strings.Cut(line, ": ")
@@ -22,45 +22,45 @@ func answer(headers ...string) *nats.Msg {
 	return m
 }
 
-var sent = []string{"Nats-Stream: S", "Nats-Subject: a.b", "Nats-Sequence: 7", "Nats-Time-Stamp: 2026-01-02T03:04:05.6Z"}
+var serverHeaders = []string{"Nats-Stream: S", "Nats-Subject: a.b", "Nats-Sequence: 7", "Nats-Time-Stamp: 2026-01-02T03:04:05.6Z"}
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
-	with := func(more ...string) *nats.Msg { return answer(append(more, sent...)...) }
+	with := func(more ...string) *nats.Msg { return newAnswer(append(more, serverHeaders...)...) }
 	for name, tt := range map[string]struct {
 		reply  *nats.Msg
-		asked  Asked
+		asked  Query
 		want   error
 		forged bool
 	}{
 		"a message":                {reply: with("Mine: 1", "KV-Operation: DEL")},
-		"of a wildcard":            {reply: with(), asked: Asked{"S", "a.>", 7}},
+		"of a wildcard":            {reply: with(), asked: Query{"S", "a.>", 7}},
 		"batch headers of its own": {reply: with("Nats-Num-Pending: 0", "Nats-Last-Sequence: 3")},
 		"stream of its own":        {reply: with("Nats-Stream: EVIL"), forged: true},
 		"subject of its own":       {reply: with("Nats-Subject: x"), forged: true},
 		"sequence of its own":      {reply: with("Nats-Sequence: 99"), forged: true},
 		"time of its own":          {reply: with("Nats-Time-Stamp: then"), forged: true},
 		"status of its own":        {reply: with("Status: 404"), forged: true},
-		"another stream":           {reply: answer("Nats-Stream: S", "Nats-Stream: T", "Nats-Subject: a.b", "Nats-Sequence: 7", sent[3]), want: ErrWrong},
-		"another subject":          {reply: with(), asked: Asked{"S", "a.c", 0}, want: ErrWrong},
-		"longer subject":           {reply: with(), asked: Asked{"S", "a", 0}, want: ErrWrong},
-		"shorter subject":          {reply: with(), asked: Asked{"S", "a.b.>", 0}, want: ErrWrong},
-		"wildcard as a subject":    {reply: answer("Nats-Stream: S", "Nats-Subject: a.", "Nats-Sequence: 7", sent[3]), asked: Asked{"S", "a.*", 0}, want: ErrWrong},
-		"before the first":         {reply: with(), asked: Asked{"S", "a.b", 8}, want: ErrWrong},
-		"no sequence":              {reply: answer("Nats-Stream: S", "Nats-Subject: a.b", sent[3]), want: ErrWrong},
-		"no number":                {reply: answer("Nats-Stream: S", "Nats-Subject: a.b", "Nats-Sequence: -1", sent[3]), want: ErrWrong},
-		"no time":                  {reply: answer(sent[:3]...), want: ErrWrong},
-		"nothing":                  {reply: answer(), want: ErrWrong},
-		"no headers at all":        {reply: &nats.Msg{}, want: ErrWrong},
-		"not found":                {reply: answer("Status: 404"), want: model.ErrNotFound},
-		"end of the batch":         {reply: answer("Nats-Num-Pending: 3", "Status: 204"), want: ErrEndOfBatch},
-		"nobody":                   {reply: answer("Status: 503"), want: nats.ErrNoResponders},
+		"another stream":           {reply: newAnswer("Nats-Stream: S", "Nats-Stream: T", "Nats-Subject: a.b", "Nats-Sequence: 7", serverHeaders[3]), want: ErrWrongAnswer},
+		"another subject":          {reply: with(), asked: Query{"S", "a.c", 0}, want: ErrWrongAnswer},
+		"longer subject":           {reply: with(), asked: Query{"S", "a", 0}, want: ErrWrongAnswer},
+		"shorter subject":          {reply: with(), asked: Query{"S", "a.b.>", 0}, want: ErrWrongAnswer},
+		"wildcard as a subject":    {reply: newAnswer("Nats-Stream: S", "Nats-Subject: a.", "Nats-Sequence: 7", serverHeaders[3]), asked: Query{"S", "a.*", 0}, want: ErrWrongAnswer},
+		"before the first":         {reply: with(), asked: Query{"S", "a.b", 8}, want: ErrWrongAnswer},
+		"no sequence":              {reply: newAnswer("Nats-Stream: S", "Nats-Subject: a.b", serverHeaders[3]), want: ErrWrongAnswer},
+		"no number":                {reply: newAnswer("Nats-Stream: S", "Nats-Subject: a.b", "Nats-Sequence: -1", serverHeaders[3]), want: ErrWrongAnswer},
+		"no time":                  {reply: newAnswer(serverHeaders[:3]...), want: ErrWrongAnswer},
+		"nothing":                  {reply: newAnswer(), want: ErrWrongAnswer},
+		"no headers at all":        {reply: &nats.Msg{}, want: ErrWrongAnswer},
+		"not found":                {reply: newAnswer("Status: 404"), want: model.ErrNotFound},
+		"end of the batch":         {reply: newAnswer("Nats-Num-Pending: 3", "Status: 204"), want: ErrEndOfBatch},
+		"nobody":                   {reply: newAnswer("Status: 503"), want: nats.ErrNoResponders},
 	} {
 		a := tt.asked
 		if a.Stream == "" {
-			a = Asked{"S", "a.b", 0}
+			a = Query{"S", "a.b", 0}
 		}
-		m, err := Decode(a, tt.reply)
+		m, err := DecodeAnswer(a, tt.reply)
 		if !errors.Is(err, tt.want) || m.Forged != tt.forged {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
@@ -68,7 +68,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	if _, err := Decode(Asked{}, answer("Description: Bad Request", "Status: 408")); err == nil || !strings.Contains(err.Error(), "408 Bad Request") {
+	if _, err := DecodeAnswer(Query{}, newAnswer("Description: Bad Request", "Status: 408")); err == nil || !strings.Contains(err.Error(), "408 Bad Request") {
 		t.Error(err)
 	}
 }
@@ -83,14 +83,14 @@ func FuzzDecode(f *testing.F) {
 		for line := range strings.SplitSeq(headers, "\r\n") {
 			lines = append(lines, line)
 		}
-		m, err := Decode(Asked{"S", subject, 5}, answer(lines...))
+		m, err := DecodeAnswer(Query{"S", subject, 5}, newAnswer(lines...))
 		if err != nil {
 			if m.Sequence != 0 || m.Subject != "" {
 				t.Errorf("%+v with %v", m, err)
 			}
 			return
 		}
-		if m.Sequence < 5 || !Matches(m.Subject, subject) || m.Time.IsZero() && fmt.Sprint(m.Header[nats.JSTimeStamp]) == "[]" {
+		if m.Sequence < 5 || !SubjectMatches(m.Subject, subject) || m.Time.IsZero() && fmt.Sprint(m.Header[nats.JSTimeStamp]) == "[]" {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -106,7 +106,7 @@ func TestMatches(t *testing.T) {
 		{"a", "a.>", false}, {"a.b.c", "a.*", false}, {"a", "a.b", false}, {"a.b", "a", false}, {"", "*", false}, {"ab", "a", false},
 		{"", ">", true}, {"a.", "a.>", true}, {"a.", "a.*", false}, {"a.", "a", false}, {"a..c", "a.*.c", false}, {"a.b.c", "*.*.*", true}, {"a.b.c", "*.*", false}, {"", "", false}, {"a", "", false},
 	} {
-		if got := Matches(tt.subject, tt.pattern); got != tt.want {
+		if got := SubjectMatches(tt.subject, tt.pattern); got != tt.want {
 			t.Errorf("%s matches %s = %v", tt.subject, tt.pattern, got)
 		}
 	}
@@ -120,18 +120,18 @@ func TestSubjects(t *testing.T) {
 		want                 error
 	}{
 		"an info":        {"S", "a.>", info, nil},
-		"another stream": {"T", "a.>", info, ErrWrong},
-		"another filter": {"S", "b.>", info, ErrWrong},
-		"another answer": {"S", "a.>", `{"type":"io.nats.jetstream.api.v1.stream_list_response"}`, ErrWrong},
-		"no answer":      {"S", "a.>", "x", ErrWrong},
-		"nothing":        {"S", "a.>", "{}", ErrWrong},
+		"another stream": {"T", "a.>", info, ErrWrongAnswer},
+		"another filter": {"S", "b.>", info, ErrWrongAnswer},
+		"another answer": {"S", "a.>", `{"type":"io.nats.jetstream.api.v1.stream_list_response"}`, ErrWrongAnswer},
+		"no answer":      {"S", "a.>", "x", ErrWrongAnswer},
+		"nothing":        {"S", "a.>", "{}", ErrWrongAnswer},
 		"no such stream": {"S", "a.>", `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`, model.ErrNotFound},
 	} {
-		if _, err := Subjects(tt.stream, tt.filter, []byte(tt.data)); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+		if _, err := DecodeSubjects(tt.stream, tt.filter, []byte(tt.data)); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Subjects("S", ">", []byte(`{"error":{"code":503,"err_code":10008,"description":"unavailable"}}`)); err == nil || errors.Is(err, ErrWrong) {
+	if _, err := DecodeSubjects("S", ">", []byte(`{"error":{"code":503,"err_code":10008,"description":"unavailable"}}`)); err == nil || errors.Is(err, ErrWrongAnswer) {
 		t.Error(err)
 	}
 }
@@ -141,12 +141,12 @@ func FuzzSubjects(f *testing.F) {
 	f.Add([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"S"},"state":{"subjects":{"a.b":1}}}`), "a.>")
 	f.Add([]byte(`{"error":{}}`), ">")
 	f.Fuzz(func(t *testing.T, data []byte, filter string) {
-		info, err := Subjects("S", filter, data)
+		info, err := DecodeSubjects("S", filter, data)
 		if err != nil {
 			return
 		}
 		for subject := range info.State.Subjects {
-			if info.Config.Name != "S" || !Matches(subject, filter) {
+			if info.Config.Name != "S" || !SubjectMatches(subject, filter) {
 				t.Errorf("%s of %s", subject, info.Config.Name)
 			}
 		}

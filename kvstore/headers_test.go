@@ -1,4 +1,4 @@
-package answer
+package kvstore
 
 import (
 	"errors"
@@ -38,12 +38,12 @@ func TestHeadersThatCannotBeRead(t *testing.T) {
 		"end of the batch":          {"NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: 7\r\n\r\n", ErrEndOfBatch},
 	} {
 		got := natstest.PublishRaw(t, srv, nc, "a.inbox", tt.block, "")
-		m, err := Decode(Asked{"S", ">", 0}, got)
+		m, err := DecodeAnswer(Query{"S", ">", 0}, got)
 		if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) || err == nil && m.Subject != "a.b" {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 	}
-	if IsWhole(&nats.Msg{}) != true {
+	if HasAllHeaders(&nats.Msg{}) != true {
 		t.Error("no headers are not whole")
 	}
 }

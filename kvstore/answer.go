@@ -1,6 +1,6 @@
 // Package answer decodes the answers of a NATS server to requests about a stream, and
 // rejects answers that do not match the request. It sends no requests.
-package answer
+package kvstore
 
 import (
 	"errors"
@@ -17,25 +17,25 @@ import (
 var (
 	// ErrWrong means that an answer does not match the request. Another client can make
 	// the server send one to any reply subject, so callers ignore it.
-	ErrWrong = errors.New("answer refused")
+	ErrWrongAnswer = errors.New("answer refused")
 	// ErrServerHeaders means that a message was stored with headers that only the server
 	// sets. Callers must not use its value.
-	ErrServerHeaders error = unusable("stored with headers that only the server sets (Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp, Status): put it again without them")
+	ErrServerHeaders error = unusableError("stored with headers that only the server sets (Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp, Status): put it again without them")
 
 	// ErrEndOfBatch marks the end of a batch of messages. It is not a failure.
 	ErrEndOfBatch = errors.New("end of the batch")
 )
 
 // unusable is an error with its own text that wraps model.ErrUnusable.
-type unusable string
+type unusableError string
 
-func (u unusable) Error() string { return string(u) }
+func (u unusableError) Error() string { return string(u) }
 
-func (u unusable) Unwrap() error { return model.ErrUnusable }
+func (u unusableError) Unwrap() error { return model.ErrUnusable }
 
 // Asked describes the messages that an answer must match: the stream, the subject or
 // wildcard, and the lowest sequence.
-type Asked struct {
+type Query struct {
 	Stream, Subject string
 	From            uint64
 }
@@ -45,28 +45,28 @@ type Asked struct {
 // message, but not to a status. So only the last value of each header counts, and a
 // message that was stored with such headers is Forged. The error wraps ErrWrong, ErrUnreadable,
 // model.ErrNotFound, ErrEndOfBatch or nats.ErrNoResponders.
-func Decode(a Asked, reply *nats.Msg) (Message, error) {
+func DecodeAnswer(a Query, reply *nats.Msg) (Message, error) {
 	h := reply.Header
-	if !IsWhole(reply) || Last(h, nats.JSStream) == "" && Last(h, nats.JSTimeStamp) != "" {
+	if !HasAllHeaders(reply) || LastHeader(h, nats.JSStream) == "" && LastHeader(h, nats.JSTimeStamp) != "" {
 		return Message{}, fmt.Errorf("the message %w", ErrUnreadable)
 	}
-	stream, subject := Last(h, nats.JSStream), Last(h, nats.JSSubject)
+	stream, subject := LastHeader(h, nats.JSStream), LastHeader(h, nats.JSSubject)
 	if stream == "" {
-		return Message{}, statusOf(h)
+		return Message{}, statusError(h)
 	}
 	switch {
 	case stream != a.Stream:
-		return Message{}, fmt.Errorf("%w: it is of stream %s", ErrWrong, stream)
-	case !Matches(subject, a.Subject):
-		return Message{}, fmt.Errorf("%w: it is of subject %s", ErrWrong, subject)
+		return Message{}, fmt.Errorf("%w: it is of stream %s", ErrWrongAnswer, stream)
+	case !SubjectMatches(subject, a.Subject):
+		return Message{}, fmt.Errorf("%w: it is of subject %s", ErrWrongAnswer, subject)
 	}
-	seq, err := strconv.ParseUint(Last(h, nats.JSSequence), 10, 64)
+	seq, err := strconv.ParseUint(LastHeader(h, nats.JSSequence), 10, 64)
 	if err != nil || seq == 0 || seq < a.From {
-		return Message{}, fmt.Errorf("%w: its sequence is %q", ErrWrong, Last(h, nats.JSSequence))
+		return Message{}, fmt.Errorf("%w: its sequence is %q", ErrWrongAnswer, LastHeader(h, nats.JSSequence))
 	}
-	at, err := time.Parse(time.RFC3339Nano, Last(h, nats.JSTimeStamp))
+	at, err := time.Parse(time.RFC3339Nano, LastHeader(h, nats.JSTimeStamp))
 	if err != nil {
-		return Message{}, fmt.Errorf("%w: its time is %q", ErrWrong, Last(h, nats.JSTimeStamp))
+		return Message{}, fmt.Errorf("%w: its time is %q", ErrWrongAnswer, LastHeader(h, nats.JSTimeStamp))
 	}
 
 	return Message{Subject: subject, Sequence: seq, Time: at, Header: h, Data: reply.Data, Forged: HasServerHeaders(h, 1)}, nil
@@ -85,8 +85,8 @@ func HasServerHeaders(h nats.Header, added int) bool {
 }
 
 // statusOf returns the error for an answer without a message.
-func statusOf(h nats.Header) error {
-	switch status := Last(h, "Status"); status {
+func statusError(h nats.Header) error {
+	switch status := LastHeader(h, "Status"); status {
 	case "204":
 		return ErrEndOfBatch
 	case "404":
@@ -94,14 +94,14 @@ func statusOf(h nats.Header) error {
 	case "503":
 		return nats.ErrNoResponders
 	case "":
-		return fmt.Errorf("%w: it is of no stream", ErrWrong)
+		return fmt.Errorf("%w: it is of no stream", ErrWrongAnswer)
 	default:
-		return fmt.Errorf("server answered %s %s", status, Last(h, "Description"))
+		return fmt.Errorf("server answered %s %s", status, LastHeader(h, "Description"))
 	}
 }
 
 // Last returns the last value of a header, or "" if the header is not set.
-func Last(h nats.Header, name string) string {
+func LastHeader(h nats.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
 		return ""
@@ -113,9 +113,9 @@ func Last(h nats.Header, name string) string {
 // Sequence returns the sequence in the headers of a republished message. It returns zero
 // if the headers have none or are unreadable. The headers of the stored message are then
 // unreadable as well, so the caller need not wait for it.
-func Sequence(m *nats.Msg) uint64 {
-	seq, err := strconv.ParseUint(Last(m.Header, nats.JSSequence), 10, 64)
-	if err != nil || !IsWhole(m) {
+func RepublishedSequence(m *nats.Msg) uint64 {
+	seq, err := strconv.ParseUint(LastHeader(m.Header, nats.JSSequence), 10, 64)
+	if err != nil || !HasAllHeaders(m) {
 		return 0
 	}
 
@@ -123,7 +123,7 @@ func Sequence(m *nats.Msg) uint64 {
 }
 
 // Matches reports whether pattern, which may contain wildcards, selects the literal subject.
-func Matches(subject, pattern string) bool {
+func SubjectMatches(subject, pattern string) bool {
 	left, more := subject, true
 	for token := range strings.SplitSeq(pattern, ".") {
 		if token == ">" {

@@ -1,4 +1,4 @@
-package answer
+package kvstore
 
 import (
 	"fmt"
@@ -12,26 +12,26 @@ import (
 // Subjects decodes the info of a stream. The error wraps ErrWrong if the info is of
 // another stream or lists a subject outside filter, and model.ErrNotFound if the stream
 // does not exist.
-func Subjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
+func DecodeSubjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
 	info, err := model.DecodeJSON[api.JSApiStreamInfoResponse](data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrWrong, err)
+		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 	}
 	switch {
 	case info.Error != nil && info.Error.ErrCode == uint16(jetstream.JSErrCodeStreamNotFound):
 		return nil, fmt.Errorf("%w: %w", model.ErrNotFound, info.Error)
 	case info.Error != nil:
 		return nil, info.ToError()
-	case info.Type != infoType || info.StreamInfo == nil || info.Config.Name != stream:
-		return nil, fmt.Errorf("%w: it is no info of the stream", ErrWrong)
+	case info.Type != streamInfoType || info.StreamInfo == nil || info.Config.Name != stream:
+		return nil, fmt.Errorf("%w: it is no info of the stream", ErrWrongAnswer)
 	}
 	for subject := range info.State.Subjects {
-		if !Matches(subject, filter) {
-			return nil, fmt.Errorf("%w: it lists %s", ErrWrong, subject)
+		if !SubjectMatches(subject, filter) {
+			return nil, fmt.Errorf("%w: it lists %s", ErrWrongAnswer, subject)
 		}
 	}
 
 	return info, nil
 }
 
-const infoType = "io.nats.jetstream.api.v1.stream_info_response"
+const streamInfoType = "io.nats.jetstream.api.v1.stream_info_response"

@@ -1,4 +1,4 @@
-package answer
+package kvstore
 
 import (
 	"github.com/nats-io/nats.go"
@@ -6,7 +6,7 @@ import (
 
 // ErrUnreadable means that the client cannot read all headers of a stored message. Callers
 // must not use its value.
-var ErrUnreadable error = unusable("has headers that cannot be read: put it again without them, or remove it")
+var ErrUnreadable error = unusableError("has headers that cannot be read: put it again without them, or remove it")
 
 const (
 	// maxHeaders limits the headers of a message. A header can be up to two bytes shorter
@@ -20,7 +20,7 @@ const (
 // block that contains an invalid line, and stops at the first empty line. So an author
 // could write forged server headers before an empty line and hide the real ones behind it.
 // Hidden headers make the block longer than the headers that the client read.
-func IsWhole(m *nats.Msg) bool {
+func HasAllHeaders(m *nats.Msg) bool {
 	size := m.Size() - len(m.Subject) - len(m.Reply) - len(m.Data)
 	lines, most := 0, len(emptyBlock)
 	for name, values := range m.Header {
