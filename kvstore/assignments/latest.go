@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/newest"
+
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -55,7 +55,7 @@ func (s Bucket) Audit(ctx context.Context, most int) (all []model.Entry, more bo
 		return nil, false, err
 	}
 
-	return newest.Read(ctx, last+1, most, s.between)
+	return kvstore.ReadNewest(ctx, last+1, most, s.between)
 }
 
 // last returns the number of the last revision, zero where there is none.
@@ -87,7 +87,7 @@ func (s Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (
 		out = append(out, e)
 		size += scan.Size(m)
 		if len(out) > most || len(out) > 1 && size > bytes {
-			return nil, 0, newest.ErrTooMuch
+			return nil, 0, kvstore.ErrTooMuch
 		}
 	}
 

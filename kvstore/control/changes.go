@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/newest"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -31,7 +30,7 @@ func (b Bucket) Changes(ctx context.Context, most int) (all []model.Entry, more 
 		return nil, false, err
 	}
 
-	return newest.Read(ctx, last.Sequence+1, most, b.between)
+	return kvstore.ReadNewest(ctx, last.Sequence+1, most, b.between)
 }
 
 // between implements newest.Between.
@@ -47,7 +46,7 @@ func (b Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (
 			size += scan.Size(m)
 			out = append(out, changeOf(strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")), m))
 			if len(out) > most || len(out) > 1 && size > bytes {
-				return nil, 0, newest.ErrTooMuch
+				return nil, 0, kvstore.ErrTooMuch
 			}
 		}
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/newest"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -91,7 +91,7 @@ func (c *historyCommand) newest(changes []describe.ControlChange, isShared bool)
 	}
 	all, _ := assign.Since(changes, timeOf, c.from, 0)
 	slices.Reverse(all)
-	shown = newest.Shared(all, c.limit, func(change describe.ControlChange) string {
+	shown = kvstore.ShareByFamily(all, c.limit, func(change describe.ControlChange) string {
 		family, _, _ := model.SplitKey(change.Key)
 		return family
 	})

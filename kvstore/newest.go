@@ -1,6 +1,6 @@
 // Package newest reads the newest revisions of a bucket. It limits each key family to a quarter of the
 // result, so a busy family does not displace the others.
-package newest
+package kvstore
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 
 const (
 	// widen multiplies the search window after each read and divides it after ErrTooMuch.
-	widen = 4
+	widenWindow = 4
 	// lookedAt and lookedBytes limit the search: at most lookedAt times the requested number of revisions,
 	// and lookedBytes bytes.
-	lookedAt    = 10
-	lookedBytes = 32 << 20
+	searchRevisions = 10
+	searchBytes     = 32 << 20
 	// part is the divisor of the quota: a family gets 1/part of the result while other families can fill the rest.
-	part = 4
+	quotaDivisor = 4
 )
 
 // ErrTooMuch means that a range holds more revisions or bytes than the caller allowed.
@@ -27,34 +27,34 @@ var ErrTooMuch = errors.New("too much to look at")
 // Between returns the revisions in [from, to), oldest first, and their total size in bytes. The error wraps
 // ErrTooMuch if the range holds more than most revisions or more than bytes bytes. A single revision may exceed
 // the byte limit.
-type Between func(ctx context.Context, from, to uint64, most, bytes int) (all []model.Entry, size int, err error)
+type ReadRange func(ctx context.Context, from, to uint64, most, bytes int) (all []model.Entry, size int, err error)
 
 // Read returns at most most revisions before to, newest first, and reports whether the bucket may have more. If more
 // revisions exist, one family gets a quarter of the result unless the other families cannot fill the rest. So a user
 // with write access to one family cannot hide changes to the others. Read returns the errors of between, except ErrTooMuch.
-func Read(ctx context.Context, to uint64, most int, between Between) (all []model.Entry, more bool, err error) {
-	all, to, err = lookThrough(ctx, to, most, between)
+func ReadNewest(ctx context.Context, to uint64, most int, between ReadRange) (all []model.Entry, more bool, err error) {
+	all, to, err = searchNewest(ctx, to, most, between)
 	if err != nil {
 		return nil, false, err
 	}
 	more = to > 1 || len(all) > most
 	slices.Reverse(all)
 
-	return Shared(all, most, familyOf), more, nil
+	return ShareByFamily(all, most, entryFamily), more, nil
 }
 
 // lookThrough returns the newest revisions before to, oldest first, up to the search limits. The result holds every
 // revision in [from, to).
-func lookThrough(ctx context.Context, to uint64, most int, between Between) (all []model.Entry, from uint64, err error) {
+func searchNewest(ctx context.Context, to uint64, most int, between ReadRange) (all []model.Entry, from uint64, err error) {
 	// The bucket may have dropped most revisions, so each window is wider than the previous one. When a window
 	// holds too much, the search continues inside it with smaller windows and ignores older revisions.
-	window, by, end, size := uint64(max(most, 1)), uint64(widen), uint64(1), 0
-	for to > end && len(all) < lookedAt*most && size < lookedBytes && !suffices(all, most) {
+	window, by, end, size := uint64(max(most, 1)), uint64(widenWindow), uint64(1), 0
+	for to > end && len(all) < searchRevisions*most && size < searchBytes && !fillsQuota(all, most) {
 		window = min(window, to-end)
-		older, bytes, err := between(ctx, to-window, to, lookedAt*most-len(all), lookedBytes-size)
+		older, bytes, err := between(ctx, to-window, to, searchRevisions*most-len(all), searchBytes-size)
 		switch {
 		case errors.Is(err, ErrTooMuch):
-			end, window, by = to-window, max(window/widen, 1), 1
+			end, window, by = to-window, max(window/widenWindow, 1), 1
 		case err != nil:
 			return nil, 0, err
 		default:
@@ -67,10 +67,10 @@ func lookThrough(ctx context.Context, to uint64, most int, between Between) (all
 }
 
 // suffices reports whether all fills the result even with the quota, so that older revisions cannot change it.
-func suffices(all []model.Entry, most int) bool {
+func fillsQuota(all []model.Entry, most int) bool {
 	of, count := map[string]int{}, 0
 	for _, e := range all {
-		if family := familyOf(e); of[family] < share(most) {
+		if family := entryFamily(e); of[family] < familyQuota(most) {
 			of[family]++
 			count++
 		}
@@ -80,9 +80,9 @@ func suffices(all []model.Entry, most int) bool {
 }
 
 // share returns the quota of one family.
-func share(most int) int { return max(most/part, 1) }
+func familyQuota(most int) int { return max(most/quotaDivisor, 1) }
 
-func familyOf(e model.Entry) string {
+func entryFamily(e model.Entry) string {
 	family, _, _ := model.SplitKey(e.Key)
 
 	return family
@@ -90,7 +90,7 @@ func familyOf(e model.Entry) string {
 
 // Shared returns at most most elements of all, which is sorted newest first, in the same order. It first takes the
 // newest elements of each family up to a quarter of most, then fills the rest with the newest remaining elements.
-func Shared[T any](all []T, most int, familyOf func(T) string) []T {
+func ShareByFamily[T any](all []T, most int, familyOf func(T) string) []T {
 	if len(all) <= most {
 		return all
 	}
@@ -106,7 +106,7 @@ func Shared[T any](all []T, most int, familyOf func(T) string) []T {
 			}
 		}
 	}
-	take(func(family string) bool { return of[family] < share(most) })
+	take(func(family string) bool { return of[family] < familyQuota(most) })
 	take(func(string) bool { return true })
 	out := make([]T, 0, most)
 	for i, e := range all {
