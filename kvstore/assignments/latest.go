@@ -11,7 +11,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -75,7 +74,7 @@ func (s Bucket) last(ctx context.Context) (uint64, error) {
 func (s Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (out []model.Entry, size int, err error) {
 	bucket := s.store.Names().Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, HeadersOnly: true}
-	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -85,7 +84,7 @@ func (s Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (
 		e := newEntry(strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")), m)
 		e.Value, e.Digest, e.Invalid = nil, "", kvstore.IsInvalidKey(e.Key)
 		out = append(out, e)
-		size += scan.Size(m)
+		size += kvstore.MessageSize(m)
 		if len(out) > most || len(out) > 1 && size > bytes {
 			return nil, 0, kvstore.ErrTooMuch
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -55,7 +55,7 @@ func (s Bucket) Changes(ctx context.Context) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		bucket := s.store.Names().Manifests()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, HeadersOnly: true}
-		for _, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, true) {
+		for _, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, true) {
 			if !yield(err) || err != nil {
 				return
 			}
@@ -78,7 +78,7 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: headersOnly}
 	// A key that is written meanwhile comes twice: the last one is what there is.
 	newest := map[string]model.Entry{}
-	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 func (s Bucket) Revision(ctx context.Context, revision uint64) (model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(revision, 1)}
-	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return model.Entry{}, err
 		}
@@ -156,7 +156,7 @@ func (s Bucket) Revisions(ctx context.Context, families ...string) iter.Seq2[mod
 			}
 			cfg.FilterSubjects = append(cfg.FilterSubjects, kvstore.KVSubject(bucket, model.Key(f, ">")))
 		}
-		for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+		for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 			if err != nil {
 				yield(model.Entry{}, err)
 				return
@@ -178,7 +178,7 @@ func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) 
 	}
 	var all []model.Entry
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, key)}}
-	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -58,7 +58,7 @@ func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, 
 func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
 	parts := func(func(kvstore.Message, error) bool) {}
 	if info.Chunks > 0 {
-		parts = scan.Direct(ctx, s.store, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
+		parts = kvstore.ScanDirect(ctx, s.store, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
 	}
 
 	return newReader(info, parts)

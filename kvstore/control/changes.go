@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -43,7 +42,7 @@ func (b Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (
 			if m.Sequence >= to {
 				return out, size, nil
 			}
-			size += scan.Size(m)
+			size += kvstore.MessageSize(m)
 			out = append(out, changeOf(strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")), m))
 			if len(out) > most || len(out) > 1 && size > bytes {
 				return nil, 0, kvstore.ErrTooMuch

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -155,7 +155,7 @@ func (b Bucket) History(ctx context.Context, families ...string) ([]model.Entry,
 		return nil, err
 	}
 	var all []model.Entry
-	for m, err := range scan.Stream(ctx, b.store, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range kvstore.ScanStream(ctx, b.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}

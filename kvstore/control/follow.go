@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -46,7 +45,7 @@ func (b Bucket) Follow(ctx context.Context) iter.Seq2[Followed, error] {
 			return
 		}
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{all}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-		for m, err := range scan.Stream(ctx, b.store, stream, cfg, true) {
+		for m, err := range kvstore.ScanStream(ctx, b.store, stream, cfg, true) {
 			if err != nil {
 				yield(Followed{}, err)
 				return

@@ -13,7 +13,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -154,7 +153,7 @@ func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
 // send sends the messages of states.
 func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
 	var messages []kvstore.Message
-	for m, err := range b.boundOfStates().Of(scan.Ahead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize)) {
+	for m, err := range b.boundOfStates().Of(kvstore.ScanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize)) {
 		if err != nil {
 			return err
 		}

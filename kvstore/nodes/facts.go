@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -46,7 +45,7 @@ func (d documents[D]) read(ctx context.Context, b Bucket, nodes []string) iter.S
 
 	return func(yield func(D, error) bool) {
 		n := b.store.Names()
-		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), d.subject(n, "*"), pageSize)) {
+		for m, err := range b.boundOfFacts().Of(kvstore.ScanDirect(ctx, b.store, b.stream(), d.subject(n, "*"), pageSize)) {
 			if err != nil {
 				yield(*new(D), err)
 				return

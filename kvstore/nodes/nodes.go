@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -50,8 +49,12 @@ type Bucket struct {
 func New(s *kvstore.Store) Bucket { return Bucket{s, mostNodes} }
 
 // boundOfStates and boundOfFacts limit a read of all nodes. Facts and inventories are not held in memory.
-func (b Bucket) boundOfStates() scan.Bound { return scan.Bound{Messages: b.most, Bytes: stateBytes} }
-func (b Bucket) boundOfFacts() scan.Bound  { return scan.Bound{Messages: b.most, Bytes: math.MaxInt} }
+func (b Bucket) boundOfStates() kvstore.ScanLimit {
+	return kvstore.ScanLimit{Messages: b.most, Bytes: stateBytes}
+}
+func (b Bucket) boundOfFacts() kvstore.ScanLimit {
+	return kvstore.ScanLimit{Messages: b.most, Bytes: math.MaxInt}
+}
 
 // PutState stores the state of state.Node, which counts as unreachable when it
 // stores no other within ttl. The server keeps it for 7 days, or for ttl where

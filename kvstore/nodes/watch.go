@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -25,7 +25,7 @@ func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		names, states := b.store.Names(), model.NewStateReader()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
-		for m, err := range scan.Stream(ctx, b.store, b.stream(), cfg, true) {
+		for m, err := range kvstore.ScanStream(ctx, b.store, b.stream(), cfg, true) {
 			if err != nil {
 				yield(Change{}, err)
 				return
@@ -48,7 +48,7 @@ func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
 func (b Bucket) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		names := b.store.Names()
-		for m, err := range b.boundOfStates().Of(scan.Direct(ctx, b.store, b.stream(), names.NodeState("*"), pageSize)) {
+		for m, err := range b.boundOfStates().Of(kvstore.ScanDirect(ctx, b.store, b.stream(), names.NodeState("*"), pageSize)) {
 			if err != nil {
 				yield("", err)
 				return

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // Flooding returns the nodes that store more registrations than count, each with how
@@ -18,7 +18,7 @@ func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 		return nil, nil
 	}
 	counts := map[string]int{}
-	for m, err := range scan.Stream(ctx, s.store, s.store.Names().Registrations(), jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
+	for m, err := range kvstore.ScanStream(ctx, s.store, s.store.Names().Registrations(), jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return nil, nil

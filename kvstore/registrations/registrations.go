@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
@@ -172,7 +172,7 @@ func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, erro
 func (s Stream) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
 	kept, reported := newBounded(), problems{}
 	var failed []error
-	for m, err := range scan.Direct(ctx, s.store, s.store.Names().Registrations(), subject, pageSize) {
+	for m, err := range kvstore.ScanDirect(ctx, s.store, s.store.Names().Registrations(), subject, pageSize) {
 		if err != nil {
 			return nil, 0, s.explain("read registrations", err)
 		}

@@ -11,8 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-
-	"github.com/musterfleet/muster/kvstore/scan"
 )
 
 // retryPause is how long a server that did not answer is left alone.
@@ -109,7 +107,7 @@ func (w *watch) scan(ctx context.Context, last uint64, arrivals chan<- arrival) 
 	s := w.stream.store
 	for ctx.Err() == nil {
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{w.subject}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1}
-		for m, err := range scan.Stream(ctx, s, s.Names().Registrations(), cfg, true) {
+		for m, err := range kvstore.ScanStream(ctx, s, s.Names().Registrations(), cfg, true) {
 			if err != nil && (s.Away() != nil || errors.Is(err, context.DeadlineExceeded)) {
 				break
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -40,7 +40,7 @@ const (
 // Delivery is a message of a subscription.
 type Delivery struct {
 	Message
-	scan.Delivery
+	kvstore.Delivery
 }
 
 // Deliver yields the messages of a subscription until ctx ends. An error is the last thing yielded.
@@ -53,7 +53,7 @@ func (s Stream) Deliver(ctx context.Context, sub Subscription) iter.Seq2[Deliver
 			yield(Delivery{}, err)
 			return
 		}
-		for d, err := range scan.Durable(ctx, s.store, s.store.Names().Reports(), cfg) {
+		for d, err := range kvstore.ScanDurable(ctx, s.store, s.store.Names().Reports(), cfg) {
 			if err != nil {
 				yield(Delivery{}, err)
 				return

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -68,7 +68,7 @@ func (s Stream) Flooding(ctx context.Context, assigned func(node string) int) (m
 func (s Stream) countSubjects(ctx context.Context, since time.Time) (counts map[string]int64, runs map[string]map[string]bool, err error) {
 	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
 	counts, runs = map[string]int64{}, map[string]map[string]bool{}
-	for m, err := range scan.Stream(ctx, s.store, s.store.Names().Reports(), cfg, false) {
+	for m, err := range kvstore.ScanStream(ctx, s.store, s.store.Names().Reports(), cfg, false) {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -55,7 +55,7 @@ func (s Stream) Messages(ctx context.Context, r Range) iter.Seq2[Message, error]
 		case r.After > 0:
 			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
 		}
-		for m, err := range scan.Stream(ctx, s.store, names.Reports(), cfg, r.Follow) {
+		for m, err := range kvstore.ScanStream(ctx, s.store, names.Reports(), cfg, r.Follow) {
 			if err != nil {
 				yield(Message{}, err)
 				return

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -192,7 +192,7 @@ func (s Stream) Reports(ctx context.Context, f Filter) iter.Seq2[model.Report, e
 			yield(model.Report{}, err)
 			return
 		}
-		for m, err := range scan.Stream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
+		for m, err := range kvstore.ScanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
 			if err != nil {
 				yield(model.Report{}, err)
 				return

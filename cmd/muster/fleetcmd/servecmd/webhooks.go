@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
-	"github.com/musterfleet/muster/kvstore/scan"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -165,7 +165,7 @@ func (c *courier) deliver(ctx context.Context) error {
 	c.locate(ctx)
 	defer c.leave()
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
-		if errors.Is(err, scan.ErrOtherAccount) {
+		if errors.Is(err, kvstore.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
 			c.show.Problem(c.about(), fmt.Sprintf("webhook %s has nothing to send: %s", c.sender.Name, err))
 			return nil

@@ -1,4 +1,4 @@
-package scan_test
+package kvstore_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -45,7 +44,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 			defer cancel()
 			cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{of("*")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 			var got []string
-			for m, err := range scan.Stream(ctx, s.Store, stream, cfg, false) {
+			for m, err := range kvstore.ScanStream(ctx, s.Store, stream, cfg, false) {
 				if err != nil {
 					t.Fatal("by a consumer:", err)
 				}
@@ -61,7 +60,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 			}
 			for _, batch := range []int{1, 2, 256} {
 				for how, all := range map[string]iter.Seq2[kvstore.Message, error]{
-					"": scan.Direct(ctx, s.Store, stream, of("*"), batch), " ahead": scan.Ahead(ctx, s.Store, stream, of("*"), batch),
+					"": kvstore.ScanDirect(ctx, s.Store, stream, of("*"), batch), " ahead": kvstore.ScanAhead(ctx, s.Store, stream, of("*"), batch),
 				} {
 					got = nil
 					for m, err := range all {
@@ -100,7 +99,7 @@ func TestAheadEnds(t *testing.T) {
 	}
 	// read reads until it has so many, then it does something.
 	read := func(ctx context.Context, most int, then func() (goOn bool)) (count int, err error) {
-		for _, err := range scan.Ahead(ctx, s.Store, stream, of("*"), batch) {
+		for _, err := range kvstore.ScanAhead(ctx, s.Store, stream, of("*"), batch) {
 			if err != nil {
 				return count, err
 			}
@@ -136,7 +135,7 @@ func TestAnotherConsumerGoesOn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
 	next := uint64(0)
-	for m, err := range scan.Stream(ctx, s.Store, stream, jetstream.OrderedConsumerConfig{}, true) {
+	for m, err := range kvstore.ScanStream(ctx, s.Store, stream, jetstream.OrderedConsumerConfig{}, true) {
 		if next++; err != nil || m.Sequence != next {
 			t.Fatalf("%d: %+v, %v", next, m, err)
 		}
@@ -179,7 +178,7 @@ func TestAConsumerThatDeliversNothingMore(t *testing.T) {
 	}
 	// read reads all, and calls meanwhile with the first message.
 	read := func(meanwhile func()) (got int) {
-		for _, err := range scan.Stream(ctx, s.Store, stream, jetstream.OrderedConsumerConfig{}, false) {
+		for _, err := range kvstore.ScanStream(ctx, s.Store, stream, jetstream.OrderedConsumerConfig{}, false) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package scan_test
+package kvstore_test
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-
-	"github.com/musterfleet/muster/kvstore/scan"
 )
 
 // TestBoundsEndAScan that has more messages or bytes, and no other.
@@ -25,14 +23,14 @@ func TestBoundsEndAScan(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		scan.Bound
+		kvstore.ScanLimit
 		has, want int
 		ends      bool
 	}{
-		"as many":            {scan.Bound{Messages: 5, Bytes: 100}, 5, 5, true},
-		"one message more":   {scan.Bound{Messages: 5, Bytes: 1000}, 6, 5, false},
-		"one byte more":      {scan.Bound{Messages: 9, Bytes: 99}, 5, 4, false},
-		"far more than that": {scan.Bound{Messages: 5, Bytes: 100}, 1000, 5, false},
+		"as many":            {kvstore.ScanLimit{Messages: 5, Bytes: 100}, 5, 5, true},
+		"one message more":   {kvstore.ScanLimit{Messages: 5, Bytes: 1000}, 6, 5, false},
+		"one byte more":      {kvstore.ScanLimit{Messages: 9, Bytes: 99}, 5, 4, false},
+		"far more than that": {kvstore.ScanLimit{Messages: 5, Bytes: 100}, 1000, 5, false},
 	} {
 		got, failed := 0, error(nil)
 		for _, err := range tt.Of(messages(tt.has)) {

@@ -1,4 +1,4 @@
-package scan
+package kvstore
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/musterfleet/muster/kvstore"
 )
 
 // pullWait is how long a request for messages waits for them when a stream is
@@ -31,8 +29,8 @@ var errLost = errors.New("the consumer was lost")
 // pull is a consumer that is asked for messages. The client's own takes a message that
 // was stored empty with a status as a header for the server's word, and drops it. Here
 // what the server says of a message, in the subject for its acknowledgement, decides.
-type pull struct {
-	store            *kvstore.Store
+type consumerPull struct {
+	store            *Store
 	stream, consumer string
 	follow           bool
 	// batch is how many messages are asked for at once.
@@ -47,12 +45,12 @@ type pull struct {
 
 // byConsumer yields what a consumer delivers. Where it is lost, another one goes on
 // behind the last message.
-func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(kvstore.Message, error) bool) error {
+func scanByConsumer(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(Message, error) bool) error {
 	var last uint64
 	idle, stopped := 0, false
 	for began := false; ; began = true {
 		idle++
-		more, err := oneConsumer(ctx, s, stream, cfg, follow, func(m kvstore.Message) bool {
+		more, err := scanOneConsumer(ctx, s, stream, cfg, follow, func(m Message) bool {
 			if m.Sequence <= last {
 				return true // of a new consumer that begins with the newest of each subject
 			}
@@ -70,14 +68,14 @@ func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstr
 			return nil
 		case err == nil && !more, !follow && errors.Is(err, errNothing) && idle >= maxIdle:
 			if !follow && cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
-				return newer(ctx, s, stream, cfg, last, yield)
+				return scanNewer(ctx, s, stream, cfg, last, yield)
 			}
 			return nil
 		}
 		if last > 0 && cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
 			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, last+1, nil
 		}
-		if err := kvstore.Pause(ctx, pause); err != nil {
+		if err := Pause(ctx, followPause); err != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}
@@ -85,8 +83,8 @@ func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstr
 
 // newer yields what is stored behind a sequence. A consumer of the newest of each subject misses one that is written while it
 // is made: the server counts it as none that is left.
-func newer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, last uint64, yield func(kvstore.Message, error) bool) error {
-	for m, err := range read(ctx, s, stream, jetstream.OrderedConsumerConfig{FilterSubjects: cfg.FilterSubjects, OptStartSeq: last + 1}, false) {
+func scanNewer(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, last uint64, yield func(Message, error) bool) error {
+	for m, err := range readStream(ctx, s, stream, jetstream.OrderedConsumerConfig{FilterSubjects: cfg.FilterSubjects, OptStartSeq: last + 1}, false) {
 		if err != nil {
 			return err
 		}
@@ -99,7 +97,7 @@ func newer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.O
 }
 
 // oneConsumer yields what one consumer delivers; more reports that there may be more.
-func oneConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(kvstore.Message) bool) (more bool, err error) {
+func scanOneConsumer(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(Message) bool) (more bool, err error) {
 	c := jetstream.ConsumerConfig{
 		DeliverPolicy: cfg.DeliverPolicy, OptStartSeq: cfg.OptStartSeq, OptStartTime: cfg.OptStartTime, FilterSubjects: cfg.FilterSubjects, HeadersOnly: cfg.HeadersOnly,
 		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: cfg.InactiveThreshold, MemoryStorage: true, Replicas: 1,
@@ -112,8 +110,8 @@ func oneConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetst
 		return false, err
 	}
 	info := consumer.CachedInfo()
-	defer forget(ctx, s, stream, info.Name)
-	p := &pull{store: s, stream: stream, consumer: info.Name, follow: follow, batch: batchSize, pending: info.NumPending}
+	defer deleteConsumer(ctx, s, stream, info.Name)
+	p := &consumerPull{store: s, stream: stream, consumer: info.Name, follow: follow, batch: batchSize, pending: info.NumPending}
 	if err := p.subscribe(); err != nil {
 		return false, err
 	}
@@ -132,7 +130,7 @@ func oneConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetst
 }
 
 // subscribe makes the place for the messages.
-func (p *pull) subscribe() (err error) {
+func (p *consumerPull) subscribe() (err error) {
 	// It has room for what two requests deliver; what is dropped all the same is missed.
 	p.messages = make(chan *nats.Msg, 2*batchSize)
 	p.sub, err = p.store.Conn().ChanSubscribe(p.store.Conn().NewInbox(), p.messages)
@@ -142,7 +140,7 @@ func (p *pull) subscribe() (err error) {
 
 // next waits for the message that follows the last one; ok is false where the server delivers
 // none now.
-func (p *pull) next(ctx context.Context) (m kvstore.Message, ok bool, err error) {
+func (p *consumerPull) next(ctx context.Context) (m Message, ok bool, err error) {
 	msg, meta, err := p.receive(ctx)
 	if err != nil || meta == nil {
 		return m, false, err
@@ -152,12 +150,12 @@ func (p *pull) next(ctx context.Context) (m kvstore.Message, ok bool, err error)
 	}
 	p.delivered, p.pending = meta.Sequence.Consumer, meta.NumPending
 
-	return stored(msg, meta), true, nil
+	return decodeDelivery(msg, meta), true, nil
 }
 
 // receive waits for a message, and asks for more where none is under way; meta is nil where the
 // server delivers none now.
-func (p *pull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.MsgMetadata, err error) {
+func (p *consumerPull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.MsgMetadata, err error) {
 	if p.asked == 0 {
 		if err := p.ask(); err != nil {
 			return nil, nil, err
@@ -179,7 +177,7 @@ func (p *pull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.MsgMetada
 }
 
 // await waits for what the server sends next.
-func (p *pull) await(ctx context.Context) (*nats.Msg, error) {
+func (p *consumerPull) await(ctx context.Context) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -193,14 +191,14 @@ func (p *pull) await(ctx context.Context) (*nats.Msg, error) {
 		return msg, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-time.After(pullWait + kvstore.RequestTimeout):
+	case <-time.After(pullWait + RequestTimeout):
 		return nil, fmt.Errorf("%w: it does not answer", errLost)
 	}
 }
 
 // ask asks for a number of messages: those that are there, or where the stream is
 // followed also those that arrive for a while.
-func (p *pull) ask() error {
+func (p *consumerPull) ask() error {
 	request := map[string]any{"batch": p.batch, "no_wait": true}
 	p.asked = int(min(p.pending, uint64(p.batch)))
 	if p.follow {
@@ -216,8 +214,8 @@ func (p *pull) ask() error {
 }
 
 // control takes the server's word that it delivers nothing more of what was asked.
-func (p *pull) control(m *nats.Msg) error {
-	switch status := kvstore.LastHeader(m.Header, "Status"); status {
+func (p *consumerPull) control(m *nats.Msg) error {
+	switch status := LastHeader(m.Header, "Status"); status {
 	case "404":
 		if p.pending > 0 {
 			return errNothing
@@ -226,20 +224,20 @@ func (p *pull) control(m *nats.Msg) error {
 	case "408":
 		p.asked = 0
 	default:
-		return fmt.Errorf("%w: %s %s", errLost, status, kvstore.LastHeader(m.Header, "Description"))
+		return fmt.Errorf("%w: %s %s", errLost, status, LastHeader(m.Header, "Description"))
 	}
 
 	return nil
 }
 
 // stored decodes a message that a consumer delivered. Its subject is the server's word.
-func stored(m *nats.Msg, meta *nats.MsgMetadata) kvstore.Message {
-	out := kvstore.Message{Subject: m.Subject, Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Header, Data: m.Data}
+func decodeDelivery(m *nats.Msg, meta *nats.MsgMetadata) Message {
+	out := Message{Subject: m.Subject, Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Header, Data: m.Data}
 	if out.Header == nil {
 		out.Header = nats.Header{}
 	}
-	out.Unreadable = !kvstore.HasAllHeaders(m)
-	out.Forged = out.Unreadable || kvstore.HasServerHeaders(out.Header, 0)
+	out.Unreadable = !HasAllHeaders(m)
+	out.Forged = out.Unreadable || HasServerHeaders(out.Header, 0)
 
 	return out
 }

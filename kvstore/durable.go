@@ -1,4 +1,4 @@
-package scan
+package kvstore
 
 import (
 	"context"
@@ -8,21 +8,19 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/musterfleet/muster/kvstore"
 )
 
 // Delivery is a message that a durable consumer delivered. Unless it is done, or held, within the
 // time that the consumer gives for it, it is delivered again, to this reader or to another.
 type Delivery struct {
-	kvstore.Message
+	Message
 	conn  *nats.Conn
 	reply string
 }
 
 // Done tells the server that the message is not to be delivered again. After an error it may be.
 func (d Delivery) Done(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	_, err := d.conn.RequestWithContext(ctx, d.reply, []byte("+ACK"))
 
@@ -31,7 +29,7 @@ func (d Delivery) Done(ctx context.Context) error {
 
 // Again has the message delivered again at once, to this reader or to another.
 func (d Delivery) Again(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	if err := d.conn.Publish(d.reply, []byte("-NAK")); err != nil {
 		return err
@@ -51,15 +49,15 @@ var ErrOtherAccount = errors.New("a durable consumer needs a connection to the a
 // The consumer is created where there is none; one that is there goes on where it is, with the
 // subjects of cfg. All readers of one consumer share its messages. An error is the last thing
 // yielded; reading may be begun again after it, but for ErrOtherAccount.
-func Durable(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
+func ScanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
-		if err := durable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
+		if err := scanDurable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
 			yield(Delivery{}, fmt.Errorf("read %s as %s: %w", stream, cfg.Durable, err))
 		}
 	}
 }
 
-func durable(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.ConsumerConfig, yield func(Delivery) bool) error {
+func scanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig, yield func(Delivery) bool) error {
 	if err := s.Bind(ctx, stream); err != nil {
 		return err
 	}
@@ -69,7 +67,7 @@ func durable(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream
 	if err := createDurable(ctx, s.JetStream(), stream, cfg); err != nil {
 		return err
 	}
-	p := &pull{store: s, stream: stream, consumer: cfg.Durable, follow: true, batch: 1}
+	p := &consumerPull{store: s, stream: stream, consumer: cfg.Durable, follow: true, batch: 1}
 	if err := p.subscribe(); err != nil {
 		return err
 	}
@@ -79,7 +77,7 @@ func durable(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream
 		if err != nil {
 			return err
 		}
-		if meta != nil && !yield(Delivery{stored(msg, meta), s.Conn(), msg.Reply}) {
+		if meta != nil && !yield(Delivery{decodeDelivery(msg, meta), s.Conn(), msg.Reply}) {
 			return nil
 		}
 	}
@@ -88,7 +86,7 @@ func durable(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream
 // createDurable creates a consumer, or gives one that is there the subjects that it is to have:
 // where it is, it stays.
 func createDurable(ctx context.Context, js jetstream.JetStream, stream string, cfg jetstream.ConsumerConfig) error {
-	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	found, err := js.Consumer(ctx, stream, cfg.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {

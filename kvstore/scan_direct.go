@@ -1,4 +1,4 @@
-package scan
+package kvstore
 
 import (
 	"cmp"
@@ -12,39 +12,37 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/musterfleet/muster/kvstore"
 )
 
 const (
 	// batchSize is how many messages are asked for at once.
 	batchSize = 256
 	// pause is how often a followed stream is asked for more.
-	pause = 500 * time.Millisecond
+	followPause = 500 * time.Millisecond
 )
 
 // Direct reads all messages of a stream on a subject, which may be a wildcard, by
 // direct gets of a number of messages each, without a consumer. An error is the last
 // thing it yields. What is Forged is yielded too: it must not hide the messages behind
 // it. One whose headers cannot be read is left out.
-func Direct(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Message, error] {
-	return messages(pages(ctx, s, stream, subject, batch))
+func ScanDirect(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
+	return pageMessages(scanPages(ctx, s, stream, subject, batch))
 }
 
 // Ahead is Direct that makes the next get while what the last one returned is yielded, for many
 // messages that take time. It has those of two gets in memory.
-func Ahead(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Message, error] {
-	return messages(func(yield func(kvstore.Page, error) bool) {
+func ScanAhead(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
+	return pageMessages(func(yield func(Page, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		type result struct {
-			kvstore.Page
+			Page
 			err error
 		}
 		got := make(chan result)
 		var getting sync.WaitGroup
 		getting.Go(func() {
 			defer close(got)
-			for p, err := range pages(ctx, s, stream, subject, batch) {
+			for p, err := range scanPages(ctx, s, stream, subject, batch) {
 				got <- result{p, err}
 			}
 		})
@@ -63,10 +61,10 @@ func Ahead(ctx context.Context, s *kvstore.Store, stream, subject string, batch 
 }
 
 // pages yields what direct gets return. An error is with the last one.
-func pages(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Page, error] {
-	return func(yield func(kvstore.Page, error) bool) {
+func scanPages(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
 		for from, more := uint64(1), true; more; {
-			page, err := s.Page(ctx, kvstore.Query{Stream: stream, Subject: subject, From: from}, batch)
+			page, err := s.Page(ctx, Query{Stream: stream, Subject: subject, From: from}, batch)
 			if err != nil {
 				err = fmt.Errorf("read %s of %s: %w", subject, stream, err)
 			}
@@ -79,8 +77,8 @@ func pages(ctx context.Context, s *kvstore.Store, stream, subject string, batch 
 }
 
 // messages yields the messages of pages, and behind them the error.
-func messages(pages iter.Seq2[kvstore.Page, error]) iter.Seq2[kvstore.Message, error] {
-	return func(yield func(kvstore.Message, error) bool) {
+func pageMessages(pages iter.Seq2[Page, error]) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		for page, err := range pages {
 			for _, m := range page.Messages {
 				if !yield(m, nil) {
@@ -88,7 +86,7 @@ func messages(pages iter.Seq2[kvstore.Page, error]) iter.Seq2[kvstore.Message, e
 				}
 			}
 			if err != nil {
-				yield(kvstore.Message{}, err)
+				yield(Message{}, err)
 				return
 			}
 		}
@@ -97,13 +95,13 @@ func messages(pages iter.Seq2[kvstore.Page, error]) iter.Seq2[kvstore.Message, e
 
 // byGets is Stream by direct gets, for an account that is joined with the fleet's,
 // where the deliveries of a consumer would begin.
-func byGets(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[kvstore.Message, error] {
-	all := read(ctx, s, stream, cfg, follow)
+func scanByGets(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
+	all := readStream(ctx, s, stream, cfg, follow)
 	if cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
-		all = newest(all)
+		all = newestOfSubjects(all)
 	}
 
-	return func(yield func(kvstore.Message, error) bool) {
+	return func(yield func(Message, error) bool) {
 		for m, err := range all {
 			if err != nil {
 				err = fmt.Errorf("read %s: %w", stream, err)
@@ -116,15 +114,15 @@ func byGets(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.
 }
 
 // read reads what is stored, and with follow asks for more again and again.
-func read(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[kvstore.Message, error] {
-	return func(yield func(kvstore.Message, error) bool) {
-		subject := covering(cfg.FilterSubjects)
-		from, err := first(ctx, s, stream, subject, cfg)
+func readStream(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		subject := commonPattern(cfg.FilterSubjects)
+		from, err := firstSequence(ctx, s, stream, subject, cfg)
 		for err == nil {
-			var p kvstore.Page
-			p, err = s.Page(ctx, kvstore.Query{Stream: stream, Subject: subject, From: from}, batchSize)
+			var p Page
+			p, err = s.Page(ctx, Query{Stream: stream, Subject: subject, From: from}, batchSize)
 			for _, m := range p.Messages {
-				if isAnyOf(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
+				if matchesAny(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
 					return
 				}
 			}
@@ -133,15 +131,15 @@ func read(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.Or
 				if !follow {
 					return
 				}
-				err = kvstore.Pause(ctx, pause)
+				err = Pause(ctx, followPause)
 			}
 		}
-		yield(kvstore.Message{}, err)
+		yield(Message{}, err)
 	}
 }
 
 // first returns the sequence at which a scan begins.
-func first(ctx context.Context, s *kvstore.Store, stream, subject string, cfg jetstream.OrderedConsumerConfig) (uint64, error) {
+func firstSequence(ctx context.Context, s *Store, stream, subject string, cfg jetstream.OrderedConsumerConfig) (uint64, error) {
 	if cfg.OptStartTime == nil {
 		return max(cfg.OptStartSeq, 1), nil
 	}
@@ -150,17 +148,17 @@ func first(ctx context.Context, s *kvstore.Store, stream, subject string, cfg je
 }
 
 // newest yields the newest message of each subject, in the order of sequences.
-func newest(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Message, error] {
-	return func(yield func(kvstore.Message, error) bool) {
-		last := map[string]kvstore.Message{}
+func newestOfSubjects(all iter.Seq2[Message, error]) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		last := map[string]Message{}
 		for m, err := range all {
 			if err != nil {
-				yield(kvstore.Message{}, err)
+				yield(Message{}, err)
 				return
 			}
 			last[m.Subject] = m
 		}
-		for _, m := range slices.SortedFunc(maps.Values(last), func(a, b kvstore.Message) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
+		for _, m := range slices.SortedFunc(maps.Values(last), func(a, b Message) int { return cmp.Compare(a.Sequence, b.Sequence) }) {
 			if !yield(m, nil) {
 				return
 			}
@@ -170,7 +168,7 @@ func newest(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Message, er
 
 // covering returns one pattern that matches all that some patterns match, by the
 // tokens that they begin with; none is everything.
-func covering(patterns []string) string {
+func commonPattern(patterns []string) string {
 	switch len(patterns) {
 	case 0:
 		return ">"
@@ -192,6 +190,6 @@ func covering(patterns []string) string {
 }
 
 // isAnyOf reports whether a subject matches one of some patterns, or there are none.
-func isAnyOf(subject string, patterns []string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return kvstore.SubjectMatches(subject, p) })
+func matchesAny(subject string, patterns []string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return SubjectMatches(subject, p) })
 }

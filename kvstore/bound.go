@@ -1,29 +1,27 @@
-package scan
+package kvstore
 
 import (
 	"fmt"
 	"iter"
-
-	"github.com/musterfleet/muster/kvstore"
 )
 
 // Bound is how much a scan may have, which a server could go on with for ever.
-type Bound struct{ Messages, Bytes int }
+type ScanLimit struct{ Messages, Bytes int }
 
 // Of yields the messages of a scan. Where there are more than the bound, or more bytes of headers and data in them,
 // the last thing it yields is an error that wraps answer.ErrWrong.
-func (b Bound) Of(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Message, error] {
-	return func(yield func(kvstore.Message, error) bool) {
+func (b ScanLimit) Of(all iter.Seq2[Message, error]) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		messages, size := 0, 0
 		for m, err := range all {
 			messages++
-			size += Size(m)
+			size += MessageSize(m)
 			switch {
 			case err != nil:
 			case messages > b.Messages:
-				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d messages", kvstore.ErrWrongAnswer, b.Messages)
+				m, err = Message{}, fmt.Errorf("%w: it goes on behind %d messages", ErrWrongAnswer, b.Messages)
 			case size > b.Bytes:
-				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d bytes", kvstore.ErrWrongAnswer, b.Bytes)
+				m, err = Message{}, fmt.Errorf("%w: it goes on behind %d bytes", ErrWrongAnswer, b.Bytes)
 			}
 			if !yield(m, err) || err != nil {
 				return
@@ -33,7 +31,7 @@ func (b Bound) Of(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Messa
 }
 
 // Size returns how many bytes of headers and data a message has.
-func Size(m kvstore.Message) int {
+func MessageSize(m Message) int {
 	size := len(m.Data)
 	for name, values := range m.Header {
 		size += len(name)
