@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
+
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
@@ -31,7 +31,7 @@ type Store struct {
 }
 
 type (
-	assignmentBucket   = assignments.Bucket
+	assignmentBucket   = kvstore.Assignments
 	nodeBucket         = nodes.Bucket
 	contentStore       = content.Store
 	reportStream       = reports.Stream
@@ -46,7 +46,7 @@ func Of(nc *nats.Conn, prefix string) (*Store, error) {
 	}
 
 	return &Store{
-		s, assignments.New(s), nodes.New(s), content.New(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
+		s, kvstore.NewAssignments(s), nodes.New(s), content.New(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
 	}, nil
 }
 

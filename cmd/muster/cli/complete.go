@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
@@ -51,7 +51,7 @@ func newCompletion(connect func(context.Context) (*kvstore.Store, error)) *compl
 			return all
 		}),
 		assigned: sync.OnceValue(func() (all []model.Entry) {
-			within(func(ctx context.Context) { all, _ = assignments.New(store()).List(ctx) })
+			within(func(ctx context.Context) { all, _ = kvstore.NewAssignments(store()).List(ctx) })
 			return all
 		}),
 	}

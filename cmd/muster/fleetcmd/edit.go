@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 
 	"github.com/musterfleet/muster/fleet/source"
-	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -243,7 +243,7 @@ func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bund
 	}
 	revision, err := e.store.Replace(ctx, e.current, value, false)
 	switch {
-	case errors.Is(err, assignments.ErrChanged):
+	case errors.Is(err, kvstore.ErrAssignmentChanged):
 		return c.changed(ctx, e)
 	case errors.Is(err, model.ErrTooLarge):
 		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: muster fleet push --bundle", err)

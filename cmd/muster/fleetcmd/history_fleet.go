@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
+
 	"github.com/musterfleet/muster/kvstore/control"
 
 	"github.com/musterfleet/muster/model"
@@ -46,9 +46,9 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 	if isShared {
 		most, isLimit = maxChanges, false
 	}
-	read := assignments.New(store.KV).Audit
+	read := kvstore.NewAssignments(store.KV).Audit
 	if isLimit {
-		read = assignments.New(store.KV).Latest
+		read = kvstore.NewAssignments(store.KV).Latest
 	}
 	assigned, more, err := read(ctx, most)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
 
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
@@ -21,7 +20,7 @@ import (
 
 // Store adapts NATS to the interfaces of package fleet.
 type Store struct {
-	assignments.Bucket
+	kvstore.Assignments
 	// KV is the connection, for everything but assignments.
 	KV  *kvstore.Store
 	log *slog.Logger
@@ -88,7 +87,7 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	out := &Store{Bucket: assignments.New(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}, named: named{servers: map[string]bool{}}}
+	out := &Store{Assignments: kvstore.NewAssignments(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}, named: named{servers: map[string]bool{}}}
 	s.OnSilent(func(server string) {
 		if out.named.add(server) {
 			env.Log.Warn("the server " + server + " does not answer: the command continues at another one")

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -44,7 +44,7 @@ const (
 type feed struct {
 	store       *kvstore.Store
 	nodes       nodes.Bucket
-	assignments assignments.Bucket
+	assignments kvstore.Assignments
 	reports     reports.Stream
 	to          *view.Fleet
 	keep        time.Duration
@@ -70,7 +70,7 @@ type feed struct {
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
 	return &feed{
-		store: store, nodes: nodes.New(store), assignments: assignments.New(store), reports: reports.New(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
+		store: store, nodes: nodes.New(store), assignments: kvstore.NewAssignments(store), reports: reports.New(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
 		checked: make(chan struct{}), listed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }

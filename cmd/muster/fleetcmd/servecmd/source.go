@@ -14,7 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
+
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -43,12 +43,12 @@ func (s source) Facts(ctx context.Context, node string) (json.RawMessage, error)
 
 // History returns the revisions of an assignment that the bucket has.
 func (s source) History(ctx context.Context, key string) ([]model.Entry, error) {
-	return assignments.New(s.store).History(ctx, key)
+	return kvstore.NewAssignments(s.store).History(ctx, key)
 }
 
 // Assigned returns the newest revisions of assignments, of which those of one target do not displace all others.
 func (s source) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
-	return assignments.New(s.store).Audit(ctx, maxChanges)
+	return kvstore.NewAssignments(s.store).Audit(ctx, maxChanges)
 }
 
 // maxChanges is of how many of the last changes about nodes those are shown that are kept.

@@ -1,4 +1,4 @@
-package assignments_test
+package kvstore_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -37,7 +37,7 @@ func TestOneOfManyReplacesOnACluster(t *testing.T) {
 				switch at, err := store.Replace(t.Context(), model.Entry{Key: key, Revision: revision}, []byte(fmt.Sprint(round, i)), false); {
 				case err == nil:
 					won[i] = at
-				case !errors.Is(err, assignments.ErrChanged):
+				case !errors.Is(err, kvstore.ErrAssignmentChanged):
 					t.Errorf("round %d: %v", round, err)
 				}
 				if e, err := store.Current(t.Context(), key); err != nil || e.Revision < revision {

@@ -1,4 +1,4 @@
-package assignments
+package kvstore
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -16,13 +15,13 @@ const removalGrace = time.Minute
 // Lost returns the keys that the bucket lost, of keys with the revisions that reachable nodes run: the bucket has neither
 // a value nor a removal, or it has a removal from before that revision, which nodes ignore. Lost reads each key from the
 // server and ignores invalid keys.
-func (s Bucket) Lost(ctx context.Context, revisions map[string]uint64) (map[string]bool, error) {
+func (s Assignments) Lost(ctx context.Context, revisions map[string]uint64) (map[string]bool, error) {
 	bucket, lost := s.store.Names().Manifests(), map[string]bool{}
 	for key, revision := range revisions {
 		if model.CheckKey(key) != nil {
 			continue
 		}
-		m, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+		m, err := s.store.Last(ctx, KVStream(bucket), KVSubject(bucket, key))
 		switch {
 		case errors.Is(err, model.ErrNotFound):
 			lost[key] = true
@@ -38,6 +37,6 @@ func (s Bucket) Lost(ctx context.Context, revisions map[string]uint64) (map[stri
 }
 
 // isOutdated reports whether a message is a removal that nodes ignored, because they run a later revision.
-func isOutdated(m kvstore.Message, revision uint64, now time.Time) bool {
+func isOutdated(m Message, revision uint64, now time.Time) bool {
 	return m.Deleted() && !m.Forged && m.Sequence < revision && now.Sub(m.Time) > removalGrace
 }

@@ -1,4 +1,4 @@
-package assignments
+package kvstore
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -19,29 +17,29 @@ import (
 // List returns the assignments of some families, or of all for none, in the order
 // of their keys and without values, but with the digests and the terms of these. The error wraps
 // model.ErrInvalidName.
-func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, error) {
+func (s Assignments) List(ctx context.Context, families ...string) ([]model.Entry, error) {
 	for _, f := range families {
 		if err := model.CheckFamily(f); err != nil {
 			return nil, err
 		}
 	}
 
-	return s.entries(ctx, families, false, func(m kvstore.Message, key string) bool {
+	return s.entries(ctx, families, false, func(m Message, key string) bool {
 		return (!m.Deleted() || m.Forged) && model.CheckKey(key) == nil
 	})
 }
 
 // Removed returns the removed assignments of which the bucket still has the
 // deletion, in the order of their keys.
-func (s Bucket) Removed(ctx context.Context) ([]model.Entry, error) {
-	return s.entries(ctx, nil, true, func(m kvstore.Message, key string) bool {
+func (s Assignments) Removed(ctx context.Context) ([]model.Entry, error) {
+	return s.entries(ctx, nil, true, func(m Message, key string) bool {
 		return m.Deleted() && !m.Forged && model.CheckKey(key) == nil
 	})
 }
 
 // Invalid returns the keys of the bucket that no node reads, in order.
-func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
-	all, err := s.entries(ctx, nil, true, func(m kvstore.Message, key string) bool { return !m.Deleted() && kvstore.IsInvalidKey(key) })
+func (s Assignments) Invalid(ctx context.Context) ([]model.Entry, error) {
+	all, err := s.entries(ctx, nil, true, func(m Message, key string) bool { return !m.Deleted() && IsInvalidKey(key) })
 	for i, e := range all {
 		all[i] = model.Entry{Key: e.Key, Revision: e.Revision, Time: e.Time, Invalid: true}
 	}
@@ -51,11 +49,11 @@ func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
 
 // Changes yields once for each revision that is stored, and then whenever one is stored or removed,
 // until ctx ends: List has what there is then. An error is the last thing it yields.
-func (s Bucket) Changes(ctx context.Context) iter.Seq[error] {
+func (s Assignments) Changes(ctx context.Context) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		bucket := s.store.Names().Manifests()
-		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, HeadersOnly: true}
-		for _, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, true) {
+		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, ">")}, HeadersOnly: true}
+		for _, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, true) {
 			if !yield(err) || err != nil {
 				return
 			}
@@ -66,27 +64,27 @@ func (s Bucket) Changes(ctx context.Context) iter.Seq[error] {
 // entries returns the keys of some families, or of all for none, that keep
 // accepts, in order and without their values; their digests are known unless only
 // headers are read.
-func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool, keep func(m kvstore.Message, key string) bool) ([]model.Entry, error) {
+func (s Assignments) entries(ctx context.Context, families []string, headersOnly bool, keep func(m Message, key string) bool) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
-	filters := []string{kvstore.KVSubject(bucket, ">")}
+	filters := []string{KVSubject(bucket, ">")}
 	if len(families) > 0 {
 		filters = nil
 	}
 	for _, f := range families {
-		filters = append(filters, kvstore.KVSubject(bucket, model.Key(f, ">")))
+		filters = append(filters, KVSubject(bucket, model.Key(f, ">")))
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: headersOnly}
 	// A key that is written meanwhile comes twice: the last one is what there is.
 	newest := map[string]model.Entry{}
-	for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+	for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
-		key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, ""))
+		key := strings.TrimPrefix(m.Subject, KVSubject(bucket, ""))
 		delete(newest, key)
 		if keep(m, key) {
-			e := kvstore.NewEntry(key, m)
-			e.By = kvstore.AuthorOf(m)
+			e := NewEntry(key, m)
+			e.By = AuthorOf(m)
 			if why := m.Refusal(); why != nil {
 				e.Refused = why.Error()
 			}
@@ -104,17 +102,17 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 // DeleteInvalid removes a key that no node reads, and returns the revision of the
 // deletion. The error wraps model.ErrNotFound, or model.ErrInvalidName for any other
 // key.
-func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
-	if !kvstore.IsInvalidKey(key) || strings.ContainsAny(key, "*> \t\r\n") {
+func (s Assignments) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
+	if !IsInvalidKey(key) || strings.ContainsAny(key, "*> \t\r\n") {
 		return 0, fmt.Errorf("%w: key %q", model.ErrInvalidName, key)
 	}
 	bucket := s.store.Names().Manifests()
-	subject := kvstore.KVSubject(bucket, key)
-	_, err := s.store.Value(ctx, kvstore.KVStream(bucket), subject)
+	subject := KVSubject(bucket, key)
+	_, err := s.store.Value(ctx, KVStream(bucket), subject)
 	var revision uint64
 	if err == nil {
-		m := kvstore.NewDeletion(subject)
-		kvstore.SetAuthor(m, s.by)
+		m := NewDeletion(subject)
+		SetAuthor(m, s.by)
 		revision, err = s.store.Publish(ctx, m)
 	}
 	if err != nil {
@@ -125,27 +123,27 @@ func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 }
 
 // Revision returns a stored revision of any key by its number; the error wraps model.ErrNotFound.
-func (s Bucket) Revision(ctx context.Context, revision uint64) (model.Entry, error) {
+func (s Assignments) Revision(ctx context.Context, revision uint64) (model.Entry, error) {
 	bucket := s.store.Names().Manifests()
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(revision, 1)}
-	for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(revision, 1)}
+	for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return model.Entry{}, err
 		}
-		key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, ""))
+		key := strings.TrimPrefix(m.Subject, KVSubject(bucket, ""))
 		if m.Sequence == revision && model.CheckKey(key) == nil {
-			return newEntry(key, m), nil
+			return newAssignment(key, m), nil
 		}
 		break
 	}
 
-	return model.Entry{}, fmt.Errorf("revision %d: %w: the bucket keeps the last %d of each key (see muster fleet history)", revision, model.ErrNotFound, kvstore.HistorySize)
+	return model.Entry{}, fmt.Errorf("revision %d: %w: the bucket keeps the last %d of each key (see muster fleet history)", revision, model.ErrNotFound, HistorySize)
 }
 
 // Revisions yields the revisions of some families that the bucket still has, removals
 // included, in the order in which they were stored. An error is the last thing it yields; it
 // wraps model.ErrInvalidName.
-func (s Bucket) Revisions(ctx context.Context, families ...string) iter.Seq2[model.Entry, error] {
+func (s Assignments) Revisions(ctx context.Context, families ...string) iter.Seq2[model.Entry, error] {
 	return func(yield func(model.Entry, error) bool) {
 		bucket := s.store.Names().Manifests()
 		var cfg jetstream.OrderedConsumerConfig
@@ -154,15 +152,15 @@ func (s Bucket) Revisions(ctx context.Context, families ...string) iter.Seq2[mod
 				yield(model.Entry{}, err)
 				return
 			}
-			cfg.FilterSubjects = append(cfg.FilterSubjects, kvstore.KVSubject(bucket, model.Key(f, ">")))
+			cfg.FilterSubjects = append(cfg.FilterSubjects, KVSubject(bucket, model.Key(f, ">")))
 		}
-		for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+		for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 			if err != nil {
 				yield(model.Entry{}, err)
 				return
 			}
-			key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, ""))
-			if model.CheckKey(key) == nil && !yield(newEntry(key, m), nil) {
+			key := strings.TrimPrefix(m.Subject, KVSubject(bucket, ""))
+			if model.CheckKey(key) == nil && !yield(newAssignment(key, m), nil) {
 				return
 			}
 		}
@@ -171,18 +169,18 @@ func (s Bucket) Revisions(ctx context.Context, families ...string) iter.Seq2[mod
 
 // History returns the revisions of an assignment that the bucket still has, oldest
 // first; the error wraps model.ErrNotFound when there is none.
-func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) {
+func (s Assignments) History(ctx context.Context, key string) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	if err := model.CheckKey(key); err != nil {
 		return nil, err
 	}
 	var all []model.Entry
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, key)}}
-	for m, err := range kvstore.ScanStream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, key)}}
+	for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, newEntry(key, m))
+		all = append(all, newAssignment(key, m))
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("history of manifest %s: %w", key, model.ErrNotFound)

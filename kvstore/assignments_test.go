@@ -1,4 +1,4 @@
-package assignments_test
+package kvstore_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -314,7 +314,7 @@ func TestReplaceOnlyWhatWasSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, removal := range []bool{false, true} {
-		if _, err := store.Replace(t.Context(), seen, []byte("signed"), removal); !errors.Is(err, assignments.ErrChanged) || !strings.Contains(err.Error(), "replace revision 1 of group.web.motd: it was changed meanwhile") {
+		if _, err := store.Replace(t.Context(), seen, []byte("signed"), removal); !errors.Is(err, kvstore.ErrAssignmentChanged) || !strings.Contains(err.Error(), "replace revision 1 of group.web.motd: it was changed meanwhile") {
 			t.Errorf("removal %v: %v", removal, err)
 		}
 	}

@@ -1,11 +1,11 @@
-package assignments_test
+package kvstore_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -14,7 +14,7 @@ import (
 func TestAuthor(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
-	ctx, b, key := t.Context(), assignments.New(s.Store), "group.web.motd"
+	ctx, b, key := t.Context(), kvstore.NewAssignments(s.Store), "group.web.motd"
 	anna := b.By("anna@desk\r\nKV-Operation: DEL ü")
 	first, err := anna.Put(ctx, key, []byte("one"))
 	if err != nil {

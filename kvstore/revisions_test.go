@@ -1,11 +1,11 @@
-package assignments_test
+package kvstore_test
 
 import (
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -15,7 +15,7 @@ import (
 func TestRevisions(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
-	bucket := assignments.New(g.Admin.Store)
+	bucket := kvstore.NewAssignments(g.Admin.Store)
 	for _, key := range []string{"node.web01.a", "group.db.a", "group.web.b", "node.web01.a"} {
 		if _, err := bucket.Put(t.Context(), key, []byte("muster: {}\n")); err != nil {
 			t.Fatal(err)
@@ -26,7 +26,7 @@ func TestRevisions(t *testing.T) {
 	}
 	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {
 		var got []string
-		for e, err := range assignments.New(store.Store).Revisions(t.Context(), "node.web01", "group.web") {
+		for e, err := range kvstore.NewAssignments(store.Store).Revisions(t.Context(), "node.web01", "group.web") {
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -38,12 +38,12 @@ func TestRevisions(t *testing.T) {
 	}
 	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {
 		for revision, want := range map[uint64]string{1: "node.web01.a", 3: "group.web.b", 5: "group.web.b"} {
-			if e, err := assignments.New(store.Store).Revision(t.Context(), revision); err != nil || e.Key != want || e.Revision != revision || e.Deleted != (revision == 5) {
+			if e, err := kvstore.NewAssignments(store.Store).Revision(t.Context(), revision); err != nil || e.Key != want || e.Revision != revision || e.Deleted != (revision == 5) {
 				t.Errorf("%s: revision %d is %+v, %v", name, revision, e, err)
 			}
 		}
 		for _, revision := range []uint64{0, 6, 1 << 40} {
-			if _, err := assignments.New(store.Store).Revision(t.Context(), revision); !errors.Is(err, model.ErrNotFound) {
+			if _, err := kvstore.NewAssignments(store.Store).Revision(t.Context(), revision); !errors.Is(err, model.ErrNotFound) {
 				t.Errorf("%s: revision %d: %v", name, revision, err)
 			}
 		}

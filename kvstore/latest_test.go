@@ -1,4 +1,4 @@
-package assignments_test
+package kvstore_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -21,14 +21,14 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 	}
 	put := func(key string) uint64 {
 		t.Helper()
-		revision, err := assignments.New(store.Store).By("anna@desk").Put(t.Context(), key, []byte("a: "+strings.Repeat("x", 1000)))
+		revision, err := kvstore.NewAssignments(store.Store).By("anna@desk").Put(t.Context(), key, []byte("a: "+strings.Repeat("x", 1000)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return revision
 	}
 	put("group.web.gone")
-	removed, err := assignments.New(store.Store).By("bob@desk").Delete(t.Context(), "group.web.gone")
+	removed, err := kvstore.NewAssignments(store.Store).By("bob@desk").Delete(t.Context(), "group.web.gone")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestAuditBehindAFlood(t *testing.T) {
 	}
 	put := func(key, by string) {
 		t.Helper()
-		if _, err := assignments.New(store.Store).By(by).Put(t.Context(), key, []byte("a: "+strings.Repeat("x", 100))); err != nil {
+		if _, err := kvstore.NewAssignments(store.Store).By(by).Put(t.Context(), key, []byte("a: "+strings.Repeat("x", 100))); err != nil {
 			t.Fatal(err)
 		}
 	}

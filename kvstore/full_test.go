@@ -1,4 +1,4 @@
-package assignments_test
+package kvstore_test
 
 import (
 	"bytes"
