@@ -26,7 +26,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/content"
 
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -311,7 +310,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		KV: desired.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+		KV: desired.ObserveKV(kvstore.NewContent(store).KVGet), Object: kvstore.NewContent(store).Object,
 		Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
 		Registrations: desired.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
@@ -324,7 +323,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Watch:        watcher.Arm,
 		Writers:      listen,
 		Checker:      cli.Checker(machine),
-		Bundles:      content.New(store),
+		Bundles:      kvstore.NewContent(store),
 		GiveBack:     true,
 		Publisher:    reports.New(store),
 		States:       nodes.New(store),

@@ -16,7 +16,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/content"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -231,7 +231,7 @@ func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle 
 func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bundle *os.File) error {
 	key := e.current.Key
 	if bundle != nil {
-		if _, err := content.New(e.store.KV).PutBundle(ctx, bundle); err != nil {
+		if _, err := kvstore.NewContent(e.store.KV).PutBundle(ctx, bundle); err != nil {
 			return fmt.Errorf("%s: store bundle: %w", key, err)
 		}
 	}

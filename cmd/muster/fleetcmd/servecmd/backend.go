@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/content"
+
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -129,7 +129,7 @@ func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove f
 		return func() {}, nil // nodes say what is wrong with it
 	}
 	digest := v.Assignment.Bundle
-	from, err := content.New(b.store).GetBundle(ctx, digest)
+	from, err := kvstore.NewContent(b.store).GetBundle(ctx, digest)
 	if err != nil {
 		return nil, err
 	}

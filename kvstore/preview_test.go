@@ -1,4 +1,4 @@
-package content_test
+package kvstore_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package content_test
+package kvstore_test
 
 import (
 	"encoding/base64"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -57,7 +57,7 @@ func TestObjectsEndWhereTheySay(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := io.ReadAll(r)
-		if len(got) > want.most || !errors.Is(err, content.ErrDamaged) || !strings.Contains(err.Error(), want.text) {
+		if len(got) > want.most || !errors.Is(err, kvstore.ErrDamaged) || !strings.Contains(err.Error(), want.text) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 		_ = r.Close()

@@ -1,4 +1,4 @@
-package content
+package kvstore
 
 import (
 	"bytes"
@@ -17,8 +17,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -27,8 +25,8 @@ const (
 	chunkBatch = 16
 	// leastRate is the lowest accepted rate, in bytes per second, after the reader waited
 	// for grace. Without it, a slow server could block the reader forever.
-	leastRate = 256 << 10
-	grace     = 30 * time.Second
+	leastRate   = 256 << 10
+	objectGrace = 30 * time.Second
 )
 
 var (
@@ -42,7 +40,7 @@ var (
 // model.ErrNotFound if the object does not exist. Read returns an error that wraps
 // ErrDamaged if the size, the chunks or the digest do not match the metadata, and ErrSlow
 // if the server sends too slowly. Read also fails when ctx ends.
-func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
+func (s Content) Object(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 	info, err := s.objectInfo(ctx, bucket, name)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
@@ -55,16 +53,16 @@ func (s Store) Object(ctx context.Context, bucket, name string) (io.ReadCloser, 
 }
 
 // open returns a reader that fetches an object chunk by chunk.
-func (s Store) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
-	parts := func(func(kvstore.Message, error) bool) {}
+func (s Content) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
+	parts := func(func(Message, error) bool) {}
 	if info.Chunks > 0 {
-		parts = kvstore.ScanDirect(ctx, s.store, kvstore.ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
+		parts = ScanDirect(ctx, s.store, ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
 	}
 
-	return newReader(info, parts)
+	return newObjectReader(info, parts)
 }
 
-func newReader(info *jetstream.ObjectInfo, parts iter.Seq2[kvstore.Message, error]) *objectReader {
+func newObjectReader(info *jetstream.ObjectInfo, parts iter.Seq2[Message, error]) *objectReader {
 	next, stop := iter.Pull2(parts)
 
 	return &objectReader{info: info, next: next, stop: stop, sum: sha256.New()}
@@ -74,7 +72,7 @@ func newReader(info *jetstream.ObjectInfo, parts iter.Seq2[kvstore.Message, erro
 // the end.
 type objectReader struct {
 	info *jetstream.ObjectInfo
-	next func() (kvstore.Message, error, bool)
+	next func() (Message, error, bool)
 	stop func()
 	part []byte
 	// read counts bytes and chunks counts messages. waited is the time spent on fetching.
@@ -123,7 +121,7 @@ func (r *objectReader) fetch() error {
 	r.chunks++
 	r.read += uint64(len(m.Data))
 	r.sum.Write(m.Data)
-	if r.waited > grace+time.Duration(r.read/leastRate)*time.Second {
+	if r.waited > objectGrace+time.Duration(r.read/leastRate)*time.Second {
 		return fmt.Errorf("%w: %d bytes in %s", ErrSlow, r.read, r.waited.Round(time.Second))
 	}
 
@@ -151,8 +149,8 @@ func (r *objectReader) check() error {
 }
 
 // objectInfo reads the metadata of an object.
-func (s Store) objectInfo(ctx context.Context, bucket, name string) (*jetstream.ObjectInfo, error) {
-	m, err := s.store.Value(ctx, kvstore.ObjectStream(bucket), "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
+func (s Content) objectInfo(ctx context.Context, bucket, name string) (*jetstream.ObjectInfo, error) {
+	m, err := s.store.Value(ctx, ObjectStream(bucket), "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package content
+package kvstore
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/musterfleet/muster/kvstore"
 )
 
 // A server that sends very slowly does not block the reader forever.
@@ -20,14 +18,14 @@ func TestObjectsThatDripAreGivenUp(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				drip := func(yield func(kvstore.Message, error) bool) {
-					for time.Since(begun) < time.Hour && yield(kvstore.Message{Data: data}, nil) {
+				drip := func(yield func(Message, error) bool) {
+					for time.Since(begun) < time.Hour && yield(Message{Data: data}, nil) {
 						<-time.After(time.Second)
 					}
 				}
-				r := newReader(&jetstream.ObjectInfo{Size: 1 << 29, Chunks: 1 << 20}, drip)
+				r := newObjectReader(&jetstream.ObjectInfo{Size: 1 << 29, Chunks: 1 << 20}, drip)
 				defer r.Close()
-				if _, err := io.Copy(io.Discard, r); !errors.Is(err, ErrSlow) || time.Since(begun) > 2*grace {
+				if _, err := io.Copy(io.Discard, r); !errors.Is(err, ErrSlow) || time.Since(begun) > 2*objectGrace {
 					t.Errorf("after %s: %v", time.Since(begun), err)
 				}
 			})
@@ -39,11 +37,11 @@ func TestObjectsThatDripAreGivenUp(t *testing.T) {
 func TestSlowReadersAreNotGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		parts := func(yield func(kvstore.Message, error) bool) {
-			for yield(kvstore.Message{Data: []byte("x")}, nil) {
+		parts := func(yield func(Message, error) bool) {
+			for yield(Message{Data: []byte("x")}, nil) {
 			}
 		}
-		r := newReader(&jetstream.ObjectInfo{Size: 100, Chunks: 100}, parts)
+		r := newObjectReader(&jetstream.ObjectInfo{Size: 100, Chunks: 100}, parts)
 		defer r.Close()
 		for range 100 {
 			if _, err := r.Read(make([]byte, 1)); err != nil {

@@ -1,6 +1,6 @@
 // Package content reads the data that manifests reference in NATS: keys of any bucket,
 // objects of any store, and bundles. It also stores bundles.
-package content
+package kvstore
 
 import (
 	"context"
@@ -10,26 +10,25 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
 // Store reads the data that manifests reference, and stores bundles.
-type Store struct{ store *kvstore.Store }
+type Content struct{ store *Store }
 
 // New returns a Store for the fleet of s.
-func New(s *kvstore.Store) Store { return Store{s} }
+func NewContent(s *Store) Content { return Content{s} }
 
 // KVGet reads a key of any key-value bucket. The error wraps model.ErrNotFound if the
 // bucket has no such key, and model.ErrInvalidName for an invalid bucket or key name.
-func (s Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
+func (s Content) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 	if !model.IsToken(bucket) {
 		return nil, fmt.Errorf("%w: bucket %q, use letters, digits, - and _ only", model.ErrInvalidName, bucket)
 	}
-	if err := checkKey(key); err != nil {
+	if err := checkKVKey(key); err != nil {
 		return nil, err
 	}
-	m, err := s.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	m, err := s.store.Value(ctx, KVStream(bucket), KVSubject(bucket, key))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("bucket %s: no such key-value bucket, or one without direct get (see nats kv ls)", bucket)
@@ -42,7 +41,7 @@ func (s Store) KVGet(ctx context.Context, bucket, key string) ([]byte, error) {
 
 // checkKey returns an error unless NATS clients allow the key. It rejects wildcards, which
 // would read another key.
-func checkKey(key string) error {
+func checkKVKey(key string) error {
 	for _, token := range strings.Split(key, ".") {
 		if !model.IsToken(strings.NewReplacer("/", "", "=", "").Replace(token)) {
 			return fmt.Errorf("%w: key %q, use letters, digits, -, _, / and = in parts joined by dots", model.ErrInvalidName, key)

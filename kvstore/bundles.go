@@ -1,4 +1,4 @@
-package content
+package kvstore
 
 import (
 	"context"
@@ -12,13 +12,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
 // PutBundle stores a bundle under the digest of its bytes, sha256-<hex>, and returns the
 // digest. It stores nothing if the bundle exists. It reads r from the beginning.
-func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
+func (s Content) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
 	digest, err := digestOf(r)
 	if err != nil {
 		return "", fmt.Errorf("read bundle: %w", err)
@@ -37,10 +36,10 @@ func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
 	return digest, nil
 }
 
-func (s Store) putBundle(ctx context.Context, digest string, r io.Reader) error {
+func (s Content) putBundle(ctx context.Context, digest string, r io.Reader) error {
 	name := s.store.Names().Bundles()
 	api := s.store.Places().InUse()
-	ctx, done := s.store.Denials().Permitted(ctx, api.About(kvstore.ObjectStream(name)))
+	ctx, done := s.store.Denials().Permitted(ctx, api.About(ObjectStream(name)))
 	bundles, err := s.store.JetStream().ObjectStore(ctx, name)
 	if err == nil {
 		_, err = bundles.Put(ctx, jetstream.ObjectMeta{Name: digest}, r)
@@ -52,13 +51,13 @@ func (s Store) putBundle(ctx context.Context, digest string, r io.Reader) error 
 // GetBundle opens a bundle by its digest. The error wraps model.ErrInvalidName for an
 // invalid digest, and model.ErrNotFound if the bundle does not exist. Read fails as
 // described at Object, and with ErrDamaged if the bytes do not match the digest.
-func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+func (s Content) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
 	return s.getBundle(ctx, digest, digest, "push its directory again, muster fleet push stores it")
 }
 
 // getBundle opens the bundle stored as name and checks it against digest. The error for a
 // missing bundle includes hint.
-func (s Store) getBundle(ctx context.Context, digest, name, hint string) (io.ReadCloser, error) {
+func (s Content) getBundle(ctx context.Context, digest, name, hint string) (io.ReadCloser, error) {
 	want, err := hex.DecodeString(strings.TrimPrefix(digest, model.DigestPrefix))
 	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
 		return nil, fmt.Errorf("%w: %q is no digest of a bundle: write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)

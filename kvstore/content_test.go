@@ -1,4 +1,4 @@
-package content_test
+package kvstore_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -58,7 +58,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(r); !errors.Is(err, content.ErrDamaged) {
+	if _, err := io.ReadAll(r); !errors.Is(err, kvstore.ErrDamaged) {
 		t.Errorf("read of a forged bundle = %v", err)
 	}
 	_ = r.Close()

@@ -1,4 +1,4 @@
-package content
+package kvstore
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,7 +22,7 @@ func previewName(id, digest string) string { return previewPrefix + id + "-" + d
 
 // PutPreviewBundle stores the bundle of a preview and reads r from the beginning. It first removes
 // preview bundles older than twice model.MaxPreview, which killed previews did not remove.
-func (s Store) PutPreviewBundle(ctx context.Context, id, digest string, r io.ReadSeeker) error {
+func (s Content) PutPreviewBundle(ctx context.Context, id, digest string, r io.ReadSeeker) error {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read bundle: %w", err)
 	}
@@ -39,7 +38,7 @@ func (s Store) PutPreviewBundle(ctx context.Context, id, digest string, r io.Rea
 
 // GetPreviewBundle opens the bundle of a preview. If it does not exist, it opens the assigned bundle with
 // the same digest, because some users may request previews but not store bundles. See GetBundle for errors.
-func (s Store) GetPreviewBundle(ctx context.Context, id, digest string) (io.ReadCloser, error) {
+func (s Content) GetPreviewBundle(ctx context.Context, id, digest string) (io.ReadCloser, error) {
 	r, err := s.getBundle(ctx, digest, previewName(id, digest), "its preview has ended")
 	if errors.Is(err, model.ErrNotFound) {
 		if assigned, other := s.GetBundle(ctx, digest); other == nil {
@@ -51,7 +50,7 @@ func (s Store) GetPreviewBundle(ctx context.Context, id, digest string) (io.Read
 }
 
 // RemovePreviewBundle removes the bundle of a preview that has ended.
-func (s Store) RemovePreviewBundle(ctx context.Context, id, digest string) error {
+func (s Content) RemovePreviewBundle(ctx context.Context, id, digest string) error {
 	name := previewName(id, digest)
 	if err := s.removePreviews(ctx, func(o *jetstream.ObjectInfo) bool { return o.Name == name }); err != nil {
 		return fmt.Errorf("remove the bundle of the preview, %s: %w", name, err)
@@ -61,9 +60,9 @@ func (s Store) RemovePreviewBundle(ctx context.Context, id, digest string) error
 }
 
 // removePreviews removes the bundles of previews that match.
-func (s Store) removePreviews(ctx context.Context, match func(*jetstream.ObjectInfo) bool) error {
+func (s Content) removePreviews(ctx context.Context, match func(*jetstream.ObjectInfo) bool) error {
 	name := s.store.Names().Bundles()
-	ctx, done := s.store.Denials().Permitted(ctx, s.store.Places().InUse().About(kvstore.ObjectStream(name)))
+	ctx, done := s.store.Denials().Permitted(ctx, s.store.Places().InUse().About(ObjectStream(name)))
 	bundles, err := s.store.JetStream().ObjectStore(ctx, name)
 	var all []*jetstream.ObjectInfo
 	if err == nil {
