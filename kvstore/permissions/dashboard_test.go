@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -41,7 +41,7 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 	nc := g.Connect(t, kvtest.Dashboard)
 	nc.SetErrorHandler(nil)
 	s := kvtest.BindTo(t, nc)
-	bucket := control.New(s.Store).By("anna")
+	bucket := kvstore.NewControl(s.Store).By("anna")
 	for _, key := range []string{"group.all.pause", "node.web02.pause"} {
 		if _, err := bucket.Put(t.Context(), key, []byte("x")); err != nil {
 			t.Errorf("put of %s: %v", key, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -141,7 +141,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 func written(t *testing.T, s *kvtest.Store, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
-		if _, err := control.New(s.Store).Put(t.Context(), key, []byte("secret of "+key)); err != nil {
+		if _, err := kvstore.NewControl(s.Store).Put(t.Context(), key, []byte("secret of "+key)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -118,7 +118,7 @@ func TestRequesterRunsAndPreviews(t *testing.T) {
 		if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 2 {
 			t.Errorf("nodes %v, %v", nodes, err)
 		}
-		if _, err := control.New(s.Store).Put(t.Context(), "group.all.pause", []byte("x")); err != nil {
+		if _, err := kvstore.NewControl(s.Store).Put(t.Context(), "group.all.pause", []byte("x")); err != nil {
 			t.Error(err)
 		}
 		requester(t, s, accepted)

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -135,17 +135,17 @@ func TestOperatorOfAGroup(t *testing.T) {
 		if err := s.PutCommand(t.Context(), "group.web", "queued", nil, time.Hour); err != nil {
 			t.Error(err)
 		}
-		if _, err := control.New(s.Store).Put(t.Context(), "group.web.pause", []byte("of the operator")); err != nil {
+		if _, err := kvstore.NewControl(s.Store).Put(t.Context(), "group.web.pause", []byte("of the operator")); err != nil {
 			t.Error(err)
 		}
-		if e, err := control.New(s.Store).Get(t.Context(), "group.web.pause"); err != nil || string(e.Value) != "of the operator" {
+		if e, err := kvstore.NewControl(s.Store).Get(t.Context(), "group.web.pause"); err != nil || string(e.Value) != "of the operator" {
 			t.Errorf("pause = %s, %v", e.Value, err)
 		}
-		if _, err := control.New(s.Store).Delete(t.Context(), "group.web.pause", nil); err != nil {
+		if _, err := kvstore.NewControl(s.Store).Delete(t.Context(), "group.web.pause", nil); err != nil {
 			t.Error(err)
 		}
 		for _, key := range []string{"group.db.pause", "group.all.pause", "node.web01.pause", "node.web02.pause", "node.web02.labels", "node.web01.groups", "node.web02.groups"} {
-			if _, err := control.New(trespassing(t, g, kvtest.Operator).Store).Put(t.Context(), key, []byte("x")); !errors.Is(err, model.ErrNotPermitted) {
+			if _, err := kvstore.NewControl(trespassing(t, g, kvtest.Operator).Store).Put(t.Context(), key, []byte("x")); !errors.Is(err, model.ErrNotPermitted) {
 				t.Errorf("put of %s = %v", key, err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	written "github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -192,7 +192,7 @@ func (f *fleet) bait(a *attacker) {
 		_, err = f.admin.Put(ctx, "group.db.bait", []byte(secret+"db"))
 	}
 	if err == nil {
-		_, err = written.New(f.admin.Store).Put(ctx, "node.web02.labels", []byte(secret+"web02"))
+		_, err = kvstore.NewControl(f.admin.Store).Put(ctx, "node.web02.labels", []byte(secret+"web02"))
 	}
 	if err == nil {
 		err = f.admin.PutCommand(ctx, "node.web02", "bait", []byte(secret+"web02"), time.Hour)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	written "github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
@@ -337,7 +337,7 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 		must("put "+key, func() error { _, err := admin.Put(ctx, key, value(key)); return err })
 	}
 	for _, key := range []string{"node.web01.pause", "node.web02.pause", "node.web02.labels", "group.web.pause", "group.db.pause", "group.all.pause"} {
-		must("write "+key, func() error { _, err := written.New(admin.Store).Put(ctx, key, value(key)); return err })
+		must("write "+key, func() error { _, err := kvstore.NewControl(admin.Store).Put(ctx, key, value(key)); return err })
 	}
 	must("data", func() error {
 		kv, err := admin.JetStream().KeyValue(ctx, "MUSTER_DATA")

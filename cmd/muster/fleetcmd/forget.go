@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -180,7 +180,7 @@ func (l *leftover) read(ctx context.Context, store *Store, withReports bool) err
 	case !errors.Is(err, model.ErrNotFound):
 		return err
 	}
-	bucket := control.New(store.KV).By(Operator())
+	bucket := kvstore.NewControl(store.KV).By(Operator())
 	for _, name := range []string{model.ControlPause, model.ControlLabels, model.ControlGroups} {
 		key := model.Key(model.NodeFamily(l.node), name)
 		switch _, err := bucket.Get(ctx, key); {
@@ -239,7 +239,7 @@ func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forg
 		return out, err
 	}
 	out.Removed = append(out.Removed, l.removed...)
-	bucket := control.New(store.KV).By(Operator())
+	bucket := kvstore.NewControl(store.KV).By(Operator())
 	for _, key := range l.control {
 		current, err := bucket.Get(ctx, key)
 		if err == nil {

@@ -16,8 +16,6 @@ import (
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/control"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -54,7 +52,7 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 	if err != nil {
 		return err
 	}
-	written, others, err := control.New(store.KV).Changes(ctx, maxChanges)
+	written, others, err := kvstore.NewControl(store.KV).Changes(ctx, maxChanges)
 	if err != nil && !errors.Is(err, kvstore.ErrNotProvisioned) {
 		return err
 	}
@@ -182,7 +180,7 @@ func eventOf(c describe.ControlChange) string {
 // ofControl shows what operators wrote under a key about a node or a group; found is that they wrote something.
 func (c *historyCommand) ofControl(ctx context.Context, store *Store) (found bool, err error) {
 	family, _, _ := model.SplitKey(c.manifest)
-	written, err := control.New(store.KV).History(ctx, family)
+	written, err := kvstore.NewControl(store.KV).History(ctx, family)
 	written = slices.DeleteFunc(written, func(e model.Entry) bool { return e.Key != c.manifest })
 	if err != nil || len(written) == 0 {
 		return false, err

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -117,7 +117,7 @@ func assigned(ctx context.Context, store *Store, families []string, doc *ofNodeD
 
 // writtenEvents returns what operators wrote about a node and its groups.
 func writtenEvents(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
-	entries, err := control.New(store.KV).History(ctx, families...)
+	entries, err := kvstore.NewControl(store.KV).History(ctx, families...)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -27,7 +27,7 @@ const web = "group.sim-web.pause"
 func write(t *testing.T, store *kvtest.Store, key, value string) {
 	t.Helper()
 	var err error
-	if bucket := control.New(store.Store); value == "" {
+	if bucket := kvstore.NewControl(store.Store); value == "" {
 		_, err = bucket.Delete(t.Context(), key, nil)
 	} else {
 		_, err = bucket.Put(t.Context(), key, []byte(value))

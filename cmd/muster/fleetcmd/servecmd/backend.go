@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -68,7 +67,7 @@ func (b backend) pauses(author string, write func(fleetcmd.Pauses) (fleetcmd.Pau
 	if err := b.store.Away(); err != nil {
 		return fleetcmd.PauseResult{}, fmt.Errorf("%w (%w): nothing was written", ask.ErrAway, err)
 	}
-	w, err := write(fleetcmd.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
+	w, err := write(fleetcmd.Pauses{Bucket: kvstore.NewControl(b.store).By(author), Signer: b.signer})
 	switch {
 	case err == nil, !kvstore.IsOutage(err):
 		return w, err

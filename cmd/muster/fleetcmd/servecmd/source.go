@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -56,7 +55,7 @@ const maxChanges = 500
 
 // Control returns what operators wrote about nodes; where nothing can be written, nothing.
 func (s source) Control(ctx context.Context) ([]model.Entry, bool, error) {
-	all, more, err := control.New(s.store).Changes(ctx, maxChanges)
+	all, more, err := kvstore.NewControl(s.store).Changes(ctx, maxChanges)
 	if errors.Is(err, kvstore.ErrNotProvisioned) {
 		err = nil
 	}

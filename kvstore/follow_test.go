@@ -1,4 +1,4 @@
-package control_test
+package kvstore_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -22,7 +22,7 @@ func TestFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, s := kvtest.New(t)
-			b := control.New(s.Store)
+			b := kvstore.NewControl(s.Store)
 			put := func(key, value string) {
 				t.Helper()
 				if _, err := b.Put(t.Context(), key, []byte(value)); err != nil {
@@ -76,7 +76,7 @@ func TestFollowWithoutABucket(t *testing.T) {
 	if err := kvtest.Manager(t, srv).DeleteStream(kvstore.KVStream(s.Names().Control())); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range control.New(s.Store).Follow(t.Context()) {
+	for _, err := range kvstore.NewControl(s.Store).Follow(t.Context()) {
 		if !errors.Is(err, kvstore.ErrNotProvisioned) {
 			t.Errorf("error = %v", err)
 		}

@@ -1,11 +1,11 @@
-package control_test
+package kvstore_test
 
 import (
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -14,7 +14,7 @@ import (
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
-	bucket := control.New(g.Admin.Store)
+	bucket := kvstore.NewControl(g.Admin.Store)
 	for _, key := range []string{"node.web01.labels", "node.web02.labels", "group.web.pause", "node.web01.labels"} {
 		if _, err := bucket.Put(t.Context(), key, []byte("{}")); err != nil {
 			t.Fatal(err)
@@ -24,7 +24,7 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {
-		all, err := control.New(store.Store).History(t.Context(), "node.web01", "group.web")
+		all, err := kvstore.NewControl(store.Store).History(t.Context(), "node.web01", "group.web")
 		var got []string
 		for _, e := range all {
 			got = append(got, fmt.Sprint(e.Key, " ", e.Revision, " ", e.Deleted))

@@ -1,4 +1,4 @@
-package control
+package kvstore
 
 import (
 	"context"
@@ -8,13 +8,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
 // Followed is the newest revision of a control key, deletions included.
-type Followed struct {
+type ControlRevision struct {
 	model.Entry
 	// Complete reports whether Follow has yielded every revision stored before the call. For an
 	// empty bucket, the first value is complete and its Entry has no key.
@@ -25,34 +23,34 @@ type Followed struct {
 // until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has
 // Refused set. Follow ends after the first error, which wraps kvstore.ErrNotProvisioned if the
 // bucket does not exist.
-func (b Bucket) Follow(ctx context.Context) iter.Seq2[Followed, error] {
-	return func(yield func(Followed, error) bool) {
+func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
+	return func(yield func(ControlRevision, error) bool) {
 		bucket := b.store.Names().Control()
-		stream, all := kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">")
+		stream, all := KVStream(bucket), KVSubject(bucket, ">")
 		err := b.there(ctx)
-		var last kvstore.Message
+		var last Message
 		if err == nil {
 			last, err = b.store.Last(ctx, stream, all)
 		}
 		switch {
-		case errors.Is(err, kvstore.ErrUnreadable): // the loop below yields it as Refused
+		case errors.Is(err, ErrUnreadable): // the loop below yields it as Refused
 		case errors.Is(err, model.ErrNotFound):
-			if !yield(Followed{Complete: true}, nil) {
+			if !yield(ControlRevision{Complete: true}, nil) {
 				return
 			}
 		case err != nil:
-			yield(Followed{}, err)
+			yield(ControlRevision{}, err)
 			return
 		}
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{all}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-		for m, err := range kvstore.ScanStream(ctx, b.store, stream, cfg, true) {
+		for m, err := range ScanStream(ctx, b.store, stream, cfg, true) {
 			if err != nil {
-				yield(Followed{}, err)
+				yield(ControlRevision{}, err)
 				return
 			}
-			f := Followed{Complete: m.Sequence >= last.Sequence}
-			if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); model.IsControlKey(key) {
-				f.Entry = changeOf(key, m)
+			f := ControlRevision{Complete: m.Sequence >= last.Sequence}
+			if key := strings.TrimPrefix(m.Subject, KVSubject(bucket, "")); model.IsControlKey(key) {
+				f.Entry = newControlChange(key, m)
 				f.Deleted = f.Deleted && f.Refused == ""
 			}
 			if !yield(f, nil) {

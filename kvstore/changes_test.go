@@ -1,4 +1,4 @@
-package control_test
+package kvstore_test
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
 // TestChanges reads the newest revisions, newest first, each with its author.
-func TestChanges(t *testing.T) {
+func TestControlChanges(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
-	b := control.New(s.Store)
+	b := kvstore.NewControl(s.Store)
 	if all, more, err := b.Changes(t.Context(), 10); err != nil || more || len(all) != 0 {
 		t.Errorf("of an empty bucket: %v, %v", all, err)
 	}
@@ -56,7 +56,7 @@ func TestChangesThatAreForged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, more, err := control.New(s.Store).Changes(t.Context(), 10)
+	all, more, err := kvstore.NewControl(s.Store).Changes(t.Context(), 10)
 	if err != nil || more || len(all) != 3 || all[0].By != "" || all[1].By != "" || all[2].Refused == "" || all[2].Value != nil || all[2].Revision != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -80,7 +80,7 @@ func flood(t *testing.T, s *kvtest.Store, count int, key func(int) string) {
 func TestChangesBehindAFlood(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
-	b := control.New(s.Store)
+	b := kvstore.NewControl(s.Store)
 	if _, err := b.By("anna").Put(t.Context(), "node.web01.labels", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestChangesBehindAFlood(t *testing.T) {
 func TestChangesLookAtFew(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
-	b := control.New(s.Store)
+	b := kvstore.NewControl(s.Store)
 	const most = 20
 	flood(t, s, 8000, func(i int) string { return fmt.Sprintf("group.web.k%d", i) })
 	if _, err := b.By("anna").Put(t.Context(), "node.web01.labels", []byte("one")); err != nil {
