@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -89,7 +89,7 @@ func (n *node) onServer(server *natstest.Server, more ...nats.Option) *agent.Age
 	n.injected()
 	options := n.options()
 	options.Assignments = watch.New(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond, Log: options.Log})
-	options.Publisher, options.States = reports.New(store.Store), nodes.New(store.Store)
+	options.Publisher, options.States = reports.New(store.Store), kvstore.NewNodes(store.Store)
 	running := kvtest.Must(n.t, func() (*agent.Agent, error) { return agent.New(n.t.Context(), options) })
 	ctx, stop := context.WithCancel(context.WithoutCancel(n.t.Context()))
 	ended := make(chan error, 2)

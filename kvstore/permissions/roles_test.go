@@ -13,7 +13,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -235,7 +234,7 @@ func TestOnlyAdministratorsForgetNodes(t *testing.T) {
 		}
 		for _, user := range []string{kvtest.Operator, kvtest.Viewer} {
 			for what, remove := range map[string]func(*kvtest.Store) error{
-				"state":   func(s *kvtest.Store) error { return nodes.New(s.Store).Remove(t.Context(), "web01") },
+				"state":   func(s *kvtest.Store) error { return kvstore.NewNodes(s.Store).Remove(t.Context(), "web01") },
 				"reports": func(s *kvtest.Store) error { return reports.New(s.Store).Remove(t.Context(), "web01") },
 			} {
 				if err := remove(trespassing(t, g, user)); err == nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -31,7 +30,7 @@ type Store struct {
 
 type (
 	assignmentBucket   = kvstore.Assignments
-	nodeBucket         = nodes.Bucket
+	nodeBucket         = kvstore.Nodes
 	contentStore       = kvstore.Content
 	reportStream       = reports.Stream
 	registrationStream = registrations.Stream
@@ -45,7 +44,7 @@ func Of(nc *nats.Conn, prefix string) (*Store, error) {
 	}
 
 	return &Store{
-		s, kvstore.NewAssignments(s), nodes.New(s), kvstore.NewContent(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
+		s, kvstore.NewAssignments(s), kvstore.NewNodes(s), kvstore.NewContent(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
 	}, nil
 }
 

@@ -27,7 +27,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -326,9 +325,9 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Bundles:      kvstore.NewContent(store),
 		GiveBack:     true,
 		Publisher:    reports.New(store),
-		States:       nodes.New(store),
+		States:       kvstore.NewNodes(store),
 		Packages:     status.Machine{Root: "/", Run: machine.Run},
-		PutInventory: nodes.New(store).PutInventory,
+		PutInventory: kvstore.NewNodes(store).PutInventory,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
 			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})
 			return all, facts.Digest(all), failed

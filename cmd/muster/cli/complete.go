@@ -11,7 +11,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,7 +46,7 @@ func newCompletion(connect func(context.Context) (*kvstore.Store, error)) *compl
 	return &completion{
 		store: store,
 		nodes: sync.OnceValue(func() (all []model.Node) {
-			within(func(ctx context.Context) { all, _ = nodes.New(store()).Nodes(ctx) })
+			within(func(ctx context.Context) { all, _ = kvstore.NewNodes(store()).Nodes(ctx) })
 			return all
 		}),
 		assigned: sync.OnceValue(func() (all []model.Entry) {

@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/nodes"
+
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -70,7 +70,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := nodes.New(store.KV).State(ctx, c.node)
+	n, err := kvstore.NewNodes(store.KV).State(ctx, c.node)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
 		return store.NoSuchNode(ctx, c.node)

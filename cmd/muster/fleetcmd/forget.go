@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -173,9 +172,9 @@ func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selectio
 
 // read reads what there is besides the state.
 func (l *leftover) read(ctx context.Context, store *Store, withReports bool) error {
-	_, err := nodes.New(store.KV).FactsDocument(ctx, l.node)
+	_, err := kvstore.NewNodes(store.KV).FactsDocument(ctx, l.node)
 	switch {
-	case err == nil, errors.Is(err, nodes.ErrInvalidFacts):
+	case err == nil, errors.Is(err, kvstore.ErrInvalidFacts):
 		l.removed = append(l.removed, "facts")
 	case !errors.Is(err, model.ErrNotFound):
 		return err
@@ -235,7 +234,7 @@ func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftove
 // one forgets one node. Its state comes first: who may not remove that removes nothing.
 func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forgotten, error) {
 	out := forgotten{Node: l.node, Assigned: l.assigned}
-	if err := nodes.New(store.KV).Remove(ctx, l.node); err != nil {
+	if err := kvstore.NewNodes(store.KV).Remove(ctx, l.node); err != nil {
 		return out, err
 	}
 	out.Removed = append(out.Removed, l.removed...)

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -34,9 +33,9 @@ type ofNodeDocument struct {
 
 func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 	doc := ofNodeDocument{Node: c.node}
-	n, err := nodes.New(store.KV).State(ctx, c.node)
+	n, err := kvstore.NewNodes(store.KV).State(ctx, c.node)
 	known := !errors.Is(err, model.ErrNotFound)
-	if err != nil && known && !errors.Is(err, nodes.ErrInvalidState) {
+	if err != nil && known && !errors.Is(err, kvstore.ErrInvalidState) {
 		return err
 	}
 	families := model.Families(c.node, slices.DeleteFunc(slices.Clone(n.Groups), func(g string) bool { return model.CheckNode(c.node, []string{g}) != nil }))

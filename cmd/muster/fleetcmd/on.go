@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -123,7 +123,7 @@ func AnyOf(names, groups []string) string {
 // Select returns which of the nodes match an expression, and logs of which nobody knows.
 func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
 	list := func(ctx context.Context) ([]model.Entry, error) { return s.List(ctx) }
-	bucket := nodes.New(s.KV)
+	bucket := kvstore.NewNodes(s.KV)
 	found, err := fleet.Selector{List: list, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 	if err == nil {
 		warnUndecided(s.log, found.Undecided)
@@ -152,7 +152,7 @@ func strict(err error) error {
 
 // SelectOf is Select with assignments that are known. It logs nothing.
 func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
-	bucket := nodes.New(s.KV)
+	bucket := kvstore.NewNodes(s.KV)
 	found, err := fleet.Selector{Statuses: assigned.Statuses, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 
 	return found, strict(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/targets"
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -189,7 +189,7 @@ func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expre
 	}
 	// The reports of a node outlive it, so it need not be known, and of one that is named no other is read.
 	for _, name := range c.nodes {
-		if _, err := nodes.New(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
+		if _, err := kvstore.NewNodes(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
 			c.warnUnknown(ctx, store, name)
 		}
 	}

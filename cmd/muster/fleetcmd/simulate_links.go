@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/nodes"
+
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -72,7 +72,7 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 
 	return simulate.Link{
 		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
-		States:      nodes.New(store),
+		States:      kvstore.NewNodes(store),
 		Publisher:   reports.New(store),
 		Serve:       func(ctx context.Context, n *simulate.Node) error { return serve(ctx, requests.New(store), n, l.log) },
 	}, nil

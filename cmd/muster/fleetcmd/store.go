@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
@@ -115,9 +114,9 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 // Nodes returns all nodes by name. An invalid state of one is logged, and hides
 // none of the others.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
-	all, err := nodes.New(s.KV).Nodes(ctx)
+	all, err := kvstore.NewNodes(s.KV).Nodes(ctx)
 	for _, err := range kvstore.SplitDenials(err) {
-		if !errors.Is(err, nodes.ErrInvalidState) {
+		if !errors.Is(err, kvstore.ErrInvalidState) {
 			return nil, err
 		}
 		if !s.logged[err.Error()] {

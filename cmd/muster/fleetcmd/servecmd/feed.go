@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -43,7 +42,7 @@ const (
 // feed tells a view what is in NATS.
 type feed struct {
 	store       *kvstore.Store
-	nodes       nodes.Bucket
+	nodes       kvstore.Nodes
 	assignments kvstore.Assignments
 	reports     reports.Stream
 	to          *view.Fleet
@@ -70,7 +69,7 @@ type feed struct {
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
 	return &feed{
-		store: store, nodes: nodes.New(store), assignments: kvstore.NewAssignments(store), reports: reports.New(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
+		store: store, nodes: kvstore.NewNodes(store), assignments: kvstore.NewAssignments(store), reports: reports.New(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
 		checked: make(chan struct{}), listed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }

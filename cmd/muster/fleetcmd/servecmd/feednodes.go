@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -33,7 +32,7 @@ func (f *feed) listOnce(ctx context.Context) error {
 	asked := time.Now()
 	all, err := f.nodes.Nodes(ctx)
 	for _, err := range kvstore.SplitDenials(err) {
-		if !errors.Is(err, nodes.ErrInvalidState) { // such a node is unreadable in the view
+		if !errors.Is(err, kvstore.ErrInvalidState) { // such a node is unreadable in the view
 			return err
 		}
 	}

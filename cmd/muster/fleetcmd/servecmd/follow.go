@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/nodes"
 )
 
 // noticeFor is for how long it is shown that a stream was created again.
@@ -63,7 +62,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end()
-	bucket := nodes.New(f.store)
+	bucket := kvstore.NewNodes(f.store)
 	model := view.New(view.Options{Version: cli.Version(), Keep: f.keep, Facts: bucket.Facts, Inventories: bucket.Inventories})
 	if again != nil {
 		model.SetNotice(fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -37,7 +36,7 @@ func newSource(store *kvstore.Store, log *slog.Logger) source {
 
 // Facts returns the document of the facts of a node.
 func (s source) Facts(ctx context.Context, node string) (json.RawMessage, error) {
-	return nodes.New(s.store).FactsDocument(ctx, node)
+	return kvstore.NewNodes(s.store).FactsDocument(ctx, node)
 }
 
 // History returns the revisions of an assignment that the bucket has.

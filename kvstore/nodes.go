@@ -1,5 +1,5 @@
 // Package nodes keeps the states and the facts of nodes.
-package nodes
+package kvstore
 
 import (
 	"context"
@@ -12,17 +12,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
 // unreachableKept is how long an unreachable node is kept at least.
-const unreachableKept = 7 * 24 * time.Hour
+const minStateTTL = 7 * 24 * time.Hour
 
 // pageSize is how many states are read at once, if they are as small as usual: a page ends by its bytes, too. For
 // each page the server counts all that are left.
-const pageSize = 2000
+const statePage = 2000
 
 // mostNodes is of how many nodes a fleet is read, ten times as many as it was tried with: those
 // that store something again meanwhile count again. stateBytes is how many bytes their states
@@ -39,56 +37,56 @@ var ErrInvalidState = errors.New("invalid state")
 var ErrInvalidFacts = errors.New("invalid facts")
 
 // Bucket is the bucket of nodes.
-type Bucket struct {
-	store *kvstore.Store
+type Nodes struct {
+	store *Store
 	// most is of how many nodes it reads.
 	most int
 }
 
 // New returns the bucket of a fleet.
-func New(s *kvstore.Store) Bucket { return Bucket{s, mostNodes} }
+func NewNodes(s *Store) Nodes { return Nodes{s, mostNodes} }
 
 // boundOfStates and boundOfFacts limit a read of all nodes. Facts and inventories are not held in memory.
-func (b Bucket) boundOfStates() kvstore.ScanLimit {
-	return kvstore.ScanLimit{Messages: b.most, Bytes: stateBytes}
+func (b Nodes) boundOfStates() ScanLimit {
+	return ScanLimit{Messages: b.most, Bytes: stateBytes}
 }
-func (b Bucket) boundOfFacts() kvstore.ScanLimit {
-	return kvstore.ScanLimit{Messages: b.most, Bytes: math.MaxInt}
+func (b Nodes) boundOfFacts() ScanLimit {
+	return ScanLimit{Messages: b.most, Bytes: math.MaxInt}
 }
 
 // PutState stores the state of state.Node, which counts as unreachable when it
 // stores no other within ttl. The server keeps it for 7 days, or for ttl where
 // that is longer. With a ttl of zero the node is never unreachable and the state
 // does not expire.
-func (b Bucket) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
+func (b Nodes) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
 	state.SilentAfter = model.Duration(ttl)
 	var opts []jetstream.PublishOpt
 	if ttl > 0 {
-		opts = append(opts, jetstream.WithMsgTTL(keptFor(ttl)))
+		opts = append(opts, jetstream.WithMsgTTL(stateTTL(ttl)))
 	}
 
-	return b.put(ctx, "state", state.Node, kvstore.Names.NodeState, state, opts...)
+	return b.put(ctx, "state", state.Node, Names.NodeState, state, opts...)
 }
 
 // keptFor returns how long the server keeps a state with a ttl.
-func keptFor(ttl time.Duration) time.Duration { return kvstore.WholeSeconds(max(unreachableKept, ttl)) }
+func stateTTL(ttl time.Duration) time.Duration { return WholeSeconds(max(minStateTTL, ttl)) }
 
 // MaxMessage returns how many bytes the state of a node can have, and its facts,
 // and the default bound while it is not known.
-func (b Bucket) MaxMessage() int64 {
-	return b.store.Sizes().Max(b.stream(), kvstore.DefaultStateMax)
+func (b Nodes) MaxMessage() int64 {
+	return b.store.Sizes().Max(b.stream(), DefaultStateMax)
 }
 
 // stream is the stream behind the bucket.
-func (b Bucket) stream() string { return kvstore.KVStream(b.store.Names().Nodes()) }
+func (b Nodes) stream() string { return KVStream(b.store.Names().Nodes()) }
 
 // PutFacts stores the facts of a node, without an expiry. The error wraps
 // model.ErrTooLarge where the bucket or the server does not accept that much.
-func (b Bucket) PutFacts(ctx context.Context, node string, facts model.Facts) error {
-	return b.put(ctx, "facts", node, kvstore.Names.NodeFacts, facts)
+func (b Nodes) PutFacts(ctx context.Context, node string, facts model.Facts) error {
+	return b.put(ctx, "facts", node, Names.NodeFacts, facts)
 }
 
-func (b Bucket) put(ctx context.Context, what, node string, subject func(kvstore.Names, string) string, doc any, opts ...jetstream.PublishOpt) error {
+func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, string) string, doc any, opts ...jetstream.PublishOpt) error {
 	if err := model.CheckNode(node, nil); err != nil {
 		return err
 	}
@@ -100,7 +98,7 @@ func (b Bucket) put(ctx context.Context, what, node string, subject func(kvstore
 		err = b.checkSize(what, data)
 	}
 	if err == nil {
-		_, err = b.store.Publish(ctx, kvstore.NewMsg(subject(b.store.Names(), node), data), opts...)
+		_, err = b.store.Publish(ctx, NewMsg(subject(b.store.Names(), node), data), opts...)
 	}
 	if err != nil {
 		return fmt.Errorf("put %s of node %s: %w", what, node, err)
@@ -111,7 +109,7 @@ func (b Bucket) put(ctx context.Context, what, node string, subject func(kvstore
 
 // checkSize reports whether the bucket accepts the state or the facts of a node; the
 // error wraps model.ErrTooLarge and names the remedy.
-func (b Bucket) checkSize(what string, data []byte) error {
+func (b Nodes) checkSize(what string, data []byte) error {
 	if err := b.store.Sizes().Check(b.stream(), what, data); err != nil {
 		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names().Init())
 	}
@@ -121,7 +119,7 @@ func (b Bucket) checkSize(what string, data []byte) error {
 
 // State returns the node as its state describes it; the error wraps
 // model.ErrNotFound where there is no state, and ErrInvalidState.
-func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
+func (b Nodes) State(ctx context.Context, node string) (model.Node, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return model.Node{}, err
 	}
@@ -131,17 +129,17 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
 	}
 
-	return decode(model.NewStateReader(), node, m, time.Now())
+	return decodeState(model.NewStateReader(), node, m, time.Now())
 }
 
 // FactsDocument returns the document of the facts of a node; the error wraps model.ErrNotFound where it
 // stored none, and ErrInvalidFacts.
-func (b Bucket) FactsDocument(ctx context.Context, node string) (json.RawMessage, error) {
+func (b Nodes) FactsDocument(ctx context.Context, node string) (json.RawMessage, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
 	}
 	m, err := b.store.Value(ctx, b.stream(), b.store.Names().NodeFacts(node))
-	invalid := errors.Is(err, kvstore.ErrUnreadable) || errors.Is(err, kvstore.ErrServerHeaders)
+	invalid := errors.Is(err, ErrUnreadable) || errors.Is(err, ErrServerHeaders)
 	if err == nil {
 		var facts model.Facts
 		err = json.Unmarshal(m.Data, &facts)
@@ -158,23 +156,23 @@ func (b Bucket) FactsDocument(ctx context.Context, node string) (json.RawMessage
 }
 
 // nodeOf returns the node that a subject is of.
-func nodeOf(n kvstore.Names, subject string) string {
-	node, _, _ := strings.Cut(strings.TrimPrefix(subject, kvstore.KVSubject(n.Nodes(), "")), ".")
+func stateNode(n Names, subject string) string {
+	node, _, _ := strings.Cut(strings.TrimPrefix(subject, KVSubject(n.Nodes(), "")), ".")
 
 	return node
 }
 
 // decode reads the state of a node as of a time; one that cannot be read is Unreadable,
 // and the error is why. A node may only store its own.
-func decode(states *model.StateReader, node string, m kvstore.Message, now time.Time) (model.Node, error) {
+func decodeState(states *model.StateReader, node string, m Message, now time.Time) (model.Node, error) {
 	var r model.Node
-	err := decodeInto(&r, states, node, &m, now)
+	err := decodeStateInto(&r, states, node, &m, now)
 
 	return r, err
 }
 
 // decodeInto is decode into a node that is zero.
-func decodeInto(r *model.Node, states *model.StateReader, node string, m *kvstore.Message, now time.Time) error {
+func decodeStateInto(r *model.Node, states *model.StateReader, node string, m *Message, now time.Time) error {
 	r.Heard = m.Time
 	err := m.Refusal()
 	if err == nil {
@@ -184,7 +182,7 @@ func decodeInto(r *model.Node, states *model.StateReader, node string, m *kvstor
 		err = fmt.Errorf("it names node %.80q", r.Node)
 	}
 	if err != nil {
-		*r = model.Node{Heard: m.Time, Unreadable: model.Line(err.Error(), maxReason), NodeState: model.NodeState{Node: node}}
+		*r = model.Node{Heard: m.Time, Unreadable: model.Line(err.Error(), maxUnreadableReason), NodeState: model.NodeState{Node: node}}
 		// Without its groups it could be in any.
 		var known struct{ Groups []string }
 		_ = json.Unmarshal(m.Data, &known)

@@ -1,4 +1,4 @@
-package nodes_test
+package kvstore_test
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore/connect"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -57,7 +56,7 @@ func TestScansEnd(t *testing.T) {
 
 		return server.PublishMsg(end)
 	})
-	bucket := nodes.Bounded(nodes.New(store), 20_000)
+	bucket := kvstore.Bounded(kvstore.NewNodes(store), 20_000)
 	if all, err := bucket.Nodes(t.Context()); !errors.Is(err, kvstore.ErrWrongAnswer) {
 		t.Errorf("%d nodes, an error: %t", len(all), err != nil)
 	}

@@ -1,7 +1,7 @@
-package nodes
+package kvstore
 
 // Bounded returns a bucket that reads of as many nodes.
-func Bounded(b Bucket, most int) Bucket {
+func Bounded(b Nodes, most int) Nodes {
 	b.most = most
 
 	return b

@@ -1,4 +1,4 @@
-package nodes
+package kvstore
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -22,13 +21,13 @@ const (
 	maxInventory      = 64 << 10
 	maxInventoryPlain = 16 << 20
 	// maxHead and maxPackage are the maximum size in bytes of the first line and of the line of a package.
-	maxHead    = 4 << 10
-	maxPackage = 1 << 10
+	maxInventoryHead    = 4 << 10
+	maxInventoryPackage = 1 << 10
 )
 
 // PutInventory stores the packed inventory of a node, without an expiry. An inventory above 64 KiB loses the versions, and
 // then packages, until it fits; Incomplete then has the reason.
-func (b Bucket) PutInventory(ctx context.Context, i model.Inventory) error {
+func (b Nodes) PutInventory(ctx context.Context, i model.Inventory) error {
 	err := model.CheckNode(i.Node, nil)
 	if err != nil {
 		return err
@@ -38,7 +37,7 @@ func (b Bucket) PutInventory(ctx context.Context, i model.Inventory) error {
 		err = b.store.Ready(ctx)
 	}
 	if err == nil {
-		_, err = b.store.Publish(ctx, kvstore.NewMsg(b.store.Names().NodeInventory(i.Node), data))
+		_, err = b.store.Publish(ctx, NewMsg(b.store.Names().NodeInventory(i.Node), data))
 	}
 	if err != nil {
 		return fmt.Errorf("put inventory of node %s: %w", i.Node, err)
@@ -49,7 +48,7 @@ func (b Bucket) PutInventory(ctx context.Context, i model.Inventory) error {
 
 // packInventory packs an inventory into at most maxInventory bytes.
 func packInventory(i model.Inventory) ([]byte, error) {
-	data, err := pack(i)
+	data, err := compressInventory(i)
 	if err != nil || len(data) <= maxInventory {
 		return data, err
 	}
@@ -61,7 +60,7 @@ func packInventory(i model.Inventory) ([]byte, error) {
 	i.Incomplete = fmt.Sprintf("it exceeds %d KiB: versions are missing", maxInventory>>10)
 	all := len(i.Packages)
 	for {
-		if data, err = pack(i); err != nil || len(data) <= maxInventory {
+		if data, err = compressInventory(i); err != nil || len(data) <= maxInventory {
 			return data, err
 		}
 		i.Packages = i.Packages[:len(i.Packages)*3/4]
@@ -72,14 +71,14 @@ func packInventory(i model.Inventory) ([]byte, error) {
 // pack returns an inventory in gzip: a line of JSON without the packages, and a line per package with its manager, name,
 // version and architecture, separated by tabs. This reads several times faster than JSON. A package with a tab or a line
 // break is skipped, and one above 1 KiB.
-func pack(i model.Inventory) ([]byte, error) {
+func compressInventory(i model.Inventory) ([]byte, error) {
 	var out, text bytes.Buffer
 	packages := i.Packages
 	i.Packages = nil
 	err := json.NewEncoder(&text).Encode(i)
 	for _, p := range packages {
 		fields := []string{p.Manager, p.Name, p.Version, p.Arch}
-		if line := strings.Join(fields, "\t"); strings.Count(line, "\t") < len(fields) && !strings.Contains(line, "\n") && len(line) < maxPackage {
+		if line := strings.Join(fields, "\t"); strings.Count(line, "\t") < len(fields) && !strings.Contains(line, "\n") && len(line) < maxInventoryPackage {
 			text.WriteString(line + "\n")
 		}
 	}
@@ -91,30 +90,30 @@ func pack(i model.Inventory) ([]byte, error) {
 }
 
 // Inventories yields the inventories of some nodes, see Facts.
-func (b Bucket) Inventories(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error] {
-	return documents[model.Inventory]{
-		subject: kvstore.Names.NodeInventory, decode: unpackInventory,
+func (b Nodes) Inventories(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error] {
+	return nodeDocuments[model.Inventory]{
+		subject: Names.NodeInventory, decode: unpackInventory,
 		unreadable: func(node, reason string) model.Inventory { return model.Inventory{Node: node, Unreadable: reason} },
 	}.read(ctx, b, nodes)
 }
 
 // unpackInventory returns the inventory of a node. Nodes are not trusted, so it enforces all limits.
-func unpackInventory(node string, m kvstore.Message) (i model.Inventory) {
+func unpackInventory(node string, m Message) (i model.Inventory) {
 	err := m.Refusal()
 	if err == nil {
-		err = unpack(m.Data, &i)
+		err = decompressInventory(m.Data, &i)
 	}
 	if err == nil && i.Node != node {
 		err = fmt.Errorf("it names node %.80q", i.Node)
 	}
 	if err != nil {
-		return model.Inventory{Node: node, Unreadable: model.Line(err.Error(), maxReason)}
+		return model.Inventory{Node: node, Unreadable: model.Line(err.Error(), maxUnreadableReason)}
 	}
 
 	return i
 }
 
-func unpack(data []byte, i *model.Inventory) error {
+func decompressInventory(data []byte, i *model.Inventory) error {
 	if len(data) > maxInventory {
 		return fmt.Errorf("it exceeds %d KiB", maxInventory>>10)
 	}
@@ -130,8 +129,8 @@ func unpack(data []byte, i *model.Inventory) error {
 		return fmt.Errorf("it exceeds %d MiB unpacked", maxInventoryPlain>>20)
 	}
 	line, rest, _ := bytes.Cut(data, []byte("\n"))
-	if len(line) > maxHead {
-		return fmt.Errorf("its first line exceeds %d KiB", maxHead>>10)
+	if len(line) > maxInventoryHead {
+		return fmt.Errorf("its first line exceeds %d KiB", maxInventoryHead>>10)
 	}
 	var head struct { // without packages, because a list of small objects takes far more memory than its text
 		Node, Incomplete string
@@ -140,7 +139,7 @@ func unpack(data []byte, i *model.Inventory) error {
 	if err := json.Unmarshal(line, &head); err != nil {
 		return err
 	}
-	*i = model.Inventory{Node: head.Node, At: head.At, Incomplete: model.Line(head.Incomplete, maxReason)}
+	*i = model.Inventory{Node: head.Node, At: head.At, Incomplete: model.Line(head.Incomplete, maxUnreadableReason)}
 
 	return unpackPackages(string(rest), i)
 }
@@ -152,7 +151,7 @@ func unpackPackages(lines string, i *model.Inventory) error {
 		name, rest, _ := strings.Cut(rest, "\t")
 		version, arch, ok := strings.Cut(rest, "\t")
 		switch {
-		case !ok, len(line) > maxPackage:
+		case !ok, len(line) > maxInventoryPackage:
 			return fmt.Errorf("invalid package line %.80q", line)
 		case len(i.Packages) == model.MaxPackages:
 			return fmt.Errorf("it has more than %d packages", model.MaxPackages)

@@ -1,4 +1,4 @@
-package nodes_test
+package kvstore_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -17,7 +17,7 @@ import (
 func TestInventory(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	b := nodes.New(store.Store)
+	b := kvstore.NewNodes(store.Store)
 	random := rand.New(rand.NewPCG(1, 2))
 	var large []model.Package
 	for i := range 20_000 {
@@ -67,7 +67,7 @@ func TestInventory(t *testing.T) {
 func TestHostileInventory(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	b := nodes.New(store.Store)
+	b := kvstore.NewNodes(store.Store)
 	many := strings.Repeat("{},", 2_000_000)
 	for node, text := range map[string]string{
 		"many":    `{"node":"many","packages":[` + many + "{}]}\n",

@@ -1,4 +1,4 @@
-package nodes
+package kvstore
 
 import (
 	"context"
@@ -7,12 +7,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
 // Change is a node whose state was stored, or with Gone removed.
-type Change struct {
+type NodeChange struct {
 	model.Node
 	Gone bool
 }
@@ -21,19 +20,19 @@ type Change struct {
 // somebody removes, until ctx ends. One that cannot be read is an Unreadable node. A state that
 // expires is not announced, and in an outage one may be missed: whoever keeps the fleet for long
 // calls Nodes now and then. An error is the last thing it yields.
-func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
-	return func(yield func(Change, error) bool) {
+func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
+	return func(yield func(NodeChange, error) bool) {
 		names, states := b.store.Names(), model.NewStateReader()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
-		for m, err := range kvstore.ScanStream(ctx, b.store, b.stream(), cfg, true) {
+		for m, err := range ScanStream(ctx, b.store, b.stream(), cfg, true) {
 			if err != nil {
-				yield(Change{}, err)
+				yield(NodeChange{}, err)
 				return
 			}
-			node := nodeOf(names, m.Subject)
-			c := Change{Gone: m.Deleted() && !m.Forged}
+			node := stateNode(names, m.Subject)
+			c := NodeChange{Gone: m.Deleted() && !m.Forged}
 			if c.Node.Node = node; !c.Gone {
-				c.Node, _ = decode(states, node, m, time.Now()) // it is Unreadable then
+				c.Node, _ = decodeState(states, node, m, time.Now()) // it is Unreadable then
 			}
 			if !yield(c, nil) {
 				return
@@ -45,15 +44,15 @@ func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
 // Stored yields the nodes that have stored a state which is still there, in no order. One whose
 // state has headers that cannot be read, or that a replica does not know yet, may be missing. An
 // error is the last thing it yields.
-func (b Bucket) Stored(ctx context.Context) iter.Seq2[string, error] {
+func (b Nodes) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		names := b.store.Names()
-		for m, err := range b.boundOfStates().Of(kvstore.ScanDirect(ctx, b.store, b.stream(), names.NodeState("*"), pageSize)) {
+		for m, err := range b.boundOfStates().Of(ScanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage)) {
 			if err != nil {
 				yield("", err)
 				return
 			}
-			if (!m.Deleted() || m.Forged) && !yield(nodeOf(names, m.Subject), nil) {
+			if (!m.Deleted() || m.Forged) && !yield(stateNode(names, m.Subject), nil) {
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-package nodes_test
+package kvstore_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -143,7 +143,7 @@ func TestStateAndFactsAreBounded(t *testing.T) {
 	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "facts has 614410 bytes, the stream KV_MUSTER_NODES accepts 523264: have fewer facts, or an operator raises the bound with `muster fleet init --state-max SIZE`") {
 		t.Errorf("put facts = %v", err)
 	}
-	if most := nodes.New(store.Store).MaxMessage(); most >= 512<<10 || most < 500<<10 {
+	if most := kvstore.NewNodes(store.Store).MaxMessage(); most >= 512<<10 || most < 500<<10 {
 		t.Errorf("at most %d bytes", most)
 	}
 	// The server holds the bound, whatever a node looks at.

@@ -1,4 +1,4 @@
-package nodes_test
+package kvstore_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -26,7 +26,7 @@ func TestWatch(t *testing.T) {
 		put("web01", "1")
 		ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 		var got []string
-		for c, err := range nodes.New(store.Store).Watch(ctx) {
+		for c, err := range kvstore.NewNodes(store.Store).Watch(ctx) {
 			if err != nil {
 				t.Fatalf("%s: %v after %q", name, err, got)
 			}
@@ -72,7 +72,7 @@ func TestStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for name, err := range nodes.New(store.Store).Stored(t.Context()) {
+	for name, err := range kvstore.NewNodes(store.Store).Stored(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestStored(t *testing.T) {
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	bucket := nodes.New(store.Store)
+	bucket := kvstore.NewNodes(store.Store)
 	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": 12345678901234567}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestFacts(t *testing.T) {
 		if _, err := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_NODES").PutString(t.Context(), "web02.facts", value); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bucket.FactsDocument(t.Context(), "web02"); !errors.Is(err, nodes.ErrInvalidFacts) {
+		if _, err := bucket.FactsDocument(t.Context(), "web02"); !errors.Is(err, kvstore.ErrInvalidFacts) {
 			t.Errorf("%s = %v", value, err)
 		}
 	}

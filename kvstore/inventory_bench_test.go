@@ -1,11 +1,11 @@
-package nodes_test
+package kvstore_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -13,7 +13,7 @@ import (
 // BenchmarkInventories reads the inventories of 1,000 nodes with 1,500 packages each.
 func BenchmarkInventories(b *testing.B) {
 	_, store := kvtest.New(b)
-	bucket, random := nodes.New(store.Store), rand.New(rand.NewPCG(1, 2))
+	bucket, random := kvstore.NewNodes(store.Store), rand.New(rand.NewPCG(1, 2))
 	var packages []model.Package
 	for i := range 1500 {
 		packages = append(packages, model.Package{Name: fmt.Sprintf("package-%d", i), Version: fmt.Sprintf("1:%d.%d-%d", random.IntN(9), random.IntN(99), random.IntN(9)), Arch: "amd64", Manager: "deb"})

@@ -1,4 +1,4 @@
-package nodes
+package kvstore
 
 import (
 	"context"
@@ -11,22 +11,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
 // Nodes returns every node by name, unreachable ones included. For each state that
 // cannot be read, the error wraps one that wraps ErrInvalidState and names the
 // node, which is returned as Unreadable among the others.
-func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
+func (b Nodes) Nodes(ctx context.Context) ([]model.Node, error) {
 	newest, err := b.newest(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var failed []error
 	all := make([]model.Node, 0, len(newest))
-	for _, s := range slices.SortedFunc(maps.Values(newest), byName) {
+	for _, s := range slices.SortedFunc(maps.Values(newest), byNodeName) {
 		if s.err != nil {
 			failed = append(failed, s.err)
 		}
@@ -39,10 +37,10 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 }
 
 // byName compares states by the names of their nodes.
-func byName(a, b *stored) int { return strings.Compare(a.Node.Node, b.Node.Node) }
+func byNodeName(a, b *storedNode) int { return strings.Compare(a.Node.Node, b.Node.Node) }
 
 // stored is a state that was decoded; its node has no name where it is deleted.
-type stored struct {
+type storedNode struct {
 	model.Node
 	subject  string
 	sequence uint64
@@ -54,10 +52,10 @@ type stored struct {
 // without those that it has not noticed yet. What these leave out, since a replica lags or
 // no client can read its headers, is in the list of the leader, for administrators:
 // operators may not list the stream.
-func (b Bucket) newest(ctx context.Context) (map[string]*stored, error) {
+func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var listed kvstore.Listing
+	var listed Listing
 	var unlisted error
 	var listing sync.WaitGroup
 	if err := b.store.Bind(ctx, b.stream()); err != nil {
@@ -85,24 +83,24 @@ func (b Bucket) newest(ctx context.Context) (map[string]*stored, error) {
 }
 
 // complete adds the states of listed subjects that are not there.
-func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map[string]bool) error {
+func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed map[string]bool) error {
 	for subject := range listed {
 		if _, known := out[subject]; known {
 			continue
 		}
 		if len(out) >= b.most {
-			return fmt.Errorf("read states: %w: it lists more than %d", kvstore.ErrWrongAnswer, b.most)
+			return fmt.Errorf("read states: %w: it lists more than %d", ErrWrongAnswer, b.most)
 		}
 		m, err := b.store.Last(ctx, b.stream(), subject)
 		switch {
-		case errors.Is(err, kvstore.ErrUnreadable):
-			m = kvstore.Message{Subject: subject, Forged: true, Unreadable: true}
+		case errors.Is(err, ErrUnreadable):
+			m = Message{Subject: subject, Forged: true, Unreadable: true}
 		case errors.Is(err, model.ErrNotFound):
 			continue
 		case err != nil:
 			return err
 		}
-		out[subject] = &stored{}
+		out[subject] = &storedNode{}
 		out[subject].decode(model.NewStateReader(), b.store.Names(), m)
 	}
 
@@ -110,19 +108,19 @@ func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map
 }
 
 // chunk is how many states one goroutine decodes at a time.
-const chunk = 64
+const decodeChunk = 64
 
 // scan reads the states, and decodes them on all cores as they come.
-func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
-	read := make(chan []kvstore.Message, 8)
+func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
+	read := make(chan []Message, 8)
 	workers := runtime.GOMAXPROCS(0)
-	decoded := make([][][]stored, workers)
+	decoded := make([][][]storedNode, workers)
 	var decoding sync.WaitGroup
 	for i := range workers {
 		decoding.Go(func() {
 			states := model.NewStateReader()
 			for messages := range read {
-				part := make([]stored, len(messages))
+				part := make([]storedNode, len(messages))
 				for i, m := range messages {
 					part[i].decode(states, b.store.Names(), m)
 				}
@@ -136,7 +134,7 @@ func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]*stored, len(decoded[0])*workers*chunk)
+	out := make(map[string]*storedNode, len(decoded[0])*workers*decodeChunk)
 	for _, part := range slices.Concat(decoded...) {
 		for i := range part {
 			// A state that was replaced meanwhile may come twice.
@@ -151,13 +149,13 @@ func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
 }
 
 // send sends the messages of states.
-func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
-	var messages []kvstore.Message
-	for m, err := range b.boundOfStates().Of(kvstore.ScanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize)) {
+func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
+	var messages []Message
+	for m, err := range b.boundOfStates().Of(ScanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage)) {
 		if err != nil {
 			return err
 		}
-		if messages = append(messages, m); len(messages) == chunk {
+		if messages = append(messages, m); len(messages) == decodeChunk {
 			to <- messages
 			messages = nil
 		}
@@ -168,9 +166,9 @@ func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
 }
 
 // decode decodes a message.
-func (s *stored) decode(states *model.StateReader, n kvstore.Names, m kvstore.Message) {
+func (s *storedNode) decode(states *model.StateReader, n Names, m Message) {
 	s.subject, s.sequence = m.Subject, m.Sequence
 	if !m.Deleted() || m.Forged {
-		s.err = decodeInto(&s.Node, states, nodeOf(n, m.Subject), &m, time.Now())
+		s.err = decodeStateInto(&s.Node, states, stateNode(n, m.Subject), &m, time.Now())
 	}
 }

@@ -1,4 +1,4 @@
-package nodes_test
+package kvstore_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package nodes_test
+package kvstore_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -16,10 +16,10 @@ import (
 func TestFactsWithHeadersAreInvalid(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	bucket := nodes.New(store.Store)
+	bucket := kvstore.NewNodes(store.Store)
 	for node, block := range map[string]string{"web01": "NATS/1.0\r\nfoo\r\n\r\n", "web02": "NATS/1.0\r\nNats-Subject: elsewhere\r\n\r\n"} {
 		srv.Raw(t, store.Names().NodeFacts(node), block, "{}")
-		if _, err := bucket.FactsDocument(t.Context(), node); !errors.Is(err, nodes.ErrInvalidFacts) {
+		if _, err := bucket.FactsDocument(t.Context(), node); !errors.Is(err, kvstore.ErrInvalidFacts) {
 			t.Errorf("%s: %v", node, err)
 		}
 	}
@@ -29,7 +29,7 @@ func TestFactsWithHeadersAreInvalid(t *testing.T) {
 func TestWhatANodeStoredDoesNotKeepIt(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	bucket := nodes.New(store.Store)
+	bucket := kvstore.NewNodes(store.Store)
 	for node, block := range map[string]string{"web01": "NATS/1.0\r\nfoo\r\n\r\n", "web02": "NATS/1.0\r\nNats-Subject: elsewhere\r\n\r\n"} {
 		srv.Raw(t, store.Names().NodeState(node), block, "{}")
 		if err := bucket.Remove(t.Context(), node); err != nil {
@@ -54,7 +54,7 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bucket := nodes.New(store.Store)
+	bucket := kvstore.NewNodes(store.Store)
 	for _, node := range []string{"web01", "web03", "web04", "web05"} {
 		if err := bucket.Remove(t.Context(), node); err != nil {
 			t.Fatal(err)
