@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -189,7 +189,7 @@ func (f *fleet) shown(t testing.TB, s *kvtest.Store) string {
 func registered(t testing.TB, s *kvtest.Store) []string {
 	t.Helper()
 	var out []string
-	all, _ := s.Registrations(t.Context(), registrations.Filter{})
+	all, _ := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
 	for _, r := range all {
 		if r.Node != attacking {
 			out = append(out, fmt.Sprintf("registration %+v", r.Registration))

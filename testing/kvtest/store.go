@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/registrations"
+
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 )
@@ -33,7 +33,7 @@ type (
 	nodeBucket         = kvstore.Nodes
 	contentStore       = kvstore.Content
 	reportStream       = reports.Stream
-	registrationStream = registrations.Stream
+	registrationStream = kvstore.Registrations
 )
 
 // Of returns the store of a connection. It asks the server nothing.
@@ -44,7 +44,7 @@ func Of(nc *nats.Conn, prefix string) (*Store, error) {
 	}
 
 	return &Store{
-		s, kvstore.NewAssignments(s), kvstore.NewNodes(s), kvstore.NewContent(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
+		s, kvstore.NewAssignments(s), kvstore.NewNodes(s), kvstore.NewContent(s), reports.New(s), kvstore.NewRegistrations(s), requests.New(s), provision.New(s),
 	}, nil
 }
 

@@ -27,7 +27,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -318,7 +317,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments:  watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Control:      watch.NewControl(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
-		Registry:     registrations.New(store),
+		Registry:     kvstore.NewRegistrations(store),
 		Watch:        watcher.Arm,
 		Writers:      listen,
 		Checker:      cli.Checker(machine),

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/connect"
 
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/registrations"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -139,7 +139,7 @@ func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store,
 		if err != nil {
 			return nil, err
 		}
-		all, err := FindRegistrations(ctx, log, store, registrations.Filter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
+		all, err := FindRegistrations(ctx, log, store, kvstore.RegistrationFilter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
 		out := make([]registration.Registration, len(all))
 		for i, r := range all {
 			out[i] = r.Registration
@@ -150,9 +150,9 @@ func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store,
 
 // FindRegistrations reads registrations. It logs those that cannot be read, and
 // leaves them out.
-func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Store, filter registrations.Filter) ([]registrations.Registered, error) {
-	all, err := registrations.New(store).Registrations(ctx, filter)
-	if errors.Is(err, registrations.ErrInvalidRegistration) {
+func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Store, filter kvstore.RegistrationFilter) ([]kvstore.Registered, error) {
+	all, err := kvstore.NewRegistrations(store).Registrations(ctx, filter)
+	if errors.Is(err, kvstore.ErrInvalidRegistration) {
 		log.Warn("invalid registrations left out", "error", err)
 		err = nil
 	}

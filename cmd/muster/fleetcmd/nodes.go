@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -160,7 +160,7 @@ func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model
 	inReports := func(ctx context.Context) (map[string]string, error) {
 		return reports.New(store.KV).Flooding(ctx, func(node string) int { return assignedTo(node, known, entries) })
 	}
-	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, inReports} {
+	for _, find := range []func(context.Context) (map[string]string, error){kvstore.NewRegistrations(store.KV).Flooding, inReports} {
 		found, err := find(ctx)
 		switch {
 		case errors.Is(err, model.ErrNotPermitted):

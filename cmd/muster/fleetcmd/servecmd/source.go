@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -64,9 +63,9 @@ func (s source) Control(ctx context.Context) ([]model.Entry, bool, error) {
 
 // Registrations returns what nodes registered; where nothing can be registered, nothing.
 func (s source) Registrations(ctx context.Context) ([]registration.Registration, error) {
-	all, err := registrations.New(s.store).Registrations(ctx, registrations.Filter{})
+	all, err := kvstore.NewRegistrations(s.store).Registrations(ctx, kvstore.RegistrationFilter{})
 	switch {
-	case errors.Is(err, registrations.ErrInvalidRegistration):
+	case errors.Is(err, kvstore.ErrInvalidRegistration):
 		s.invalid.Log(ctx, s.log, slog.LevelWarn, "invalid registrations left out", "error", err)
 		err = nil
 	case errors.Is(err, kvstore.ErrNotProvisioned):

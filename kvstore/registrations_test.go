@@ -1,4 +1,4 @@
-package registrations_test
+package kvstore_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/registrations"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/alone"
@@ -47,7 +47,7 @@ func register(t *testing.T, s *kvtest.Store, all ...registration.Registration) {
 	}
 }
 
-func found(t *testing.T, s *kvtest.Store, f registrations.Filter) string {
+func found(t *testing.T, s *kvtest.Store, f kvstore.RegistrationFilter) string {
 	t.Helper()
 	all, err := s.Registrations(t.Context(), f)
 	if err != nil {
@@ -72,33 +72,33 @@ func TestRegistrationsAreFound(t *testing.T) {
 	register(t, s, named, shop("web02", "10.0.0.2", 20), shop("web01", "10.0.0.1", 10), db, test, shop("web01", "10.0.0.1", 30))
 	for _, c := range []struct {
 		name string
-		f    registrations.Filter
+		f    kvstore.RegistrationFilter
 		want string
 	}{
-		{"all", registrations.Filter{}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
-		{"by wildcards", registrations.Filter{Cluster: "*", Protocol: "*", Service: "*", Node: "*", Address: "*"}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
-		{"cluster", registrations.Filter{Cluster: "test"}, "test/http/shop/10.0.0.3:8080@web03"},
-		{"protocol", registrations.Filter{Protocol: "mysql"}, "prod/mysql/db/fd00::1:3306@db01"},
-		{"service", registrations.Filter{Cluster: "prod", Service: "shop"}, "prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
-		{"node", registrations.Filter{Node: "web01"}, "prod/http/shop/10.0.0.1:8080@web01"},
-		{"address", registrations.Filter{Address: "10.0.0.2"}, "prod/http/shop/10.0.0.2:8080@web02"},
-		{"address of IPv6", registrations.Filter{Address: "fd00::1"}, "prod/mysql/db/fd00::1:3306@db01"},
-		{"address in another form", registrations.Filter{Address: "FD00:0::1"}, "prod/mysql/db/fd00::1:3306@db01"},
-		{"host name", registrations.Filter{Address: "WEB04.Example.net"}, "dev/http/shop/web04.example.net:8080@web04"},
-		{"none", registrations.Filter{Service: "mail"}, ""},
+		{"all", kvstore.RegistrationFilter{}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
+		{"by wildcards", kvstore.RegistrationFilter{Cluster: "*", Protocol: "*", Service: "*", Node: "*", Address: "*"}, "prod/mysql/db/fd00::1:3306@db01 test/http/shop/10.0.0.3:8080@web03 prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01 dev/http/shop/web04.example.net:8080@web04"},
+		{"cluster", kvstore.RegistrationFilter{Cluster: "test"}, "test/http/shop/10.0.0.3:8080@web03"},
+		{"protocol", kvstore.RegistrationFilter{Protocol: "mysql"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"service", kvstore.RegistrationFilter{Cluster: "prod", Service: "shop"}, "prod/http/shop/10.0.0.2:8080@web02 prod/http/shop/10.0.0.1:8080@web01"},
+		{"node", kvstore.RegistrationFilter{Node: "web01"}, "prod/http/shop/10.0.0.1:8080@web01"},
+		{"address", kvstore.RegistrationFilter{Address: "10.0.0.2"}, "prod/http/shop/10.0.0.2:8080@web02"},
+		{"address of IPv6", kvstore.RegistrationFilter{Address: "fd00::1"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"address in another form", kvstore.RegistrationFilter{Address: "FD00:0::1"}, "prod/mysql/db/fd00::1:3306@db01"},
+		{"host name", kvstore.RegistrationFilter{Address: "WEB04.Example.net"}, "dev/http/shop/web04.example.net:8080@web04"},
+		{"none", kvstore.RegistrationFilter{Service: "mail"}, ""},
 	} {
 		if got := found(t, s, c.f); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}
-	all, err := s.Registrations(t.Context(), registrations.Filter{Node: "web01"})
+	all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{Node: "web01"})
 	if err != nil || all[0].Priority != 30 || all[0].Annotations["rack"] != "b4" || all[0].Expires.Sub(all[0].At) != time.Hour {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if err := s.Withdraw(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	if got := found(t, s, registrations.Filter{Service: "db"}); got != "" {
+	if got := found(t, s, kvstore.RegistrationFilter{Service: "db"}); got != "" {
 		t.Errorf("%s is still there", got)
 	}
 }
@@ -109,7 +109,7 @@ func TestManyRegistrations(t *testing.T) {
 		r := shop(fmt.Sprintf("web%d", i), "10.0.0.1", 1)
 		register(t, s, r)
 	}
-	all, err := s.Registrations(t.Context(), registrations.Filter{Service: "shop"})
+	all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{Service: "shop"})
 	if err != nil || len(all) != 520 {
 		t.Errorf("%d, %v", len(all), err)
 	}
@@ -128,7 +128,7 @@ func TestRegistrationsEndByThemselves(t *testing.T) {
 		state, err := stream.State()
 		return err == nil && state.Msgs == 1, fmt.Sprint(state, err)
 	})
-	if got := found(t, s, registrations.Filter{}); got != "prod/http/shop/10.0.0.2:8080@web02" {
+	if got := found(t, s, kvstore.RegistrationFilter{}); got != "prod/http/shop/10.0.0.2:8080@web02" {
 		t.Error(got)
 	}
 }
@@ -158,7 +158,7 @@ func TestWatchOfRegistrations(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			var last error
-			for r, err := range s.WatchRegistrations(ctx, registrations.Filter{Service: "shop"}) {
+			for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{Service: "shop"}) {
 				if last = err; err == nil {
 					events <- fmt.Sprintf("%s %s gone=%t", r.Node, r.Address, r.Gone)
 				}
@@ -207,7 +207,7 @@ func TestRegistrationsWithoutAnEnd(t *testing.T) {
 	never, days := shop("web01", "10.0.0.1", 1), shop("web02", "10.0.0.2", 2)
 	never.TTL, never.Port, days.TTL = model.Never, 0, model.TTL(100*time.Hour)
 	register(t, s, never, days)
-	all, err := s.Registrations(t.Context(), registrations.Filter{})
+	all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -230,13 +230,13 @@ func TestRegistrationsWithoutAnEnd(t *testing.T) {
 	// The maximum age of the stream does not end it.
 	kvtest.Update(t, m, "MUSTER_REGISTRATIONS", func(c *api.StreamConfig) { c.MaxAge = time.Second })
 	kvtest.Eventually(t, "the server deleted the other one", func() (bool, string) {
-		got := found(t, s, registrations.Filter{})
+		got := found(t, s, kvstore.RegistrationFilter{})
 		return got == "prod/http/shop/10.0.0.1:0@web01", got
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var events []string
-	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+	for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{}) {
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:
@@ -255,7 +255,7 @@ func TestRegistrationsWithoutAnEnd(t *testing.T) {
 	if got := strings.Join(events, ", "); got != "web01 gone=false, web01 gone=true" {
 		t.Error(got)
 	}
-	if got := found(t, s, registrations.Filter{}); got != "" {
+	if got := found(t, s, kvstore.RegistrationFilter{}); got != "" {
 		t.Error(got)
 	}
 }
@@ -271,9 +271,9 @@ func TestWatchWhileNATSIsAway(t *testing.T) {
 		defer cancel()
 		var restarted time.Time
 		var events []string
-		for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+		for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{}) {
 			switch {
-			case errors.Is(err, registrations.ErrNotCurrent):
+			case errors.Is(err, kvstore.ErrRegistrationsNotCurrent):
 				events = append(events, "away")
 				restarted = time.Now()
 				srv.Start(t)
@@ -301,7 +301,7 @@ func TestWatchWhileNATSIsAway(t *testing.T) {
 // TestWatchOfNothing yields at once that there is nothing.
 func TestWatchOfNothing(t *testing.T) {
 	_, s := kvtest.New(t)
-	for r, err := range s.WatchRegistrations(t.Context(), registrations.Filter{}) {
+	for r, err := range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{}) {
 		if err != nil || r.Node != "" || r.Gone {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -326,7 +326,7 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, f := range map[string]registrations.Filter{"cluster": {Cluster: ">"}, "service": {Service: "a b"}, "address": {Address: "10.*"}} {
+	for name, f := range map[string]kvstore.RegistrationFilter{"cluster": {Cluster: ">"}, "service": {Service: "a b"}, "address": {Address: "10.*"}} {
 		if _, err := s.Registrations(t.Context(), f); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -338,7 +338,7 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 	}
 	lines := shop("web01", "10.0.0.1", 1)
 	lines.Annotations["a"] = "x\ny"
-	if err := s.Register(t.Context(), lines); !errors.Is(err, registrations.ErrInvalidRegistration) {
+	if err := s.Register(t.Context(), lines); !errors.Is(err, kvstore.ErrInvalidRegistration) {
 		t.Error(err)
 	}
 	large := shop("web01", "10.0.0.1", 1)
@@ -354,9 +354,9 @@ func TestWithoutAStreamOfRegistrations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, query := s.Registrations(t.Context(), registrations.Filter{})
+	_, query := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
 	var watch error
-	for _, watch = range s.WatchRegistrations(t.Context(), registrations.Filter{}) {
+	for _, watch = range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{}) {
 	}
 	for name, err := range map[string]error{"register": s.Register(t.Context(), shop("a", "b", 1)), "withdraw": s.Withdraw(t.Context(), shop("a", "b", 1)), "query": query, "watch": watch} {
 		if !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster registration init") {
@@ -416,13 +416,13 @@ func TestLiesAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		register(t, s, shop("web02", "10.0.0.2", 1))
-		all, err := s.Registrations(t.Context(), registrations.Filter{})
-		if !errors.Is(err, registrations.ErrInvalidRegistration) || !strings.Contains(err.Error(), c.want) || len(all) != 1 {
+		all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
+		if !errors.Is(err, kvstore.ErrInvalidRegistration) || !strings.Contains(err.Error(), c.want) || len(all) != 1 {
 			t.Errorf("%s: %v, %v", name, all, err)
 		}
 	}
-	for _, err := range s.WatchRegistrations(t.Context(), registrations.Filter{Node: "web01"}) {
-		if !errors.Is(err, registrations.ErrInvalidRegistration) {
+	for _, err := range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{Node: "web01"}) {
+		if !errors.Is(err, kvstore.ErrInvalidRegistration) {
 			t.Error(err)
 		}
 		break
@@ -438,7 +438,7 @@ func TestNodeRegistersItself(t *testing.T) {
 			nc := g.Connect(t, "web01")
 			node := kvtest.BindTo(t, nc)
 			register(t, node, shop("web01", "10.0.0.1", 1))
-			if got := found(t, node, registrations.Filter{Service: "shop"}); got != "prod/http/shop/10.0.0.1:8080@web01" {
+			if got := found(t, node, kvstore.RegistrationFilter{Service: "shop"}); got != "prod/http/shop/10.0.0.1:8080@web01" {
 				t.Error(got)
 			}
 			if err := node.Withdraw(t.Context(), shop("web01", "10.0.0.1", 1)); err != nil {
@@ -450,7 +450,7 @@ func TestNodeRegistersItself(t *testing.T) {
 			if reply, err := nc.RequestMsg(rollup, kvtest.Deadline); err == nil && !strings.Contains(string(reply.Data), "error") {
 				t.Errorf("it removed all others: %s", reply.Data)
 			}
-			if got := found(t, g.Admin, registrations.Filter{Node: "web02"}); got == "" {
+			if got := found(t, g.Admin, kvstore.RegistrationFilter{Node: "web02"}); got == "" {
 				t.Error("the other is gone")
 			}
 		})
@@ -473,9 +473,9 @@ func FuzzDecodeRegistration(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, subject string, data []byte) {
-		r, err := registrations.DecodeRegistration(names, subject, data)
+		r, err := kvstore.DecodeRegistration(names, subject, data)
 		if err != nil {
-			if !errors.Is(err, registrations.ErrInvalidRegistration) {
+			if !errors.Is(err, kvstore.ErrInvalidRegistration) {
 				t.Error(err)
 			}
 			return
@@ -507,8 +507,8 @@ func TestRegistrationWithHeadersOfTheServer(t *testing.T) {
 				}
 			}
 			register(t, s, shop("web02", "10.0.0.2", 20))
-			all, err := s.Registrations(t.Context(), registrations.Filter{})
-			if len(all) != 2 || all[1].Node != "web02" || !errors.Is(err, registrations.ErrInvalidRegistration) || !errors.Is(err, kvstore.ErrServerHeaders) {
+			all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
+			if len(all) != 2 || all[1].Node != "web02" || !errors.Is(err, kvstore.ErrInvalidRegistration) || !errors.Is(err, kvstore.ErrServerHeaders) {
 				t.Errorf("%+v, %v", all, err)
 			}
 		})

@@ -1,4 +1,4 @@
-package registrations
+package kvstore
 
 import (
 	"context"
@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/musterfleet/muster/kvstore"
 )
 
 // retryPause is how long a server that did not answer is left alone.
-const retryPause = time.Second
+const registrationRetry = time.Second
 
 // WatchRegistrations yields the current registrations, then an empty Registered,
 // and then each one that is new, renewed or, with Gone, ended, until ctx ends. One
@@ -22,14 +20,14 @@ const retryPause = time.Second
 // the watch goes on, as after one that wraps ErrNotCurrent: what is registered when
 // NATS goes away stays so until NATS has been back for its TTL. Any other error is
 // the last thing yielded.
-func (s Stream) WatchRegistrations(ctx context.Context, f Filter) iter.Seq2[Registered, error] {
+func (s Registrations) WatchRegistrations(ctx context.Context, f RegistrationFilter) iter.Seq2[Registered, error] {
 	return func(yield func(Registered, error) bool) {
 		subject, err := f.subject(s.store.Names())
 		if err != nil {
 			yield(Registered{}, err)
 			return
 		}
-		w := watch{stream: s, subject: subject, yield: yield}
+		w := registrationWatch{stream: s, subject: subject, yield: yield}
 		if last, more := w.begin(ctx); more {
 			w.run(ctx, last)
 		}
@@ -38,14 +36,14 @@ func (s Stream) WatchRegistrations(ctx context.Context, f Filter) iter.Seq2[Regi
 
 // watch follows registrations. The server does not announce the end of one, so
 // the watch finds out by itself.
-type watch struct {
-	stream  Stream
+type registrationWatch struct {
+	stream  Registrations
 	subject string
 	current map[string]Registered
 	// perNode counts current by node, bytes has how many these are.
 	perNode, bytes map[string]int
 	// reported bounds the problems that are yielded.
-	reported problems
+	reported registrationProblems
 	yield    func(Registered, error) bool
 	// away reports whether the server did not answer; back is since when it does
 	// again.
@@ -54,18 +52,18 @@ type watch struct {
 }
 
 // begin yields what is registered now, and returns the last sequence of it.
-func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
+func (w *registrationWatch) begin(ctx context.Context) (last uint64, more bool) {
 	var err error
 	w.current, last, err = w.stream.read(ctx, w.subject)
-	for _, err := range kvstore.SplitDenials(err) {
+	for _, err := range SplitDenials(err) {
 		if !w.yield(Registered{}, err) || !errors.Is(err, ErrInvalidRegistration) {
 			return 0, false
 		}
 	}
 	w.perNode, w.bytes = map[string]int{}, map[string]int{}
 	for subject, r := range w.current {
-		w.perNode[nodeOf(subject)]++
-		w.bytes[nodeOf(subject)] += r.size
+		w.perNode[registrationNode(subject)]++
+		w.bytes[registrationNode(subject)] += r.size
 		if !w.yield(r, nil) {
 			return 0, false
 		}
@@ -75,15 +73,15 @@ func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
 }
 
 // arrival is what the stream delivers.
-type arrival struct {
-	kvstore.Message
+type registrationArrival struct {
+	Message
 	err error
 }
 
 // run yields what arrives after a sequence, and what expires.
-func (w *watch) run(ctx context.Context, last uint64) {
+func (w *registrationWatch) run(ctx context.Context, last uint64) {
 	scanning, cancel := context.WithCancel(ctx)
-	arrivals := make(chan arrival)
+	arrivals := make(chan registrationArrival)
 	var scan sync.WaitGroup
 	scan.Go(func() { w.scan(scanning, last, arrivals) })
 	defer scan.Wait()
@@ -103,29 +101,29 @@ func (w *watch) run(ctx context.Context, last uint64) {
 
 // scan hands over what is stored after a sequence, until ctx ends or an error that
 // is not the absence of the server.
-func (w *watch) scan(ctx context.Context, last uint64, arrivals chan<- arrival) {
+func (w *registrationWatch) scan(ctx context.Context, last uint64, arrivals chan<- registrationArrival) {
 	s := w.stream.store
 	for ctx.Err() == nil {
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{w.subject}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1}
-		for m, err := range kvstore.ScanStream(ctx, s, s.Names().Registrations(), cfg, true) {
+		for m, err := range ScanStream(ctx, s, s.Names().Registrations(), cfg, true) {
 			if err != nil && (s.Away() != nil || errors.Is(err, context.DeadlineExceeded)) {
 				break
 			}
 			last = m.Sequence
 			select {
-			case arrivals <- arrival{m, err}:
+			case arrivals <- registrationArrival{m, err}:
 			case <-ctx.Done():
 			}
 		}
-		_ = kvstore.Pause(ctx, retryPause)
+		_ = Pause(ctx, registrationRetry)
 	}
 }
 
 // nextExpiry returns when the next registration ends, or the server is asked
 // again.
-func (w *watch) nextExpiry() time.Time {
+func (w *registrationWatch) nextExpiry() time.Time {
 	if w.away {
-		return time.Now().Add(retryPause)
+		return time.Now().Add(registrationRetry)
 	}
 	at := time.Now().Add(time.Hour)
 	for _, r := range w.current {
@@ -139,7 +137,7 @@ func (w *watch) nextExpiry() time.Time {
 
 // end returns when a registration ends without a renewal: a whole TTL after the
 // server is back, because no node could renew it during the outage. It is zero for never.
-func (w *watch) end(r Registered) time.Time {
+func (w *registrationWatch) end(r Registered) time.Time {
 	if r.Expires.IsZero() {
 		return time.Time{}
 	}
@@ -151,7 +149,7 @@ func (w *watch) end(r Registered) time.Time {
 }
 
 // accept yields what arrived and reports whether the watch goes on.
-func (w *watch) accept(a arrival) bool {
+func (w *registrationWatch) accept(a registrationArrival) bool {
 	if a.err != nil {
 		w.yield(Registered{}, w.stream.explain("watch registrations", a.err))
 		return false
@@ -169,12 +167,12 @@ func (w *watch) accept(a arrival) bool {
 	if r.hasEnded(time.Now()) {
 		return true
 	}
-	node := nodeOf(a.Subject)
+	node := registrationNode(a.Subject)
 	switch {
-	case !had && w.perNode[node] >= MaxPerNode:
-		return w.problem(a.Subject, tooMany(node))
-	case w.bytes[node]+r.size-known.size > MaxBytesPerNode:
-		return w.problem(a.Subject, tooLarge(node))
+	case !had && w.perNode[node] >= MaxRegistrationsPerNode:
+		return w.problem(a.Subject, tooManyRegistrations(node))
+	case w.bytes[node]+r.size-known.size > MaxRegistrationBytes:
+		return w.problem(a.Subject, tooLargeRegistrations(node))
 	case !had:
 		w.perNode[node]++
 	}
@@ -184,29 +182,29 @@ func (w *watch) accept(a arrival) bool {
 }
 
 // set sets what is registered on a subject.
-func (w *watch) set(subject string, r Registered) {
-	w.bytes[nodeOf(subject)] += r.size - w.current[subject].size
+func (w *registrationWatch) set(subject string, r Registered) {
+	w.bytes[registrationNode(subject)] += r.size - w.current[subject].size
 	w.current[subject] = r
 }
 
 // problem yields what is wrong on a subject, unless enough was reported of its node.
-func (w *watch) problem(subject string, err error) bool {
-	err = w.reported.note(nodeOf(subject), err, time.Now())
+func (w *registrationWatch) problem(subject string, err error) bool {
+	err = w.reported.note(registrationNode(subject), err, time.Now())
 
 	return err == nil || w.yield(Registered{}, err)
 }
 
 // remove forgets a registration.
-func (w *watch) remove(subject string) {
+func (w *registrationWatch) remove(subject string) {
 	if r, had := w.current[subject]; had {
-		w.perNode[nodeOf(subject)]--
-		w.bytes[nodeOf(subject)] -= r.size
+		w.perNode[registrationNode(subject)]--
+		w.bytes[registrationNode(subject)] -= r.size
 		delete(w.current, subject)
 	}
 }
 
 // expire yields what has ended. Nothing ends before the server confirms it.
-func (w *watch) expire(ctx context.Context) bool {
+func (w *registrationWatch) expire(ctx context.Context) bool {
 	err := w.stream.store.Away()
 	var stored map[string]Registered
 	if err == nil {
@@ -218,7 +216,7 @@ func (w *watch) expire(ctx context.Context) bool {
 	case err != nil && !errors.Is(err, ErrInvalidRegistration):
 		wasAway := w.away
 		w.away = true
-		return wasAway || w.yield(Registered{}, fmt.Errorf("%w, the last known stay until NATS answers: %w", ErrNotCurrent, err))
+		return wasAway || w.yield(Registered{}, fmt.Errorf("%w, the last known stay until NATS answers: %w", ErrRegistrationsNotCurrent, err))
 	case w.away:
 		w.away, w.back = false, time.Now()
 	}

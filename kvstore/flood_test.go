@@ -1,4 +1,4 @@
-package registrations_test
+package kvstore_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -47,15 +47,15 @@ func TestAFloodOfRegistrationsHidesNobody(t *testing.T) {
 	floodOf(t, srv.Connect(t), "evil", 2000)
 	register(t, s, shop("web02", "10.0.0.2", 1))
 	for range 2 {
-		all, err := s.Registrations(t.Context(), registrations.Filter{})
+		all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
 		of := map[string]int{}
 		for _, r := range all {
 			of[r.Node]++
 		}
-		if of["web01"] != 1 || of["web02"] != 1 || of["evil"] != registrations.MaxPerNode {
+		if of["web01"] != 1 || of["web02"] != 1 || of["evil"] != kvstore.MaxRegistrationsPerNode {
 			t.Errorf("registrations: %v", of)
 		}
-		if !errors.Is(err, registrations.ErrInvalidRegistration) || strings.Count(err.Error(), "\n") > 10 ||
+		if !errors.Is(err, kvstore.ErrInvalidRegistration) || strings.Count(err.Error(), "\n") > 10 ||
 			!strings.Contains(err.Error(), "node evil registers more than 256 services, the others are left out") || !strings.Contains(err.Error(), "further ones of node evil are not reported for a while") {
 			t.Errorf("error = %.2000v", err)
 		}
@@ -73,7 +73,7 @@ func TestAWatchIsNotFlooded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	of, problems := map[string]int{}, 0
-	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+	for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{}) {
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:
@@ -88,7 +88,7 @@ func TestAWatchIsNotFlooded(t *testing.T) {
 			cancel()
 		}
 	}
-	if of["evil"] != registrations.MaxPerNode || problems > 10 || problems == 0 {
+	if of["evil"] != kvstore.MaxRegistrationsPerNode || problems > 10 || problems == 0 {
 		t.Errorf("%v, %d problems", of, problems)
 	}
 }
@@ -118,7 +118,7 @@ func TestRegistrationsAreBoundedInBytes(t *testing.T) {
 		t.Errorf("%d bytes", state.Bytes)
 	}
 	register(t, s, shop("web01", "10.0.0.1", 1))
-	if all, _ := s.Registrations(t.Context(), registrations.Filter{Node: "web01"}); len(all) != 1 {
+	if all, _ := s.Registrations(t.Context(), kvstore.RegistrationFilter{Node: "web01"}); len(all) != 1 {
 		t.Errorf("%v", all)
 	}
 	large := shop("web02", "10.0.0.2", 1)
@@ -149,7 +149,7 @@ func TestLargeRegistrationsAreBounded(t *testing.T) {
 	}
 	const want = "node evil registers more than 262144 bytes, the others are left out"
 	watched, problems := map[string]int{}, 0
-	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+	for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{}) {
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:
@@ -175,8 +175,8 @@ func TestLargeRegistrationsAreBounded(t *testing.T) {
 	if len(watched) != 17 || watched["evil1"] == 0 || problems == 0 || problems > 10 {
 		t.Errorf("watched: %v, %d problems", watched, problems)
 	}
-	all, err := s.Registrations(t.Context(), registrations.Filter{})
-	if len(all) != 17 || !errors.Is(err, registrations.ErrInvalidRegistration) || !strings.Contains(err.Error(), want) {
+	all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
+	if len(all) != 17 || !errors.Is(err, kvstore.ErrInvalidRegistration) || !strings.Contains(err.Error(), want) {
 		t.Errorf("read: %d, %v", len(all), err)
 	}
 	if named, err := s.FloodingRegistrations(t.Context()); err != nil || len(named) != 0 {
@@ -202,13 +202,13 @@ func TestOneOfManyRegistrationsGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for port := range registrations.MaxPerNode {
+	for port := range kvstore.MaxRegistrationsPerNode {
 		publish(1+port, 800)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	known, problems := 0, []string{}
-	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+	for r, err := range s.WatchRegistrations(ctx, kvstore.RegistrationFilter{}) {
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:
@@ -217,14 +217,14 @@ func TestOneOfManyRegistrationsGrows(t *testing.T) {
 			known++
 		case r.Node == "":
 			publish(1, 15000)
-			publish(1+registrations.MaxPerNode, 1)
+			publish(1+kvstore.MaxRegistrationsPerNode, 1)
 			register(t, s, shop("web01", "10.0.0.1", 1))
 		default:
 			cancel()
 		}
 	}
 	const is = "invalid registration: node evil registers more than "
-	if want := []string{is + "262144 bytes, the others are left out", is + "256 services, the others are left out"}; known != registrations.MaxPerNode || !slices.Equal(problems, want) {
+	if want := []string{is + "262144 bytes, the others are left out", is + "256 services, the others are left out"}; known != kvstore.MaxRegistrationsPerNode || !slices.Equal(problems, want) {
 		t.Errorf("%d are known, %q, want %q", known, problems, want)
 	}
 }

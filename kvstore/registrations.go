@@ -1,5 +1,5 @@
 // Package registrations keeps the services that nodes register.
-package registrations
+package kvstore
 
 import (
 	"cmp"
@@ -16,20 +16,18 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
 
 // pageSize is how many registrations are read at once.
-const pageSize = 500
+const registrationPage = 500
 
 // Stream is the stream of registrations.
-type Stream struct{ store *kvstore.Store }
+type Registrations struct{ store *Store }
 
 // New returns the stream of a fleet.
-func New(s *kvstore.Store) Stream { return Stream{s} }
+func NewRegistrations(s *Store) Registrations { return Registrations{s} }
 
 // withdrawnFor is how long the mark of a withdrawn registration is stored at least, for watches, and withdrawnMax is
 // how long at most.
@@ -44,11 +42,11 @@ var (
 	ErrInvalidRegistration = errors.New("invalid registration")
 	// ErrNotCurrent is a watch that may be out of date, because the server does not
 	// answer.
-	ErrNotCurrent = errors.New("registrations cannot be kept up to date")
+	ErrRegistrationsNotCurrent = errors.New("registrations cannot be kept up to date")
 )
 
 // Filter selects registrations. What is empty, or *, matches all.
-type Filter struct {
+type RegistrationFilter struct {
 	Cluster, Protocol, Service, Node, Address string
 }
 
@@ -66,7 +64,7 @@ type Registered struct {
 }
 
 // subjectOf returns the subject of a registration.
-func subjectOf(n kvstore.Names, r registration.Registration) (string, error) {
+func registrationSubject(n Names, r registration.Registration) (string, error) {
 	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
 		if !model.IsToken(token) {
 			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", model.ErrInvalidName, token)
@@ -80,7 +78,7 @@ func subjectOf(n kvstore.Names, r registration.Registration) (string, error) {
 }
 
 // subject returns the subjects of what the filter selects.
-func (f Filter) subject(n kvstore.Names) (string, error) {
+func (f RegistrationFilter) subject(n Names) (string, error) {
 	parts := []string{f.Cluster, f.Protocol, f.Service, f.Node}
 	for i, part := range parts {
 		if parts[i] = cmp.Or(part, "*"); parts[i] != "*" && !model.IsToken(part) {
@@ -98,9 +96,9 @@ func (f Filter) subject(n kvstore.Names) (string, error) {
 // Register registers a service for its TTL, or renews its registration. The errors
 // wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and kvstore.ErrNotProvisioned where
 // there is no stream of registrations.
-func (s Stream) Register(ctx context.Context, r registration.Registration) error {
+func (s Registrations) Register(ctx context.Context, r registration.Registration) error {
 	r.Protocol = model.ProtocolRegistration
-	subject, err := subjectOf(s.store.Names(), r)
+	subject, err := registrationSubject(s.store.Names(), r)
 	if err != nil {
 		return err
 	}
@@ -117,11 +115,11 @@ func (s Stream) Register(ctx context.Context, r registration.Registration) error
 	if err != nil {
 		return s.explain("register "+r.Service, err)
 	}
-	m := kvstore.NewMsg(subject, data)
+	m := NewMsg(subject, data)
 	// Unlike a duration, never overrides the maximum age of the stream.
 	m.Header.Set(jetstream.MsgTTLHeader, model.Never.String())
 	if r.TTL != model.Never {
-		m.Header.Set(jetstream.MsgTTLHeader, kvstore.WholeSeconds(r.TTL.Std()).String())
+		m.Header.Set(jetstream.MsgTTLHeader, WholeSeconds(r.TTL.Std()).String())
 	}
 	_, err = s.store.Publish(ctx, m)
 
@@ -130,23 +128,23 @@ func (s Stream) Register(ctx context.Context, r registration.Registration) error
 
 // Withdraw ends a registration before its TTL does. The mark of that stays for the TTL, at most a day: a server that is
 // killed may find the registration again without it.
-func (s Stream) Withdraw(ctx context.Context, r registration.Registration) error {
-	subject, err := subjectOf(s.store.Names(), r)
+func (s Registrations) Withdraw(ctx context.Context, r registration.Registration) error {
+	subject, err := registrationSubject(s.store.Names(), r)
 	if err != nil {
 		return err
 	}
-	_, err = s.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(max(withdrawnFor, kvstore.WholeSeconds(min(r.TTL.Std(), withdrawnMax)))))
+	_, err = s.store.Publish(ctx, NewDeletion(subject), jetstream.WithMsgTTL(max(withdrawnFor, WholeSeconds(min(r.TTL.Std(), withdrawnMax)))))
 
 	return s.explain("withdraw "+r.Service, err)
 }
 
 // explain adds the remedy where there is no stream of registrations.
-func (s Stream) explain(what string, err error) error {
+func (s Registrations) explain(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("%s: %w, there is no stream %s: run `muster registration init`", what, kvstore.ErrNotProvisioned, s.store.Names().Registrations())
+		return fmt.Errorf("%s: %w, there is no stream %s: run `muster registration init`", what, ErrNotProvisioned, s.store.Names().Registrations())
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -155,7 +153,7 @@ func (s Stream) explain(what string, err error) error {
 // Registrations returns the current registrations, those of the lowest priority
 // number first. For each that cannot be read, the error wraps one that wraps
 // ErrInvalidRegistration; the others are returned all the same.
-func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, error) {
+func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) ([]Registered, error) {
 	subject, err := f.subject(s.store.Names())
 	if err != nil {
 		return nil, err
@@ -169,10 +167,10 @@ func (s Stream) Registrations(ctx context.Context, f Filter) ([]Registered, erro
 // read returns the current registrations by subject, of each node as many as count,
 // and the last sequence read. The error wraps those of registrations that cannot be
 // read, and of nodes that register more.
-func (s Stream) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
-	kept, reported := newBounded(), problems{}
+func (s Registrations) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
+	kept, reported := newBoundedRegistrations(), registrationProblems{}
 	var failed []error
-	for m, err := range kvstore.ScanDirect(ctx, s.store, s.store.Names().Registrations(), subject, pageSize) {
+	for m, err := range ScanDirect(ctx, s.store, s.store.Names().Registrations(), subject, registrationPage) {
 		if err != nil {
 			return nil, 0, s.explain("read registrations", err)
 		}
@@ -183,7 +181,7 @@ func (s Stream) read(ctx context.Context, subject string) (found map[string]Regi
 		r, err := decodeRegistration(s.store.Names(), m)
 		switch {
 		case err != nil:
-			failed = append(failed, reported.note(nodeOf(m.Subject), err, time.Now()))
+			failed = append(failed, reported.note(registrationNode(m.Subject), err, time.Now()))
 		case !r.hasEnded(time.Now()):
 			kept.add(m.Subject, r)
 		}
@@ -201,7 +199,7 @@ func compareRegistered(a, b Registered) int {
 
 // decodeRegistration reads a registration, which must agree with its subject: that is
 // what permissions cover.
-func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) {
+func decodeRegistration(n Names, m Message) (Registered, error) {
 	var r Registered
 	if m.Forged {
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, m.Refusal())
@@ -209,7 +207,7 @@ func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) 
 	if err := model.DecodeStrict(m.Data, &r.Registration); err != nil {
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	}
-	subject, err := subjectOf(n, r.Registration)
+	subject, err := registrationSubject(n, r.Registration)
 	switch {
 	case err != nil:
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
@@ -226,7 +224,7 @@ func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) 
 	r.size = len(m.Data)
 	r.At = m.Time
 	if r.TTL != model.Never {
-		r.Expires = m.Time.Add(min(r.TTL.Std(), kvstore.MaxRegistrationAge))
+		r.Expires = m.Time.Add(min(r.TTL.Std(), MaxRegistrationAge))
 	}
 
 	return r, nil

@@ -1,4 +1,4 @@
-package registrations
+package kvstore
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 const (
 	// MaxPerNode is how many registrations of one node count: a node can store any
 	// number of them.
-	MaxPerNode = 256
+	MaxRegistrationsPerNode = 256
 	// MaxBytesPerNode is how many bytes of them count.
-	MaxBytesPerNode = 256 << 10
+	MaxRegistrationBytes = 256 << 10
 
 	// maxProblems is how many problems of one node are reported, once in
 	// problemsEvery.
@@ -23,7 +23,7 @@ const (
 
 // nodeOf returns the node that a subject belongs to, which the server guards; empty
 // for what is no subject of a registration.
-func nodeOf(subject string) string {
+func registrationNode(subject string) string {
 	const place, tokens = 5, 8
 	if parts := strings.Split(subject, "."); len(parts) == tokens {
 		return parts[place]
@@ -34,7 +34,7 @@ func nodeOf(subject string) string {
 
 // bounded keeps the registrations of a number of subjects of each node: the first
 // ones by name, so that renewals do not change which.
-type bounded struct {
+type boundedRegistrations struct {
 	found  map[string]Registered
 	byNode map[string][]string
 	// bytes are those of found by node.
@@ -43,40 +43,40 @@ type bounded struct {
 	over map[string]error
 }
 
-func newBounded() *bounded {
-	return &bounded{found: map[string]Registered{}, byNode: map[string][]string{}, bytes: map[string]int{}, over: map[string]error{}}
+func newBoundedRegistrations() *boundedRegistrations {
+	return &boundedRegistrations{found: map[string]Registered{}, byNode: map[string][]string{}, bytes: map[string]int{}, over: map[string]error{}}
 }
 
 // add adds a registration. Of a node with many it keeps no more than twice the bound
 // meanwhile.
-func (b *bounded) add(subject string, r Registered) {
-	node := nodeOf(subject)
+func (b *boundedRegistrations) add(subject string, r Registered) {
+	node := registrationNode(subject)
 	former, known := b.found[subject]
 	if !known {
 		b.byNode[node] = append(b.byNode[node], subject)
 	}
 	b.found[subject] = r
 	b.bytes[node] += r.size - former.size
-	if len(b.byNode[node]) > 2*MaxPerNode || b.bytes[node] > 2*MaxBytesPerNode {
+	if len(b.byNode[node]) > 2*MaxRegistrationsPerNode || b.bytes[node] > 2*MaxRegistrationBytes {
 		b.cut(node)
 	}
 }
 
 // cut removes what is over the bounds of a node.
-func (b *bounded) cut(node string) {
+func (b *boundedRegistrations) cut(node string) {
 	subjects := b.byNode[node]
 	slices.Sort(subjects)
 	kept, bytes := 0, 0
-	for kept < min(len(subjects), MaxPerNode) && bytes+b.found[subjects[kept]].size <= MaxBytesPerNode {
+	for kept < min(len(subjects), MaxRegistrationsPerNode) && bytes+b.found[subjects[kept]].size <= MaxRegistrationBytes {
 		bytes += b.found[subjects[kept]].size
 		kept++
 	}
 	switch {
 	case kept == len(subjects):
-	case kept < MaxPerNode:
-		b.over[node] = tooLarge(node)
+	case kept < MaxRegistrationsPerNode:
+		b.over[node] = tooLargeRegistrations(node)
 	default:
-		b.over[node] = tooMany(node)
+		b.over[node] = tooManyRegistrations(node)
 	}
 	for _, subject := range subjects[kept:] {
 		delete(b.found, subject)
@@ -86,7 +86,7 @@ func (b *bounded) cut(node string) {
 
 // end removes all that is over the bounds, and returns an error for each node that
 // was over its own.
-func (b *bounded) end() []error {
+func (b *boundedRegistrations) end() []error {
 	for node := range b.byNode {
 		b.cut(node)
 	}
@@ -99,23 +99,23 @@ func (b *bounded) end() []error {
 }
 
 // tooMany is the error of a node that registers more than the number that counts.
-func tooMany(node string) error {
-	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxPerNode)
+func tooManyRegistrations(node string) error {
+	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxRegistrationsPerNode)
 }
 
 // tooLarge is the error of a node whose registrations are larger together than what counts.
-func tooLarge(node string) error {
-	return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxBytesPerNode)
+func tooLargeRegistrations(node string) error {
+	return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxRegistrationBytes)
 }
 
 // problems bounds what is reported of each node.
-type problems struct {
+type registrationProblems struct {
 	of    map[string]int
 	since time.Time
 }
 
 // note returns what is reported of a problem of a node, nil for nothing.
-func (p *problems) note(node string, err error, now time.Time) error {
+func (p *registrationProblems) note(node string, err error, now time.Time) error {
 	if p.of == nil || now.Sub(p.since) > problemsEvery {
 		p.of, p.since = map[string]int{}, now
 	}
