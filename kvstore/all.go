@@ -101,7 +101,7 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 			return err
 		}
 		out[subject] = &storedNode{}
-		out[subject].decode(model.NewStateReader(), b.store.Names(), m)
+		out[subject].decode(b.store.Names(), m)
 	}
 
 	return nil
@@ -118,11 +118,10 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 	var decoding sync.WaitGroup
 	for i := range workers {
 		decoding.Go(func() {
-			states := model.NewStateReader()
 			for messages := range read {
 				part := make([]storedNode, len(messages))
 				for i, m := range messages {
-					part[i].decode(states, b.store.Names(), m)
+					part[i].decode(b.store.Names(), m)
 				}
 				decoded[i] = append(decoded[i], part)
 			}
@@ -166,9 +165,9 @@ func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
 }
 
 // decode decodes a message.
-func (s *storedNode) decode(states *model.StateReader, n Names, m Message) {
+func (s *storedNode) decode(n Names, m Message) {
 	s.subject, s.sequence = m.Subject, m.Sequence
 	if !m.Deleted() || m.Forged {
-		s.err = decodeStateInto(&s.Node, states, stateNode(n, m.Subject), &m, time.Now())
+		s.err = decodeStateInto(&s.Node, stateNode(n, m.Subject), &m, time.Now())
 	}
 }

@@ -22,7 +22,7 @@ type NodeChange struct {
 // calls Nodes now and then. An error is the last thing it yields.
 func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 	return func(yield func(NodeChange, error) bool) {
-		names, states := b.store.Names(), model.NewStateReader()
+		names := b.store.Names()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
 		for m, err := range ScanStream(ctx, b.store, b.stream(), cfg, true) {
 			if err != nil {
@@ -32,7 +32,7 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 			node := stateNode(names, m.Subject)
 			c := NodeChange{Gone: m.Deleted() && !m.Forged}
 			if c.Node.Node = node; !c.Gone {
-				c.Node, _ = decodeState(states, node, m, time.Now()) // it is Unreadable then
+				c.Node, _ = decodeState(node, m, time.Now()) // it is Unreadable then
 			}
 			if !yield(c, nil) {
 				return
