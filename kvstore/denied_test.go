@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -64,7 +64,7 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 		"list":  func() error { _, err := node.List(t.Context()); return err },
 		"nodes": func() error { _, err := node.Nodes(t.Context()); return err },
 		"reports": func() error {
-			for _, err := range node.Reports(t.Context(), reports.Filter{}) {
+			for _, err := range node.Reports(t.Context(), kvstore.ReportFilter{}) {
 				return err
 			}
 			return nil

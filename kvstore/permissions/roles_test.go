@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 
 	"github.com/musterfleet/muster/kvstore/permissions"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -77,7 +77,7 @@ func sees(t *testing.T, s *kvtest.Store, who string) {
 	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 2 {
 		t.Errorf("%s: nodes = %v, %v", who, nodes, err)
 	}
-	for _, f := range []reports.Filter{{}, {Since: time.Now().Add(-time.Hour)}, {Outcome: "stable"}} {
+	for _, f := range []kvstore.ReportFilter{{}, {Since: time.Now().Add(-time.Hour)}, {Outcome: "stable"}} {
 		count := 0
 		for _, err := range s.Reports(t.Context(), f) {
 			if count++; err != nil {
@@ -103,7 +103,7 @@ func TestViewerFollowsReports(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := 0
-		for r, err := range s.Reports(ctx, reports.Filter{Since: since, Follow: true, Node: "web01"}) {
+		for r, err := range s.Reports(ctx, kvstore.ReportFilter{Since: since, Follow: true, Node: "web01"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +235,7 @@ func TestOnlyAdministratorsForgetNodes(t *testing.T) {
 		for _, user := range []string{kvtest.Operator, kvtest.Viewer} {
 			for what, remove := range map[string]func(*kvtest.Store) error{
 				"state":   func(s *kvtest.Store) error { return kvstore.NewNodes(s.Store).Remove(t.Context(), "web01") },
-				"reports": func(s *kvtest.Store) error { return reports.New(s.Store).Remove(t.Context(), "web01") },
+				"reports": func(s *kvtest.Store) error { return kvstore.NewReports(s.Store).Remove(t.Context(), "web01") },
 			} {
 				if err := remove(trespassing(t, g, user)); err == nil {
 					t.Errorf("%s removed the %s", user, what)
@@ -245,7 +245,7 @@ func TestOnlyAdministratorsForgetNodes(t *testing.T) {
 		if all, err := g.Admin.Nodes(t.Context()); err != nil || len(all) != 1 {
 			t.Errorf("nodes %v, %v", all, err)
 		}
-		if left, err := reports.New(g.Admin.Store).Newest(t.Context(), "web01"); err != nil || len(left) != 1 {
+		if left, err := kvstore.NewReports(g.Admin.Store).Newest(t.Context(), "web01"); err != nil || len(left) != 1 {
 			t.Errorf("reports %v, %v", left, err)
 		}
 	})

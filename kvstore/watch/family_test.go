@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -143,7 +143,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 			return err
 		},
 		"reports": func() error {
-			for _, err := range node.Reports(t.Context(), reports.Filter{}) {
+			for _, err := range node.Reports(t.Context(), kvstore.ReportFilter{}) {
 				return err
 			}
 			return nil

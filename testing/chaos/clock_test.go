@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	muster "github.com/musterfleet/muster/resources"
@@ -56,7 +55,7 @@ func (w *world) runHere(c *status.Clock) (stop func()) {
 		Config: o, Version: "test", Host: machine, Log: log, Clock: c,
 		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), KV: desired.ObserveKV(kvstore.NewContent(w.store.Store).KVGet)}),
 		Assignments: watch.New(w.store.Store, watch.Options{Node: node, Log: log}),
-		Bundles:     kvstore.NewContent(w.store.Store), Publisher: reports.New(w.store.Store), States: kvstore.NewNodes(w.store.Store), Registry: kvstore.NewRegistrations(w.store.Store),
+		Bundles:     kvstore.NewContent(w.store.Store), Publisher: kvstore.NewReports(w.store.Store), States: kvstore.NewNodes(w.store.Store), Registry: kvstore.NewRegistrations(w.store.Store),
 		Facts: func(context.Context, string) (model.Facts, string, []error) { return model.Facts{}, "", nil },
 		Watch: watcher.Arm,
 	})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore/provision"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 )
 
@@ -32,7 +31,7 @@ type (
 	assignmentBucket   = kvstore.Assignments
 	nodeBucket         = kvstore.Nodes
 	contentStore       = kvstore.Content
-	reportStream       = reports.Stream
+	reportStream       = kvstore.Reports
 	registrationStream = kvstore.Registrations
 )
 
@@ -44,7 +43,7 @@ func Of(nc *nats.Conn, prefix string) (*Store, error) {
 	}
 
 	return &Store{
-		s, kvstore.NewAssignments(s), kvstore.NewNodes(s), kvstore.NewContent(s), reports.New(s), kvstore.NewRegistrations(s), requests.New(s), provision.New(s),
+		s, kvstore.NewAssignments(s), kvstore.NewNodes(s), kvstore.NewContent(s), kvstore.NewReports(s), kvstore.NewRegistrations(s), requests.New(s), provision.New(s),
 	}, nil
 }
 

@@ -27,7 +27,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -323,7 +322,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Checker:      cli.Checker(machine),
 		Bundles:      kvstore.NewContent(store),
 		GiveBack:     true,
-		Publisher:    reports.New(store),
+		Publisher:    kvstore.NewReports(store),
 		States:       kvstore.NewNodes(store),
 		Packages:     status.Machine{Root: "/", Run: machine.Run},
 		PutInventory: kvstore.NewNodes(store).PutInventory,

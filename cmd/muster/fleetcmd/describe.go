@@ -20,7 +20,6 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -95,9 +94,9 @@ func (c *describeCommand) run(ctx context.Context) error {
 
 // reports returns the newest reports of the node; one that cannot be read is logged.
 func (c *describeCommand) reports(ctx context.Context, store *Store) ([]model.Report, error) {
-	all, err := reports.New(store.KV).Newest(ctx, c.node)
+	all, err := kvstore.NewReports(store.KV).Newest(ctx, c.node)
 	for _, err := range kvstore.SplitDenials(err) {
-		if !errors.Is(err, reports.ErrInvalidEvent) {
+		if !errors.Is(err, kvstore.ErrInvalidEvent) {
 			return nil, err
 		}
 		c.Log.Warn("invalid report", "error", err)

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -193,9 +192,9 @@ func (l *leftover) read(ctx context.Context, store *Store, withReports bool) err
 	if !withReports {
 		return nil
 	}
-	newest, err := reports.New(store.KV).Newest(ctx, l.node)
-	l.reports = len(newest) > 0 || errors.Is(err, reports.ErrInvalidEvent)
-	if errors.Is(err, reports.ErrInvalidEvent) {
+	newest, err := kvstore.NewReports(store.KV).Newest(ctx, l.node)
+	l.reports = len(newest) > 0 || errors.Is(err, kvstore.ErrInvalidEvent)
+	if errors.Is(err, kvstore.ErrInvalidEvent) {
 		err = nil
 	}
 
@@ -255,7 +254,7 @@ func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forg
 	if !l.reports {
 		return out, nil
 	}
-	if err := reports.New(store.KV).Remove(ctx, l.node); err != nil {
+	if err := kvstore.NewReports(store.KV).Remove(ctx, l.node); err != nil {
 		return out, err
 	}
 	out.Removed = append(out.Removed, "reports")

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -199,12 +199,12 @@ func (c *historyCommand) choose(ctx context.Context, store *Store) error {
 
 // chooseUnknown takes a name for that of a node which is not known any more, where it has reports.
 func (c *historyCommand) chooseUnknown(ctx context.Context, store *Store) error {
-	left, err := reports.New(store.KV).Newest(ctx, c.name)
+	left, err := kvstore.NewReports(store.KV).Newest(ctx, c.name)
 	if len(left) > 0 {
 		c.node = c.name
 		return nil
 	}
-	if err != nil && !errors.Is(err, reports.ErrInvalidEvent) {
+	if err != nil && !errors.Is(err, kvstore.ErrInvalidEvent) {
 		return err
 	}
 	all, err := store.Nodes(ctx)

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -149,7 +148,7 @@ func full(counts map[string]int) []string {
 
 // reported adds what a node reported, each report once.
 func (c *historyCommand) reported(ctx context.Context, store *Store, latest *assign.LatestEvents, doc *ofNodeDocument) error {
-	stream := reports.New(store.KV)
+	stream := kvstore.NewReports(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {
 		return err
@@ -159,7 +158,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	read, invalid := 0, 0
 	var known Repeats
 	var shares Shares
-	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
+	for m, err := range stream.Messages(ctx, kvstore.ReportRange{Node: c.node, Since: c.from}) {
 		if err != nil {
 			return err
 		}
@@ -196,7 +195,7 @@ const maxDetails = 1000
 
 // begins returns a line about where the stream of reports begins, none where that is before a time, or it lost
 // nothing yet.
-func begins(b reports.Bounds, from time.Time) []string {
+func begins(b kvstore.ReportBounds, from time.Time) []string {
 	if !b.Dropped || b.Oldest.IsZero() || !from.Before(b.Oldest) {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -78,8 +78,8 @@ func outcomes() []string {
 // followedSince is how far back a live view starts.
 const followedSince = 10 * time.Minute
 
-func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
-	f := reports.Filter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+func (c *reportsCommand) filter(now time.Time) (kvstore.ReportFilter, error) {
+	f := kvstore.ReportFilter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
 	if f.Outcome == string(fleet.StatusRejected) {
 		f.Outcome = string(model.OutcomeRefused)
 	}
@@ -146,7 +146,7 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
 			return nil
-		case errors.Is(err, reports.ErrInvalidEvent):
+		case errors.Is(err, kvstore.ErrInvalidEvent):
 			c.Log.Warn("invalid report", "error", err)
 			continue
 		case err == nil && (c.cause != "" && string(r.Cause) != c.cause || of != nil && !of[r.Node]):
@@ -268,10 +268,10 @@ func (n *newestReports) inOrder(reversed bool) []model.Report {
 }
 
 // read yields reports, each once.
-func read(ctx context.Context, store *Store, filter reports.Filter) iter.Seq2[model.Report, error] {
+func read(ctx context.Context, store *Store, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var known Repeats
-		for r, err := range reports.New(store.KV).Reports(ctx, filter) {
+		for r, err := range kvstore.NewReports(store.KV).Reports(ctx, filter) {
 			if err == nil && known.SeenBefore(r) {
 				continue
 			}

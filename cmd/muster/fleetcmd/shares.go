@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // Shares counts messages of reports by node, kind and outcome: the stream keeps so many of each,
@@ -26,7 +26,7 @@ type Share struct {
 }
 
 // Add counts a message.
-func (s *Shares) Add(m reports.Message) {
+func (s *Shares) Add(m kvstore.ReportMessage) {
 	if len(m.Reports) == 0 {
 		return
 	}
@@ -46,7 +46,7 @@ func (s *Shares) Add(m reports.Message) {
 }
 
 // shareOf names the share that a message is of. A batch has one for all outcomes.
-func shareOf(m reports.Message) string {
+func shareOf(m kvstore.ReportMessage) string {
 	first := m.Reports[0]
 	if len(m.Reports) > 1 {
 		return first.Node + " (" + first.Kind + ")"
@@ -56,7 +56,7 @@ func shareOf(m reports.Message) string {
 }
 
 // Full returns the shares of which older messages may be missing, by name.
-func (s *Shares) Full(b reports.Bounds) []Share {
+func (s *Shares) Full(b kvstore.ReportBounds) []Share {
 	var full []Share
 	for _, name := range slices.Sorted(maps.Keys(s.all)) {
 		if share := s.all[name]; b.PerSubject > 0 && share.count >= b.PerSubject {
@@ -69,7 +69,7 @@ func (s *Shares) Full(b reports.Bounds) []Share {
 
 // Missing returns a line about the shares that are full, of which older messages may be missing;
 // none where no share is.
-func (s *Shares) Missing(b reports.Bounds) []string {
+func (s *Shares) Missing(b kvstore.ReportBounds) []string {
 	var full []string
 	for _, share := range s.Full(b) {
 		full = append(full, share.Name)

@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/fleetsim"
@@ -140,7 +139,7 @@ func TestPausedNodesOnlyObserve(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	runs, total := map[model.Cause]int{}, 0
-	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindRun, Follow: true}) {
+	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +197,7 @@ func TestDriftOfPausedNodes(t *testing.T) {
 	observed, repaired := model.Drifted{}, model.Drifted{}
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindRun, Follow: true}) {
+	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -108,7 +107,7 @@ func (f *SimulatedFleet) Remove(ctx context.Context, store *kvstore.Store) error
 	for range maxRemovals {
 		all.Go(func() {
 			for name := range names {
-				err := errors.Join(kvstore.NewNodes(store).Remove(ctx, name), reports.New(store).Remove(ctx, name))
+				err := errors.Join(kvstore.NewNodes(store).Remove(ctx, name), kvstore.NewReports(store).Remove(ctx, name))
 				mu.Lock()
 				failed = errors.Join(failed, err)
 				mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 )
@@ -73,7 +72,7 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 	return simulate.Link{
 		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
 		States:      kvstore.NewNodes(store),
-		Publisher:   reports.New(store),
+		Publisher:   kvstore.NewReports(store),
 		Serve:       func(ctx context.Context, n *simulate.Node) error { return serve(ctx, requests.New(store), n, l.log) },
 	}, nil
 }

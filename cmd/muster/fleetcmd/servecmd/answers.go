@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -32,8 +32,8 @@ const (
 // Answers reads the answers to a request from the stream of reports. It reads the nodes one by one if all together
 // exceed maxAnswerBytes, so a node that floods the stream does not hide the answers of others.
 func (s source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
-	a := newAnswerReader(reports.New(s.store), r)
-	full, err := a.read(ctx, reports.Range{}, maxAnswerBytes)
+	a := newAnswerReader(kvstore.NewReports(s.store), r)
+	full, err := a.read(ctx, kvstore.ReportRange{}, maxAnswerBytes)
 	if err != nil || !full {
 		return a.out, err
 	}
@@ -43,7 +43,7 @@ func (s source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers
 
 // answerReader collects the answers to a request. bytes and total count the bytes that it read, by node and together.
 type answerReader struct {
-	stream  reports.Stream
+	stream  kvstore.Reports
 	request view.RequestDetail
 	results *ask.Results
 	out     view.Answers
@@ -51,7 +51,7 @@ type answerReader struct {
 	total   int
 }
 
-func newAnswerReader(stream reports.Stream, r view.RequestDetail) *answerReader {
+func newAnswerReader(stream kvstore.Reports, r view.RequestDetail) *answerReader {
 	protocol := model.ProtocolEnsureResponse
 	if r.IsRun() {
 		protocol = model.ProtocolRunResponse
@@ -73,7 +73,7 @@ func (a *answerReader) note(format string, args ...any) {
 
 // read reads the answers in a range until the answers of its nodes are complete. full reports that it read more bytes
 // than limit before.
-func (a *answerReader) read(ctx context.Context, in reports.Range, limit int) (full bool, err error) {
+func (a *answerReader) read(ctx context.Context, in kvstore.ReportRange, limit int) (full bool, err error) {
 	in.Kind, in.Since = model.KindEnsure, a.request.First.Add(-answersBefore)
 	read := 0
 	for m, err := range a.stream.Messages(ctx, in) {
@@ -112,7 +112,7 @@ func (a *answerReader) readNodes(ctx context.Context) error {
 			a.note("reading ended after %d MiB; the answers of %s are not shown", 2*maxAnswerBytes>>20, print.Count(len(nodes)-i, "node"))
 			break
 		}
-		full, err := a.read(ctx, reports.Range{Node: node}, maxNodeBytes)
+		full, err := a.read(ctx, kvstore.ReportRange{Node: node}, maxNodeBytes)
 		if err != nil {
 			return err
 		}

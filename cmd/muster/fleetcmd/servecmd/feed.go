@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -44,7 +43,7 @@ type feed struct {
 	store       *kvstore.Store
 	nodes       kvstore.Nodes
 	assignments kvstore.Assignments
-	reports     reports.Stream
+	reports     kvstore.Reports
 	to          *view.Fleet
 	keep        time.Duration
 	past        past
@@ -69,7 +68,7 @@ type feed struct {
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
 	return &feed{
-		store: store, nodes: kvstore.NewNodes(store), assignments: kvstore.NewAssignments(store), reports: reports.New(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
+		store: store, nodes: kvstore.NewNodes(store), assignments: kvstore.NewAssignments(store), reports: kvstore.NewReports(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
 		checked: make(chan struct{}), listed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }

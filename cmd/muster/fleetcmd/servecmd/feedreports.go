@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,7 +47,7 @@ func (f *feed) followReports(ctx context.Context) error {
 	}
 	var first time.Time
 
-	return each(f.reports.Messages(ctx, reports.Range{After: f.after, Follow: true}), math.MaxUint64, func(m reports.Message) {
+	return each(f.reports.Messages(ctx, kvstore.ReportRange{After: f.after, Follow: true}), math.MaxUint64, func(m kvstore.ReportMessage) {
 		f.to.Add(messageOf(m))
 		f.after = m.Sequence
 		if !f.isBegun {
@@ -63,9 +63,9 @@ func (f *feed) followReports(ctx context.Context) error {
 }
 
 // each calls tell for each message up to a sequence, while the next ones are read and decoded.
-func each(all iter.Seq2[reports.Message, error], until uint64, tell func(reports.Message)) error {
+func each(all iter.Seq2[kvstore.ReportMessage, error], until uint64, tell func(kvstore.ReportMessage)) error {
 	const waiting = 64
-	read := make(chan reports.Message, waiting)
+	read := make(chan kvstore.ReportMessage, waiting)
 	var telling sync.WaitGroup
 	telling.Go(func() {
 		for m := range read {
@@ -115,15 +115,15 @@ func (f *feed) begin(since time.Time) {
 }
 
 // messageOf returns a message as the view takes it.
-func messageOf(m reports.Message) view.Message {
+func messageOf(m kvstore.ReportMessage) view.Message {
 	return view.Message{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
 }
 
 // readHistory tells the last run of each node, and then what was reported before the newest
 // reports, the newest block first.
 func (f *feed) readHistory(ctx context.Context) error {
-	newest := reports.Range{Kind: model.KindRun, Newest: true}
-	if err := each(f.reports.Messages(ctx, newest), math.MaxUint64, func(m reports.Message) { f.to.AddRuns(messageOf(m)) }); err != nil {
+	newest := kvstore.ReportRange{Kind: model.KindRun, Newest: true}
+	if err := each(f.reports.Messages(ctx, newest), math.MaxUint64, func(m kvstore.ReportMessage) { f.to.AddRuns(messageOf(m)) }); err != nil {
 		return err
 	}
 	f.to.SetLastRuns()
@@ -135,7 +135,7 @@ func (f *feed) readHistory(ctx context.Context) error {
 			from := f.until - min(size, f.until-1)
 			f.block = block{from: from, after: from - 1}
 		}
-		if err := f.addPast(f.reports.Messages(ctx, reports.Range{After: f.block.after}), oldest); err != nil {
+		if err := f.addPast(f.reports.Messages(ctx, kvstore.ReportRange{After: f.block.after}), oldest); err != nil {
 			return err
 		}
 		b := f.block
@@ -189,10 +189,10 @@ type block struct {
 }
 
 // addPast adds the rest of the block, which was stored not before a time, up to what is there already.
-func (f *feed) addPast(rest iter.Seq2[reports.Message, error], oldest time.Time) error {
+func (f *feed) addPast(rest iter.Seq2[kvstore.ReportMessage, error], oldest time.Time) error {
 	b := &f.block
 
-	return each(rest, f.until, func(m reports.Message) {
+	return each(rest, f.until, func(m kvstore.ReportMessage) {
 		b.after = m.Sequence
 		b.bytes += m.Size
 		if b.count++; b.count == 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // serveCommand is muster fleet serve.
@@ -86,7 +86,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := hooks.check(reports.New(store.KV)); err != nil {
+	if err := hooks.check(kvstore.NewReports(store.KV)); err != nil {
 		return err
 	}
 	l, err := guard.Listen(ctx, maxConnections)

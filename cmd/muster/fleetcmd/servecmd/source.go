@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -115,7 +114,7 @@ func (s source) findRun(ctx context.Context, node, id string, since time.Time) (
 	var found []model.Report
 	var ended time.Time
 	known := map[string]bool{}
-	for m, err := range reports.New(s.store).Messages(ctx, reports.Range{Node: node, Since: since}) {
+	for m, err := range kvstore.NewReports(s.store).Messages(ctx, kvstore.ReportRange{Node: node, Since: since}) {
 		if err != nil {
 			return out, err
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/reports"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -51,7 +50,7 @@ type webhooks struct {
 // loadWebhooks reads the file of --webhooks, which others may not change: it says who gets the reports.
 // Without one there are none.
 func loadWebhooks(path string) (*webhooks, error) {
-	all := &webhooks{first: time.Second, most: time.Minute, late: lateAfter, idle: reports.SubscriptionHold, shares: func() *webhook.Shares { return webhook.NewShares(shareMost, shareEvery) }}
+	all := &webhooks{first: time.Second, most: time.Minute, late: lateAfter, idle: kvstore.SubscriptionHold, shares: func() *webhook.Shares { return webhook.NewShares(shareMost, shareEvery) }}
 	if path == "" {
 		return all, nil
 	}
@@ -75,7 +74,7 @@ func loadWebhooks(path string) (*webhooks, error) {
 }
 
 // check returns what is wrong with what webhooks read.
-func (w *webhooks) check(stream reports.Stream) error {
+func (w *webhooks) check(stream kvstore.Reports) error {
 	for _, s := range w.senders {
 		if err := stream.CheckSubscription(subscription(s.Hook)); err != nil {
 			return cli.Usagef("--webhooks: webhook %s: %w", s.Name, err)
@@ -86,8 +85,8 @@ func (w *webhooks) check(stream reports.Stream) error {
 }
 
 // subscription returns what a webhook reads.
-func subscription(h webhook.Hook) reports.Subscription {
-	return reports.Subscription{Name: subscriptionPrefix + h.Name, Kinds: h.Kinds, Outcomes: h.Outcomes}
+func subscription(h webhook.Hook) kvstore.ReportSubscription {
+	return kvstore.ReportSubscription{Name: subscriptionPrefix + h.Name, Kinds: h.Kinds, Outcomes: h.Outcomes}
 }
 
 // close ends the connections.
@@ -99,7 +98,7 @@ func (w *webhooks) close() {
 
 // couriers returns one for each webhook, which shows its notices where show says. With all, one that nobody has read for yet begins with the
 // oldest report.
-func (w *webhooks) couriers(stream reports.Stream, show func(webhook string) warnings, log *slog.Logger, all bool) []*courier {
+func (w *webhooks) couriers(stream kvstore.Reports, show func(webhook string) warnings, log *slog.Logger, all bool) []*courier {
 	out := make([]*courier, len(w.senders))
 	for i, s := range w.senders {
 		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook), share: w.shares(), patience: webhook.NewShares(1, patientEvery)}
@@ -125,11 +124,11 @@ type warnings interface {
 type courier struct {
 	*webhooks
 	sender  *webhook.Sender
-	stream  reports.Stream
+	stream  kvstore.Reports
 	show    warnings
 	log     *slog.Logger
 	lines   telemetry.RateLimitedLog
-	reading reports.Subscription
+	reading kvstore.ReportSubscription
 	// created is since when there is the stream that reading.After is of.
 	created time.Time
 	// patience is how often it waits for a receiver that refuses reports of a node.
@@ -207,8 +206,8 @@ func (c *courier) deliver(ctx context.Context) error {
 
 // send sends a report until the receiver took it, or it is left out. The error is that of ctx, or of the
 // connection to NATS.
-func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) error {
-	body, err := reports.Event(r)
+func (c *courier) send(ctx context.Context, d kvstore.ReportDelivery, r model.Report) error {
+	body, err := kvstore.EncodeEvent(r)
 	if err != nil {
 		// A node may store any number of them, and write into them what it likes.
 		if !c.warned {
@@ -271,9 +270,9 @@ func (c *courier) leaveOut() {
 }
 
 // hold waits, and keeps the message for this reader meanwhile.
-func hold(ctx context.Context, d reports.Delivery, wait time.Duration) error {
+func hold(ctx context.Context, d kvstore.ReportDelivery, wait time.Duration) error {
 	for wait > 0 {
-		part := min(wait, reports.SubscriptionHold/3)
+		part := min(wait, kvstore.SubscriptionHold/3)
 		if err := kvstore.Pause(ctx, part); err != nil {
 			return err
 		}

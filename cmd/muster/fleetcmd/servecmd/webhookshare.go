@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/webhook"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // overShare says that so many reports of a message are not sent since their node reports too much.
-func (c *courier) overShare(ctx context.Context, d reports.Delivery, n int) {
+func (c *courier) overShare(ctx context.Context, d kvstore.ReportDelivery, n int) {
 	name, node := c.sender.Name, d.Reports[0].Node // all are of one
 	c.leftOut += n
 	c.figures.Change(name, func(f *webhook.Counts) { f.OverShare += uint64(n) })

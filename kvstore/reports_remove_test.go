@@ -1,16 +1,16 @@
-package reports_test
+package kvstore_test
 
 import (
 	"errors"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
 // TestRemove: the reports of one node go, those of others stay.
-func TestRemove(t *testing.T) {
+func TestReportsRemove(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
 	for _, node := range []string{"web01", "web02"} {
@@ -20,12 +20,12 @@ func TestRemove(t *testing.T) {
 			}
 		}
 	}
-	stream := reports.New(store.Store)
+	stream := kvstore.NewReports(store.Store)
 	if err := stream.Remove(t.Context(), "web01"); err != nil {
 		t.Fatal(err)
 	}
 	left := map[string]int{}
-	for r, err := range stream.Reports(t.Context(), reports.Filter{}) {
+	for r, err := range stream.Reports(t.Context(), kvstore.ReportFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

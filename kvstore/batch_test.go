@@ -1,4 +1,4 @@
-package reports_test
+package kvstore_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -47,7 +47,7 @@ func TestABatchIsReadAsItsReports(t *testing.T) {
 	if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, "failed", 202)); err != nil {
 		t.Fatal(err)
 	}
-	got := readReports(t, store, reports.Filter{})
+	got := readReports(t, store, kvstore.ReportFilter{})
 	if len(got) != 202 {
 		t.Fatalf("%d reports", len(got))
 	}
@@ -95,7 +95,7 @@ func TestABatchIsStoredOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := readReports(t, store, reports.Filter{}); len(got) != 2 {
+	if got := readReports(t, store, kvstore.ReportFilter{}); len(got) != 2 {
 		t.Errorf("%d reports", len(got))
 	}
 }
@@ -119,15 +119,15 @@ func TestReportsOfABatchAreFiltered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		filter reports.Filter
+		filter kvstore.ReportFilter
 		want   []uint64
 	}{
-		"outcome":          {reports.Filter{Outcome: "failed"}, []uint64{1, 3, 5}},
-		"outcome and kind": {reports.Filter{Outcome: "failed", Kind: "transaction"}, []uint64{1, 3}},
-		"another kind":     {reports.Filter{Outcome: "failed", Kind: "run"}, []uint64{5}},
-		"kind":             {reports.Filter{Kind: "transaction"}, []uint64{1, 2, 3, 4}},
-		"node":             {reports.Filter{Outcome: "changed", Node: "web01"}, []uint64{2, 4}},
-		"another node":     {reports.Filter{Outcome: "failed", Node: "web02"}, []uint64{5}},
+		"outcome":          {kvstore.ReportFilter{Outcome: "failed"}, []uint64{1, 3, 5}},
+		"outcome and kind": {kvstore.ReportFilter{Outcome: "failed", Kind: "transaction"}, []uint64{1, 3}},
+		"another kind":     {kvstore.ReportFilter{Outcome: "failed", Kind: "run"}, []uint64{5}},
+		"kind":             {kvstore.ReportFilter{Kind: "transaction"}, []uint64{1, 2, 3, 4}},
+		"node":             {kvstore.ReportFilter{Outcome: "changed", Node: "web01"}, []uint64{2, 4}},
+		"another node":     {kvstore.ReportFilter{Outcome: "failed", Node: "web02"}, []uint64{5}},
 	} {
 		var seqs []uint64
 		for _, r := range readReports(t, store, tt.filter) {
@@ -146,7 +146,7 @@ func TestABadReportOfABatchDoesNotEndReading(t *testing.T) {
 	batch := transactions(t, 1, 3)
 	events := make([]string, len(batch))
 	for i, r := range batch {
-		data, err := reports.EncodeReport(r)
+		data, err := kvstore.EncodeReport(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,9 +161,9 @@ func TestABadReportOfABatchDoesNotEndReading(t *testing.T) {
 	}
 	var seqs []uint64
 	bad := 0
-	for r, err := range store.Reports(t.Context(), reports.Filter{}) {
+	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
 		switch {
-		case errors.Is(err, reports.ErrInvalidEvent):
+		case errors.Is(err, kvstore.ErrInvalidEvent):
 			bad++
 		case err != nil:
 			t.Fatal(err)
@@ -183,13 +183,13 @@ func TestInvalidReportsOfABatchAreOneError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, err := reports.EncodeReport(transactions(t, 1, 1)[0])
+	good, err := kvstore.EncodeReport(transactions(t, 1, 1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	valid, invalid := 0, 0
 	data := []byte("[1," + string(good) + strings.Repeat(",1", 20_000) + "]")
-	for _, err := range reports.Decode(names, kvstore.Message{Subject: "muster.report.web01.transaction.batch", Data: data}) {
+	for _, err := range kvstore.Decode(names, kvstore.Message{Subject: "muster.report.web01.transaction.batch", Data: data}) {
 		if err == nil {
 			valid++
 		} else {

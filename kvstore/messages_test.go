@@ -1,4 +1,4 @@
-package reports_test
+package kvstore_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -18,7 +18,7 @@ import (
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	stream := reports.New(store.Store)
+	stream := kvstore.NewReports(store.Store)
 	if m, err := stream.NewestMessage(t.Context()); err != nil || m.Sequence != 0 {
 		t.Errorf("of none: %+v, %v", m, err)
 	}
@@ -39,7 +39,7 @@ func TestMessages(t *testing.T) {
 		m, err := stream.NewestMessage(t.Context())
 		return err == nil && m.Sequence == 5, fmt.Sprint(m.Sequence, err)
 	})
-	for want, r := range map[string]reports.Range{
+	for want, r := range map[string]kvstore.ReportRange{
 		"[1 2 3 4! 5!]": {},
 		"[3 4! 5!]":     {After: 2},
 		"[2]":           {Node: "web02"},
@@ -55,7 +55,7 @@ func TestMessages(t *testing.T) {
 			if m.Invalid != nil {
 				word += "!"
 			}
-			if got = append(got, word); errors.Is(m.Invalid, reports.ErrInvalidEvent) == (len(m.Reports) == 1) || m.Size == 0 || m.Stored.Sub(began).Abs() > time.Hour {
+			if got = append(got, word); errors.Is(m.Invalid, kvstore.ErrInvalidEvent) == (len(m.Reports) == 1) || m.Size == 0 || m.Stored.Sub(began).Abs() > time.Hour {
 				t.Errorf("%+v", m)
 			}
 		}
@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	stream := reports.New(store.Store)
+	stream := kvstore.NewReports(store.Store)
 	if b, err := stream.Bounds(t.Context()); err != nil || !b.Oldest.IsZero() || b.Dropped || b.PerSubject != 240 {
 		t.Errorf("empty: %+v, %v", b, err)
 	}

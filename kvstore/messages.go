@@ -1,4 +1,4 @@
-package reports
+package kvstore
 
 import (
 	"context"
@@ -8,13 +8,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
 // Message is what the stream stored at once: a report, or a batch of one run.
-type Message struct {
+type ReportMessage struct {
 	// Sequence is its number in the stream, Stored when the server took it: the times in
 	// reports are those of nodes.
 	Sequence uint64
@@ -27,7 +25,7 @@ type Message struct {
 }
 
 // Range is a part of the stream. What is zero has no bound.
-type Range struct {
+type ReportRange struct {
 	// Node and Kind select some reports.
 	Node, Kind string
 	// After leaves out what has this sequence or a lower one, Since what was stored before.
@@ -41,12 +39,12 @@ type Range struct {
 
 // Messages yields the messages of a range in the order in which they were stored. An error is
 // the last thing it yields.
-func (s Stream) Messages(ctx context.Context, r Range) iter.Seq2[Message, error] {
-	return func(yield func(Message, error) bool) {
+func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMessage, error] {
+	return func(yield func(ReportMessage, error) bool) {
 		names := s.store.Names()
-		cfg, err := Filter{Node: r.Node, Kind: r.Kind, Since: r.Since}.consumer(names)
+		cfg, err := ReportFilter{Node: r.Node, Kind: r.Kind, Since: r.Since}.consumer(names)
 		if err != nil {
-			yield(Message{}, err)
+			yield(ReportMessage{}, err)
 			return
 		}
 		switch {
@@ -55,9 +53,9 @@ func (s Stream) Messages(ctx context.Context, r Range) iter.Seq2[Message, error]
 		case r.After > 0:
 			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
 		}
-		for m, err := range kvstore.ScanStream(ctx, s.store, names.Reports(), cfg, r.Follow) {
+		for m, err := range ScanStream(ctx, s.store, names.Reports(), cfg, r.Follow) {
 			if err != nil {
-				yield(Message{}, err)
+				yield(ReportMessage{}, err)
 				return
 			}
 			if !yield(s.read(m), nil) {
@@ -68,14 +66,14 @@ func (s Stream) Messages(ctx context.Context, r Range) iter.Seq2[Message, error]
 }
 
 // NewestMessage returns the last one; its sequence is 0 where there is none.
-func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
+func (s Reports) NewestMessage(ctx context.Context) (ReportMessage, error) {
 	names := s.store.Names()
 	m, err := s.store.Last(ctx, names.Reports(), names.Report("*", "*", "*"))
 	if errors.Is(err, model.ErrNotFound) {
-		return Message{}, nil
+		return ReportMessage{}, nil
 	}
 	if err != nil {
-		return Message{}, err
+		return ReportMessage{}, err
 	}
 
 	return s.read(m), nil
@@ -83,21 +81,21 @@ func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
 
 // Age returns since when there is this stream, and its last sequence: one that was created again counts
 // from 1. The error wraps model.ErrNotFound where there is none.
-func (s Stream) Age(ctx context.Context) (created time.Time, last uint64, err error) {
+func (s Reports) Age(ctx context.Context) (created time.Time, last uint64, err error) {
 	names := s.store.Names()
 
 	return s.store.StreamAge(ctx, names.Reports(), names.Report("*", "*", "*"))
 }
 
 // End returns the last sequence of the stream as its leader has it, 0 where it has nothing, see kvstore.Store.StreamEnd.
-func (s Stream) End(ctx context.Context) (uint64, error) {
+func (s Reports) End(ctx context.Context) (uint64, error) {
 	names := s.store.Names()
 
 	return s.store.StreamEnd(ctx, names.Reports(), names.Report("*", "*", "*"))
 }
 
 // Bounds are what the stream keeps.
-type Bounds struct {
+type ReportBounds struct {
 	// Oldest is when the oldest report was stored that is there, zero where there is none. Dropped
 	// reports whether there were older ones.
 	Oldest  time.Time
@@ -107,17 +105,17 @@ type Bounds struct {
 }
 
 // Bounds returns what the stream keeps. The error wraps model.ErrNotFound where there is none.
-func (s Stream) Bounds(ctx context.Context) (Bounds, error) {
+func (s Reports) Bounds(ctx context.Context) (ReportBounds, error) {
 	names := s.store.Names()
 	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))
 	if err != nil {
-		return Bounds{}, err
+		return ReportBounds{}, err
 	}
 	info, err := found.Of(names.Reports())
 	if err != nil {
-		return Bounds{}, err
+		return ReportBounds{}, err
 	}
-	out := Bounds{Oldest: info.State.FirstTime, Dropped: info.State.FirstSeq > 1, PerSubject: int(max(info.Config.MaxMsgsPer, 0))}
+	out := ReportBounds{Oldest: info.State.FirstTime, Dropped: info.State.FirstSeq > 1, PerSubject: int(max(info.Config.MaxMsgsPer, 0))}
 	if info.State.Msgs == 0 {
 		out.Oldest = time.Time{}
 	}
@@ -126,8 +124,8 @@ func (s Stream) Bounds(ctx context.Context) (Bounds, error) {
 }
 
 // read decodes a message.
-func (s Stream) read(m kvstore.Message) Message {
-	out := Message{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
+func (s Reports) read(m Message) ReportMessage {
+	out := ReportMessage{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
 	out.Reports, out.Invalid = s.reportsOf(m)
 
 	return out

@@ -1,4 +1,4 @@
-package reports
+package kvstore
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // Remove removes all reports of a node, which only administrators may.
-func (s Stream) Remove(ctx context.Context, node string) error {
+func (s Reports) Remove(ctx context.Context, node string) error {
 	if err := model.CheckNode(node, nil); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package reports_test
+package kvstore_test
 
 import (
 	"testing"

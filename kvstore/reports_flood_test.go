@@ -1,4 +1,4 @@
-package reports_test
+package kvstore_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -27,7 +27,7 @@ func bounded(t *testing.T) (*natstest.Server, *kvtest.Store) {
 
 // flood publishes messages as large as the stream takes on every subject of a
 // node, and some that no report has, several times over.
-func flood(t *testing.T, nc *nats.Conn, store *kvtest.Store, node string, times int) {
+func reportsFlood(t *testing.T, nc *nats.Conn, store *kvtest.Store, node string, times int) {
 	t.Helper()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(256), jetstream.WithPublishAsyncTimeout(kvtest.Deadline))
 	if err != nil {
@@ -63,12 +63,12 @@ func TestAFloodCostsOnlyTheNodeThatMakesIt(t *testing.T) {
 	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 0 {
 		t.Errorf("before the flood: %v, %v", named, err)
 	}
-	flood(t, srv.Connect(t), store, "evil", 80)
+	reportsFlood(t, srv.Connect(t), store, "evil", 80)
 	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 1 || named["evil"] != "flooding: 8 or more reports ensure.changed within 10m, only the last 8 are kept" {
 		t.Errorf("in the flood: %v, %v", named, err)
 	}
 	kept := map[string]int{}
-	for r, err := range store.Reports(t.Context(), reports.Filter{}) {
+	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
 		if err == nil {
 			kept[r.Node]++
 		}
@@ -107,7 +107,7 @@ func TestWhoFloodsIsNamed(t *testing.T) {
 		"muster.report.web01.run.stable": 239, "muster.report.web01.run.failed": 239,
 		"muster.report.web02.transaction.batch": 240, "muster.report.web02.run.failed": 900, "muster.report.web03.node.started": 1, "garbage": 900,
 	}
-	if got := reports.FloodingOf(n, counts, 240); len(got) != 1 || got["web02"] != "flooding: 240 or more reports run.failed within 10m, only the last 240 are kept" {
+	if got := kvstore.FloodingOf(n, counts, 240); len(got) != 1 || got["web02"] != "flooding: 240 or more reports run.failed within 10m, only the last 240 are kept" {
 		t.Errorf("%v", got)
 	}
 }

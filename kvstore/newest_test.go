@@ -1,4 +1,4 @@
-package reports_test
+package kvstore_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -39,8 +39,8 @@ func TestNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {
-		all, err := reports.New(store.Store).Newest(t.Context(), "web01")
-		if !errors.Is(err, reports.ErrInvalidEvent) {
+		all, err := kvstore.NewReports(store.Store).Newest(t.Context(), "web01")
+		if !errors.Is(err, kvstore.ErrInvalidEvent) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var got []string
@@ -51,11 +51,11 @@ func TestNewest(t *testing.T) {
 		if want := "[run failed 3 run stable 2 transaction changed 11 transaction failed 10]"; fmt.Sprint(got) != want {
 			t.Errorf("%s: %v", name, got)
 		}
-		if none, err := reports.New(store.Store).Newest(t.Context(), "web09"); err != nil || len(none) != 0 {
+		if none, err := kvstore.NewReports(store.Store).Newest(t.Context(), "web09"); err != nil || len(none) != 0 {
 			t.Errorf("%s: of an unknown node: %v, %v", name, none, err)
 		}
 	}
-	if _, err := reports.New(g.Admin.Store).Newest(t.Context(), "*"); !errors.Is(err, model.ErrInvalidName) {
+	if _, err := kvstore.NewReports(g.Admin.Store).Newest(t.Context(), "*"); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("of all = %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package reports
+package kvstore
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -16,7 +14,7 @@ import (
 // newest first: one of each, or all of a batch. What is read is bounded by that, whatever the
 // node publishes. For each that cannot be read the error wraps one that wraps ErrInvalidEvent;
 // the others are returned with it. It wraps model.ErrInvalidName.
-func (s Stream) Newest(ctx context.Context, node string) ([]model.Report, error) {
+func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
 	}
@@ -34,12 +32,12 @@ func (s Stream) Newest(ctx context.Context, node string) ([]model.Report, error)
 }
 
 // newestOf returns what the newest message of a subject has, nothing where there is none.
-func (s Stream) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
+func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
 	m, err := s.store.Last(ctx, s.store.Names().Reports(), subject)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
 		return nil, nil
-	case errors.Is(err, kvstore.ErrUnreadable):
+	case errors.Is(err, ErrUnreadable):
 		return nil, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 	case err != nil:
 		return nil, err
@@ -48,8 +46,8 @@ func (s Stream) newestOf(ctx context.Context, subject string) (all []model.Repor
 }
 
 // reportsOf returns the reports of a message, those that can be read.
-func (s Stream) reportsOf(m kvstore.Message) (all []model.Report, failed error) {
-	for r, err := range decode(s.store.Names(), m) {
+func (s Reports) reportsOf(m Message) (all []model.Report, failed error) {
+	for r, err := range decodeReports(s.store.Names(), m) {
 		if err != nil {
 			failed = err
 			continue

@@ -1,4 +1,4 @@
-package reports
+package kvstore
 
 import (
 	"context"
@@ -10,15 +10,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
 // Subscription reads the reports that are stored from now on, and goes on where it was when it is
 // read again: each until it is done. Readers of the same name share what it has, one message at
 // a time and in order, so that one of two waits until the other is gone.
-type Subscription struct {
+type ReportSubscription struct {
 	// Name is one word.
 	Name string
 	// Kinds and Outcomes select reports, all where they are empty. A batch is delivered whole,
@@ -38,27 +36,27 @@ const (
 )
 
 // Delivery is a message of a subscription.
-type Delivery struct {
-	Message
-	kvstore.Delivery
+type ReportDelivery struct {
+	ReportMessage
+	Delivery
 }
 
 // Deliver yields the messages of a subscription until ctx ends. An error is the last thing yielded.
 // It wraps model.ErrInvalidName where no report is of the kinds and outcomes, and
 // scan.ErrOtherAccount.
-func (s Stream) Deliver(ctx context.Context, sub Subscription) iter.Seq2[Delivery, error] {
-	return func(yield func(Delivery, error) bool) {
+func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[ReportDelivery, error] {
+	return func(yield func(ReportDelivery, error) bool) {
 		cfg, err := sub.consumer(s.store.Names())
 		if err != nil {
-			yield(Delivery{}, err)
+			yield(ReportDelivery{}, err)
 			return
 		}
-		for d, err := range kvstore.ScanDurable(ctx, s.store, s.store.Names().Reports(), cfg) {
+		for d, err := range ScanDurable(ctx, s.store, s.store.Names().Reports(), cfg) {
 			if err != nil {
-				yield(Delivery{}, err)
+				yield(ReportDelivery{}, err)
 				return
 			}
-			if !yield(Delivery{s.read(d.Message), d}, nil) {
+			if !yield(ReportDelivery{s.read(d.Message), d}, nil) {
 				return
 			}
 		}
@@ -66,14 +64,14 @@ func (s Stream) Deliver(ctx context.Context, sub Subscription) iter.Seq2[Deliver
 }
 
 // CheckSubscription returns the error that Deliver would for what is wrong with a subscription itself.
-func (s Stream) CheckSubscription(sub Subscription) error {
+func (s Reports) CheckSubscription(sub ReportSubscription) error {
 	_, err := sub.consumer(s.store.Names())
 
 	return err
 }
 
 // consumer returns the configuration of the consumer that remembers where a subscription is.
-func (sub Subscription) consumer(n kvstore.Names) (jetstream.ConsumerConfig, error) {
+func (sub ReportSubscription) consumer(n Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
 		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: SubscriptionHold, MaxAckPending: 1,
 		InactiveThreshold: subscriptionKept,
@@ -92,7 +90,7 @@ func (sub Subscription) consumer(n kvstore.Names) (jetstream.ConsumerConfig, err
 		parts := strings.Split(subject, ".")
 		kind, outcome := parts[len(parts)-2], parts[len(parts)-1]
 		switch {
-		case outcome == kvstore.BatchOutcome || !has(sub.Kinds, kind) || !has(sub.Outcomes, outcome):
+		case outcome == BatchOutcome || !has(sub.Kinds, kind) || !has(sub.Outcomes, outcome):
 			continue
 		case kind == model.KindTransaction:
 			batches = true
@@ -100,7 +98,7 @@ func (sub Subscription) consumer(n kvstore.Names) (jetstream.ConsumerConfig, err
 		cfg.FilterSubjects = append(cfg.FilterSubjects, subject)
 	}
 	if batches {
-		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report("*", model.KindTransaction, kvstore.BatchOutcome))
+		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report("*", model.KindTransaction, BatchOutcome))
 	}
 	if len(cfg.FilterSubjects) == 0 {
 		return cfg, fmt.Errorf("%w: no report of the kinds %s has one of the outcomes %s", model.ErrInvalidName, sub.Kinds, sub.Outcomes)

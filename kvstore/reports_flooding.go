@@ -1,4 +1,4 @@
-package reports
+package kvstore
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/musterfleet/muster/kvstore"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -29,7 +27,7 @@ const runHeader = "Muster-Run"
 // with about one report per manifest, such as after a first push of many manifests. Nodes choose the names of manifests, so
 // assigned returns the number of manifests that are assigned to a node. Flooding returns nothing for a stream without a limit
 // per subject, and for users other than administrators, who cannot read headers alone.
-func (s Stream) Flooding(ctx context.Context, assigned func(node string) int) (map[string]string, error) {
+func (s Reports) Flooding(ctx context.Context, assigned func(node string) int) (map[string]string, error) {
 	if !s.store.Places().InUse().IsOwn() {
 		return nil, nil
 	}
@@ -48,7 +46,7 @@ func (s Stream) Flooding(ctx context.Context, assigned func(node string) int) (m
 		return nil, err
 	}
 	for subject, count := range counts {
-		r, err := parseSubject(n, subject)
+		r, err := parseReportSubject(n, subject)
 		if err != nil || count < most {
 			continue
 		}
@@ -61,19 +59,19 @@ func (s Stream) Flooding(ctx context.Context, assigned func(node string) int) (m
 		}
 	}
 
-	return flooding(n, counts, most), nil
+	return floodingNodes(n, counts, most), nil
 }
 
 // countSubjects returns the number of messages of each subject since a time, and the runs of each subject of batches.
-func (s Stream) countSubjects(ctx context.Context, since time.Time) (counts map[string]int64, runs map[string]map[string]bool, err error) {
+func (s Reports) countSubjects(ctx context.Context, since time.Time) (counts map[string]int64, runs map[string]map[string]bool, err error) {
 	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
 	counts, runs = map[string]int64{}, map[string]map[string]bool{}
-	for m, err := range kvstore.ScanStream(ctx, s.store, s.store.Names().Reports(), cfg, false) {
+	for m, err := range ScanStream(ctx, s.store, s.store.Names().Reports(), cfg, false) {
 		if err != nil {
 			return nil, nil, err
 		}
 		counts[m.Subject]++
-		if !strings.HasSuffix(m.Subject, "."+kvstore.BatchOutcome) {
+		if !strings.HasSuffix(m.Subject, "."+BatchOutcome) {
 			continue
 		}
 		if runs[m.Subject] == nil {
@@ -87,18 +85,18 @@ func (s Stream) countSubjects(ctx context.Context, since time.Time) (counts map[
 
 // isFlood reports whether the messages of a full subject are neither of a single run nor about one per assigned manifest:
 // at least two per manifest.
-func (s Stream) isFlood(ctx context.Context, subject model.Report, since time.Time, count int64, runs map[string]bool, assigned int) (bool, error) {
+func (s Reports) isFlood(ctx context.Context, subject model.Report, since time.Time, count int64, runs map[string]bool, assigned int) (bool, error) {
 	if len(runs) == 1 && !runs[""] {
 		return false, nil
 	}
 	if 2*int64(assigned) <= count {
 		return true, nil
 	}
-	if isBatch(subject) {
+	if isReportBatch(subject) {
 		return 2*int64(len(runs)) <= count, nil
 	}
 	manifests := map[string]bool{}
-	for r, err := range s.Reports(ctx, Filter{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {
+	for r, err := range s.Reports(ctx, ReportFilter{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {
 		if errors.Is(err, ErrInvalidEvent) {
 			continue
 		}
@@ -115,10 +113,10 @@ func (s Stream) isFlood(ctx context.Context, subject model.Report, since time.Ti
 
 // flooding returns the nodes that fill a subject, with the first such kind and
 // outcome by name.
-func flooding(n kvstore.Names, counts map[string]int64, most int64) map[string]string {
+func floodingNodes(n Names, counts map[string]int64, most int64) map[string]string {
 	out := map[string]string{}
 	for _, subject := range slices.Backward(slices.Sorted(maps.Keys(counts))) {
-		if r, err := parseSubject(n, subject); err == nil && counts[subject] >= most {
+		if r, err := parseReportSubject(n, subject); err == nil && counts[subject] >= most {
 			out[r.Node] = fmt.Sprintf("flooding: %d or more reports %s.%s within 10m, only the last %d are kept", most, r.Kind, r.Outcome, most)
 		}
 	}

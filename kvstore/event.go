@@ -1,4 +1,4 @@
-package reports
+package kvstore
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ var ErrInvalidEvent = errors.New("invalid event")
 
 // Event returns a report as a CloudEvent in structured JSON, without what is
 // empty. The error wraps ErrInvalidEvent.
-func Event(r model.Report) ([]byte, error) {
+func EncodeEvent(r model.Report) ([]byte, error) {
 	ce, err := newEvent(r)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func newEvent(r model.Report) (event.Event, error) {
 	if r.Schema != "" {
 		ce.SetDataSchema(r.Schema)
 	}
-	for name, value := range extensions(r) {
+	for name, value := range eventExtensions(r) {
 		if value != "" {
 			ce.SetExtension(name, value)
 		}
@@ -71,7 +71,7 @@ func newEvent(r model.Report) (event.Event, error) {
 	// SetData would encode it once more.
 	ce.SetDataContentType(event.ApplicationJSON)
 	ce.DataEncoded = r.Data
-	if err := validate(r, ce); err != nil {
+	if err := validateEvent(r, ce); err != nil {
 		return event.Event{}, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 	}
 
@@ -79,21 +79,21 @@ func newEvent(r model.Report) (event.Event, error) {
 }
 
 // extensions are all strings: the library drops larger integers without an error.
-func extensions(r model.Report) map[string]string {
+func eventExtensions(r model.Report) map[string]string {
 	return map[string]string{
 		"runid":         r.RunID,
 		"manifest":      r.Manifest,
-		"revision":      counter(r.Revision),
+		"revision":      counterText(r.Revision),
 		"digest":        r.Digest,
 		"cause":         string(r.Cause),
 		"correlationid": r.CorrelationID,
-		"seq":           counter(r.Seq),
+		"seq":           counterText(r.Seq),
 	}
 }
 
 // validate checks what the library requires, which is also where it reports what it
 // could not set, and what muster requires.
-func validate(r model.Report, ce event.Event) error {
+func validateEvent(r model.Report, ce event.Event) error {
 	if err := ce.Validate(); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func validate(r model.Report, ce event.Event) error {
 }
 
 // counter returns the text of a number, empty for zero.
-func counter(n uint64) string {
+func counterText(n uint64) string {
 	if n == 0 {
 		return ""
 	}

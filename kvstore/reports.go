@@ -1,5 +1,5 @@
 // Package reports keeps the reports of nodes, as CloudEvents.
-package reports
+package kvstore
 
 import (
 	"context"
@@ -12,39 +12,37 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 
 // Stream is the stream of reports.
-type Stream struct{ store *kvstore.Store }
+type Reports struct{ store *Store }
 
 // New returns the stream of a fleet.
-func New(s *kvstore.Store) Stream { return Stream{s} }
+func NewReports(s *Store) Reports { return Reports{s} }
 
 // MaxMessage returns how many bytes the stream accepts as one message, and the
 // default bound while it is not known: the server refuses what is longer.
-func (s Stream) MaxMessage() int64 {
-	return s.store.Sizes().Max(s.store.Names().Reports(), kvstore.DefaultReportMax)
+func (s Reports) MaxMessage() int64 {
+	return s.store.Sizes().Max(s.store.Names().Reports(), DefaultReportMax)
 }
 
 // PublishReports stores reports in their order without waiting for each, and
 // returns how many of the first the server has for certain. Those after them may be
 // stored too; they can be sent again. The error is that of the first that was not
 // stored; it wraps model.ErrUndeliverable where it never will be.
-func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
+func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
 	if err := s.store.Ready(ctx); err != nil {
 		return 0, fmt.Errorf("publish reports: %w", err)
 	}
 	publishing := ctx
-	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	subjects := make([]string, len(reports))
 	for i, r := range reports {
 		subjects[i] = s.subject(r)
 	}
-	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subjects...))
+	permitted, done := s.store.Denials().Permitted(ctx, To(subjects...))
 	defer func() { _ = done(nil) }()
 	var sent []jetstream.PubAckFuture
 	messages, failed := s.messages(reports)
@@ -79,7 +77,7 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 }
 
 // messages encodes reports up to the first that cannot be, which the error names.
-func (s Stream) messages(reports []model.Report) (out []*nats.Msg, failed error) {
+func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error) {
 	for _, r := range reports {
 		m, err := s.message(r)
 		if err != nil {
@@ -94,7 +92,7 @@ func (s Stream) messages(reports []model.Report) (out []*nats.Msg, failed error)
 // isCut reports whether the connection was lost since it had been made for the nth time. The
 // client keeps what is published from then on for the next connection, which would store it
 // before what the lost one took with it and is published again.
-func (s Stream) isCut(connections uint64) bool {
+func (s Reports) isCut(connections uint64) bool {
 	nc := s.store.Conn()
 
 	return !nc.IsConnected() || nc.Stats().Reconnects != connections
@@ -103,11 +101,11 @@ func (s Stream) isCut(connections uint64) bool {
 // PublishBatch stores transactions of one run of a node, two at least, as one
 // message: all or none. It is the same message whenever it has the same first and
 // last report. The error wraps model.ErrUndeliverable where it never will be stored.
-func (s Stream) PublishBatch(ctx context.Context, reports []model.Report) error {
+func (s Reports) PublishBatch(ctx context.Context, reports []model.Report) error {
 	first, last := reports[0], reports[len(reports)-1]
 	data, err := encodeBatch(reports)
 	if err == nil {
-		m := kvstore.NewMsg(s.store.Names().Report(first.Node, model.KindTransaction, kvstore.BatchOutcome), data)
+		m := NewMsg(s.store.Names().Report(first.Node, model.KindTransaction, BatchOutcome), data)
 		m.Header.Set("Content-Type", batchContentType)
 		m.Header.Set(nats.MsgIdHdr, first.ID+"-"+last.ID)
 		m.Header.Set(runHeader, first.RunID)
@@ -123,7 +121,7 @@ func (s Stream) PublishBatch(ctx context.Context, reports []model.Report) error 
 // undeliverable marks an error as permanent where it is: of an invalid report, or
 // of a message that the server or the stream does not take at that size. The bound
 // of the stream is then looked up again.
-func (s Stream) undeliverable(err error) error {
+func (s Reports) undeliverable(err error) error {
 	const exceedsMaximum = 10054
 	var refused jetstream.JetStreamError
 	switch {
@@ -139,7 +137,7 @@ func (s Stream) undeliverable(err error) error {
 
 // stored waits for the acknowledgement of one message. The error wraps
 // model.ErrUndeliverable where the stream keeps no message of that size.
-func (s Stream) stored(ctx context.Context, future jetstream.PubAckFuture) error {
+func (s Reports) stored(ctx context.Context, future jetstream.PubAckFuture) error {
 	select {
 	case <-future.Ok():
 		return nil
@@ -150,19 +148,19 @@ func (s Stream) stored(ctx context.Context, future jetstream.PubAckFuture) error
 	}
 }
 
-func (s Stream) subject(r model.Report) string {
+func (s Reports) subject(r model.Report) string {
 	return s.store.Names().Report(r.Node, r.Kind, string(r.Outcome))
 }
 
-func (s Stream) message(r model.Report) (*nats.Msg, error) {
-	data, err := Event(r)
+func (s Reports) message(r model.Report) (*nats.Msg, error) {
+	data, err := EncodeEvent(r)
 	if err == nil {
 		err = s.store.Sizes().CheckMessage("report "+r.ID, data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
 	}
-	m := kvstore.NewMsg(s.subject(r), data)
+	m := NewMsg(s.subject(r), data)
 	m.Header.Set("Content-Type", contentType)
 	m.Header.Set(nats.MsgIdHdr, r.ID)
 
@@ -170,7 +168,7 @@ func (s Stream) message(r model.Report) (*nats.Msg, error) {
 }
 
 // Filter selects reports. What is empty matches all.
-type Filter struct {
+type ReportFilter struct {
 	Node string
 	// Nodes are several nodes, where Node is empty.
 	Nodes   []string
@@ -185,19 +183,19 @@ type Filter struct {
 // Reports yields reports in the order in which they were stored. A report that
 // cannot be decoded is an error that wraps ErrInvalidEvent, after which reading goes
 // on; any other error is the last thing yielded.
-func (s Stream) Reports(ctx context.Context, f Filter) iter.Seq2[model.Report, error] {
+func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		cfg, err := f.consumer(s.store.Names())
 		if err != nil {
 			yield(model.Report{}, err)
 			return
 		}
-		for m, err := range kvstore.ScanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
+		for m, err := range ScanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
 			if err != nil {
 				yield(model.Report{}, err)
 				return
 			}
-			for r, err := range decode(s.store.Names(), m) {
+			for r, err := range decodeReports(s.store.Names(), m) {
 				if (err != nil || f.matches(r)) && !yield(r, err) {
 					return
 				}
@@ -208,12 +206,12 @@ func (s Stream) Reports(ctx context.Context, f Filter) iter.Seq2[model.Report, e
 
 // matches reports whether the filter selects a report, of which the subject may be
 // that of a batch.
-func (f Filter) matches(r model.Report) bool {
+func (f ReportFilter) matches(r model.Report) bool {
 	return f.Outcome == "" || f.Outcome == string(r.Outcome)
 }
 
 // consumer returns the configuration that reads the selected reports.
-func (f Filter) consumer(n kvstore.Names) (jetstream.OrderedConsumerConfig, error) {
+func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error) {
 	var cfg jetstream.OrderedConsumerConfig
 	nodes := f.Nodes
 	if f.Node != "" || len(nodes) == 0 {
@@ -230,7 +228,7 @@ func (f Filter) consumer(n kvstore.Names) (jetstream.OrderedConsumerConfig, erro
 		}
 		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], parts[1], parts[2]))
 		if f.Outcome != "" && (f.Kind == "" || f.Kind == model.KindTransaction) {
-			cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], model.KindTransaction, kvstore.BatchOutcome))
+			cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], model.KindTransaction, BatchOutcome))
 		}
 	}
 	if !f.Since.IsZero() {

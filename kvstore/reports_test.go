@@ -1,4 +1,4 @@
-package reports_test
+package kvstore_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -40,7 +40,7 @@ func TestMaxMessageIsThatOfTheStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := reports.New(away.Store).MaxMessage(); got > 64<<10 {
+		if got := kvstore.NewReports(away.Store).MaxMessage(); got > 64<<10 {
 			t.Errorf("%s: %d bytes before anything is known", name, got)
 		}
 		for _, s := range []*kvtest.Store{store, away} {
@@ -48,7 +48,7 @@ func TestMaxMessageIsThatOfTheStream(t *testing.T) {
 			if err := s.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := reports.New(s.Store).MaxMessage(); got < tt.least || got >= tt.most {
+			if got := kvstore.NewReports(s.Store).MaxMessage(); got < tt.least || got >= tt.most {
 				t.Errorf("%s: %d bytes", name, got)
 			}
 		}
@@ -71,7 +71,7 @@ func TestALowerBoundIsNoticed(t *testing.T) {
 	if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, "stable", 3)); err != nil {
 		t.Fatal(err)
 	}
-	if got := reports.New(store.Store).MaxMessage(); got > 20<<10 {
+	if got := kvstore.NewReports(store.Store).MaxMessage(); got > 20<<10 {
 		t.Errorf("%d bytes", got)
 	}
 }
@@ -116,7 +116,7 @@ func TestReportTravelsWhole(t *testing.T) {
 	if doc, ok := raw["data"].(map[string]any); !ok || doc["run_id"] != "r1" || raw["data_base64"] != nil {
 		t.Errorf("data is no object: %s", m.Data)
 	}
-	got := readReports(t, store, reports.Filter{})
+	got := readReports(t, store, kvstore.ReportFilter{})
 	if len(got) != 1 {
 		t.Fatalf("%d reports", len(got))
 	}
@@ -140,7 +140,7 @@ func TestBothFormsOfDataAreRead(t *testing.T) {
 	}
 	const head = `{"specversion":"1.0","id":"1","source":"muster/node/web01","type":"t","datacontenttype":"application/json",`
 	for _, data := range []string{`"data":{"node":"web01"}}`, `"data_base64":"eyJub2RlIjoid2ViMDEifQ=="}`} {
-		r, err := reports.DecodeReport(names, "muster.report.web01.run.stable", []byte(head+data))
+		r, err := kvstore.DecodeReport(names, "muster.report.web01.run.stable", []byte(head+data))
 		if err != nil {
 			t.Errorf("%s: %v", data, err)
 			continue
@@ -167,9 +167,9 @@ func TestDataInBase64ThatAreNoStringAreInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	invalid, valid := 0, 0
-	for _, err := range store.Reports(t.Context(), reports.Filter{}) {
+	for _, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
 		switch {
-		case errors.Is(err, reports.ErrInvalidEvent):
+		case errors.Is(err, kvstore.ErrInvalidEvent):
 			invalid++
 		case err != nil:
 			t.Fatal(err)
@@ -196,12 +196,12 @@ func TestAnyDocumentIsData(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Data = want
-		data, err := reports.EncodeReport(e)
+		data, err := kvstore.EncodeReport(e)
 		if err != nil {
 			t.Errorf("%v: %v", doc, err)
 			continue
 		}
-		r, err := reports.DecodeReport(names, "muster.report.web01.run.stable", data)
+		r, err := kvstore.DecodeReport(names, "muster.report.web01.run.stable", data)
 		if err != nil || string(r.Data) != string(want) {
 			t.Errorf("%s became %s, %v", want, r.Data, err)
 		}
@@ -211,7 +211,7 @@ func TestAnyDocumentIsData(t *testing.T) {
 func TestEmptyPartsOfAnEventAreLeftOut(t *testing.T) {
 	t.Parallel()
 	e := model.Report{ID: ksuid.New().String(), Type: "io.muster.v1.node", Node: "web01", Time: time.Now(), Data: json.RawMessage("{}")}
-	data, err := reports.EncodeReport(e)
+	data, err := kvstore.EncodeReport(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestInvalidEventsAreRefused(t *testing.T) {
 	} {
 		e := sampleReport(t, model.Run{})
 		spoil(&e)
-		if _, err := reports.EncodeReport(e); !errors.Is(err, reports.ErrInvalidEvent) {
+		if _, err := kvstore.EncodeReport(e); !errors.Is(err, kvstore.ErrInvalidEvent) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestReportsAreStoredOnce(t *testing.T) {
 	if err := kvtest.Publish(t.Context(), store, out[0]); err != nil {
 		t.Fatal(err)
 	}
-	got := readReports(t, store, reports.Filter{})
+	got := readReports(t, store, kvstore.ReportFilter{})
 	if len(got) != 300 {
 		t.Fatalf("%d reports", len(got))
 	}
@@ -329,7 +329,7 @@ func TestReportsKeepTheirOrderWhileTheStreamIsMade(t *testing.T) {
 		if err := <-made; err != nil {
 			t.Fatal(err)
 		}
-		got := readReports(t, store, reports.Filter{})
+		got := readReports(t, store, kvstore.ReportFilter{})
 		if len(got) != len(out) {
 			t.Fatalf("%d reports", len(got))
 		}
@@ -394,18 +394,18 @@ func TestReportsAreFiltered(t *testing.T) {
 	}
 	put("web02", model.KindEnsure, "changed", 4)
 	for name, tt := range map[string]struct {
-		filter reports.Filter
+		filter kvstore.ReportFilter
 		want   string
 	}{
 		"all":     {want: "1 2 3 4"},
-		"node":    {filter: reports.Filter{Node: "web01"}, want: "1 2"},
-		"nodes":   {filter: reports.Filter{Nodes: []string{"web02", "web03"}}, want: "3 4"},
-		"kind":    {filter: reports.Filter{Kind: "run"}, want: "1 3"},
-		"outcome": {filter: reports.Filter{Outcome: "failed"}, want: "2 3"},
-		"every":   {filter: reports.Filter{Node: "web02", Kind: "run", Outcome: "failed"}, want: "3"},
-		"since":   {filter: reports.Filter{Since: third.Time}, want: "3 4"},
-		"none":    {filter: reports.Filter{Node: "web03"}, want: ""},
-		"future":  {filter: reports.Filter{Since: time.Now().Add(time.Hour)}, want: ""},
+		"node":    {filter: kvstore.ReportFilter{Node: "web01"}, want: "1 2"},
+		"nodes":   {filter: kvstore.ReportFilter{Nodes: []string{"web02", "web03"}}, want: "3 4"},
+		"kind":    {filter: kvstore.ReportFilter{Kind: "run"}, want: "1 3"},
+		"outcome": {filter: kvstore.ReportFilter{Outcome: "failed"}, want: "2 3"},
+		"every":   {filter: kvstore.ReportFilter{Node: "web02", Kind: "run", Outcome: "failed"}, want: "3"},
+		"since":   {filter: kvstore.ReportFilter{Since: third.Time}, want: "3 4"},
+		"none":    {filter: kvstore.ReportFilter{Node: "web03"}, want: ""},
+		"future":  {filter: kvstore.ReportFilter{Since: time.Now().Add(time.Hour)}, want: ""},
 	} {
 		var seqs []string
 		for _, r := range readReports(t, store, tt.filter) {
@@ -415,7 +415,7 @@ func TestReportsAreFiltered(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
-	for _, err := range store.Reports(t.Context(), reports.Filter{Node: "web.>"}) {
+	for _, err := range store.Reports(t.Context(), kvstore.ReportFilter{Node: "web.>"}) {
 		if !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("invalid filter: %v", err)
 		}
@@ -432,7 +432,7 @@ func TestReportsAreFollowedOverARestart(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		defer close(got)
-		for r, err := range store.Reports(ctx, reports.Filter{Follow: true}) {
+		for r, err := range store.Reports(ctx, kvstore.ReportFilter{Follow: true}) {
 			if err != nil {
 				ended <- err
 				return
@@ -479,7 +479,7 @@ func TestBadReportDoesNotEndReading(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	o := kvtest.Outgoing("web01", model.KindRun, "stable", 7)
-	event, err := reports.EncodeReport(o)
+	event, err := kvstore.EncodeReport(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -498,9 +498,9 @@ func TestBadReportDoesNotEndReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad, good := 0, 0
-	for r, err := range store.Reports(t.Context(), reports.Filter{}) {
+	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
 		switch {
-		case errors.Is(err, reports.ErrInvalidEvent):
+		case errors.Is(err, kvstore.ErrInvalidEvent):
 			bad++
 		case err == nil && r.Seq == 7:
 			good++
@@ -514,7 +514,7 @@ func TestBadReportDoesNotEndReading(t *testing.T) {
 }
 
 func FuzzDecodeReport(f *testing.F) {
-	valid, err := reports.EncodeReport(sampleReport(f, model.Run{RunID: "r1"}))
+	valid, err := kvstore.EncodeReport(sampleReport(f, model.Run{RunID: "r1"}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -529,9 +529,9 @@ func FuzzDecodeReport(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, subject string, data []byte) {
-		r, err := reports.DecodeReport(names, subject, data)
+		r, err := kvstore.DecodeReport(names, subject, data)
 		switch {
-		case err != nil && !errors.Is(err, reports.ErrInvalidEvent):
+		case err != nil && !errors.Is(err, kvstore.ErrInvalidEvent):
 			t.Errorf("an error of another kind: %v", err)
 		case err == nil && (names.Report(r.Node, r.Kind, string(r.Outcome)) != subject && names.Report(r.Node, "transaction", "batch") != subject || r.ID == "" || !json.Valid(r.Data)):
 			t.Errorf("%q gives %+v", subject, r)
@@ -556,7 +556,7 @@ func sampleReport(tb testing.TB, run model.Run) model.Report {
 // jsonText is a document of more than a number of bytes.
 func jsonText(n int) []byte { return []byte(`"` + strings.Repeat("x", n) + `"`) }
 
-func readReports(t *testing.T, s *kvtest.Store, f reports.Filter) []model.Report {
+func readReports(t *testing.T, s *kvtest.Store, f kvstore.ReportFilter) []model.Report {
 	t.Helper()
 	var all []model.Report
 	for r, err := range s.Reports(t.Context(), f) {

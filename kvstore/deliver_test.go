@@ -1,4 +1,4 @@
-package reports_test
+package kvstore_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -21,11 +21,11 @@ func publishRun(t *testing.T, store *kvtest.Store, node string, outcome model.Ou
 }
 
 // take reads as many messages as are wanted, each done, and returns their nodes.
-func take(t *testing.T, store *kvtest.Store, sub reports.Subscription, want int) (nodes []string, last uint64) {
+func take(t *testing.T, store *kvtest.Store, sub kvstore.ReportSubscription, want int) (nodes []string, last uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
-	for d, err := range reports.New(store.Store).Deliver(ctx, sub) {
+	for d, err := range kvstore.NewReports(store.Store).Deliver(ctx, sub) {
 		if err != nil {
 			t.Fatalf("after %q: %v", nodes, err)
 		}
@@ -55,7 +55,7 @@ func exists(t *testing.T, store *kvtest.Store, name string) {
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	sub := reports.Subscription{Name: "failed", Kinds: []string{model.KindRun}, Outcomes: []string{string(model.OutcomeFailed)}}
+	sub := kvstore.ReportSubscription{Name: "failed", Kinds: []string{model.KindRun}, Outcomes: []string{string(model.OutcomeFailed)}}
 	publishRun(t, store, "old", model.OutcomeFailed)
 
 	// It begins with what is stored from now on.
@@ -83,9 +83,9 @@ func TestDeliver(t *testing.T) {
 	// What is not done is delivered again, and nothing before it is.
 	publishRun(t, store, "d", model.OutcomeFailed)
 	publishRun(t, store, "e", model.OutcomeFailed)
-	for d, err := range reports.New(store.Store).Deliver(t.Context(), sub) {
+	for d, err := range kvstore.NewReports(store.Store).Deliver(t.Context(), sub) {
 		if err != nil || d.Reports[0].Node != "d" {
-			t.Fatalf("%+v %v", d.Message, err)
+			t.Fatalf("%+v %v", d.ReportMessage, err)
 		}
 		if err := d.Again(t.Context()); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestDeliver(t *testing.T) {
 	if nodes, _ := take(t, store, sub, 3); !slices.Equal(nodes, []string{"d", "e", "f"}) {
 		t.Errorf("created again: %q", nodes)
 	}
-	if nodes, _ := take(t, store, reports.Subscription{Name: "all", All: true}, 8); len(nodes) != 8 || nodes[0] != "old" {
+	if nodes, _ := take(t, store, kvstore.ReportSubscription{Name: "all", All: true}, 8); len(nodes) != 8 || nodes[0] != "old" {
 		t.Errorf("all: %q", nodes)
 	}
 }
@@ -113,11 +113,11 @@ func TestDeliver(t *testing.T) {
 func TestInvalidSubscriptions(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	for _, sub := range []reports.Subscription{{}, {Name: "a.b"}, {Name: "*"}, {Name: "a", Kinds: []string{model.KindHealth}, Outcomes: []string{string(model.OutcomeChanged)}}, {Name: "a", Outcomes: []string{"red"}}} {
-		if err := reports.New(store.Store).CheckSubscription(sub); !errors.Is(err, model.ErrInvalidName) {
+	for _, sub := range []kvstore.ReportSubscription{{}, {Name: "a.b"}, {Name: "*"}, {Name: "a", Kinds: []string{model.KindHealth}, Outcomes: []string{string(model.OutcomeChanged)}}, {Name: "a", Outcomes: []string{"red"}}} {
+		if err := kvstore.NewReports(store.Store).CheckSubscription(sub); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%+v: %v", sub, err)
 		}
-		for _, err := range reports.New(store.Store).Deliver(t.Context(), sub) {
+		for _, err := range kvstore.NewReports(store.Store).Deliver(t.Context(), sub) {
 			if !errors.Is(err, model.ErrInvalidName) {
 				t.Errorf("%+v: %v", sub, err)
 			}

@@ -1,4 +1,4 @@
-package reports
+package kvstore
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/cloudevents/sdk-go/v2/event"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -21,11 +20,11 @@ const maxInvalid = 100
 // decode yields the report of a message, or those of a batch, in their order. An
 // error wraps ErrInvalidEvent, and is the only one of a message. What follows in a batch
 // with many that are invalid is left out.
-func decode(n kvstore.Names, m kvstore.Message) iter.Seq2[model.Report, error] {
+func decodeReports(n Names, m Message) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
-		envelope, err := parseSubject(n, m.Subject)
+		envelope, err := parseReportSubject(n, m.Subject)
 		batch := []json.RawMessage{m.Data}
-		if err == nil && isBatch(envelope) {
+		if err == nil && isReportBatch(envelope) {
 			if err = json.Unmarshal(m.Data, &batch); err != nil {
 				err = fmt.Errorf("%w on %s: %w", ErrInvalidEvent, m.Subject, err)
 			}
@@ -47,18 +46,18 @@ func decode(n kvstore.Names, m kvstore.Message) iter.Seq2[model.Report, error] {
 }
 
 // isBatch reports whether a subject is that of batches.
-func isBatch(envelope model.Report) bool {
-	return envelope.Kind == model.KindTransaction && envelope.Outcome == kvstore.BatchOutcome
+func isReportBatch(envelope model.Report) bool {
+	return envelope.Kind == model.KindTransaction && envelope.Outcome == BatchOutcome
 }
 
 // decodeEvent reads an event from a subject, which says what envelope has. The error wraps ErrInvalidEvent, also
 // for a report of another node than its subject.
 func decodeEvent(envelope model.Report, subject string, data []byte) (model.Report, error) {
 	r := envelope
-	if err := fill(&r, data); err != nil {
+	if err := fillReport(&r, data); err != nil {
 		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 	}
-	if isBatch(r) {
+	if isReportBatch(r) {
 		t, err := model.DecodeJSON[model.Transaction](r.Data)
 		if err != nil {
 			return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
@@ -70,7 +69,7 @@ func decodeEvent(envelope model.Report, subject string, data []byte) (model.Repo
 }
 
 // fill sets the fields of r that an event contains. The event must be valid and come from the node of r.
-func fill(r *model.Report, data []byte) error {
+func fillReport(r *model.Report, data []byte) error {
 	ce, err := decodeCloudEvent(data)
 	if err != nil {
 		return err
@@ -87,7 +86,7 @@ func fill(r *model.Report, data []byte) error {
 		return errors.New("the data are not JSON")
 	}
 
-	return fillFrom(r, ce)
+	return fillAttributes(r, ce)
 }
 
 // decodeCloudEvent decodes an event. The library panics at some invalid events.
@@ -106,7 +105,7 @@ func decodeCloudEvent(data []byte) (ce event.Event, err error) {
 }
 
 // parseSubject reads node, kind and outcome from the subject of a report.
-func parseSubject(n kvstore.Names, subject string) (model.Report, error) {
+func parseReportSubject(n Names, subject string) (model.Report, error) {
 	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix()+".report."), ".")
 	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix()) {
 		return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
@@ -120,8 +119,8 @@ func parseSubject(n kvstore.Names, subject string) (model.Report, error) {
 	return model.Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
 }
 
-// fillFrom sets the fields of r from an event.
-func fillFrom(r *model.Report, ce event.Event) error {
+// fillAttributes sets the fields of r from an event.
+func fillAttributes(r *model.Report, ce event.Event) error {
 	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
 	extensions := ce.Extensions() // it copies them
 	text := func(name string) string {
