@@ -11,7 +11,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 
 	"github.com/musterfleet/muster/model"
@@ -24,15 +23,17 @@ import (
 // and of carol, who is an operator as she should be.
 func misplaced(t *testing.T) map[string]*kvtest.Store {
 	t.Helper()
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-	user := func(name string, p permissions.Permissions) string {
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+	user := func(name string, p provision.Permissions) string {
 		return fmt.Sprintf("{user: %s, password: %s, %s}", name, name, p.ServerConfig())
 	}
-	operator := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Operator("", "bob", []string{"web"}, nil) })
-	carol := kvtest.Must(t, func() (permissions.Permissions, error) {
-		return permissions.Operator("", "carol", []string{"web"}, nil)
+	operator := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.OperatorPermissions("", "bob", []string{"web"}, nil)
 	})
-	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(permissions.Users{
+	carol := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.OperatorPermissions("", "carol", []string{"web"}, nil)
+	})
+	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(provision.Users{
 		a.Fleet.Name:     {"{user: admin, password: admin}", user("db01", kvtest.PermissionsOf(t, "db01"))},
 		a.Nodes.Name:     {user("web01", kvtest.PermissionsOf(t, "web01")), user("bob", operator)},
 		a.Operators.Name: {user("web02", kvtest.PermissionsOf(t, "web02")), user("carol", carol)},

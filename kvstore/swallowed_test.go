@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/permissions"
+
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -72,8 +72,8 @@ func TestASubscriberToEverythingHidesNoMissingBucket(t *testing.T) {
 // TestASubscriberToEverythingDeniesNoRequests: the check of permissions needs no answer.
 func TestASubscriberToEverythingDeniesNoRequests(t *testing.T) {
 	t.Parallel()
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(permissions.Users{
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(provision.Users{
 		a.Fleet.Name: {"{user: admin, password: admin}"},
 		a.Requesters.Name: {
 			fmt.Sprintf("{user: %s, password: %s, %s}", kvtest.Requester, kvtest.Requester, kvtest.RequesterPermissions(t).ServerConfig()),

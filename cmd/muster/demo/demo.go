@@ -24,7 +24,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -150,7 +150,7 @@ type embedded struct {
 
 // startServer starts NATS with the accounts that muster fleet accounts prints.
 func (d *demo) startServer(context.Context) ([]string, error) {
-	accounts, err := permissions.AccountsOf(kvstore.DefaultPrefix)
+	accounts, err := provision.AccountsOf(kvstore.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +173,8 @@ func (d *demo) startServer(context.Context) ([]string, error) {
 
 // serverConfig returns the accounts with their users, as a configuration file has them, and writes down their
 // passwords: an administrator has root's rights on the node, and other users of the machine reach the server.
-func (d *demo) serverConfig(accounts permissions.Accounts) (string, error) {
-	allowed, err := permissions.Of(kvstore.DefaultPrefix, nodeName, groups())
+func (d *demo) serverConfig(accounts provision.Accounts) (string, error) {
+	allowed, err := provision.NodePermissions(kvstore.DefaultPrefix, nodeName, groups())
 	if err != nil {
 		return "", err
 	}
@@ -185,7 +185,7 @@ func (d *demo) serverConfig(accounts permissions.Accounts) (string, error) {
 		}
 	}
 
-	return accounts.ServerConfig(permissions.Users{
+	return accounts.ServerConfig(provision.Users{
 		accounts.Fleet.Name: {fmt.Sprintf("{user: %s, password: %q}", adminName, passwords[adminName])},
 		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, passwords[nodeName], allowed.ServerConfig())},
 	}), nil

@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -192,7 +192,7 @@ func TestOperatorCannotRemoveWhatIsAssignedToOthers(t *testing.T) {
 
 func TestRolesAreRendered(t *testing.T) {
 	t.Parallel()
-	viewer, err := permissions.Viewer("lab", "joe")
+	viewer, err := provision.ViewerPermissions("lab", "joe")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,16 +204,20 @@ func TestRolesAreRendered(t *testing.T) {
 	if viewer.AllowResponses != nil || !slices.Equal(viewer.Subscribe, []string{"_INBOX_joe.>"}) {
 		t.Errorf("viewer = %+v", viewer)
 	}
-	for name, of := range map[string]func() (permissions.Permissions, error){
-		"no group": func() (permissions.Permissions, error) { return permissions.Operator("", "joe", nil, nil) },
-		"all": func() (permissions.Permissions, error) {
-			return permissions.Operator("", "joe", []string{"web", "all"}, nil)
+	for name, of := range map[string]func() (provision.Permissions, error){
+		"no group": func() (provision.Permissions, error) { return provision.OperatorPermissions("", "joe", nil, nil) },
+		"all": func() (provision.Permissions, error) {
+			return provision.OperatorPermissions("", "joe", []string{"web", "all"}, nil)
 		},
-		"group *":   func() (permissions.Permissions, error) { return permissions.Operator("", "joe", []string{"*"}, nil) },
-		"node >":    func() (permissions.Permissions, error) { return permissions.Operator("", "joe", nil, []string{">"}) },
-		"name":      func() (permissions.Permissions, error) { return permissions.Viewer("", "a.b") },
-		"prefix":    func() (permissions.Permissions, error) { return permissions.Viewer("Big", "joe") },
-		"_INBOX of": func() (permissions.Permissions, error) { return permissions.Viewer("", "_x") },
+		"group *": func() (provision.Permissions, error) {
+			return provision.OperatorPermissions("", "joe", []string{"*"}, nil)
+		},
+		"node >": func() (provision.Permissions, error) {
+			return provision.OperatorPermissions("", "joe", nil, []string{">"})
+		},
+		"name":      func() (provision.Permissions, error) { return provision.ViewerPermissions("", "a.b") },
+		"prefix":    func() (provision.Permissions, error) { return provision.ViewerPermissions("Big", "joe") },
+		"_INBOX of": func() (provision.Permissions, error) { return provision.ViewerPermissions("", "_x") },
 	} {
 		if _, err := of(); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%s: %v", name, err)

@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -15,12 +15,12 @@ import (
 // are asked for.
 func TestDashboardIsAViewer(t *testing.T) {
 	t.Parallel()
-	viewer, err := permissions.Viewer("lab", "wall")
+	viewer, err := provision.ViewerPermissions("lab", "wall")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for actions, want := range map[bool][]string{false: nil, true: {"$KV.LAB_CONTROL.*.*.pause"}} {
-		p, err := permissions.Dashboard("lab", "wall", permissions.Serving{Pauses: actions})
+		p, err := provision.DashboardPermissions("lab", "wall", provision.Serving{Pauses: actions})
 		more := slices.DeleteFunc(slices.Clone(p.Publish), func(subject string) bool { return slices.Contains(viewer.Publish, subject) })
 		if err != nil || !slices.Equal(more, want) || !slices.Equal(p.Subscribe, viewer.Subscribe) || p.AllowResponses != nil {
 			t.Errorf("actions %v: %+v, %v", actions, p, err)
@@ -29,7 +29,7 @@ func TestDashboardIsAViewer(t *testing.T) {
 			t.Errorf("it reads bundles: %q", p.Publish)
 		}
 	}
-	if _, err := permissions.Dashboard("", "a.b", permissions.Serving{}); !errors.Is(err, model.ErrInvalidName) {
+	if _, err := provision.DashboardPermissions("", "a.b", provision.Serving{}); !errors.Is(err, model.ErrInvalidName) {
 		t.Error(err)
 	}
 }

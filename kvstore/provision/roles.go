@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 //
 // A viewer sees all that is assigned, and what is in it. No node is asked: a request
 // can name commands, even one for a state.
-func Viewer(prefix, user string) (Permissions, error) {
+func ViewerPermissions(prefix, user string) (Permissions, error) {
 	n, err := kvstore.NewNames(prefix)
 	if err == nil {
 		err = model.CheckNode(user, nil)
@@ -42,8 +42,8 @@ func Viewer(prefix, user string) (Permissions, error) {
 // group of all nodes is an administrator's; so are bundles, of which an operator
 // could damage those of others, and live requests, which the server does not pass on
 // from one account by way of a second to a third.
-func Operator(prefix, user string, groups, nodes []string) (Permissions, error) {
-	p, err := Viewer(prefix, user)
+func OperatorPermissions(prefix, user string, groups, nodes []string) (Permissions, error) {
+	p, err := ViewerPermissions(prefix, user)
 	if err != nil {
 		return p, err
 	}
@@ -78,7 +78,7 @@ func Operator(prefix, user string, groups, nodes []string) (Permissions, error) 
 
 // requesterServices returns what requesters publish: reads, pauses, and the check of their account.
 func requesterServices(n kvstore.Names) []Import {
-	return append(api(n),
+	return append(readImports(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), model.Key("*.*", model.ControlPause))},
 		Import{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: n.RequestsCheck()},
 	)
@@ -87,7 +87,7 @@ func requesterServices(n kvstore.Names) []Import {
 // operatorServices returns what operators publish: reads, assignments, commands, and what they
 // write about nodes.
 func operatorServices(n kvstore.Names) []Import {
-	return append(api(n),
+	return append(readImports(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Manifests(), ">")},
 		Import{Service: true, Subject: n.Command("*.*", "*")},
 		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), "*.*.*")},

@@ -1,6 +1,6 @@
 // Package permissions returns what nodes and operators may do with NATS, and the
 // accounts that keep them apart.
-package permissions
+package provision
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ type Responses struct {
 // nats-server. Clients are the only kind of connection that muster needs, and leaf nodes
 // and MQTT have protocols of their own to attack.
 func (p Permissions) ServerConfig() string {
-	text := fmt.Sprintf("permissions: {\n  publish: {allow: [\n%s  ]}\n  subscribe: {allow: [\n%s  ]}\n", quoted(p.Publish), quoted(p.Subscribe))
+	text := fmt.Sprintf("permissions: {\n  publish: {allow: [\n%s  ]}\n  subscribe: {allow: [\n%s  ]}\n", quotedSubjects(p.Publish), quotedSubjects(p.Subscribe))
 	if r := p.AllowResponses; r != nil {
 		text += fmt.Sprintf("  allow_responses: {max: %d, expires: %q}\n", r.Max, r.Expires)
 	}
@@ -48,7 +48,7 @@ func (p Permissions) ServerConfig() string {
 }
 
 // quoted returns the subjects, one a line.
-func quoted(subjects []string) string {
+func quotedSubjects(subjects []string) string {
 	var b strings.Builder
 	for _, s := range subjects {
 		fmt.Fprintf(&b, "    %q\n", s)
@@ -70,7 +70,7 @@ func (p Permissions) Claims() jwt.UserPermissionLimits {
 }
 
 // ClaimsJSON returns Claims as the JSON in a JWT.
-func (p Permissions) ClaimsJSON() ([]byte, error) { return indented(p.Claims()) }
+func (p Permissions) ClaimsJSON() ([]byte, error) { return indentedJSON(p.Claims()) }
 
 // discovery returns the subjects by which the micro service of nodes is discovered.
 func discovery(n kvstore.Names) []string {

@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func (a Accounts) Claims(s Signer) (map[string]*jwt.AccountClaims, error) {
 			nothing := jwt.Permission{Deny: jwt.StringList{">"}}
 			claims.DefaultPermissions = jwt.Permissions{Pub: nothing, Sub: nothing}
 		}
-		if l := account.Limits; l != (Limits{}) {
+		if l := account.Limits; l != (AccountLimits{}) {
 			claims.Limits.Conn, claims.Limits.Subs = int64(l.Connections), int64(l.Subscriptions)
 			claims.Limits.LeafNodeConn = 0
 		}
@@ -100,11 +100,11 @@ func (a Accounts) ClaimsJSON() ([]byte, error) {
 		parts[name] = claim.Account
 	}
 
-	return indented(parts)
+	return indentedJSON(parts)
 }
 
 // indented returns a value as JSON in which wildcards stay readable.
-func indented(v any) ([]byte, error) {
+func indentedJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ type ServerFile struct {
 type NewUser struct{ Name, Password, Include string }
 
 // Edit is a change of a ServerFile.
-type Edit struct {
+type ServerFileEdit struct {
 	// Text is the whole new file.
 	Text string
 	file *ServerFile
@@ -35,7 +35,7 @@ type Edit struct {
 }
 
 // token is a value with its position in the file.
-type token interface {
+type fileToken interface {
 	Value() any
 	Line() int
 	Position() int
@@ -55,7 +55,7 @@ func ParseServerFile(path string, text []byte) (*ServerFile, error) {
 
 // Check parses the new file at path. It returns an error if the file lacks the change or has
 // another one.
-func (e Edit) Check(path string) error {
+func (e ServerFileEdit) Check(path string) error {
 	values, err := conf.ParseFile(path)
 	if err == nil {
 		err = e.undo(values)
@@ -72,30 +72,30 @@ func (e Edit) Check(path string) error {
 
 // Has reports whether an account, or the server without accounts, has a user of this name.
 func (f *ServerFile) Has(name string) bool {
-	authorization := child(f.tree, "authorization", "authentication")
+	authorization := childToken(f.tree, "authorization", "authentication")
 
-	return len(usersOf(f.tree, name)) > 0 || value(child(authorization, "user", "username")) == name
+	return len(usersOf(f.tree, name)) > 0 || tokenValue(childToken(authorization, "user", "username")) == name
 }
 
 // Add adds users to an account.
-func (f *ServerFile) Add(account string, users []NewUser) (Edit, error) {
-	block := func(tree any) any { return child(child(tree, "accounts"), account) }
+func (f *ServerFile) Add(account string, users []NewUser) (ServerFileEdit, error) {
+	block := func(tree any) any { return childToken(childToken(tree, "accounts"), account) }
 	if block(f.tree) == nil {
-		return Edit{}, f.errorf("it has no account %s: add the accounts that \"muster fleet accounts\" prints, or give --one-account for a server without accounts", account)
+		return ServerFileEdit{}, f.errorf("it has no account %s: add the accounts that \"muster fleet accounts\" prints, or give --one-account for a server without accounts", account)
 	}
 
 	return f.add(users, block, account)
 }
 
 // AddToServer adds users to the server without accounts.
-func (f *ServerFile) AddToServer(users []NewUser) (Edit, error) {
-	block := func(tree any) any { return child(tree, "authorization", "authentication") }
+func (f *ServerFile) AddToServer(users []NewUser) (ServerFileEdit, error) {
+	block := func(tree any) any { return childToken(tree, "authorization", "authentication") }
 	if block(f.tree) == nil {
-		return Edit{}, f.errorf("it has no block authorization: add one with an administrator, authorization: {users: [{user: admin, password: …}]}")
+		return ServerFileEdit{}, f.errorf("it has no block authorization: add one with an administrator, authorization: {users: [{user: admin, password: …}]}")
 	}
 	for _, single := range []string{"user", "username", "token", "auth_callout"} {
-		if child(block(f.tree), single) != nil {
-			return Edit{}, f.errorf("authorization has %s: replace it with a list of users", single)
+		if childToken(block(f.tree), single) != nil {
+			return ServerFileEdit{}, f.errorf("authorization has %s: replace it with a list of users", single)
 		}
 	}
 
@@ -103,22 +103,22 @@ func (f *ServerFile) AddToServer(users []NewUser) (Edit, error) {
 }
 
 // HasAccounts reports whether the file defines accounts.
-func (f *ServerFile) HasAccounts() bool { return child(f.tree, "accounts") != nil }
+func (f *ServerFile) HasAccounts() bool { return childToken(f.tree, "accounts") != nil }
 
 // add adds users to a block, which has one of these names.
-func (f *ServerFile) add(users []NewUser, block func(tree any) any, names ...string) (Edit, error) {
+func (f *ServerFile) add(users []NewUser, block func(tree any) any, names ...string) (ServerFileEdit, error) {
 	in := block(f.tree)
-	if _, is := value(in).(map[string]any); !is {
-		return Edit{}, f.errorf("%s is not a block", names[0])
+	if _, is := tokenValue(in).(map[string]any); !is {
+		return ServerFileEdit{}, f.errorf("%s is not a block", names[0])
 	}
 	entries := make([]string, len(users))
 	for i, u := range users {
 		entries[i] = fmt.Sprintf("{user: %s, password: %s, include %s}", quote(u.Name), quote(u.Password), quote(u.Include))
 	}
-	list := child(in, "users")
-	before, isList := value(list).([]any)
+	list := childToken(in, "users")
+	before, isList := tokenValue(list).([]any)
 	if list != nil && !isList {
-		return Edit{}, f.errorf("users is not a list")
+		return ServerFileEdit{}, f.errorf("users is not a list")
 	}
 	var at int
 	var insertion string
@@ -132,22 +132,22 @@ func (f *ServerFile) add(users []NewUser, block func(tree any) any, names ...str
 		at, insertion, err = f.following(before[len(before)-1], entries)
 	}
 	if err != nil {
-		return Edit{}, err
+		return ServerFileEdit{}, err
 	}
 
-	return Edit{Text: f.text[:at] + insertion + f.text[at:], file: f, undo: func(values map[string]any) error {
+	return ServerFileEdit{Text: f.text[:at] + insertion + f.text[at:], file: f, undo: func(values map[string]any) error {
 		return dropUsers(block(values), users, len(before), list != nil)
 	}}, nil
 }
 
 // dropUsers removes the last users of a block, which had a number of others before.
 func dropUsers(block any, users []NewUser, before int, hadList bool) error {
-	now, _ := child(block, "users").([]any)
+	now, _ := childToken(block, "users").([]any)
 	if len(now) != before+len(users) {
 		return errors.New("the list of users does not get the new ones")
 	}
 	for i, u := range users {
-		if added := now[before+i]; child(added, "user") != u.Name || child(added, "password") != u.Password {
+		if added := now[before+i]; childToken(added, "user") != u.Name || childToken(added, "password") != u.Password {
 			return fmt.Errorf("user %s would not have its name and password", u.Name)
 		}
 	}
@@ -165,23 +165,23 @@ func dropUsers(block any, users []NewUser, before int, hadList bool) error {
 }
 
 // SetPassword gives a user another password.
-func (f *ServerFile) SetPassword(name, password string) (Edit, error) {
+func (f *ServerFile) SetPassword(name, password string) (ServerFileEdit, error) {
 	users := usersOf(f.tree, name)
 	switch len(users) {
 	case 0:
-		return Edit{}, f.errorf("it has no user %s", name)
+		return ServerFileEdit{}, f.errorf("it has no user %s", name)
 	case 1:
 	default:
-		return Edit{}, f.errorf("it has %d users %s", len(users), name)
+		return ServerFileEdit{}, f.errorf("it has %d users %s", len(users), name)
 	}
-	field := child(users[0], "password", "pass")
-	old, isText := value(field).(string)
+	field := childToken(users[0], "password", "pass")
+	old, isText := tokenValue(field).(string)
 	if !isText {
-		return Edit{}, f.errorf("user %s has no password", name)
+		return ServerFileEdit{}, f.errorf("user %s has no password", name)
 	}
 	at, err := f.behind(field, []string{"password", "pass"}, "")
 	if err != nil {
-		return Edit{}, err
+		return ServerFileEdit{}, err
 	}
 	rest, size := f.text[at:], 0
 	for _, written := range []string{quote(old), "'" + old + "'", old} {
@@ -190,12 +190,12 @@ func (f *ServerFile) SetPassword(name, password string) (Edit, error) {
 		}
 	}
 	if size == 0 {
-		return Edit{}, f.errorf("the password of user %s is a variable or has escapes: change it by hand", name)
+		return ServerFileEdit{}, f.errorf("the password of user %s is a variable or has escapes: change it by hand", name)
 	}
 
-	return Edit{Text: f.text[:at] + quote(password) + rest[size:], file: f, undo: func(values map[string]any) error {
+	return ServerFileEdit{Text: f.text[:at] + quote(password) + rest[size:], file: f, undo: func(values map[string]any) error {
 		users := usersOf(values, name)
-		if len(users) != 1 || child(users[0], "password", "pass") != password {
+		if len(users) != 1 || childToken(users[0], "password", "pass") != password {
 			return fmt.Errorf("user %s would not have the new password", name)
 		}
 		user := users[0].(map[string]any)
@@ -266,7 +266,7 @@ func (f *ServerFile) behind(of any, names []string, bracket string) (int, error)
 // offset returns the offset of a value. In a block it is the offset of the key, in a list the
 // end of the value.
 func (f *ServerFile) offset(of any) (int, error) {
-	t, is := of.(token)
+	t, is := of.(fileToken)
 	if !is {
 		return 0, f.errorf("its users are not found: edit it by hand")
 	}
@@ -299,17 +299,17 @@ func (f *ServerFile) errorf(format string, args ...any) error {
 
 // usersOf returns the users of this name in all lists.
 func usersOf(tree any, name string) []any {
-	lists := []any{child(child(tree, "authorization", "authentication"), "users")}
-	accounts, _ := value(child(tree, "accounts")).(map[string]any)
+	lists := []any{childToken(childToken(tree, "authorization", "authentication"), "users")}
+	accounts, _ := tokenValue(childToken(tree, "accounts")).(map[string]any)
 	for _, account := range accounts {
-		lists = append(lists, child(account, "users"))
+		lists = append(lists, childToken(account, "users"))
 	}
 	var found []any
 	for _, list := range lists {
-		users, _ := value(list).([]any)
+		users, _ := tokenValue(list).([]any)
 		for _, u := range users {
-			if value(child(u, "user", "username")) == name {
-				found = append(found, value(u))
+			if tokenValue(childToken(u, "user", "username")) == name {
+				found = append(found, tokenValue(u))
 			}
 		}
 	}
@@ -319,8 +319,8 @@ func usersOf(tree any, name string) []any {
 
 // child returns the value of a key with one of these names. nats-server ignores the case of
 // its own keys. Names of accounts have upper case letters and match exactly.
-func child(of any, names ...string) any {
-	block, _ := value(of).(map[string]any)
+func childToken(of any, names ...string) any {
+	block, _ := tokenValue(of).(map[string]any)
 	for key, v := range block {
 		if slices.Contains(names, key) || slices.Contains(names, strings.ToLower(key)) {
 			return v
@@ -331,8 +331,8 @@ func child(of any, names ...string) any {
 }
 
 // value returns the value of a token.
-func value(of any) any {
-	if t, is := of.(token); is {
+func tokenValue(of any) any {
+	if t, is := of.(fileToken); is {
 		return t.Value()
 	}
 

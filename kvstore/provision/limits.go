@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import "fmt"
 
@@ -22,22 +22,22 @@ const (
 )
 
 // Limits bound what the users of an account take from those of the others.
-type Limits struct {
+type AccountLimits struct {
 	// Connections are those of all its users together, Subscriptions those of each
 	// connection; zero is no bound.
 	Connections, Subscriptions int
 }
 
-func (l Limits) config() string {
+func (l AccountLimits) config() string {
 	return fmt.Sprintf("limits: {max_connections: %d, max_subscriptions: %d}", l.Connections, l.Subscriptions)
 }
 
 // For returns the accounts with limits for a number of nodes: each may be connected
 // twice, once by a connection that the server still takes for alive.
 func (a Accounts) For(nodes int) Accounts {
-	a.Nodes.Limits = Limits{Connections: 2*nodes + 10, Subscriptions: maxSubscriptions}
-	a.Operators.Limits = Limits{Connections: operatorConnections, Subscriptions: maxSubscriptions}
-	a.Requesters.Limits = Limits{Connections: requesterConnections, Subscriptions: maxSubscriptions}
+	a.Nodes.Limits = AccountLimits{Connections: 2*nodes + 10, Subscriptions: maxSubscriptions}
+	a.Operators.Limits = AccountLimits{Connections: operatorConnections, Subscriptions: maxSubscriptions}
+	a.Requesters.Limits = AccountLimits{Connections: requesterConnections, Subscriptions: maxSubscriptions}
 
 	return a
 }

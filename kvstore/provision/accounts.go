@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ type Account struct {
 	// DenyByDefault has a user without permissions do nothing, where that of another
 	// account may do everything.
 	DenyByDefault bool
-	Limits        Limits
+	Limits        AccountLimits
 	Exports       []Export
 	Imports       []Import
 	// Mappings have what is published in the account, an answer included, come out on another
@@ -72,9 +72,9 @@ func AccountsOf(prefix string) (Accounts, error) {
 		return Accounts{}, err
 	}
 	a := Accounts{Fleet: Account{Name: accountName(n, "FLEET"), JetStream: true}}
-	a.Nodes = joined(accountName(n, "NODES"), nodeServices(n), heardByNodes(n))
-	a.Operators = joined(accountName(n, "OPERATORS"), operatorServices(n), nil)
-	a.Requesters = joined(accountName(n, "REQUESTERS"), requesterServices(n), nil)
+	a.Nodes = joinedAccount(accountName(n, "NODES"), nodeServices(n), heardByNodes(n))
+	a.Operators = joinedAccount(accountName(n, "OPERATORS"), operatorServices(n), nil)
+	a.Requesters = joinedAccount(accountName(n, "REQUESTERS"), requesterServices(n), nil)
 	to := []string{a.Nodes.Name, a.Operators.Name, a.Requesters.Name}
 	a.Fleet.Exports = []Export{
 		{Service: true, Subject: ">", To: to},
@@ -120,7 +120,7 @@ func accountName(n kvstore.Names, name string) string {
 
 // joined returns an account that may publish on some subjects of the fleet and
 // hears others.
-func joined(name string, services []Import, heard []string) Account {
+func joinedAccount(name string, services []Import, heard []string) Account {
 	a := Account{Name: name, DenyByDefault: true, Imports: services}
 	for _, subject := range heard {
 		a.Imports = append(a.Imports, Import{Subject: subject})
@@ -131,7 +131,7 @@ func joined(name string, services []Import, heard []string) Account {
 }
 
 // api returns the imports by which a joined account reads.
-func api(n kvstore.Names) []Import {
+func readImports(n kvstore.Names) []Import {
 	all := []Import{
 		{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: kvstore.JoinedAPI.StreamList()},
 		{Service: true, Subject: kvstore.OwnAPI.Subject("DIRECT.GET.>"), Local: kvstore.JoinedAPI.Subject("DIRECT.GET.>")},
@@ -148,7 +148,7 @@ func api(n kvstore.Names) []Import {
 // nodeServices returns what nodes publish: reads, what streams take from them, and
 // answers, the last of these for plain clients of NATS.
 func nodeServices(n kvstore.Names) []Import {
-	all := api(n)
+	all := readImports(n)
 	for _, s := range n.Streams() {
 		for _, subject := range s.Writes {
 			all = append(all, Import{Service: true, Subject: strings.ReplaceAll(subject, kvstore.AnyNode, "*")})

@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/loopback"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -24,19 +24,19 @@ import (
 func TestConnectionsOfNodesAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 3*2 + 10
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") }).For(3)
-	byConfig := natstest.Start(t, natstest.WithConfig(permissions.ServerLimits(a)+a.ServerConfig(permissions.Users{
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") }).For(3)
+	byConfig := natstest.Start(t, natstest.WithConfig(provision.ServerLimits(a)+a.ServerConfig(provision.Users{
 		a.Fleet.Name: {"{user: admin, password: admin}"}, a.Nodes.Name: {"{user: node, password: node}"}, a.Operators.Name: {"{user: operator, password: operator}"},
 	})))
 	issuer := kvtest.NewIssuer(t)
-	for _, account := range []permissions.Account{issuer.Nodes, issuer.Operators} {
+	for _, account := range []provision.Account{issuer.Nodes, issuer.Operators} {
 		limits := &issuer.Joined[account.Name].Limits
 		if limits.Conn != int64(account.Limits.Connections) || limits.Subs != int64(account.Limits.Subscriptions) || limits.Conn <= 0 || limits.LeafNodeConn != 0 {
 			t.Errorf("claims of %s: %+v", account.Name, limits)
 		}
 	}
 	issuer.Joined[a.Nodes.Name].Limits.Conn = int64(a.Nodes.Limits.Connections)
-	byJWT := natstest.Start(t, natstest.WithConfig(permissions.ServerLimits(a)+issuer.ConfigOf(t, issuer.Joined)))
+	byJWT := natstest.Start(t, natstest.WithConfig(provision.ServerLimits(a)+issuer.ConfigOf(t, issuer.Joined)))
 	creds := map[string]string{}
 	for user, account := range map[string]string{"admin": a.Fleet.Name, "node": a.Nodes.Name, "operator": a.Operators.Name} {
 		creds[user] = issuer.Credentials(t, account, user, kvtest.Limitless())
@@ -88,16 +88,16 @@ func TestConnectionsOfNodesAreBounded(t *testing.T) {
 // several.
 func TestServerLimitsLeaveRoom(t *testing.T) {
 	t.Parallel()
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-	b := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("lab") }).For(100)
-	for _, fleets := range [][]permissions.Accounts{{a}, {b}, {a, b}} {
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+	b := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("lab") }).For(100)
+	for _, fleets := range [][]provision.Accounts{{a}, {b}, {a, b}} {
 		var connections, sum int
-		if _, err := fmt.Sscanf(strings.SplitAfter(permissions.ServerLimits(fleets...), "\n")[1], "max_connections: %d", &connections); err != nil {
+		if _, err := fmt.Sscanf(strings.SplitAfter(provision.ServerLimits(fleets...), "\n")[1], "max_connections: %d", &connections); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range fleets {
 			sum += f.Nodes.Limits.Connections + f.Operators.Limits.Connections
-			if f.Fleet.Limits != (permissions.Limits{}) || f.Nodes.Limits.Subscriptions == 0 {
+			if f.Fleet.Limits != (provision.AccountLimits{}) || f.Nodes.Limits.Subscriptions == 0 {
 				t.Errorf("limits of %+v", f)
 			}
 		}

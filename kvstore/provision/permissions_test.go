@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -466,7 +466,7 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 
 func TestPermissionsAreRendered(t *testing.T) {
 	t.Parallel()
-	p, err := permissions.Of("lab", "web01", nil)
+	p, err := provision.NodePermissions("lab", "web01", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,11 +482,11 @@ func TestPermissionsAreRendered(t *testing.T) {
 		t.Errorf("claims = %s, %v", data, err)
 	}
 	for _, bad := range [][2]string{{"Big", "web01"}, {"lab", "web.01"}, {"lab", "*"}, {"lab", "_x"}, {"lab", ""}} {
-		if _, err := permissions.Of(bad[0], bad[1], nil); !errors.Is(err, model.ErrInvalidName) {
+		if _, err := provision.NodePermissions(bad[0], bad[1], nil); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("permissions of %q = %v", bad, err)
 		}
 	}
-	if _, err := permissions.Of("", "web01", []string{">"}); !errors.Is(err, model.ErrInvalidName) {
+	if _, err := provision.NodePermissions("", "web01", []string{">"}); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("permissions of group > = %v", err)
 	}
 }

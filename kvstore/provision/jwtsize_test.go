@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -20,7 +20,7 @@ import (
 
 // signedSize is how long a JWT of a user is, as nsc makes it: with a name, and signed by a
 // signing key.
-func signedSize(t *testing.T, p permissions.Permissions, name string) int {
+func signedSize(t *testing.T, p provision.Permissions, name string) int {
 	t.Helper()
 	c := jwt.NewUserClaims(kvtest.Public(t, kvtest.KeyPair(t, nkeys.CreateUser)))
 	c.Name, c.IssuerAccount = name, kvtest.Public(t, kvtest.KeyPair(t, nkeys.CreateAccount))
@@ -43,7 +43,7 @@ func TestTheSizeOfAJWT(t *testing.T) {
 	t.Parallel()
 	for _, node := range []string{"x", "web01", strings.Repeat("webserver-", 6)} {
 		for _, groups := range []int{0, 1, 3, model.MaxGroups} {
-			p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, groupsOf(groups)) })
+			p := kvtest.Must(t, func() (provision.Permissions, error) { return provision.NodePermissions("", node, groupsOf(groups)) })
 			size, want := p.JWTSize(node), signedSize(t, p, node)
 			if size != want {
 				t.Errorf("%s in %d groups: %d bytes, the library makes %d", node, groups, size, want)
@@ -58,7 +58,7 @@ func TestALongJWTIsKnownBefore(t *testing.T) {
 	t.Parallel()
 	issuer := kvtest.NewIssuer(t)
 	small := natstest.Start(t, natstest.WithConfig(issuer.Config))
-	large := natstest.Start(t, natstest.WithConfig("max_control_line: "+permissions.ControlLine+"\n"+issuer.Config))
+	large := natstest.Start(t, natstest.WithConfig("max_control_line: "+provision.ControlLine+"\n"+issuer.Config))
 	accepted := func(srv *natstest.Server, node, creds string) bool {
 		nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{srv.URL()}, Creds: creds, Name: "muster agent " + node})
 		if err == nil {
@@ -72,14 +72,14 @@ func TestALongJWTIsKnownBefore(t *testing.T) {
 	for length := 1; length < 40; length += 6 {
 		for _, groups := range []int{0, 1, 2, model.MaxGroups} {
 			node := strings.Repeat("n", length)
-			p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, groupsOf(groups)) })
+			p := kvtest.Must(t, func() (provision.Permissions, error) { return provision.NodePermissions("", node, groupsOf(groups)) })
 			creds := issuer.Credentials(t, issuer.Nodes.Name, node, p.Claims())
-			isLong, isAccepted := p.JWTSize(node) > permissions.LongJWT, accepted(small, node, creds)
+			isLong, isAccepted := p.JWTSize(node) > provision.LongJWT, accepted(small, node, creds)
 			if !isLong && !isAccepted {
 				t.Errorf("%s in %d groups has %d bytes, and is refused", node, groups, p.JWTSize(node))
 			}
 			if !accepted(large, node, creds) {
-				t.Errorf("%s in %d groups is refused by %s", node, groups, permissions.ControlLine)
+				t.Errorf("%s in %d groups is refused by %s", node, groups, provision.ControlLine)
 			}
 			if isLong {
 				long++

@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -203,9 +202,9 @@ func TestRequesterMayDoNothingElse(t *testing.T) {
 // guards of its own.
 func TestRequesterOfOneVerb(t *testing.T) {
 	t.Parallel()
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-	runs := kvtest.Must(t, func() (permissions.Permissions, error) {
-		return permissions.Dashboard("", "runs", permissions.Serving{Requests: []string{kvstore.VerbRun}})
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+	runs := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.DashboardPermissions("", "runs", provision.Serving{Requests: []string{kvstore.VerbRun}})
 	})
 	if slices.ContainsFunc(runs.Publish, func(subject string) bool {
 		return strings.HasPrefix(subject, "$KV.") || strings.Contains(subject, "preview")
@@ -215,7 +214,7 @@ func TestRequesterOfOneVerb(t *testing.T) {
 	user := func(name string) string {
 		return fmt.Sprintf("{user: %s, password: %s, %s}", name, name, runs.ServerConfig())
 	}
-	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(permissions.Users{
+	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(provision.Users{
 		a.Fleet.Name: {"{user: admin, password: admin}"}, a.Requesters.Name: {user("runs")}, a.Operators.Name: {user("misplaced")},
 	})))
 	kvtest.Must(t, func() (any, error) {
@@ -250,7 +249,7 @@ func TestRequesterOfOneVerb(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wrong := range []string{kvstore.VerbEnsure, "exec", "", "*", ">"} {
-		if _, err := permissions.Dashboard("", "runs", permissions.Serving{Requests: []string{wrong}}); !errors.Is(err, model.ErrInvalidName) {
+		if _, err := provision.DashboardPermissions("", "runs", provision.Serving{Requests: []string{wrong}}); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("requests of %q: %v", wrong, err)
 		}
 	}
@@ -334,10 +333,10 @@ func TestAnswersAreNoRequests(t *testing.T) {
 	for name, count := range map[string]int{"one server": 1, "cluster": 3} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-			everything := permissions.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}.ServerConfig()
+			a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+			everything := provision.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}.ServerConfig()
 			user := func(name string) string { return fmt.Sprintf("{user: %s, password: %s, %s}", name, name, everything) }
-			users := permissions.Users{
+			users := provision.Users{
 				a.Fleet.Name: {"{user: admin, password: admin}"}, a.Nodes.Name: {user("ear")},
 				a.Operators.Name: {user("operator")}, a.Requesters.Name: {user("requester")},
 			}

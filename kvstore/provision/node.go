@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"strings"
@@ -18,15 +18,15 @@ import (
 // their parts are asked for by a request body: bundles hold no secrets. That it
 // cannot remove the keys of others, by a rollup of its own, is up to the
 // configuration of the streams.
-func Of(prefix, node string, groups []string) (Permissions, error) {
-	return of(kvstore.JoinedAPI, prefix, node, groups)
+func NodePermissions(prefix, node string, groups []string) (Permissions, error) {
+	return nodePermissions(kvstore.JoinedAPI, prefix, node, groups)
 }
 
 // InOneAccount is Of for a node that is a user of the account with the streams.
 // There permissions do not confine where the server delivers what a node asks for:
 // the nodes of such an account must trust each other.
-func InOneAccount(prefix, node string, groups []string) (Permissions, error) {
-	p, err := of(kvstore.OwnAPI, prefix, node, groups)
+func NodePermissionsInOneAccount(prefix, node string, groups []string) (Permissions, error) {
+	p, err := nodePermissions(kvstore.OwnAPI, prefix, node, groups)
 	if err == nil {
 		// A node asks there first, and nothing answers.
 		p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamList())
@@ -35,7 +35,7 @@ func InOneAccount(prefix, node string, groups []string) (Permissions, error) {
 	return p, err
 }
 
-func of(api kvstore.APIPrefix, prefix, node string, groups []string) (Permissions, error) {
+func nodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string) (Permissions, error) {
 	n, err := kvstore.NewNames(prefix)
 	if err != nil {
 		return Permissions{}, err
@@ -50,7 +50,7 @@ func of(api kvstore.APIPrefix, prefix, node string, groups []string) (Permission
 		AllowResponses: &Responses{responseMessages, model.Duration(responseAge)},
 	}
 	for _, s := range n.Streams() {
-		p.Publish = append(p.Publish, use(api, s, node, families)...)
+		p.Publish = append(p.Publish, streamSubjects(api, s, node, families)...)
 	}
 	for _, family := range families {
 		p.Subscribe = append(p.Subscribe, n.Changed(model.Key(family, ">")), n.CommandQueued(family, ">"))
@@ -63,16 +63,16 @@ func of(api kvstore.APIPrefix, prefix, node string, groups []string) (Permission
 }
 
 // use returns the subjects by which a node writes and reads a stream.
-func use(api kvstore.APIPrefix, s kvstore.Stream, node string, families []string) []string {
+func streamSubjects(api kvstore.APIPrefix, s kvstore.Stream, node string, families []string) []string {
 	name := s.Config.Name
-	subjects := expand(s.Writes, node, families)
+	subjects := expandSubjects(s.Writes, node, families)
 	if s.ReadsAll {
 		subjects = append(subjects, api.DirectGet(name, ""))
 	}
 	if s.Lists {
 		subjects = append(subjects, api.StreamInfo(name))
 	}
-	for _, read := range expand(s.Reads, node, families) {
+	for _, read := range expandSubjects(s.Reads, node, families) {
 		subjects = append(subjects, api.DirectGet(name, read))
 	}
 
@@ -80,7 +80,7 @@ func use(api kvstore.APIPrefix, s kvstore.Stream, node string, families []string
 }
 
 // expand replaces the placeholders of subjects by the node and its families.
-func expand(subjects []string, node string, families []string) []string {
+func expandSubjects(subjects []string, node string, families []string) []string {
 	var out []string
 	for _, s := range subjects {
 		s = strings.ReplaceAll(s, kvstore.AnyNode, node)

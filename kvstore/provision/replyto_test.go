@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"cmp"
@@ -23,12 +23,12 @@ func (a Accounts) ServerConfig(users Users) string {
 			b.WriteString("    # a user without permissions, whose include is missing, may do nothing\n")
 			b.WriteString("    default_permissions: {publish: {deny: \">\"}, subscribe: {deny: \">\"}}\n")
 		}
-		if account.Limits != (Limits{}) {
+		if account.Limits != (AccountLimits{}) {
 			b.WriteString("    " + account.Limits.config() + "\n")
 		}
-		list(&b, "users", users[account.Name])
-		list(&b, "exports", lines(account.Exports, Export.config))
-		list(&b, "imports", lines(account.Imports, func(i Import) string { return i.config(i.from(a.Fleet)) }))
+		writeList(&b, "users", users[account.Name])
+		writeList(&b, "exports", textLines(account.Exports, Export.config))
+		writeList(&b, "imports", textLines(account.Imports, func(i Import) string { return i.config(i.from(a.Fleet)) }))
 		if len(account.Mappings) > 0 {
 			b.WriteString("    mappings: {\n")
 			for _, m := range account.Mappings {
@@ -44,7 +44,7 @@ func (a Accounts) ServerConfig(users Users) string {
 }
 
 // list writes a list, one entry a line; none for an empty one.
-func list(b *strings.Builder, name string, entries []string) {
+func writeList(b *strings.Builder, name string, entries []string) {
 	if len(entries) == 0 {
 		return
 	}
@@ -55,7 +55,7 @@ func list(b *strings.Builder, name string, entries []string) {
 	b.WriteString("    ]\n")
 }
 
-func lines[T any](all []T, line func(T) string) []string {
+func textLines[T any](all []T, line func(T) string) []string {
 	out := make([]string, len(all))
 	for i, one := range all {
 		out[i] = line(one)

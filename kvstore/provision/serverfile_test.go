@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/loopback"
 )
 
@@ -20,7 +20,7 @@ import (
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	allowed, err := permissions.Of("", "web02", []string{"web"})
+	allowed, err := provision.NodePermissions("", "web02", []string{"web"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +36,10 @@ func writeConfig(t *testing.T, text string) string {
 	return filepath.Join(dir, "nats.conf")
 }
 
-func parse(t *testing.T, text string) (path string, f *permissions.ServerFile) {
+func parse(t *testing.T, text string) (path string, f *provision.ServerFile) {
 	t.Helper()
 	path = writeConfig(t, text)
-	f, err := permissions.ParseServerFile(path, []byte(text))
+	f, err := provision.ParseServerFile(path, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func parse(t *testing.T, text string) (path string, f *permissions.ServerFile) {
 }
 
 // connects has a server with the configuration accept a user.
-func connects(t *testing.T, path string, edit permissions.Edit, users ...string) {
+func connects(t *testing.T, path string, edit provision.ServerFileEdit, users ...string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(edit.Text), 0o600); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestUsersAreAdded(t *testing.T) {
 				rest = ""
 			}
 			path, f := parse(t, before+rest)
-			edit, err := f.Add("NODES", []permissions.NewUser{{Name: "web02", Password: `p"w\ $2`, Include: "web02.conf"}})
+			edit, err := f.Add("NODES", []provision.NewUser{{Name: "web02", Password: `p"w\ $2`, Include: "web02.conf"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestUsersAreAdded(t *testing.T) {
 func TestSeveralUsersAreAdded(t *testing.T) {
 	const before, after = "accounts: {\n  NODES: {", "default_permissions: {publish: {deny: \">\"}}}\n}\n"
 	path, f := parse(t, before+after)
-	edit, err := f.Add("NODES", []permissions.NewUser{{Name: "web02", Password: "2", Include: "web02.conf"}, {Name: "web03", Password: "3", Include: "web03.conf"}})
+	edit, err := f.Add("NODES", []provision.NewUser{{Name: "web02", Password: "2", Include: "web02.conf"}, {Name: "web03", Password: "3", Include: "web03.conf"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestUsersOfAServerWithoutAccounts(t *testing.T) {
 	if f.HasAccounts() || !f.Has("admin") || f.Has("web02") {
 		t.Error("its users are not known")
 	}
-	edit, err := f.AddToServer([]permissions.NewUser{{Name: "web02", Password: "2", Include: "web02.conf"}})
+	edit, err := f.AddToServer([]provision.NewUser{{Name: "web02", Password: "2", Include: "web02.conf"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,10 +172,10 @@ func TestFilesThatCannotBeEdited(t *testing.T) {
 		"accounts: {NODES: {include users.conf\n}}":                   "users.conf",
 	} {
 		path := writeConfig(t, text)
-		f, err := permissions.ParseServerFile(path, []byte(text))
-		var edit permissions.Edit
+		f, err := provision.ParseServerFile(path, []byte(text))
+		var edit provision.ServerFileEdit
 		if err == nil {
-			edit, err = f.Add("NODES", []permissions.NewUser{{Name: "web02", Password: "2", Include: "web02.conf"}})
+			edit, err = f.Add("NODES", []provision.NewUser{{Name: "web02", Password: "2", Include: "web02.conf"}})
 		}
 		if err == nil {
 			if err := os.WriteFile(path, []byte(edit.Text), 0o600); err != nil {

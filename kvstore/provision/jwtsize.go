@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"encoding/base64"

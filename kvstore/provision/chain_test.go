@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -30,13 +29,13 @@ func TestAnswersDoNotLeaveTheAccount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, err := permissions.AccountsOf("")
+			a, err := provision.AccountsOf("")
 			if err != nil {
 				t.Fatal(err)
 			}
 			// No permissions hold the attackers.
-			everything := permissions.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}.ServerConfig()
-			c := newCourier(t, start(t, a.ServerConfig(permissions.Users{
+			everything := provision.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}.ServerConfig()
+			c := newCourier(t, start(t, a.ServerConfig(provision.Users{
 				a.Fleet.Name:      {"{user: admin, password: admin}"},
 				a.Nodes.Name:      {"{user: node, password: node, " + everything + "}"},
 				a.Operators.Name:  {"{user: operator, password: operator, " + everything + "}"},
@@ -84,7 +83,7 @@ func newCourier(t *testing.T, servers []*natstest.Server) courier {
 
 // local and inFleet are the names of what is imported: in the account, and in the
 // fleet's.
-func local(i permissions.Import) string {
+func local(i provision.Import) string {
 	if i.Local != "" {
 		return i.Local
 	}
@@ -92,11 +91,11 @@ func local(i permissions.Import) string {
 	return i.Subject
 }
 
-func inFleet(i permissions.Import) string { return i.Subject }
+func inFleet(i provision.Import) string { return i.Subject }
 
 // targets are subjects that an account publishes to the fleet, where an answer would do
 // harm.
-func (courier) targets(a permissions.Account, name func(permissions.Import) string) []string {
+func (courier) targets(a provision.Account, name func(provision.Import) string) []string {
 	var all []string
 	for _, i := range a.Imports {
 		// A list that is asked for by an answer cannot be told from any other.
@@ -136,7 +135,7 @@ func (c courier) deliver(t *testing.T, user, api string, targets, reached []stri
 	if err := fleet.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	a, err := permissions.AccountsOf("")
+	a, err := provision.AccountsOf("")
 	if err != nil {
 		t.Fatal(err)
 	}

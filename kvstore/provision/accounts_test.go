@@ -1,4 +1,4 @@
-package permissions_test
+package provision_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -71,17 +71,17 @@ func TestAccountsAreJoined(t *testing.T) {
 // nothing, and not everything that the account may.
 func TestUserWithoutPermissionsMayDoNothing(t *testing.T) {
 	t.Parallel()
-	a, err := permissions.AccountsOf("")
+	a, err := provision.AccountsOf("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := a.ServerConfig(permissions.Users{
+	config := a.ServerConfig(provision.Users{
 		a.Fleet.Name: {"{user: admin, password: admin}"}, a.Nodes.Name: {"{user: node, password: node}"}, a.Operators.Name: {"{user: operator, password: operator}"},
 	})
 	byConfig := natstest.Start(t, natstest.WithConfig(config))
 	issuer := kvtest.NewIssuer(t)
 	byJWT := natstest.Start(t, natstest.WithConfig(issuer.Config))
-	for user, account := range map[string]permissions.Account{"node": a.Nodes, "operator": a.Operators} {
+	for user, account := range map[string]provision.Account{"node": a.Nodes, "operator": a.Operators} {
 		creds := issuer.Credentials(t, account.Name, user, kvtest.Limitless())
 		for name, connect := range map[string]func() *nats.Conn{
 			"configuration": func() *nats.Conn { return byConfig.Connect(t, nats.UserInfo(user, user)) },

@@ -1,4 +1,4 @@
-package permissions
+package provision
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ type Serving struct {
 //
 // Requests reach all nodes: NATS knows no groups. What is in them it cannot bound: a preview has
 // guards, which are commands that nodes run, unless they demand signatures.
-func Dashboard(prefix, user string, does Serving) (Permissions, error) {
-	p, err := Viewer(prefix, user)
+func DashboardPermissions(prefix, user string, does Serving) (Permissions, error) {
+	p, err := ViewerPermissions(prefix, user)
 	if err != nil {
 		return p, err
 	}
