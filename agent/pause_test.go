@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/kvtest"

@@ -1,5 +1,3 @@
-// Package answer decodes the answers of a NATS server to requests about a stream, and
-// rejects answers that do not match the request. It sends no requests.
 package kvstore
 
 import (
@@ -23,7 +21,7 @@ var (
 	ErrServerHeaders error = unusableError("stored with headers that only the server sets (Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp, Status): put it again without them")
 
 	// ErrEndOfBatch marks the end of a batch of messages. It is not a failure.
-	ErrEndOfBatch = errors.New("end of the batch")
+	errEndOfBatch = errors.New("end of the batch")
 )
 
 // unusable is an error with its own text that wraps model.ErrUnusable.
@@ -45,12 +43,12 @@ type Query struct {
 // message, but not to a status. So only the last value of each header counts, and a
 // message that was stored with such headers is Forged. The error wraps ErrWrong, ErrUnreadable,
 // model.ErrNotFound, ErrEndOfBatch or nats.ErrNoResponders.
-func DecodeAnswer(a Query, reply *nats.Msg) (Message, error) {
+func decodeAnswer(a Query, reply *nats.Msg) (Message, error) {
 	h := reply.Header
-	if !HasAllHeaders(reply) || LastHeader(h, nats.JSStream) == "" && LastHeader(h, nats.JSTimeStamp) != "" {
+	if !hasAllHeaders(reply) || lastHeader(h, nats.JSStream) == "" && lastHeader(h, nats.JSTimeStamp) != "" {
 		return Message{}, fmt.Errorf("the message %w", ErrUnreadable)
 	}
-	stream, subject := LastHeader(h, nats.JSStream), LastHeader(h, nats.JSSubject)
+	stream, subject := lastHeader(h, nats.JSStream), lastHeader(h, nats.JSSubject)
 	if stream == "" {
 		return Message{}, statusError(h)
 	}
@@ -60,21 +58,21 @@ func DecodeAnswer(a Query, reply *nats.Msg) (Message, error) {
 	case !SubjectMatches(subject, a.Subject):
 		return Message{}, fmt.Errorf("%w: it is of subject %s", ErrWrongAnswer, subject)
 	}
-	seq, err := strconv.ParseUint(LastHeader(h, nats.JSSequence), 10, 64)
+	seq, err := strconv.ParseUint(lastHeader(h, nats.JSSequence), 10, 64)
 	if err != nil || seq == 0 || seq < a.From {
-		return Message{}, fmt.Errorf("%w: its sequence is %q", ErrWrongAnswer, LastHeader(h, nats.JSSequence))
+		return Message{}, fmt.Errorf("%w: its sequence is %q", ErrWrongAnswer, lastHeader(h, nats.JSSequence))
 	}
-	at, err := time.Parse(time.RFC3339Nano, LastHeader(h, nats.JSTimeStamp))
+	at, err := time.Parse(time.RFC3339Nano, lastHeader(h, nats.JSTimeStamp))
 	if err != nil {
-		return Message{}, fmt.Errorf("%w: its time is %q", ErrWrongAnswer, LastHeader(h, nats.JSTimeStamp))
+		return Message{}, fmt.Errorf("%w: its time is %q", ErrWrongAnswer, lastHeader(h, nats.JSTimeStamp))
 	}
 
-	return Message{Subject: subject, Sequence: seq, Time: at, Header: h, Data: reply.Data, Forged: HasServerHeaders(h, 1)}, nil
+	return Message{Subject: subject, Sequence: seq, Time: at, Header: h, Data: reply.Data, Forged: hasServerHeaders(h, 1)}, nil
 }
 
 // HasServerHeaders reports whether a message has a status, or more than added values of
 // a header that only the server sets.
-func HasServerHeaders(h nats.Header, added int) bool {
+func hasServerHeaders(h nats.Header, added int) bool {
 	for _, name := range []string{nats.JSStream, nats.JSSubject, nats.JSSequence, nats.JSTimeStamp} {
 		if len(h[name]) > added {
 			return true
@@ -86,9 +84,9 @@ func HasServerHeaders(h nats.Header, added int) bool {
 
 // statusOf returns the error for an answer without a message.
 func statusError(h nats.Header) error {
-	switch status := LastHeader(h, "Status"); status {
+	switch status := lastHeader(h, "Status"); status {
 	case "204":
-		return ErrEndOfBatch
+		return errEndOfBatch
 	case "404":
 		return model.ErrNotFound
 	case "503":
@@ -96,12 +94,12 @@ func statusError(h nats.Header) error {
 	case "":
 		return fmt.Errorf("%w: it is of no stream", ErrWrongAnswer)
 	default:
-		return fmt.Errorf("server answered %s %s", status, LastHeader(h, "Description"))
+		return fmt.Errorf("server answered %s %s", status, lastHeader(h, "Description"))
 	}
 }
 
 // Last returns the last value of a header, or "" if the header is not set.
-func LastHeader(h nats.Header, name string) string {
+func lastHeader(h nats.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
 		return ""
@@ -114,8 +112,8 @@ func LastHeader(h nats.Header, name string) string {
 // if the headers have none or are unreadable. The headers of the stored message are then
 // unreadable as well, so the caller need not wait for it.
 func RepublishedSequence(m *nats.Msg) uint64 {
-	seq, err := strconv.ParseUint(LastHeader(m.Header, nats.JSSequence), 10, 64)
-	if err != nil || !HasAllHeaders(m) {
+	seq, err := strconv.ParseUint(lastHeader(m.Header, nats.JSSequence), 10, 64)
+	if err != nil || !hasAllHeaders(m) {
 		return 0
 	}
 

@@ -53,14 +53,14 @@ func TestDecode(t *testing.T) {
 		"nothing":                  {reply: newAnswer(), want: ErrWrongAnswer},
 		"no headers at all":        {reply: &nats.Msg{}, want: ErrWrongAnswer},
 		"not found":                {reply: newAnswer("Status: 404"), want: model.ErrNotFound},
-		"end of the batch":         {reply: newAnswer("Nats-Num-Pending: 3", "Status: 204"), want: ErrEndOfBatch},
+		"end of the batch":         {reply: newAnswer("Nats-Num-Pending: 3", "Status: 204"), want: errEndOfBatch},
 		"nobody":                   {reply: newAnswer("Status: 503"), want: nats.ErrNoResponders},
 	} {
 		a := tt.asked
 		if a.Stream == "" {
 			a = Query{"S", "a.b", 0}
 		}
-		m, err := DecodeAnswer(a, tt.reply)
+		m, err := decodeAnswer(a, tt.reply)
 		if !errors.Is(err, tt.want) || m.Forged != tt.forged {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
@@ -68,7 +68,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	if _, err := DecodeAnswer(Query{}, newAnswer("Description: Bad Request", "Status: 408")); err == nil || !strings.Contains(err.Error(), "408 Bad Request") {
+	if _, err := decodeAnswer(Query{}, newAnswer("Description: Bad Request", "Status: 408")); err == nil || !strings.Contains(err.Error(), "408 Bad Request") {
 		t.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func FuzzDecode(f *testing.F) {
 		for line := range strings.SplitSeq(headers, "\r\n") {
 			lines = append(lines, line)
 		}
-		m, err := DecodeAnswer(Query{"S", subject, 5}, newAnswer(lines...))
+		m, err := decodeAnswer(Query{"S", subject, 5}, newAnswer(lines...))
 		if err != nil {
 			if m.Sequence != 0 || m.Subject != "" {
 				t.Errorf("%+v with %v", m, err)
@@ -127,11 +127,11 @@ func TestSubjects(t *testing.T) {
 		"nothing":        {"S", "a.>", "{}", ErrWrongAnswer},
 		"no such stream": {"S", "a.>", `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`, model.ErrNotFound},
 	} {
-		if _, err := DecodeSubjects(tt.stream, tt.filter, []byte(tt.data)); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+		if _, err := decodeSubjects(tt.stream, tt.filter, []byte(tt.data)); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := DecodeSubjects("S", ">", []byte(`{"error":{"code":503,"err_code":10008,"description":"unavailable"}}`)); err == nil || errors.Is(err, ErrWrongAnswer) {
+	if _, err := decodeSubjects("S", ">", []byte(`{"error":{"code":503,"err_code":10008,"description":"unavailable"}}`)); err == nil || errors.Is(err, ErrWrongAnswer) {
 		t.Error(err)
 	}
 }
@@ -141,7 +141,7 @@ func FuzzSubjects(f *testing.F) {
 	f.Add([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"S"},"state":{"subjects":{"a.b":1}}}`), "a.>")
 	f.Add([]byte(`{"error":{}}`), ">")
 	f.Fuzz(func(t *testing.T, data []byte, filter string) {
-		info, err := DecodeSubjects("S", filter, data)
+		info, err := decodeSubjects("S", filter, data)
 		if err != nil {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 // Subjects decodes the info of a stream. The error wraps ErrWrong if the info is of
 // another stream or lists a subject outside filter, and model.ErrNotFound if the stream
 // does not exist.
-func DecodeSubjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
+func decodeSubjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
 	info, err := model.DecodeJSON[api.JSApiStreamInfoResponse](data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, err)

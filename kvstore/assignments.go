@@ -1,5 +1,3 @@
-// Package assignments is the operator's side of assignments: it puts, deletes and
-// lists them.
 package kvstore
 
 import (

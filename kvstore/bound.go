@@ -15,7 +15,7 @@ func (b ScanLimit) Of(all iter.Seq2[Message, error]) iter.Seq2[Message, error] {
 		messages, size := 0, 0
 		for m, err := range all {
 			messages++
-			size += MessageSize(m)
+			size += messageSize(m)
 			switch {
 			case err != nil:
 			case messages > b.Messages:
@@ -31,7 +31,7 @@ func (b ScanLimit) Of(all iter.Seq2[Message, error]) iter.Seq2[Message, error] {
 }
 
 // Size returns how many bytes of headers and data a message has.
-func MessageSize(m Message) int {
+func messageSize(m Message) int {
 	size := len(m.Data)
 	for name, values := range m.Header {
 		size += len(name)

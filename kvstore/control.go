@@ -1,5 +1,3 @@
-// Package control stores, reads and deletes the control documents of nodes and groups, such as
-// pauses and labels. Operators use it.
 package kvstore
 
 import (
@@ -153,7 +151,7 @@ func (b Control) History(ctx context.Context, families ...string) ([]model.Entry
 		return nil, err
 	}
 	var all []model.Entry
-	for m, err := range ScanStream(ctx, b.store, KVStream(bucket), cfg, false) {
+	for m, err := range scanStream(ctx, b.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}

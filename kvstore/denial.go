@@ -1,5 +1,3 @@
-// Package denial explains what nats-server denies: whether a permission is missing, or
-// the mistake is another one. Pure.
 package kvstore
 
 import (

@@ -172,7 +172,7 @@ type refused struct{ atomic.Uint64 }
 
 // decode decodes an answer to a direct get, and counts what it refuses.
 func (r *refused) decode(a Query, reply *nats.Msg) (Message, error) {
-	m, err := DecodeAnswer(a, reply)
+	m, err := decodeAnswer(a, reply)
 	if m.Forged {
 		r.Add(1)
 	}

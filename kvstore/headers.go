@@ -20,7 +20,7 @@ const (
 // block that contains an invalid line, and stops at the first empty line. So an author
 // could write forged server headers before an empty line and hide the real ones behind it.
 // Hidden headers make the block longer than the headers that the client read.
-func HasAllHeaders(m *nats.Msg) bool {
+func hasAllHeaders(m *nats.Msg) bool {
 	size := m.Size() - len(m.Subject) - len(m.Reply) - len(m.Data)
 	lines, most := 0, len(emptyBlock)
 	for name, values := range m.Header {

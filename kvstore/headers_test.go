@@ -35,15 +35,15 @@ func TestHeadersThatCannotBeRead(t *testing.T) {
 		"nothing found of its own":  {"NATS/1.0 404 Message Not Found\r\n\r\n" + added, ErrUnreadable},
 		"many short lines":          {"NATS/1.0\n" + own + short + "\n" + added, ErrUnreadable},
 		"no end, which joins lines": {"NATS/1.0\r\nStatus: 404\r\nX: " + added, ErrUnreadable},
-		"end of the batch":          {"NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: 7\r\n\r\n", ErrEndOfBatch},
+		"end of the batch":          {"NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: 7\r\n\r\n", errEndOfBatch},
 	} {
 		got := natstest.PublishRaw(t, srv, nc, "a.inbox", tt.block, "")
-		m, err := DecodeAnswer(Query{"S", ">", 0}, got)
+		m, err := decodeAnswer(Query{"S", ">", 0}, got)
 		if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) || err == nil && m.Subject != "a.b" {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 	}
-	if HasAllHeaders(&nats.Msg{}) != true {
+	if hasAllHeaders(&nats.Msg{}) != true {
 		t.Error("no headers are not whole")
 	}
 }

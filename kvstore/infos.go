@@ -110,7 +110,7 @@ func (s *Store) listStreams(ctx context.Context, place APIPrefix, body []byte, s
 	case errors.Is(err, ErrWrongAnswer):
 		return nil, err
 	case err != nil || resp.Type != streamListType && resp.Error == nil:
-		return nil, ErrNotJetStream
+		return nil, errNotJetStream
 	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
 		return nil, ErrNoJetStream
 	}

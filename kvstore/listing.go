@@ -47,7 +47,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		if err := size.add(reply.Data, subjectsBytes); err != nil {
 			return failed(err)
 		}
-		info, err := DecodeSubjects(stream, filter, reply.Data)
+		info, err := decodeSubjects(stream, filter, reply.Data)
 		if err != nil {
 			return failed(err)
 		}

@@ -37,12 +37,12 @@ func (m *Message) Refusal() error {
 }
 
 // OperationHeader names the header with the operation of a message on its key.
-const OperationHeader = "KV-Operation"
+const operationHeader = "KV-Operation"
 
 // Deleted reports whether the message is a deletion marker, stored by a client or by
 // the server.
 func (m *Message) Deleted() bool {
-	op := m.Header.Get(OperationHeader)
+	op := m.Header.Get(operationHeader)
 
 	return op == "DEL" || op == "PURGE" || m.Header.Get("Nats-Marker-Reason") != ""
 }

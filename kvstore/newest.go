@@ -1,5 +1,3 @@
-// Package newest reads the newest revisions of a bucket. It limits each key family to a quarter of the
-// result, so a busy family does not displace the others.
 package kvstore
 
 import (
@@ -22,17 +20,17 @@ const (
 )
 
 // ErrTooMuch means that a range holds more revisions or bytes than the caller allowed.
-var ErrTooMuch = errors.New("too much to look at")
+var errTooMuch = errors.New("too much to look at")
 
 // Between returns the revisions in [from, to), oldest first, and their total size in bytes. The error wraps
 // ErrTooMuch if the range holds more than most revisions or more than bytes bytes. A single revision may exceed
 // the byte limit.
-type ReadRange func(ctx context.Context, from, to uint64, most, bytes int) (all []model.Entry, size int, err error)
+type revisionRange func(ctx context.Context, from, to uint64, most, bytes int) (all []model.Entry, size int, err error)
 
 // Read returns at most most revisions before to, newest first, and reports whether the bucket may have more. If more
 // revisions exist, one family gets a quarter of the result unless the other families cannot fill the rest. So a user
 // with write access to one family cannot hide changes to the others. Read returns the errors of between, except ErrTooMuch.
-func ReadNewest(ctx context.Context, to uint64, most int, between ReadRange) (all []model.Entry, more bool, err error) {
+func readNewest(ctx context.Context, to uint64, most int, between revisionRange) (all []model.Entry, more bool, err error) {
 	all, to, err = searchNewest(ctx, to, most, between)
 	if err != nil {
 		return nil, false, err
@@ -45,7 +43,7 @@ func ReadNewest(ctx context.Context, to uint64, most int, between ReadRange) (al
 
 // lookThrough returns the newest revisions before to, oldest first, up to the search limits. The result holds every
 // revision in [from, to).
-func searchNewest(ctx context.Context, to uint64, most int, between ReadRange) (all []model.Entry, from uint64, err error) {
+func searchNewest(ctx context.Context, to uint64, most int, between revisionRange) (all []model.Entry, from uint64, err error) {
 	// The bucket may have dropped most revisions, so each window is wider than the previous one. When a window
 	// holds too much, the search continues inside it with smaller windows and ignores older revisions.
 	window, by, end, size := uint64(max(most, 1)), uint64(widenWindow), uint64(1), 0
@@ -53,7 +51,7 @@ func searchNewest(ctx context.Context, to uint64, most int, between ReadRange) (
 		window = min(window, to-end)
 		older, bytes, err := between(ctx, to-window, to, searchRevisions*most-len(all), searchBytes-size)
 		switch {
-		case errors.Is(err, ErrTooMuch):
+		case errors.Is(err, errTooMuch):
 			end, window, by = to-window, max(window/widenWindow, 1), 1
 		case err != nil:
 			return nil, 0, err

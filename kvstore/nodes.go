@@ -1,4 +1,3 @@
-// Package nodes keeps the states and the facts of nodes.
 package kvstore
 
 import (

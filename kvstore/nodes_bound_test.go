@@ -9,9 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/kvstore/connect"
-
 	"github.com/musterfleet/muster/testing/natstest"
 )
 

@@ -92,7 +92,7 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 		before := size
 		size += reply.Size()
 		switch {
-		case errors.Is(err, ErrEndOfBatch):
+		case errors.Is(err, errEndOfBatch):
 			// The last sequence is also that of a message that was left out.
 			if last := number(reply, nats.JSLastSequence, 0); last >= out.Next {
 				out.Next = last + 1
@@ -118,7 +118,7 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 
 // number returns a number in the headers of an answer, or otherwise for none.
 func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
-	if n, err := strconv.ParseUint(LastHeader(reply.Header, header), 10, 64); err == nil {
+	if n, err := strconv.ParseUint(lastHeader(reply.Header, header), 10, 64); err == nil {
 		return n
 	}
 

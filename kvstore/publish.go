@@ -31,7 +31,7 @@ func NewMsg(subject string, data []byte) *nats.Msg {
 // NewDeletion returns a message that marks the end of a key.
 func NewDeletion(subject string) *nats.Msg {
 	m := NewMsg(subject, nil)
-	m.Header.Set(OperationHeader, "DEL")
+	m.Header.Set(operationHeader, "DEL")
 
 	return m
 }

@@ -1,4 +1,3 @@
-// Package registrations keeps the services that nodes register.
 package kvstore
 
 import (
@@ -170,7 +169,7 @@ func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) 
 func (s Registrations) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
 	kept, reported := newBoundedRegistrations(), registrationProblems{}
 	var failed []error
-	for m, err := range ScanDirect(ctx, s.store, s.store.Names().Registrations(), subject, registrationPage) {
+	for m, err := range scanDirect(ctx, s.store, s.store.Names().Registrations(), subject, registrationPage) {
 		if err != nil {
 			return nil, 0, s.explain("read registrations", err)
 		}

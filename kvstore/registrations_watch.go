@@ -105,7 +105,7 @@ func (w *registrationWatch) scan(ctx context.Context, last uint64, arrivals chan
 	s := w.stream.store
 	for ctx.Err() == nil {
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{w.subject}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1}
-		for m, err := range ScanStream(ctx, s, s.Names().Registrations(), cfg, true) {
+		for m, err := range scanStream(ctx, s, s.Names().Registrations(), cfg, true) {
 			if err != nil && (s.Away() != nil || errors.Is(err, context.DeadlineExceeded)) {
 				break
 			}

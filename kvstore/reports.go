@@ -1,4 +1,3 @@
-// Package reports keeps the reports of nodes, as CloudEvents.
 package kvstore
 
 import (
@@ -190,7 +189,7 @@ func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Re
 			yield(model.Report{}, err)
 			return
 		}
-		for m, err := range ScanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
+		for m, err := range scanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
 			if err != nil {
 				yield(model.Report{}, err)
 				return

@@ -25,13 +25,13 @@ const (
 // direct gets of a number of messages each, without a consumer. An error is the last
 // thing it yields. What is Forged is yielded too: it must not hide the messages behind
 // it. One whose headers cannot be read is left out.
-func ScanDirect(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
+func scanDirect(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
 	return pageMessages(scanPages(ctx, s, stream, subject, batch))
 }
 
 // Ahead is Direct that makes the next get while what the last one returned is yielded, for many
 // messages that take time. It has those of two gets in memory.
-func ScanAhead(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
+func scanAhead(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
 	return pageMessages(func(yield func(Page, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		type result struct {

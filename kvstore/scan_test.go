@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 

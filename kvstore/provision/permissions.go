@@ -1,5 +1,3 @@
-// Package permissions returns what nodes and operators may do with NATS, and the
-// accounts that keep them apart.
 package provision
 
 import (

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 

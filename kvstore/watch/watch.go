@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 

@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 

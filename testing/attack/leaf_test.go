@@ -153,7 +153,7 @@ func TestLeafNodesHold(t *testing.T) {
 	t.Parallel()
 	address := loopback.Address(t).String()
 	config := fmt.Sprintf("server_name: hub\nleafnodes: {listen: %q}\n", address)
-	// The permissions that are printed refuse leaf nodes (kvstore/permissions.TestOtherKindsOfConnectionAreRefused).
+	// The permissions that are printed refuse leaf nodes (kvstore/provision.TestOtherKindsOfConnectionAreRefused).
 	allowing := func(t testing.TB, r realm) (string, func(string) nats.Option) {
 		text, login := configuration(t, r)
 		return strings.ReplaceAll(text, `["STANDARD"]`, `["STANDARD", "LEAFNODE"]`), login

@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	muster "github.com/musterfleet/muster/resources"

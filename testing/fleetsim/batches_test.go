@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	operator "github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"

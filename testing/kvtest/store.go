@@ -9,9 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/kvstore/provision"
-
 	"github.com/musterfleet/muster/kvstore/requests"
 )
 

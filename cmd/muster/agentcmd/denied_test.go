@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/agentcmd"
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/testing/actor"

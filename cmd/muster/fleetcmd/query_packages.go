@@ -10,7 +10,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
-
 	"github.com/musterfleet/muster/kvstore"
 )
 

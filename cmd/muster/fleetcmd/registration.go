@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
-
 	"github.com/musterfleet/muster/model"
 )
 

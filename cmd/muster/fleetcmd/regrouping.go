@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/ask"
-
 	"github.com/musterfleet/muster/model"
 )
 

@@ -9,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/resources/resource"
 )
 

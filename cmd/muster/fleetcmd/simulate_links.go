@@ -8,7 +8,6 @@ import (
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 )

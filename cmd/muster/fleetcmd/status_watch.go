@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 )
 

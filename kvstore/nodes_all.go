@@ -150,7 +150,7 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 // send sends the messages of states.
 func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
 	var messages []Message
-	for m, err := range b.boundOfStates().Of(ScanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage)) {
+	for m, err := range b.boundOfStates().Of(scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage)) {
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
 			return
 		}
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{all}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-		for m, err := range ScanStream(ctx, b.store, stream, cfg, true) {
+		for m, err := range scanStream(ctx, b.store, stream, cfg, true) {
 			if err != nil {
 				yield(ControlRevision{}, err)
 				return

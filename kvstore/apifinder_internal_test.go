@@ -57,7 +57,7 @@ func TestWhyNothingIsFound(t *testing.T) {
 		"a lost connection ends it":      {own: lost, joined: nil, want: lost},
 		"swallowed":                      {own: swallowed, joined: nil, want: nil},
 		"swallowed, by the client":       {own: nats.ErrTimeout, joined: nil, want: nil},
-		"answered by something else":     {own: ErrNotJetStream, joined: nil, want: nil},
+		"answered by something else":     {own: errNotJetStream, joined: nil, want: nil},
 		"swallowed in both":              {own: swallowed, joined: swallowed, want: swallowed},
 		"swallowed, denied in the other": {own: model.ErrNotPermitted, joined: swallowed, want: swallowed},
 	} {

@@ -53,7 +53,7 @@ func (s Assignments) Changes(ctx context.Context) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		bucket := s.store.Names().Manifests()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, ">")}, HeadersOnly: true}
-		for _, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, true) {
+		for _, err := range scanStream(ctx, s.store, KVStream(bucket), cfg, true) {
 			if !yield(err) || err != nil {
 				return
 			}
@@ -76,7 +76,7 @@ func (s Assignments) entries(ctx context.Context, families []string, headersOnly
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: headersOnly}
 	// A key that is written meanwhile comes twice: the last one is what there is.
 	newest := map[string]model.Entry{}
-	for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
+	for m, err := range scanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (s Assignments) DeleteInvalid(ctx context.Context, key string) (uint64, err
 func (s Assignments) Revision(ctx context.Context, revision uint64) (model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(revision, 1)}
-	for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
+	for m, err := range scanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return model.Entry{}, err
 		}
@@ -154,7 +154,7 @@ func (s Assignments) Revisions(ctx context.Context, families ...string) iter.Seq
 			}
 			cfg.FilterSubjects = append(cfg.FilterSubjects, KVSubject(bucket, model.Key(f, ">")))
 		}
-		for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
+		for m, err := range scanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 			if err != nil {
 				yield(model.Entry{}, err)
 				return
@@ -176,7 +176,7 @@ func (s Assignments) History(ctx context.Context, key string) ([]model.Entry, er
 	}
 	var all []model.Entry
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, key)}}
-	for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
+	for m, err := range scanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,7 @@ func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more
 		return nil, false, err
 	}
 
-	return ReadNewest(ctx, last.Sequence+1, most, b.between)
+	return readNewest(ctx, last.Sequence+1, most, b.between)
 }
 
 // between implements newest.Between.
@@ -40,10 +40,10 @@ func (b Control) between(ctx context.Context, from, to uint64, most, bytes int) 
 			if m.Sequence >= to {
 				return out, size, nil
 			}
-			size += MessageSize(m)
+			size += messageSize(m)
 			out = append(out, newControlChange(strings.TrimPrefix(m.Subject, KVSubject(bucket, "")), m))
 			if len(out) > most || len(out) > 1 && size > bytes {
-				return nil, 0, ErrTooMuch
+				return nil, 0, errTooMuch
 			}
 		}
 		if err != nil {

@@ -51,7 +51,7 @@ func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[
 			yield(ReportDelivery{}, err)
 			return
 		}
-		for d, err := range ScanDurable(ctx, s.store, s.store.Names().Reports(), cfg) {
+		for d, err := range scanDurable(ctx, s.store, s.store.Names().Reports(), cfg) {
 			if err != nil {
 				yield(ReportDelivery{}, err)
 				return

@@ -52,7 +52,7 @@ func (s Assignments) Audit(ctx context.Context, most int) (all []model.Entry, mo
 		return nil, false, err
 	}
 
-	return ReadNewest(ctx, last+1, most, s.between)
+	return readNewest(ctx, last+1, most, s.between)
 }
 
 // last returns the number of the last revision, zero where there is none.
@@ -72,7 +72,7 @@ func (s Assignments) last(ctx context.Context) (uint64, error) {
 func (s Assignments) between(ctx context.Context, from, to uint64, most, bytes int) (out []model.Entry, size int, err error) {
 	bucket := s.store.Names().Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, HeadersOnly: true}
-	for m, err := range ScanStream(ctx, s.store, KVStream(bucket), cfg, false) {
+	for m, err := range scanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -82,9 +82,9 @@ func (s Assignments) between(ctx context.Context, from, to uint64, most, bytes i
 		e := newAssignment(strings.TrimPrefix(m.Subject, KVSubject(bucket, "")), m)
 		e.Value, e.Digest, e.Invalid = nil, "", IsInvalidKey(e.Key)
 		out = append(out, e)
-		size += MessageSize(m)
+		size += messageSize(m)
 		if len(out) > most || len(out) > 1 && size > bytes {
-			return nil, 0, ErrTooMuch
+			return nil, 0, errTooMuch
 		}
 	}
 

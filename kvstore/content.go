@@ -1,5 +1,3 @@
-// Package content reads the data that manifests reference in NATS: keys of any bucket,
-// objects of any store, and bundles. It also stores bundles.
 package kvstore
 
 import (

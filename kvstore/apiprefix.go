@@ -1,5 +1,3 @@
-// Package jsapi finds where JetStream is asked: its subjects have a prefix of their own in
-// each account.
 package kvstore
 
 import "strings"

@@ -16,7 +16,7 @@ func (s Registrations) Flooding(ctx context.Context) (map[string]string, error) 
 		return nil, nil
 	}
 	counts := map[string]int{}
-	for m, err := range ScanStream(ctx, s.store, s.store.Names().Registrations(), jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
+	for m, err := range scanStream(ctx, s.store, s.store.Names().Registrations(), jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return nil, nil

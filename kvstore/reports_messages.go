@@ -53,7 +53,7 @@ func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMe
 		case r.After > 0:
 			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
 		}
-		for m, err := range ScanStream(ctx, s.store, names.Reports(), cfg, r.Follow) {
+		for m, err := range scanStream(ctx, s.store, names.Reports(), cfg, r.Follow) {
 			if err != nil {
 				yield(ReportMessage{}, err)
 				return

@@ -12,7 +12,7 @@ import (
 // Stream reads a stream from the operator's side, in the account of the fleet through
 // a consumer, which it deletes afterwards: what is stored now, or with
 // follow also what arrives until the context ends. An error is the last thing it yields.
-func ScanStream(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
+func scanStream(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		cfg.InactiveThreshold = time.Minute
 		if err := s.Bind(ctx, stream); err != nil {

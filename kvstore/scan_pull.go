@@ -215,7 +215,7 @@ func (p *consumerPull) ask() error {
 
 // control takes the server's word that it delivers nothing more of what was asked.
 func (p *consumerPull) control(m *nats.Msg) error {
-	switch status := LastHeader(m.Header, "Status"); status {
+	switch status := lastHeader(m.Header, "Status"); status {
 	case "404":
 		if p.pending > 0 {
 			return errNothing
@@ -224,7 +224,7 @@ func (p *consumerPull) control(m *nats.Msg) error {
 	case "408":
 		p.asked = 0
 	default:
-		return fmt.Errorf("%w: %s %s", errLost, status, LastHeader(m.Header, "Description"))
+		return fmt.Errorf("%w: %s %s", errLost, status, lastHeader(m.Header, "Description"))
 	}
 
 	return nil
@@ -236,8 +236,8 @@ func decodeDelivery(m *nats.Msg, meta *nats.MsgMetadata) Message {
 	if out.Header == nil {
 		out.Header = nats.Header{}
 	}
-	out.Unreadable = !HasAllHeaders(m)
-	out.Forged = out.Unreadable || HasServerHeaders(out.Header, 0)
+	out.Unreadable = !hasAllHeaders(m)
+	out.Forged = out.Unreadable || hasServerHeaders(out.Header, 0)
 
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )

@@ -49,15 +49,15 @@ var ErrOtherAccount = errors.New("a durable consumer needs a connection to the a
 // The consumer is created where there is none; one that is there goes on where it is, with the
 // subjects of cfg. All readers of one consumer share its messages. An error is the last thing
 // yielded; reading may be begun again after it, but for ErrOtherAccount.
-func ScanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
+func scanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
-		if err := scanDurable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
+		if err := readDurable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
 			yield(Delivery{}, fmt.Errorf("read %s as %s: %w", stream, cfg.Durable, err))
 		}
 	}
 }
 
-func scanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig, yield func(Delivery) bool) error {
+func readDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig, yield func(Delivery) bool) error {
 	if err := s.Bind(ctx, stream); err != nil {
 		return err
 	}

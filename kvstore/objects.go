@@ -56,7 +56,7 @@ func (s Content) Object(ctx context.Context, bucket, name string) (io.ReadCloser
 func (s Content) open(ctx context.Context, info *jetstream.ObjectInfo) io.ReadCloser {
 	parts := func(func(Message, error) bool) {}
 	if info.Chunks > 0 {
-		parts = ScanDirect(ctx, s.store, ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
+		parts = scanDirect(ctx, s.store, ObjectStream(info.Bucket), "$O."+info.Bucket+".C."+info.NUID, chunkBatch)
 	}
 
 	return newObjectReader(info, parts)

@@ -24,7 +24,7 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 	return func(yield func(NodeChange, error) bool) {
 		names := b.store.Names()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
-		for m, err := range ScanStream(ctx, b.store, b.stream(), cfg, true) {
+		for m, err := range scanStream(ctx, b.store, b.stream(), cfg, true) {
 			if err != nil {
 				yield(NodeChange{}, err)
 				return
@@ -47,7 +47,7 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 func (b Nodes) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		names := b.store.Names()
-		for m, err := range b.boundOfStates().Of(ScanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage)) {
+		for m, err := range b.boundOfStates().Of(scanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage)) {
 			if err != nil {
 				yield("", err)
 				return

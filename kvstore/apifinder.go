@@ -19,7 +19,7 @@ import (
 var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 
 // ErrNotJetStream is an answer from a responder other than JetStream.
-var ErrNotJetStream = errors.New("the responder is not JetStream")
+var errNotJetStream = errors.New("the responder is not JetStream")
 
 // silence is the time without an answer after which Find also asks the next place.
 const apiSilence = time.Second
@@ -211,7 +211,7 @@ func (p *APIFinder) isJoined() bool {
 // isElsewhere reports whether JetStream may be in another place after an error. After a lost
 // connection it cannot be found anywhere.
 func isElsewhere(err error) bool {
-	return errors.Is(err, ErrNoJetStream) || errors.Is(err, ErrNotJetStream) || errors.Is(err, model.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
+	return errors.Is(err, ErrNoJetStream) || errors.Is(err, errNotJetStream) || errors.Is(err, model.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
 }
 
 // isSilence reports whether a request had no answer in time.
