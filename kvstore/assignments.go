@@ -112,7 +112,7 @@ func (s Assignments) Get(ctx context.Context, key string) (model.Entry, error) {
 	return s.get(ctx, key, s.store.Value)
 }
 
-// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps kvstore.ErrLags where the
+// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps ErrLags where the
 // servers that answer do not have that for a second.
 func (s Assignments) Current(ctx context.Context, key string) (model.Entry, error) {
 	return s.get(ctx, key, s.store.CurrentValue)

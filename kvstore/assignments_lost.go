@@ -40,3 +40,21 @@ func (s Assignments) Lost(ctx context.Context, revisions map[string]uint64) (map
 func isOutdated(m Message, revision uint64, now time.Time) bool {
 	return m.Deleted() && !m.Forged && m.Sequence < revision && now.Sub(m.Time) > removalGrace
 }
+
+// Name returns a name of the bucket for messages.
+func (s Assignments) Name() string { return "bucket " + s.store.Names().Manifests() }
+
+// Age returns the creation time of the bucket and its last revision. A new bucket counts from 1. The error wraps
+// model.ErrNotFound if there is no bucket.
+func (s Assignments) Age(ctx context.Context) (created time.Time, last uint64, err error) {
+	bucket := s.store.Names().Manifests()
+
+	return s.store.StreamAge(ctx, KVStream(bucket), KVSubject(bucket, ">"))
+}
+
+// StoredAt returns the time at which a revision was stored. The error wraps model.ErrNotFound if it is not there.
+func (s Assignments) StoredAt(ctx context.Context, revision uint64) (time.Time, error) {
+	bucket := s.store.Names().Manifests()
+
+	return s.store.StoredAt(ctx, KVStream(bucket), KVSubject(bucket, ">"), revision)
+}

@@ -36,6 +36,18 @@ func (b Nodes) Nodes(ctx context.Context) ([]model.Node, error) {
 	return all, errors.Join(failed...)
 }
 
+// Readable is Nodes, but ignores states that cannot be read: their nodes are Unreadable.
+func (b Nodes) Readable(ctx context.Context) ([]model.Node, error) {
+	all, err := b.Nodes(ctx)
+	for _, err := range SplitDenials(err) {
+		if !errors.Is(err, ErrInvalidState) {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
+
 // byName compares states by the names of their nodes.
 func byNodeName(a, b *storedNode) int { return strings.Compare(a.Node.Node, b.Node.Node) }
 

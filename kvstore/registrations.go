@@ -36,9 +36,8 @@ const (
 )
 
 var (
-	// ErrInvalidRegistration is a registration that cannot be read, or that is on the
-	// subject of another one.
-	ErrInvalidRegistration = errors.New("invalid registration")
+	// ErrInvalidRegistration is registration.ErrInvalid.
+	ErrInvalidRegistration = registration.ErrInvalid
 	// ErrNotCurrent is a watch that may be out of date, because the server does not
 	// answer.
 	ErrRegistrationsNotCurrent = errors.New("registrations cannot be kept up to date")
@@ -93,7 +92,7 @@ func (f RegistrationFilter) subject(n Names) (string, error) {
 }
 
 // Register registers a service for its TTL, or renews its registration. The errors
-// wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and kvstore.ErrNotProvisioned where
+// wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and ErrNotProvisioned where
 // there is no stream of registrations.
 func (s Registrations) Register(ctx context.Context, r registration.Registration) error {
 	r.Protocol = model.ProtocolRegistration
@@ -147,6 +146,21 @@ func (s Registrations) explain(what string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
+}
+
+// Services returns the registered services, none if there is no stream of registrations. If some of them cannot be read,
+// it returns the others and an error that wraps registration.ErrInvalid.
+func (s Registrations) Services(ctx context.Context) ([]registration.Registration, error) {
+	all, err := s.Registrations(ctx, RegistrationFilter{})
+	if errors.Is(err, ErrNotProvisioned) {
+		err = nil
+	}
+	out := make([]registration.Registration, len(all))
+	for i, r := range all {
+		out[i] = r.Registration
+	}
+
+	return out, err
 }
 
 // Registrations returns the current registrations, those of the lowest priority

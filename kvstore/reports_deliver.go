@@ -13,40 +13,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Subscription reads the reports that are stored from now on, and goes on where it was when it is
-// read again: each until it is done. Readers of the same name share what it has, one message at
-// a time and in order, so that one of two waits until the other is gone.
-type ReportSubscription struct {
-	// Name is one word.
-	Name string
-	// Kinds and Outcomes select reports, all where they are empty. A batch is delivered whole,
-	// whatever outcomes it has.
-	Kinds, Outcomes []string
-	// All begins with the oldest report, After behind a sequence, where nobody has read yet.
-	All   bool
-	After uint64
-}
-
-// The bounds of a subscription.
-const (
-	// SubscriptionHold is how long a message is left to its reader: after half of it Hold it again.
-	SubscriptionHold = 30 * time.Second
-	// subscriptionKept is for how long a subscription that nobody reads is remembered.
-	subscriptionKept = 31 * 24 * time.Hour
-)
-
-// Delivery is a message of a subscription.
-type ReportDelivery struct {
-	ReportMessage
-	Delivery
-}
+// subscriptionKept is the time after which the server forgets a subscription that has no reader.
+const subscriptionKept = 31 * 24 * time.Hour
 
 // Deliver yields the messages of a subscription until ctx ends. An error is the last thing yielded.
 // It wraps model.ErrInvalidName where no report is of the kinds and outcomes, and
-// scan.ErrOtherAccount.
+// model.ErrOtherAccount.
 func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[ReportDelivery, error] {
 	return func(yield func(ReportDelivery, error) bool) {
-		cfg, err := sub.consumer(s.store.Names())
+		cfg, err := consumer(sub, s.store.Names())
 		if err != nil {
 			yield(ReportDelivery{}, err)
 			return
@@ -56,7 +31,7 @@ func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[
 				yield(ReportDelivery{}, err)
 				return
 			}
-			if !yield(ReportDelivery{s.read(d.Message), d}, nil) {
+			if !yield(ReportDelivery{StoredReports: s.read(d.Message), Receipt: d}, nil) {
 				return
 			}
 		}
@@ -65,15 +40,15 @@ func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[
 
 // CheckSubscription returns the error that Deliver would for what is wrong with a subscription itself.
 func (s Reports) CheckSubscription(sub ReportSubscription) error {
-	_, err := sub.consumer(s.store.Names())
+	_, err := consumer(sub, s.store.Names())
 
 	return err
 }
 
 // consumer returns the configuration of the consumer that remembers where a subscription is.
-func (sub ReportSubscription) consumer(n Names) (jetstream.ConsumerConfig, error) {
+func consumer(sub ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
-		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: SubscriptionHold, MaxAckPending: 1,
+		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,
 		InactiveThreshold: subscriptionKept,
 	}
 	switch {

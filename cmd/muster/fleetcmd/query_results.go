@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -44,7 +45,7 @@ type queryResults struct {
 	// current is set where the newest of each resource are wanted.
 	current   *query.Current
 	known     Repeats
-	shares    Shares
+	shares    view.Shares
 	invalid   int
 	undecided map[string]bool
 	full      bool
@@ -226,7 +227,7 @@ func (r *queryResults) incomplete(b kvstore.ReportBounds, since time.Time) []str
 	if b.Dropped && b.Oldest.After(since) {
 		out = append(out, "reports from before "+print.Time(b.Oldest)+" are not stored any more")
 	}
-	out = append(out, r.shares.Missing(b)...)
+	out = append(out, missingReports(&r.shares, b)...)
 	if r.invalid > 0 {
 		out = append(out, print.Count(r.invalid, "message")+" with reports that cannot be read")
 	}
