@@ -1,24 +1,23 @@
 package ask
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
 const (
-	// writers is how many pauses are written at the same time, writing how long all of them may take.
+	// writers is the maximum number of concurrent writes, and writing the time limit for all of them.
 	writers = 8
 	writing = 2 * time.Minute
 )
 
-// write pauses or resumes nodes, and waits until they do so.
+// write pauses or resumes nodes and waits until they confirm.
 func (e *execution) write(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
@@ -34,36 +33,21 @@ func (e *execution) write(ctx context.Context) error {
 	return nil
 }
 
-// writeAll writes to every target. What fails is a result of the node, or returned for a group.
+// writeAll writes the change of every target. A failure is the result of its node, or the returned error for a group.
 func (e *execution) writeAll(ctx context.Context) error {
-	targets := make(chan fleet.Target)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	for range writers {
-		all.Go(func() {
-			for t := range targets {
-				if err := e.writeOne(ctx, t); err != nil {
-					mu.Lock()
-					failed = cmp.Or(failed, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
+	var all errgroup.Group
+	all.SetLimit(writers)
 	for _, t := range e.record.targets(e.nodes) {
 		if errors.Is(ctx.Err(), context.Canceled) {
-			break // the others stay as they are
+			break // the other targets do not change
 		}
-		targets <- t
+		all.Go(func() error { return e.writeOne(ctx, t) })
 	}
-	close(targets)
-	all.Wait()
 
-	return failed
+	return all.Wait()
 }
 
-// writeOne writes to one target.
+// writeOne writes the change of one target.
 func (e *execution) writeOne(ctx context.Context, t fleet.Target) error {
 	var note string
 	var err error
@@ -86,17 +70,17 @@ func (e *execution) writeOne(ctx context.Context, t fleet.Target) error {
 	return err
 }
 
-// notPaused returns the result of a node that has no pause of its own.
+// notPaused returns the result of resuming a node that has no pause under its own key.
 func (e *execution) notPaused(name string) Result {
 	r := Result{Node: name, State: StateDone, Text: "was not paused"}
 	if n, known := e.Model.State(name); known && n.Paused != nil && n.Paused.From != model.Key(model.NodeFamily(name), model.ControlPause) {
-		r.State, r.Text = StateFailed, "is paused by "+cut(n.Paused.From)+", and by nothing of its own"
+		r.State, r.Text = StateFailed, "is paused by "+cut(n.Paused.From)+", not by its own pause"
 	}
 
 	return r
 }
 
-// awaitNodes waits until every node does what was written, or says why not; a while at most.
+// awaitNodes waits until every node confirms or rejects the change, but not longer than Patience.
 func (e *execution) awaitNodes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Patience)
 	defer cancel()
@@ -104,50 +88,36 @@ func (e *execution) awaitNodes(ctx context.Context) {
 	defer end()
 	again := time.NewTicker(PauseSettling)
 	defer again.Stop()
-	settled := false
-	for {
-		open := 0
-		for _, n := range e.nodes {
-			if !e.judge(n.Node, settled) {
-				open++
+	var all []*Confirmation
+	for _, n := range e.nodes {
+		if s := e.registry.result(e.record, n.Node).State; s != StateDone && s != StateFailed {
+			c := NewConfirmation(e.record.change(n.Node), n)
+			all = append(all, &c)
+			e.set(Result{Node: c.Node, State: c.State, Text: c.Text})
+		}
+	}
+	_ = Waiter{
+		States: func(context.Context) (func(string) (model.Node, bool), error) { return e.Model.State, nil },
+		Pause: func(ctx context.Context, _ time.Duration) {
+			select {
+			case <-changed:
+			case <-again.C:
+			case <-ctx.Done():
 			}
-		}
-		if open == 0 {
-			return
-		}
-		select {
-		case <-changed:
-		case <-again.C:
-			settled = true
-		case <-ctx.Done():
-			return
-		}
-	}
+		},
+		OnChange: func(c *Confirmation) {
+			if c.unsigned {
+				e.note(unsignedNote)
+			}
+			e.set(Result{Node: c.Node, State: c.State, Text: cut(c.Text)})
+		},
+	}.Wait(ctx, all) // States never fails
 }
 
-// judge notes what a node does of what was written, and reports whether that stays so.
-func (e *execution) judge(name string, settled bool) bool {
-	before := e.registry.result(e.record, name)
-	if before.State == StateDone || before.State == StateFailed {
-		return true
-	}
-	n, known := e.Model.State(name)
-	status := e.record.change(name).Status(n, known, settled)
-	if status.Unsigned {
-		e.note(unsignedNote)
-	}
-	now := Result{Node: name, State: status.State, Text: cut(status.Text)}
-	if now.State != before.State || now.Text != before.Text {
-		e.set(now)
-	}
-
-	return now.State != StatePending
-}
-
-// unsignedNote is for whoever acts where nodes refuse what is done since it is not signed.
+// unsignedNote is the note if nodes reject an unsigned change.
 const unsignedNote = "nodes with trust.keys refuse what no key they trust has signed: start muster fleet serve with --sign-key FILE"
 
-// key returns the control key that is written for a node.
+// key returns the control key of the change for a node.
 func (s *Spec) key(node string) string {
 	if s.Target.Group != "" {
 		return model.Key(model.GroupFamily(s.Target.Group), model.ControlPause)
@@ -156,7 +126,7 @@ func (s *Spec) key(node string) string {
 	return model.Key(model.NodeFamily(node), model.ControlPause)
 }
 
-// change returns what is written for a node.
+// change returns the change for a node.
 func (r *record) change(node string) PauseChange {
 	out := PauseChange{Key: r.key(node)}
 	if r.Kind == Pause {
