@@ -103,7 +103,7 @@ func resultOf(r model.EnsureResponse) Result {
 	for _, run := range r.Runs[:min(len(r.Runs), maxRuns)] {
 		text := run.Error
 		if text == "" {
-			text = describe.Counts(run.Counts)
+			text = run.Counts.Text()
 		}
 		out.Runs = append(out.Runs, RunOf{Manifest: cut(run.Manifest), RunID: cut(run.RunID), Outcome: model.Outcome(cut(string(run.Outcome))), Text: cut(text)})
 	}

@@ -79,31 +79,13 @@ func decoded[T any](data json.RawMessage) T {
 	return *v
 }
 
-// Counts returns counts in words, those that are not 0.
-func Counts(c model.Counts) string {
-	text := fmt.Sprintf("%d resources", c.Total)
-	if c.Total == 1 {
-		text = "1 resource"
-	}
-	for _, more := range []struct {
-		count int
-		word  string
-	}{{c.Made(), "changed"}, {c.Noop, "would change"}, {c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.NotRun, "not run"}} {
-		if more.count > 0 {
-			text += fmt.Sprintf(", %d %s", more.count, more.word)
-		}
-	}
-
-	return text
-}
-
 // maxUnchanged is how many runs are named whose results are unchanged: a node may write any
 // number of them.
 const maxUnchanged = 10
 
 // Run returns what came of a run in a line: counts, duration, errors.
 func Run(r model.Run) string {
-	text := Counts(r.Counts) + " in " + r.Duration.Round(time.Millisecond).String()
+	text := r.Counts.Text() + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
 		text += " (noop)"
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -195,7 +194,7 @@ func (p screen) assignments(n summary.Node, now time.Time) {
 		m := n.Manifests[s.Key]
 		counts, late := "", ""
 		if s.Current > 0 && m.Counts.Total > 0 {
-			counts = describe.Counts(m.Counts)
+			counts = m.Counts.Text()
 		}
 		if s.Late() {
 			late = print.Age(s.Assigned, now)

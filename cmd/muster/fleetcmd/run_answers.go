@@ -26,7 +26,7 @@ func lines(a model.EnsureResponse) []string {
 		if r.OK() && r.Counts.Changed == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%s@%d  %s: %s", r.Manifest, r.Revision, r.Outcome, describe.Counts(r.Counts))
+		line := fmt.Sprintf("%s@%d  %s: %s", r.Manifest, r.Revision, r.Outcome, r.Counts.Text())
 		if r.RunID == "" {
 			line = fmt.Sprintf("%s  %s", r.Manifest, r.Outcome)
 		}

@@ -240,7 +240,7 @@ func (d RunData) shownCounts() []shownCount {
 }
 
 // countsText returns the resources of a run in words.
-func countsText(c model.Counts) string { return describe.Counts(c) }
+func countsText(c model.Counts) string { return c.Text() }
 
 // driftText returns how much drift a run found.
 func driftText(d model.Drifted) string {
