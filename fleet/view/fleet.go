@@ -5,7 +5,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/view/activity"
 	"github.com/musterfleet/muster/fleet/view/inventory"
 	"github.com/musterfleet/muster/model"
 )
@@ -38,7 +37,7 @@ type Options struct {
 type Fleet struct {
 	options Options
 	nodes   *inventory.Nodes
-	log     *activity.Log
+	log     *activityLog
 	*completeness
 	*changes
 	webhooks *webhooks
@@ -66,7 +65,7 @@ func New(o Options) *Fleet {
 		options: o, changes: c, nodes: inventory.New(inventory.Options{Facts: o.Facts, Inventories: o.Inventories, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
 		webhooks: newWebhooks(c.note),
 	}
-	f.log = activity.New(activity.Options{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})
+	f.log = newActivityLog(activityOptions{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})
 
 	return f
 }

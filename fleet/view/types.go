@@ -5,30 +5,16 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/view/activity"
+
 	"github.com/musterfleet/muster/fleet/view/attention"
 	"github.com/musterfleet/muster/fleet/view/inventory"
 	"github.com/musterfleet/muster/model"
 )
 
-// What the stream has, and what is asked of it.
+// Top are the resources that need attention most, TopResource is one of them.
 type (
-	// Message is what the stream stored at once.
-	Message = activity.Message
-	// Event is a report in the feed, EventQuery selects some.
-	Event      = activity.Event
-	EventQuery = activity.EventQuery
-	// RunRow is a run in a list, RequestRow a request.
-	RunRow     = activity.RunRow
-	RequestRow = activity.RequestRow
-	// Point counts what was reported within one interval of time.
-	Point = activity.Point
-	// Top are the resources that need attention most, TopResource is one of them.
 	Top         = attention.Top
 	TopResource = attention.TopResource
-	// Totals count what was read since the view began, ReportCount is one of their counts.
-	Totals      = activity.Totals
-	ReportCount = activity.ReportCount
 )
 
 // What the fleet is now, and what is asked of it.

@@ -1,4 +1,4 @@
-package activity
+package view
 
 import (
 	"time"
@@ -20,7 +20,7 @@ type Message struct {
 
 // Add tells what the stream has. The same report again changes nothing; the order does not
 // matter.
-func (l *Log) Add(m Message) {
+func (l *activityLog) Add(m Message) {
 	all := make([]excerpt, 0, 1) // most messages are one report
 	for _, r := range m.Reports {
 		all = append(all, excerptOf(r, m.Seq, m.Stored))
@@ -34,13 +34,13 @@ func (l *Log) Add(m Message) {
 		l.options.Changed()
 	}
 	for i := range all {
-		l.add(&all[i], place{m.Seq, i})
+		l.add(&all[i], position{m.Seq, i})
 	}
 }
 
 // AddRuns tells runs ahead of the reports between them and those that are known: they are in
 // lists, and nothing else counts them before Add tells them again.
-func (l *Log) AddRuns(m Message) {
+func (l *activityLog) AddRuns(m Message) {
 	for i, r := range m.Reports {
 		t := excerptOf(r, m.Seq, m.Stored)
 		if t.run == nil {
@@ -48,19 +48,19 @@ func (l *Log) AddRuns(m Message) {
 		}
 		l.mu.Lock()
 		h := l.words.keep(&t.Event)
-		l.addRun(&t, &h, place{m.Seq, i})
+		l.addRun(&t, &h, position{m.Seq, i})
 		l.options.Changed()
 		l.mu.Unlock()
 	}
 }
 
 // addRun lists the summary of a run.
-func (l *Log) addRun(t *excerpt, h *happened, at place) {
+func (l *activityLog) addRun(t *excerpt, h *happened, at position) {
 	t.run.Outcome = h.outcome
 	l.runs.summary(t.Node, at, l.words.keepRun(h, t.run))
 }
 
-func (l *Log) add(t *excerpt, at place) {
+func (l *activityLog) add(t *excerpt, at position) {
 	e := &t.Event
 	if l.repeats.seenBefore(e.Node, e.ID) {
 		return

@@ -1,4 +1,4 @@
-package activity
+package view
 
 import (
 	"cmp"
@@ -11,18 +11,18 @@ import (
 
 // place is where something is in the order of the stream: the sequence of its message, and its
 // number within that.
-type place struct {
+type position struct {
 	seq  uint64
 	part int
 }
 
-func (p place) compare(o place) int {
+func (p position) compare(o position) int {
 	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.part, o.part))
 }
 
 // item is a thing of a node.
 type item[T any] struct {
-	place
+	position
 	value T
 	// retired means that it is kept as one of the last of its node alone.
 	retired bool
@@ -54,7 +54,7 @@ type bounded[T any] struct {
 
 const (
 	// shares is how many nodes can have their whole share.
-	shares = 100
+	nodeShares = 100
 	// lastFew is how many things stay with a known node.
 	lastFew = 3
 )
@@ -63,27 +63,27 @@ func newBounded[T any](most int) *bounded[T] {
 	const degree = 32
 
 	return &bounded[T]{
-		most: most, share: max(most/shares, lastFew), all: btree.NewG(degree, func(a, b *item[T]) bool { return a.compare(b.place) < 0 }),
+		most: most, share: max(most/nodeShares, lastFew), all: btree.NewG(degree, func(a, b *item[T]) bool { return a.compare(b.position) < 0 }),
 		byNode: map[string]*siblings[T]{}, over: map[*siblings[T]]bool{}, isKnown: func(string) bool { return false }, dropped: func(*item[T]) {},
 	}
 }
 
 // newItem returns a thing of a node at a place at which there is none, for put.
-func (b *bounded[T]) newItem(node string, at place, value T) *item[T] {
+func (b *bounded[T]) newItem(node string, at position, value T) *item[T] {
 	own := b.byNode[node]
 	if own == nil {
 		own = &siblings[T]{node: strings.Clone(node)}
 		b.byNode[own.node] = own
 	}
 
-	return &item[T]{place: at, value: value, siblings: own}
+	return &item[T]{position: at, value: value, siblings: own}
 }
 
 // put keeps a new thing, unless all that there is room for is newer: then it is dropped at once.
 func (b *bounded[T]) put(it *item[T]) {
 	own := it.siblings
 	b.all.ReplaceOrInsert(it)
-	i, _ := own.find(it.place)
+	i, _ := own.find(it.position)
 	if own.items = slices.Insert(own.items, i, it); len(own.items) > b.share {
 		b.over[own] = true
 	}
@@ -99,7 +99,7 @@ func (b *bounded[T]) put(it *item[T]) {
 func (b *bounded[T]) oldest() *item[T] {
 	var out *item[T]
 	for own := range b.over {
-		if first := own.items[0]; out == nil || first.compare(out.place) < 0 {
+		if first := own.items[0]; out == nil || first.compare(out.position) < 0 {
 			out = first
 		}
 	}
@@ -136,7 +136,7 @@ func (b *bounded[T]) drop(it *item[T]) {
 func (b *bounded[T]) remove(it *item[T]) {
 	b.all.Delete(it)
 	own := it.siblings
-	if i, found := own.find(it.place); found {
+	if i, found := own.find(it.position); found {
 		own.items = slices.Delete(own.items, i, i+1)
 	}
 	if len(own.items) <= b.share {
@@ -153,12 +153,12 @@ func (b *bounded[T]) newest(before uint64, yield func(*item[T]) bool) {
 		b.all.Descend(yield)
 		return
 	}
-	b.all.DescendLessOrEqual(&item[T]{place: place{before, -1}}, yield)
+	b.all.DescendLessOrEqual(&item[T]{position: position{before, -1}}, yield)
 }
 
 // after yields what there is after a sequence, the oldest first.
 func (b *bounded[T]) after(seq uint64, yield func(*item[T]) bool) {
-	b.all.AscendGreaterOrEqual(&item[T]{place: place{seq + 1, 0}}, yield)
+	b.all.AscendGreaterOrEqual(&item[T]{position: position{seq + 1, 0}}, yield)
 }
 
 // of yields the newest things of a node, the newest first.
@@ -172,6 +172,6 @@ func (b *bounded[T]) of(node string, most int) iter.Seq2[int, *item[T]] {
 }
 
 // find returns where the thing of a place is, or would be.
-func (s *siblings[T]) find(at place) (int, bool) {
-	return slices.BinarySearchFunc(s.items, at, func(it *item[T], at place) int { return it.compare(at) })
+func (s *siblings[T]) find(at position) (int, bool) {
+	return slices.BinarySearchFunc(s.items, at, func(it *item[T], at position) int { return it.compare(at) })
 }

@@ -1,4 +1,4 @@
-package activity
+package view
 
 import (
 	"cmp"
@@ -67,7 +67,7 @@ func newRequests() requests {
 }
 
 // add counts an answer. A node could answer what nobody asked: the request takes of its share.
-func (r requests) add(at place, t *excerpt) {
+func (r requests) add(at position, t *excerpt) {
 	e := &t.Event
 	key := keyOf(e.Resource, e.CorrelationID)
 	row := r.byKey[key]
@@ -126,7 +126,7 @@ func (v *votes) describe(row *RequestRow, t *excerpt) {
 }
 
 // Answered is a request that nodes answered.
-type Answered struct {
+type answeredRequest struct {
 	RequestRow
 	// By are the nodes that answered, as far as they are kept.
 	By map[string]bool
@@ -137,7 +137,7 @@ type Answered struct {
 // Request returns a request that nodes answered, and whether it is known: the run with an id, or what is no run, of
 // which the run takes the place only where there is nothing else with the id. How many answer decides nothing: a node may
 // answer what nobody asked.
-func (l *Log) Request(id string, run bool) (out Answered, known bool) {
+func (l *activityLog) Request(id string, run bool) (out answeredRequest, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	asRun, other := l.requests.byKey[keyOf(ofRun, id)], l.requests.byKey[id]
@@ -146,10 +146,10 @@ func (l *Log) Request(id string, run bool) (out Answered, known bool) {
 		found = asRun
 	}
 	if found == nil {
-		return Answered{}, false
+		return answeredRequest{}, false
 	}
 	if kept := l.requests.answerers.of[found]; kept != nil {
-		return Answered{*found, maps.Clone(kept), asRun != nil && other != nil}, true
+		return answeredRequest{*found, maps.Clone(kept), asRun != nil && other != nil}, true
 	}
 	answered := map[string]bool{}
 	l.events.newest(0, func(it *item[happened]) bool {
@@ -159,11 +159,11 @@ func (l *Log) Request(id string, run bool) (out Answered, known bool) {
 		return true
 	})
 
-	return Answered{*found, answered, asRun != nil && other != nil}, true
+	return answeredRequest{*found, answered, asRun != nil && other != nil}, true
 }
 
 // Requests returns the requests that nodes answered, the newest first.
-func (l *Log) Requests() []RequestRow {
+func (l *activityLog) Requests() []RequestRow {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	out := []RequestRow{}

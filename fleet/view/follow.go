@@ -1,4 +1,4 @@
-package activity
+package view
 
 // followed is how many events wait for a reader: one for which more would is too slow.
 const followed = 512
@@ -13,7 +13,7 @@ type follower struct {
 type followers struct {
 	all map[*follower]bool
 	// last is the newest place of an event.
-	last place
+	last position
 }
 
 func newFollowers() followers { return followers{all: map[*follower]bool{}} }
@@ -21,7 +21,7 @@ func newFollowers() followers { return followers{all: map[*follower]bool{}} }
 // Follow returns a channel with the events of a higher sequence than q.After, or for 0 those that
 // arrive from now on, in their order, until cancel. It is closed when the reader is too slow, or
 // when more are there already than wait for one: it then asks for a page again.
-func (l *Log) Follow(q EventQuery) (events <-chan Event, cancel func()) {
+func (l *activityLog) Follow(q EventQuery) (events <-chan Event, cancel func()) {
 	w := &follower{newMatcher(q), make(chan Event, followed)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (f *followers) publish(it *item[happened]) {
 	if it.compare(f.last) <= 0 {
 		return
 	}
-	f.last = it.place
+	f.last = it.position
 	for w := range f.all {
 		f.send(w, it)
 	}

@@ -1,4 +1,4 @@
-package activity
+package view
 
 import (
 	"time"
@@ -33,7 +33,7 @@ func eventOf(it *item[happened]) Event {
 }
 
 // keep returns an event in little memory.
-func (w *words) keep(e *Event) happened {
+func (w *eventWords) keep(e *Event) happened {
 	share := w.strings.Share
 
 	return happened{e.ID, e.RunID, *w.texts.Share(e.Text), compact.InstantOf(e.Time), w.events.Share(sameEvent{
@@ -70,12 +70,12 @@ func rowOf(it *item[runRow]) RunRow {
 }
 
 // keepRun returns a run in little memory, whose words are those of an event that is kept.
-func (w *words) keepRun(h *happened, row *RunRow) runRow {
+func (w *eventWords) keepRun(h *happened, row *RunRow) runRow {
 	return runRow{h.runID, *w.texts.Share(row.Error), compact.InstantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Retry, row.Outcome, row.Counts})}
 }
 
 // words are what events and runs have in common.
-type words struct {
+type eventWords struct {
 	strings compact.Texts
 	// texts are what happened: that differs more, and pushes out none of the others.
 	texts  compact.Same[string]
@@ -83,6 +83,6 @@ type words struct {
 	runs   compact.Same[sameRun]
 }
 
-func newWords() words {
-	return words{compact.Texts{}, compact.NewSame[string](), compact.NewSame[sameEvent](), compact.NewSame[sameRun]()}
+func newEventWords() eventWords {
+	return eventWords{compact.Texts{}, compact.NewSame[string](), compact.NewSame[sameEvent](), compact.NewSame[sameRun]()}
 }

@@ -1,4 +1,4 @@
-package activity
+package view
 
 // maxAnswerers is how many nodes that answered are kept of all requests.
 const maxAnswerers = 100_000

@@ -1,4 +1,4 @@
-package activity
+package view
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ type counts struct {
 
 // SetEnd tells the sequence of the newest message that the stream has. What comes after the
 // first one that is added is counted.
-func (l *Log) SetEnd(seq uint64) {
+func (l *activityLog) SetEnd(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.counts
@@ -61,7 +61,7 @@ func (c *counts) report(t *excerpt, seq uint64) {
 func (c *counts) isNew(seq uint64) bool { return c.begun && seq > c.begin }
 
 // Totals returns what was read since the view began.
-func (l *Log) Totals() Totals {
+func (l *activityLog) Totals() Totals {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	c := &l.counts

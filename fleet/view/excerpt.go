@@ -1,4 +1,4 @@
-package activity
+package view
 
 import (
 	"cmp"
@@ -32,25 +32,25 @@ func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 	}}
 	switch r.Type {
 	case model.ProtocolRun:
-		t.addRun(decode[model.Run](r.Data), r)
+		t.addRun(decodeReport[model.Run](r.Data), r)
 	case model.ProtocolTransaction:
-		t.addTransaction(decode[model.Transaction](r.Data))
+		t.addTransaction(decodeReport[model.Transaction](r.Data))
 	case model.ProtocolEnsureResponse, model.ProtocolRunResponse:
-		t.addAnswer(decode[model.EnsureResponse](r.Data))
+		t.addAnswer(decodeReport[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
-		h := decode[model.HealthReport](r.Data)
+		h := decodeReport[model.HealthReport](r.Data)
 		t.Resource = compact.Cut(h.Resource.String(), compact.MaxWord)
 		_, text := describe.Report(r)
 		t.Text = compact.Line(h.Check+": "+text, compact.MaxText)
 	case model.ProtocolNode:
-		t.addNode(decode[model.NodeState](r.Data), r)
+		t.addNode(decodeReport[model.NodeState](r.Data), r)
 	}
 
 	return t
 }
 
 // decode reads a document; of an invalid one it returns nothing.
-func decode[T any](data json.RawMessage) *T {
+func decodeReport[T any](data json.RawMessage) *T {
 	v, err := model.DecodeJSON[T](data)
 	if err != nil {
 		return new(T)
@@ -106,12 +106,12 @@ func (t *excerpt) addAnswer(r *model.EnsureResponse) {
 	t.Text = compact.Line(describe.Answer(*r), compact.MaxText)
 	if r.Sender != nil {
 		t.By = compact.Line(r.Sender.By, compact.MaxWord)
-		t.from = model.Sender{By: t.By, Nodes: max(r.Sender.Nodes, 0), To: kept(r.Sender.To), On: kept(r.Sender.On)}
+		t.from = model.Sender{By: t.By, Nodes: max(r.Sender.Nodes, 0), To: cutTarget(r.Sender.To), On: cutTarget(r.Sender.On)}
 	}
 }
 
 // kept returns a target; none that is longer than what agents repeat.
-func kept(target string) string {
+func cutTarget(target string) string {
 	if len(target) > model.MaxTarget {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package activity
+package view
 
 import "hash/maphash"
 
@@ -19,7 +19,7 @@ func newRuns(most int) runs {
 }
 
 // summary takes the summary of a run.
-func (r runs) summary(node string, at place, row runRow) {
+func (r runs) summary(node string, at position, row runRow) {
 	id := hashOf(r.seed, node, row.id)
 	known := r.byID[id]
 	switch {
@@ -33,7 +33,7 @@ func (r runs) summary(node string, at place, row runRow) {
 }
 
 // part takes a transaction of a run, whose summary may come later.
-func (r runs) part(node string, at place, row runRow) {
+func (r runs) part(node string, at position, row runRow) {
 	if id := hashOf(r.seed, node, row.id); r.byID[id] == nil {
 		r.add(id, r.newItem(node, at, row))
 	}

@@ -1,6 +1,4 @@
-// Package activity knows what happened in a fleet, as the stream of reports tells it: events, runs, requests, and counts
-// of them over time, in bounded memory. The same may be added again, late or out of order.
-package activity
+package view
 
 import (
 	"sync"
@@ -11,7 +9,7 @@ import (
 )
 
 // Options are what a Log is made for.
-type Options struct {
+type activityOptions struct {
 	// Keep is for how long it keeps what happened.
 	Keep time.Duration
 	// Events and Runs are how many it keeps at most. No node takes more than a hundredth of it while others need the room.
@@ -23,11 +21,11 @@ type Options struct {
 }
 
 // Log is what happened. Its methods may be called from several goroutines.
-type Log struct {
-	options Options
+type activityLog struct {
+	options activityOptions
 
 	mu        sync.RWMutex
-	words     words
+	words     eventWords
 	repeats   repeats
 	events    *bounded[happened]
 	runs      runs
@@ -35,20 +33,20 @@ type Log struct {
 	points    points
 	counts    counts
 	attention *attention.Resources
-	invalid   Invalid
+	invalid   invalidMessages
 	followers followers
 }
 
 // Invalid counts messages that cannot be read, and has why the last one cannot.
-type Invalid struct {
+type invalidMessages struct {
 	Count int
 	Last  string
 }
 
 // New returns a log of which nothing is known.
-func New(o Options) *Log {
-	l := &Log{
-		options: o, words: newWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
+func newActivityLog(o activityOptions) *activityLog {
+	l := &activityLog{
+		options: o, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
 		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: attention.New(o.Keep), followers: newFollowers(),
 	}
 	l.events.isKnown, l.runs.isKnown = o.IsKnown, o.IsKnown
@@ -57,7 +55,7 @@ func New(o Options) *Log {
 }
 
 // Invalid returns which messages cannot be read.
-func (l *Log) Invalid() Invalid {
+func (l *activityLog) Invalid() invalidMessages {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
@@ -65,7 +63,7 @@ func (l *Log) Invalid() Invalid {
 }
 
 // Forget gives up what is kept for nodes that are not known any more.
-func (l *Log) Forget(nodes ...string) {
+func (l *activityLog) Forget(nodes ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range nodes {
@@ -75,7 +73,7 @@ func (l *Log) Forget(nodes ...string) {
 }
 
 // OfNode returns the newest runs and events of a node, the newest first.
-func (l *Log) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
+func (l *activityLog) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	runs, events := []RunRow{}, []Event{}
@@ -90,7 +88,7 @@ func (l *Log) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) 
 }
 
 // Points returns what happened from a time on until now, by time, oldest first.
-func (l *Log) Points(since, now time.Time) []Point {
+func (l *activityLog) Points(since, now time.Time) []Point {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
@@ -98,7 +96,7 @@ func (l *Log) Points(since, now time.Time) []Point {
 }
 
 // Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures of now.
-func (l *Log) Top(manifest string, current []summary.Failure, now time.Time) attention.Top {
+func (l *activityLog) Top(manifest string, current []summary.Failure, now time.Time) attention.Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 

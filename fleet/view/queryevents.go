@@ -1,4 +1,4 @@
-package activity
+package view
 
 import (
 	"strings"
@@ -49,7 +49,7 @@ const (
 )
 
 // Page returns events, the newest first, and whether there are older ones which are kept.
-func (l *Log) Page(q EventQuery) (events []Event, more bool) {
+func (l *activityLog) Page(q EventQuery) (events []Event, more bool) {
 	m := newMatcher(q)
 	limit := m.limit()
 	l.mu.RLock()
@@ -72,7 +72,7 @@ func (l *Log) Page(q EventQuery) (events []Event, more bool) {
 }
 
 // Runs returns runs, the newest first.
-func (l *Log) Runs(q EventQuery) []RunRow {
+func (l *activityLog) Runs(q EventQuery) []RunRow {
 	m := newMatcher(q)
 	m.Kind = "" // they are runs
 	limit := m.limit()
