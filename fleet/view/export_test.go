@@ -16,3 +16,24 @@ func NewActivityLog(o ActivityOptions) *ActivityLog { return newActivityLog(o) }
 
 // FoundRuns returns how many runs are found by their ids.
 func (l *activityLog) FoundRuns() int { return len(l.runs.byID) }
+
+// SetPatience changes how long an expression may take that needs no facts.
+func (a *inventory) SetPatience(most time.Duration) { a.selector.plainPatience = most }
+
+// Shared returns how many bytes have the texts that nodes have in common.
+func (a *inventory) Shared() (sum int) {
+	for text := range a.states.strings {
+		sum += len(text)
+	}
+
+	return sum
+}
+
+// The nodes of the view for tests.
+type (
+	Inventory        = inventory
+	InventoryOptions = inventoryOptions
+)
+
+// NewInventory returns an inventory without nodes.
+func NewInventory(o InventoryOptions) *Inventory { return newInventory(o) }

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/view/inventory"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -36,7 +35,7 @@ type Options struct {
 // from several goroutines; what they return is not changed any more, and must not be.
 type Fleet struct {
 	options Options
-	nodes   *inventory.Nodes
+	nodes   *inventory
 	log     *activityLog
 	*completeness
 	*changes
@@ -62,7 +61,7 @@ func New(o Options) *Fleet {
 	}
 	c := newChanges()
 	f := &Fleet{
-		options: o, changes: c, nodes: inventory.New(inventory.Options{Facts: o.Facts, Inventories: o.Inventories, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
+		options: o, changes: c, nodes: newInventory(inventoryOptions{Facts: o.Facts, Inventories: o.Inventories, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
 		webhooks: newWebhooks(c.note),
 	}
 	f.log = newActivityLog(activityOptions{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 
 	"github.com/musterfleet/muster/fleet/view/attention"
-	"github.com/musterfleet/muster/fleet/view/inventory"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -15,15 +15,6 @@ import (
 type (
 	Top         = attention.Top
 	TopResource = attention.TopResource
-)
-
-// What the fleet is now, and what is asked of it.
-type (
-	// NodeQuery selects and sorts nodes, NodeRow is a node in a list.
-	NodeQuery = inventory.NodeQuery
-	NodeRow   = inventory.NodeRow
-	// ManifestQuery selects the nodes of a manifest.
-	ManifestQuery = inventory.ManifestQuery
 )
 
 // Progress is how complete the view is: what is shown says so until it is.

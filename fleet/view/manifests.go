@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"slices"
@@ -35,7 +35,7 @@ type rareState struct {
 }
 
 // manifests returns the statuses of the manifests of a node in little memory, by key.
-func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
+func (s *nodeStates) manifests(all map[string]model.ManifestState) []manifestState {
 	if len(all) == 0 {
 		return nil
 	}
@@ -65,17 +65,17 @@ func (m *manifestState) state() model.ManifestState {
 
 // state is a node in little memory. What it points to is replaced and never changed, so that readers need no lock
 // for it.
-type state struct {
+type nodeState struct {
 	// Node is without its Manifests.
 	summary.Node
 	// manifests are by key.
 	manifests []manifestState
 }
 
-func (s *state) name() string { return s.Node.Node.Node }
+func (s *nodeState) name() string { return s.Node.Node.Node }
 
 // manifest returns the status of a manifest on the node, the zero value where it has none.
-func (s *state) manifest(key string) model.ManifestState {
+func (s *nodeState) manifest(key string) model.ManifestState {
 	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key, key) })
 	if !is {
 		return model.ManifestState{}
@@ -85,7 +85,7 @@ func (s *state) manifest(key string) model.ManifestState {
 }
 
 // reported returns the node as it reported its state, with the statuses of its manifests in a map that is cleared before.
-func (s *state) reported(manifests map[string]model.ManifestState) model.Node {
+func (s *nodeState) reported(manifests map[string]model.ManifestState) model.Node {
 	clear(manifests)
 	for i := range s.manifests {
 		manifests[s.manifests[i].key] = s.manifests[i].state()
@@ -99,7 +99,7 @@ func (s *state) reported(manifests map[string]model.ManifestState) model.Node {
 }
 
 // full returns all that is known of the node.
-func (s *state) full() summary.Node {
+func (s *nodeState) full() summary.Node {
 	out := s.Node
 	out.Node = s.reported(make(map[string]model.ManifestState, len(s.manifests)))
 
@@ -107,9 +107,9 @@ func (s *state) full() summary.Node {
 }
 
 // states keep the states of nodes in little memory.
-type states struct {
+type nodeStates struct {
 	strings compact.Texts
 	same    compact.Same[sameManifest]
 }
 
-func newStates() states { return states{compact.Texts{}, compact.NewSame[sameManifest]()} }
+func newNodeStates() nodeStates { return nodeStates{compact.Texts{}, compact.NewSame[sameManifest]()} }

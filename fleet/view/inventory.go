@@ -1,6 +1,6 @@
 // Package inventory knows what a fleet is now: its nodes by what they reported last, and how each compares with what is
 // assigned to it. Whoever follows the buckets tells it.
-package inventory
+package view
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // Options are what Nodes are made for.
-type Options struct {
+type inventoryOptions struct {
 	// Facts yields the facts of some nodes, see fleet.Selector.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
 	// Inventories yields the inventories of some nodes, see fleet.Selector.
@@ -23,14 +23,14 @@ type Options struct {
 
 // Nodes are the nodes of a fleet, compared with its assignments. Its methods may be called from several goroutines;
 // what they return is not changed any more, and must not be.
-type Nodes struct {
-	options Options
+type inventory struct {
+	options inventoryOptions
 	// selector is for expressions that somebody writes, reported for those that nodes report.
-	selector, reported *selector
+	selector, reported *targetEvaluator
 
 	mu     sync.RWMutex
-	states states
-	nodes  table
+	states nodeStates
+	nodes  nodeTable
 	// listed is that all nodes are known, isAssigned that all assignments are.
 	listed, isAssigned bool
 	entries            *fleet.Assigned
@@ -42,12 +42,12 @@ type Nodes struct {
 }
 
 // New returns nodes of which none is known.
-func New(o Options) *Nodes {
-	return &Nodes{options: o, selector: newSelector(), reported: newReportedSelector(), states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil), blind: map[string]bool{}}
+func newInventory(o inventoryOptions) *inventory {
+	return &inventory{options: o, selector: newTargetEvaluator(), reported: newReportedEvaluator(), states: newNodeStates(), nodes: newNodeTable(), entries: fleet.NewAssigned(nil), blind: map[string]bool{}}
 }
 
 // IsComplete reports whether the states of all nodes and all assignments are known.
-func (a *Nodes) IsComplete() bool {
+func (a *inventory) IsComplete() bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
@@ -55,7 +55,7 @@ func (a *Nodes) IsComplete() bool {
 }
 
 // IsKnown reports whether there is a node of a name.
-func (a *Nodes) IsKnown(name string) bool {
+func (a *inventory) IsKnown(name string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
@@ -63,7 +63,7 @@ func (a *Nodes) IsKnown(name string) bool {
 }
 
 // now returns the nodes by name, and the assignments with which they are compared.
-func (a *Nodes) now() ([]*state, *fleet.Assigned) {
+func (a *inventory) now() ([]*nodeState, *fleet.Assigned) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 

@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 )
 
 // Summary makes the overview of the nodes. Those of an earlier version than the one given are marked.
-func (a *Nodes) Summary(version string, now time.Time) summary.Summary {
+func (a *inventory) Summary(version string, now time.Time) summary.Summary {
 	all, entries := a.now()
 	nodes := make([]*summary.Node, len(all))
 	for i, s := range all {
@@ -22,7 +22,7 @@ func (a *Nodes) Summary(version string, now time.Time) summary.Summary {
 }
 
 // Assigned returns the assignments.
-func (a *Nodes) Assigned() *fleet.Assigned {
+func (a *inventory) Assigned() *fleet.Assigned {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
@@ -30,11 +30,11 @@ func (a *Nodes) Assigned() *fleet.Assigned {
 }
 
 // Assignments returns a part of the statuses of a manifest, the worst first, and how many there are.
-func (a *Nodes) Assignments(q ManifestQuery) (rows []summary.Assignment, matching int) {
+func (a *inventory) Assignments(q ManifestQuery) (rows []summary.Assignment, matching int) {
 	nodes, entries := a.now()
 	found := assignmentsOf(q, nodes, entries)
 	rows = []summary.Assignment{}
-	for _, one := range page(found, q.Offset, q.Limit) {
+	for _, one := range pageOf(found, q.Offset, q.Limit) {
 		rows = append(rows, *one)
 	}
 
@@ -42,7 +42,7 @@ func (a *Nodes) Assignments(q ManifestQuery) (rows []summary.Assignment, matchin
 }
 
 // assignmentsOf returns the statuses of a manifest, the worst first.
-func assignmentsOf(q ManifestQuery, nodes []*state, entries *fleet.Assigned) []*summary.Assignment {
+func assignmentsOf(q ManifestQuery, nodes []*nodeState, entries *fleet.Assigned) []*summary.Assignment {
 	var out []*summary.Assignment
 	add := func(a *summary.Assignment) {
 		if model.IsKeyOf(a.Key, q.Name) && (q.Status == "" && a.Applies() || q.Status == a.Status) {
@@ -60,14 +60,14 @@ func assignmentsOf(q ManifestQuery, nodes []*state, entries *fleet.Assigned) []*
 		add(&summary.Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
 	}
 	slices.SortStableFunc(out, func(a, b *summary.Assignment) int {
-		return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), cmp.Compare(a.Node, b.Node))
+		return cmp.Or(cmp.Compare(assignmentSeverity(a.Status), assignmentSeverity(b.Status)), cmp.Compare(a.Node, b.Node))
 	})
 
 	return out
 }
 
 // severity orders the statuses of an assignment, the worst first.
-func severity(s fleet.Status) int {
+func assignmentSeverity(s fleet.Status) int {
 	order := [...]fleet.Status{
 		fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusUnassigned,
 		fleet.StatusUpToDate, fleet.StatusNotApplicable, fleet.StatusOverridden,

@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"context"
@@ -20,8 +20,8 @@ const (
 	factsAge = 30 * time.Second
 	// factsPatience is how long that may take, and at most the wait for others before, patience how
 	// long each may without facts.
-	factsPatience = 20 * time.Second
-	patience      = 5 * time.Second
+	factsPatience  = 20 * time.Second
+	targetPatience = 5 * time.Second
 	// reportedFactsPatience and reportedPatience are those of an expression that a node reported.
 	reportedFactsPatience = 5 * time.Second
 	reportedPatience      = 500 * time.Millisecond
@@ -34,7 +34,7 @@ var ErrSlowTarget = errors.New("the target expression takes too long")
 
 // selector evaluates expressions: one that depends on facts and one that does not at the same time,
 // since whoever may look at the fleet writes them.
-type selector struct {
+type targetEvaluator struct {
 	plain, facts                 chan struct{}
 	plainPatience, factsPatience time.Duration
 	// keepsAll is that whatever came of an expression is remembered, also where it takes no facts, or too long.
@@ -42,26 +42,26 @@ type selector struct {
 
 	mu sync.Mutex
 	// byExpression has what came of expressions.
-	byExpression map[string]selection
+	byExpression map[string]targetResult
 }
 
-func newSelector() *selector {
-	return &selector{
-		plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: patience, factsPatience: factsPatience, byExpression: map[string]selection{},
+func newTargetEvaluator() *targetEvaluator {
+	return &targetEvaluator{
+		plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: targetPatience, factsPatience: factsPatience, byExpression: map[string]targetResult{},
 	}
 }
 
 // newReportedSelector evaluates expressions that nodes reported. A node may report any: they hold up none that somebody
 // wrote, and each takes little time, and that once in a while, however often it is looked at.
-func newReportedSelector() *selector {
-	s := newSelector()
+func newReportedEvaluator() *targetEvaluator {
+	s := newTargetEvaluator()
 	s.plainPatience, s.factsPatience, s.keepsAll = reportedPatience, reportedFactsPatience, true
 
 	return s
 }
 
 // selection is what an expression selected, or why that is not known.
-type selection struct {
+type targetResult struct {
 	made      time.Time
 	matches   map[string]bool
 	undecided []fleet.Undecided
@@ -71,10 +71,10 @@ type selection struct {
 
 // selectNodes returns which nodes an expression matches, and those of which nobody knows. The error
 // is a *target.Error, wraps ErrSlowTarget, or is why facts cannot be read.
-func (a *Nodes) selectNodes(s *selector, on string, all []*state) (selection, error) {
+func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState) (targetResult, error) {
 	e, err := fleet.CompileTarget(on)
 	if err != nil {
-		return selection{}, err
+		return targetResult{}, err
 	}
 	turn, most := s.plain, s.plainPatience
 	if readsDocuments(e) {
@@ -87,7 +87,7 @@ func (a *Nodes) selectNodes(s *selector, on string, all []*state) (selection, er
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-time.After(most):
-		return selection{}, fmt.Errorf("%w: others are evaluated", ErrSlowTarget)
+		return targetResult{}, fmt.Errorf("%w: others are evaluated", ErrSlowTarget)
 	}
 	if known, is := s.known(on); is { // whoever was before made it
 		return known, known.err
@@ -97,9 +97,9 @@ func (a *Nodes) selectNodes(s *selector, on string, all []*state) (selection, er
 	found, err := a.choose(ctx, e, all)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		found = selection{made: time.Now(), err: fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)}
+		found = targetResult{made: time.Now(), err: fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)}
 	case err != nil:
-		found = selection{made: time.Now(), err: fmt.Errorf("read the facts or inventories of nodes: %w", err)}
+		found = targetResult{made: time.Now(), err: fmt.Errorf("read the facts or inventories of nodes: %w", err)}
 	}
 	if s.keepsAll || readsDocuments(e) && err == nil {
 		s.keep(on, found)
@@ -115,12 +115,12 @@ func readsDocuments(e *targets.Expression) bool { return e.UsesFacts() || e.Uses
 const chosenAtOnce = 500
 
 // choose evaluates an expression. The facts of all nodes are read at once.
-func (a *Nodes) choose(ctx context.Context, e *targets.Expression, all []*state) (selection, error) {
+func (a *inventory) choose(ctx context.Context, e *targets.Expression, all []*nodeState) (targetResult, error) {
 	most := chosenAtOnce
 	if readsDocuments(e) {
 		most = max(len(all), 1)
 	}
-	out, byName := selection{matches: map[string]bool{}}, map[string]*state{}
+	out, byName := targetResult{matches: map[string]bool{}}, map[string]*nodeState{}
 	s := fleet.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts, Inventories: a.options.Inventories}
 	var nodes []model.Node
 	for part := range slices.Chunk(all, most) {
@@ -131,7 +131,7 @@ func (a *Nodes) choose(ctx context.Context, e *targets.Expression, all []*state)
 		}
 		found, err := s.Select(ctx, e, nodes)
 		if err != nil {
-			return selection{}, err
+			return targetResult{}, err
 		}
 		maps.Copy(out.matches, found.Names())
 		out.undecided = append(out.undecided, found.Undecided...)
@@ -156,7 +156,7 @@ func (a *Nodes) choose(ctx context.Context, e *targets.Expression, all []*state)
 }
 
 // known returns what came of an expression lately.
-func (s *selector) known(on string) (selection, bool) {
+func (s *targetEvaluator) known(on string) (targetResult, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, is := s.byExpression[on]
@@ -164,7 +164,7 @@ func (s *selector) known(on string) (selection, bool) {
 	return known, is && time.Since(known.made) < factsAge
 }
 
-func (s *selector) keep(on string, found selection) {
+func (s *targetEvaluator) keep(on string, found targetResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.byExpression) >= maxSelections {

@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ const (
 
 // compact returns a node in little memory, and takes it over. A node with too many groups, labels or rejected control
 // documents is unreadable: it loses these and its manifests.
-func (s *states) compact(n model.Node) model.Node {
+func (s *nodeStates) compact(n model.Node) model.Node {
 	i := s.strings
 	if problem := excess(&n); problem != "" {
 		n.Unreadable, n.Manifests = problem, nil
@@ -86,7 +86,7 @@ func excess(n *model.Node) string {
 
 // cut removes manifests without an assignment from a node that has too many of them, and returns the number of removed
 // manifests. It changes nothing before the assignments are known.
-func (a *Nodes) cut(n *model.Node, manifests []manifestState) ([]manifestState, int) {
+func (a *inventory) cut(n *model.Node, manifests []manifestState) ([]manifestState, int) {
 	if !a.isAssigned || len(manifests) <= maxUnassigned {
 		return manifests, 0
 	}

@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"iter"
@@ -12,48 +12,48 @@ import (
 )
 
 // known is a node of the table.
-type known struct {
-	*state
+type tableNode struct {
+	*nodeState
 	// since is when this was reported.
 	since time.Time
 }
 
 // table has the nodes, by name and in the order of their names.
-type table struct {
-	byName map[string]*known
-	sorted []*known
+type nodeTable struct {
+	byName map[string]*tableNode
+	sorted []*tableNode
 }
 
-func newTable() table { return table{byName: map[string]*known{}} }
+func newNodeTable() nodeTable { return nodeTable{byName: map[string]*tableNode{}} }
 
-func (t *table) set(s *state, since time.Time) {
+func (t *nodeTable) set(s *nodeState, since time.Time) {
 	name := s.name()
 	if k := t.byName[name]; k != nil {
-		k.state, k.since = s, since
+		k.nodeState, k.since = s, since
 		return
 	}
-	k := &known{s, since}
+	k := &tableNode{s, since}
 	t.byName[name] = k
 	at, _ := t.find(name)
 	t.sorted = slices.Insert(t.sorted, at, k)
 }
 
-func (t *table) remove(name string) {
+func (t *nodeTable) remove(name string) {
 	if at, found := t.find(name); found {
 		t.sorted = slices.Delete(t.sorted, at, at+1)
 	}
 	delete(t.byName, name)
 }
 
-func (t *table) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(t.sorted, name, func(k *known, name string) int { return strings.Compare(k.name(), name) })
+func (t *nodeTable) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(t.sorted, name, func(k *tableNode, name string) int { return strings.Compare(k.name(), name) })
 }
 
 // all returns the nodes by name.
-func (t *table) all() []*state {
-	out := make([]*state, len(t.sorted))
+func (t *nodeTable) all() []*nodeState {
+	out := make([]*nodeState, len(t.sorted))
 	for i, k := range t.sorted {
-		out[i] = k.state
+		out[i] = k.nodeState
 	}
 
 	return out
@@ -61,7 +61,7 @@ func (t *table) all() []*state {
 
 // SetNodes says which nodes there were when that was asked, and takes them over. What a node
 // reported since then is newer, and stays. It returns which are no more.
-func (a *Nodes) SetNodes(asked time.Time, all []model.Node) (removed []string) {
+func (a *inventory) SetNodes(asked time.Time, all []model.Node) (removed []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed := make(map[string]bool, len(all))
@@ -84,7 +84,7 @@ func (a *Nodes) SetNodes(asked time.Time, all []model.Node) (removed []string) {
 }
 
 // SetNode tells the state of a node, and takes it over.
-func (a *Nodes) SetNode(n model.Node) {
+func (a *inventory) SetNode(n model.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.setNode(n)
@@ -92,7 +92,7 @@ func (a *Nodes) SetNode(n model.Node) {
 }
 
 // RemoveNode tells that a node is not known any more.
-func (a *Nodes) RemoveNode(name string) {
+func (a *inventory) RemoveNode(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.nodes.remove(name)
@@ -100,7 +100,7 @@ func (a *Nodes) RemoveNode(name string) {
 }
 
 // All yields the known nodes by name, without their manifests.
-func (a *Nodes) All() iter.Seq[*model.Node] {
+func (a *inventory) All() iter.Seq[*model.Node] {
 	all, _ := a.now()
 
 	return func(yield func(*model.Node) bool) {
@@ -113,7 +113,7 @@ func (a *Nodes) All() iter.Seq[*model.Node] {
 }
 
 // NodeNames returns the names of the known nodes, in order.
-func (a *Nodes) NodeNames() []string {
+func (a *inventory) NodeNames() []string {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	out := make([]string, len(a.nodes.sorted))
@@ -124,7 +124,7 @@ func (a *Nodes) NodeNames() []string {
 	return out
 }
 
-func (a *Nodes) setNode(n model.Node) {
+func (a *inventory) setNode(n model.Node) {
 	now := time.Now()
 	n = a.states.compact(n)
 	n.Silent = a.gaps.isSilent(n, now)
@@ -133,17 +133,17 @@ func (a *Nodes) setNode(n model.Node) {
 
 // judge compares a node with its assignments. It expects the Manifests of the node in both forms, and the number of
 // manifests that earlier calls removed.
-func (a *Nodes) judge(n model.Node, manifests []manifestState, omitted int) *state {
+func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int) *nodeState {
 	manifests, more := a.cut(&n, manifests)
 	a.statuses = a.entries.AppendStatuses(a.statuses[:0], &n)
-	out := &state{summary.NewNode(n, a.statuses, a.entries), manifests}
+	out := &nodeState{summary.NewNode(n, a.statuses, a.entries), manifests}
 	out.Node.Manifests, out.OmittedManifests = nil, omitted+more
 
 	return out
 }
 
 // Silence finds nodes that were not heard of lately.
-func (a *Nodes) Silence(now time.Time) {
+func (a *inventory) Silence(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	manifests := map[string]model.ManifestState{}
@@ -151,14 +151,14 @@ func (a *Nodes) Silence(now time.Time) {
 		if !k.Silent && a.gaps.isSilent(k.Node.Node, now) {
 			n := k.reported(manifests)
 			n.Silent = true
-			k.state = a.judge(n, k.manifests, k.OmittedManifests)
+			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
 			a.options.Changed()
 		}
 	}
 }
 
 // SetAssignments says what is assigned.
-func (a *Nodes) SetAssignments(entries []model.Entry) {
+func (a *inventory) SetAssignments(entries []model.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := fleet.NewAssigned(entries)
@@ -172,7 +172,7 @@ func (a *Nodes) SetAssignments(entries []model.Entry) {
 	manifests := map[string]model.ManifestState{}
 	for _, k := range a.nodes.sorted {
 		if n := k.reported(manifests); first || changed.Concerns(n) {
-			k.state = a.judge(n, k.manifests, k.OmittedManifests)
+			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
 		}
 	}
 	a.options.Changed()

@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"cmp"
@@ -11,14 +11,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-const (
-	// defaultLimit and maxLimit are how many rows a page has.
-	defaultLimit = 100
-	maxLimit     = 1000
-)
-
-// page returns the part of a list that is asked for.
-func page[T any](all []T, offset, limit int) []T {
+// pageOf returns the part of a list that is asked for.
+func pageOf[T any](all []T, offset, limit int) []T {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
@@ -29,24 +23,24 @@ func page[T any](all []T, offset, limit int) []T {
 
 // List returns a part of the nodes. The error is that of the target expression, a *target.Error, or
 // why the facts that it depends on cannot be read.
-func (a *Nodes) List(q NodeQuery) (NodeList, error) {
+func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	all, _ := a.now()
-	out := NodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
+	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
 	if q.On != "" {
 		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
-			return NodeList{}, err
+			return nodeList{}, err
 		}
-		all = slices.DeleteFunc(all, func(n *state) bool { return !found.matches[n.name()] })
+		all = slices.DeleteFunc(all, func(n *nodeState) bool { return !found.matches[n.name()] })
 		out.Undecided = append(out.Undecided, found.undecided...)
 		out.Warnings = append(out.Warnings, found.warnings...)
 	}
 	if search := strings.ToLower(q.Search); search != "" {
-		all = slices.DeleteFunc(all, func(n *state) bool { return !isFound(&n.Node, search) })
+		all = slices.DeleteFunc(all, func(n *nodeState) bool { return !isFound(&n.Node, search) })
 	}
 	out.States = statesOf(all)
 	if q.State != "" {
-		all = slices.DeleteFunc(all, func(n *state) bool { return n.State != q.State })
+		all = slices.DeleteFunc(all, func(n *nodeState) bool { return n.State != q.State })
 	}
 	out.Matching = len(all)
 	if compare := orderOf(q.Sort); compare != nil {
@@ -55,7 +49,7 @@ func (a *Nodes) List(q NodeQuery) (NodeList, error) {
 	if q.Descending {
 		slices.Reverse(all)
 	}
-	for _, n := range page(all, q.Offset, q.Limit) {
+	for _, n := range pageOf(all, q.Offset, q.Limit) {
 		out.Rows = append(out.Rows, RowOf(&n.Node))
 	}
 
@@ -63,7 +57,7 @@ func (a *Nodes) List(q NodeQuery) (NodeList, error) {
 }
 
 // statesOf counts nodes by their states.
-func statesOf(all []*state) []summary.State {
+func statesOf(all []*nodeState) []summary.State {
 	return summary.States(func(yield func(*summary.Node) bool) {
 		for _, n := range all {
 			if !yield(&n.Node) {
@@ -89,18 +83,18 @@ func isFound(n *summary.Node, search string) bool {
 }
 
 // orderOf returns what compares nodes by a column, nil for their names, by which they are sorted.
-func orderOf(column string) func(a, b *state) int {
+func orderOf(column string) func(a, b *nodeState) int {
 	switch column {
 	case "state":
-		return func(a, b *state) int {
+		return func(a, b *nodeState) int {
 			return cmp.Compare(summary.Severity(a.State), summary.Severity(b.State))
 		}
 	case "since":
-		return func(a, b *state) int { return a.Since.Compare(b.Since) }
+		return func(a, b *nodeState) int { return a.Since.Compare(b.Since) }
 	case "heard":
-		return func(a, b *state) int { return a.Heard.Compare(b.Heard) }
+		return func(a, b *nodeState) int { return a.Heard.Compare(b.Heard) }
 	case "version":
-		return func(a, b *state) int {
+		return func(a, b *nodeState) int {
 			switch {
 			case summary.IsOlder(a.Version, b.Version):
 				return -1
@@ -111,7 +105,7 @@ func orderOf(column string) func(a, b *state) int {
 			}
 		}
 	case "host":
-		return func(a, b *state) int { return cmp.Compare(a.Host, b.Host) }
+		return func(a, b *nodeState) int { return cmp.Compare(a.Host, b.Host) }
 	default:
 		return nil
 	}
@@ -138,7 +132,7 @@ func rolloutsOf(n *summary.Node) []fleet.RolloutStatus {
 }
 
 // Node returns what is known of a node, and whether it is known.
-func (a *Nodes) Node(name string) (summary.Node, bool) {
+func (a *inventory) Node(name string) (summary.Node, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	k := a.nodes.byName[name]
@@ -151,10 +145,10 @@ func (a *Nodes) Node(name string) (summary.Node, bool) {
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
 // error is that of List.
-func (a *Nodes) Select(on string) (fleet.Selection, error) {
+func (a *inventory) Select(on string) (fleet.Selection, error) {
 	all, _ := a.now()
 	out := fleet.Selection{Known: len(all)}
-	var found selection
+	var found targetResult
 	if on != "" {
 		var err error
 		if found, err = a.selectNodes(a.selector, on, all); err != nil {
@@ -179,7 +173,7 @@ func (a *Nodes) Select(on string) (fleet.Selection, error) {
 // ReportedTargets returns the nodes that targets are now, or a target expression is, as a node reported them, by name;
 // those that targets name need not be known. The error is that of Select. What an expression selects is that of the last
 // half a minute.
-func (a *Nodes) ReportedTargets(targets, on string) ([]string, error) {
+func (a *inventory) ReportedTargets(targets, on string) ([]string, error) {
 	all, _ := a.now()
 	if on != "" {
 		found, err := a.selectNodes(a.reported, on, all)
@@ -204,7 +198,7 @@ func (a *Nodes) ReportedTargets(targets, on string) ([]string, error) {
 }
 
 // State returns the state of a node, and whether it is known.
-func (a *Nodes) State(name string) (model.Node, bool) {
+func (a *inventory) State(name string) (model.Node, bool) {
 	n, is := a.Node(name)
 
 	return n.Node, is

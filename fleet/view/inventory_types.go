@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"time"
@@ -49,7 +49,7 @@ type ManifestQuery struct {
 }
 
 // NodeList is a part of the nodes that a query selects.
-type NodeList struct {
+type nodeList struct {
 	Rows []NodeRow
 	// Known is how many nodes there are, Matching how many the query selects.
 	Known, Matching int

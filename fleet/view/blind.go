@@ -1,4 +1,4 @@
-package inventory
+package view
 
 import (
 	"time"
@@ -57,7 +57,7 @@ func (g gaps) isSilent(n model.Node, now time.Time) bool {
 
 // Blind records a reason why no data about nodes has arrived since a time. No node becomes unreachable until
 // Sees has removed every reason.
-func (a *Nodes) Blind(reason string, since time.Time) {
+func (a *inventory) Blind(reason string, since time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.blind[reason] {
@@ -69,7 +69,7 @@ func (a *Nodes) Blind(reason string, since time.Time) {
 }
 
 // Sees removes a reason that Blind recorded.
-func (a *Nodes) Sees(reason string) {
+func (a *inventory) Sees(reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.blind[reason] {
@@ -83,7 +83,7 @@ func (a *Nodes) Sees(reason string) {
 }
 
 // BlindSince returns the time since which no data about nodes arrives, zero if data arrives.
-func (a *Nodes) BlindSince() time.Time {
+func (a *inventory) BlindSince() time.Time {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
