@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/view/attention"
 )
 
 // Options are what a Log is made for.
@@ -32,7 +31,7 @@ type activityLog struct {
 	requests  requests
 	points    points
 	counts    counts
-	attention *attention.Resources
+	attention *attentionCounts
 	invalid   invalidMessages
 	followers followers
 }
@@ -47,7 +46,7 @@ type invalidMessages struct {
 func newActivityLog(o activityOptions) *activityLog {
 	l := &activityLog{
 		options: o, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
-		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: attention.New(o.Keep), followers: newFollowers(),
+		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: newFollowers(),
 	}
 	l.events.isKnown, l.runs.isKnown = o.IsKnown, o.IsKnown
 
@@ -96,7 +95,7 @@ func (l *activityLog) Points(since, now time.Time) []Point {
 }
 
 // Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures of now.
-func (l *activityLog) Top(manifest string, current []summary.Failure, now time.Time) attention.Top {
+func (l *activityLog) Top(manifest string, current []summary.Failure, now time.Time) Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/view/attention"
+
 	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
@@ -21,7 +21,7 @@ type excerpt struct {
 	// from is who sent the request that the report answers, and to whom.
 	from model.Sender
 	// attention are the resources that fail, drift or flap by it.
-	attention []attention.Attention
+	attention []attention
 }
 
 // excerptOf reads a report. A document that cannot be read leaves what its envelope says.
@@ -81,11 +81,11 @@ func (t *excerpt) addTransaction(d *model.Transaction) {
 	manifest := nameOf(t.Manifest)
 	switch {
 	case t.Outcome == model.OutcomeFailed:
-		t.attention = []attention.Attention{{Kind: attention.Failing, Manifest: manifest, Resource: t.Resource, Text: t.Text}}
+		t.attention = []attention{{Kind: kindFailing, Manifest: manifest, Resource: t.Resource, Text: t.Text}}
 	case d.Drift != nil:
-		t.attention = []attention.Attention{{Kind: attention.Drifting, Manifest: manifest, Resource: t.Resource, Text: compact.Line(cmp.Or(d.Drift.From, text), compact.MaxText)}}
+		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: compact.Line(cmp.Or(d.Drift.From, text), compact.MaxText)}}
 	case d.Changed && t.Cause.IsUnasked():
-		t.attention = []attention.Attention{{Kind: attention.Drifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // it is only reported
+		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // it is only reported
 	}
 }
 
@@ -126,8 +126,8 @@ func (t *excerpt) addNode(n *model.NodeState, r model.Report) {
 		return
 	}
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
-		t.attention = append(t.attention, attention.Attention{
-			Kind: attention.Flapping, Manifest: compact.Cut(nameOf(f.Manifest), compact.MaxWord), Resource: compact.Cut(f.Resource.String(), compact.MaxWord), Text: compact.Line(f.By(), compact.MaxText),
+		t.attention = append(t.attention, attention{
+			Kind: kindFlapping, Manifest: compact.Cut(nameOf(f.Manifest), compact.MaxWord), Resource: compact.Cut(f.Resource.String(), compact.MaxWord), Text: compact.Line(f.By(), compact.MaxText),
 		})
 	}
 }

@@ -6,15 +6,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 
-	"github.com/musterfleet/muster/fleet/view/attention"
-
 	"github.com/musterfleet/muster/model"
-)
-
-// Top are the resources that need attention most, TopResource is one of them.
-type (
-	Top         = attention.Top
-	TopResource = attention.TopResource
 )
 
 // Progress is how complete the view is: what is shown says so until it is.

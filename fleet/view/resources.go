@@ -1,4 +1,4 @@
-package attention
+package view
 
 import (
 	"cmp"
@@ -19,13 +19,13 @@ const (
 	// resource are a lower bound then.
 	maxPairs = 100_000
 	// slots is into how many parts the time is divided that counts.
-	slots = 24
+	countSlots = 24
 )
 
 // Resources counts which resources need attention. It is for one goroutine at a time.
-type Resources struct {
+type attentionCounts struct {
 	every  time.Duration
-	counts [kinds]map[topID]*counted
+	counts [attentionKinds]map[topID]*countedResource
 	// broughtIn counts what nodes brought in, pairs the nodes of all.
 	broughtIn map[string]int
 	pairs     int
@@ -37,9 +37,9 @@ type Resources struct {
 type topID struct{ manifest, resource string }
 
 // counted is a resource, and how often it needed attention.
-type counted struct {
+type countedResource struct {
 	by    string
-	slots [slots]slot
+	slots [countSlots]countSlot
 	// nodes are those on which it did, each with the number of the last slot.
 	nodes map[string]int64
 	last  time.Time
@@ -47,25 +47,25 @@ type counted struct {
 }
 
 // slot counts what happened within one part of the time, which is numbered from 1970.
-type slot struct {
+type countSlot struct {
 	number int64
 	count  int
 }
 
 // New returns one that counts for a time.
-func New(keep time.Duration) *Resources {
-	t := &Resources{every: max(keep/slots, time.Second), broughtIn: map[string]int{}}
+func newAttentionCounts(keep time.Duration) *attentionCounts {
+	t := &attentionCounts{every: max(keep/countSlots, time.Second), broughtIn: map[string]int{}}
 	for i := range t.counts {
-		t.counts[i] = map[topID]*counted{}
+		t.counts[i] = map[topID]*countedResource{}
 	}
 
 	return t
 }
 
-func (t *Resources) number(at time.Time) int64 { return at.UnixNano() / int64(t.every) }
+func (t *attentionCounts) number(at time.Time) int64 { return at.UnixNano() / int64(t.every) }
 
 // Add counts that a resource needs attention on a node.
-func (t *Resources) Add(node string, at time.Time, a Attention) {
+func (t *attentionCounts) Add(node string, at time.Time, a attention) {
 	number := t.number(at)
 	t.prune(number)
 	id, all := topID{a.Manifest, a.Resource}, t.counts[a.Kind]
@@ -77,13 +77,13 @@ func (t *Resources) Add(node string, at time.Time, a Attention) {
 		if len(all) >= maxCounted {
 			t.forget(a.Kind, at)
 		}
-		c = &counted{by: node, nodes: map[string]int64{}}
+		c = &countedResource{by: node, nodes: map[string]int64{}}
 		all[id] = c
 		t.broughtIn[node]++
 	}
-	in := &c.slots[uint64(number)%slots]
+	in := &c.slots[uint64(number)%countSlots]
 	if in.number < number {
-		*in = slot{number: number}
+		*in = countSlot{number: number}
 	}
 	if in.number == number {
 		in.count++
@@ -102,15 +102,15 @@ func (t *Resources) Add(node string, at time.Time, a Attention) {
 
 // prune removes what did not need attention within the time that counts, and the nodes where it
 // did not.
-func (t *Resources) prune(now int64) {
+func (t *attentionCounts) prune(now int64) {
 	if now <= t.pruned {
 		return
 	}
 	t.pruned = now
-	for k := range kinds {
+	for k := range attentionKinds {
 		for id, c := range t.counts[k] {
 			before := len(c.nodes)
-			maps.DeleteFunc(c.nodes, func(_ string, last int64) bool { return last <= now-slots })
+			maps.DeleteFunc(c.nodes, func(_ string, last int64) bool { return last <= now-countSlots })
 			t.pairs -= before - len(c.nodes)
 			if c.total(now) == 0 {
 				t.remove(k, id)
@@ -120,7 +120,7 @@ func (t *Resources) prune(now int64) {
 }
 
 // forget gives up the half of a kind that needed attention least.
-func (t *Resources) forget(k Kind, now time.Time) {
+func (t *attentionCounts) forget(k attentionKind, now time.Time) {
 	type one struct {
 		id    topID
 		count int
@@ -136,7 +136,7 @@ func (t *Resources) forget(k Kind, now time.Time) {
 	}
 }
 
-func (t *Resources) remove(k Kind, id topID) {
+func (t *attentionCounts) remove(k attentionKind, id topID) {
 	c := t.counts[k][id]
 	delete(t.counts[k], id)
 	t.pairs -= len(c.nodes)
@@ -146,10 +146,10 @@ func (t *Resources) remove(k Kind, id topID) {
 }
 
 // total returns how often it needed attention within the time until a slot.
-func (c *counted) total(now int64) int {
+func (c *countedResource) total(now int64) int {
 	sum := 0
 	for _, s := range c.slots {
-		if s.number > now-slots {
+		if s.number > now-countSlots {
 			sum += s.count
 		}
 	}
@@ -159,19 +159,19 @@ func (c *counted) total(now int64) int {
 
 // Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures
 // of now.
-func (t *Resources) Top(manifest string, current []summary.Failure, now time.Time) Top {
+func (t *attentionCounts) Top(manifest string, current []summary.Failure, now time.Time) Top {
 	return Top{
-		Failing:  t.of(Failing, manifest, failingNow(current, t.counts[Failing]), now),
-		Drifting: t.of(Drifting, manifest, nil, now), Flapping: t.of(Flapping, manifest, nil, now),
+		Failing:  t.of(kindFailing, manifest, failingNow(current, t.counts[kindFailing]), now),
+		Drifting: t.of(kindDrifting, manifest, nil, now), Flapping: t.of(kindFlapping, manifest, nil, now),
 	}
 }
 
-func (t *Resources) of(k Kind, manifest string, current map[topID]failures, now time.Time) []TopResource {
+func (t *attentionCounts) of(k attentionKind, manifest string, current map[topID]currentFailures, now time.Time) []TopResource {
 	out := []TopResource{}
 	// What goes on failing is reported once a day: on how many nodes it fails tells more than how often it
 	// was reported.
 	nodes := func(r TopResource) int {
-		if k != Failing {
+		if k != kindFailing {
 			return 0
 		}
 		return len(t.counts[k][topID{r.Manifest, r.Resource}].nodes)

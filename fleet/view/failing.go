@@ -1,4 +1,4 @@
-package attention
+package view
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 )
 
 // failures is on how many nodes a resource fails now, and since when, by the states of nodes.
-type failures struct {
+type currentFailures struct {
 	nodes int
 	since time.Time
 	// atLeast is whether it may fail on other nodes, too, behind another resource of the manifest.
@@ -22,8 +22,8 @@ type failures struct {
 
 // failingNow returns which of some resources fail now. The state of a node names the first error of a run: of a
 // resource that fails behind another one is only known that there may be one.
-func failingNow(all []summary.Failure, known map[topID]*counted) map[topID]failures {
-	out := map[topID]failures{}
+func failingNow(all []summary.Failure, known map[topID]*countedResource) map[topID]currentFailures {
+	out := map[topID]currentFailures{}
 	// behind is how many nodes have further errors, by manifest, and of each resource, behind that one.
 	behind, behindIt := map[string]int{}, map[topID]int{}
 	for _, failure := range all {
@@ -54,7 +54,7 @@ func failingNow(all []summary.Failure, known map[topID]*counted) map[topID]failu
 
 // resourceOf returns the resource that an error is of, which is "<type>#<name>: <error>", maybe after the place
 // where it is declared; any part of that may have a colon, so those that are known are looked for.
-func resourceOf(f summary.Failure, known map[topID]*counted) (topID, bool) {
+func resourceOf(f summary.Failure, known map[topID]*countedResource) (topID, bool) {
 	for at, c := range f.Error {
 		if c != '#' {
 			continue

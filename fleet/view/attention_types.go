@@ -1,6 +1,6 @@
 // Package attention counts which resources need attention in a fleet, and why: those that fail, drift or flap, in bounded
 // memory, over the time that is kept.
-package attention
+package view
 
 import (
 	"time"
@@ -9,19 +9,19 @@ import (
 )
 
 // Kind is why a resource needs attention.
-type Kind int
+type attentionKind int
 
 // The kinds.
 const (
-	Failing Kind = iota
-	Drifting
-	Flapping
-	kinds
+	kindFailing attentionKind = iota
+	kindDrifting
+	kindFlapping
+	attentionKinds
 )
 
 // Attention is that a resource of a manifest needs some; Text is the error, or what drifted.
-type Attention struct {
-	Kind                     Kind
+type attention struct {
+	Kind                     attentionKind
 	Manifest, Resource, Text string
 }
 

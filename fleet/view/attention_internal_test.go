@@ -1,11 +1,9 @@
-package attention_test
+package view
 
 import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/musterfleet/muster/fleet/view/attention"
 )
 
 // TestOneNodeBringsInFew: whatever names a node chooses, it takes no room from the others, and what is over counts no
@@ -13,9 +11,9 @@ import (
 func TestOneNodeBringsInFew(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	r := attention.New(time.Hour)
+	r := newAttentionCounts(time.Hour)
 	add := func(node, resource string, at time.Time) {
-		r.Add(node, at, attention.Attention{Kind: attention.Drifting, Manifest: "motd", Resource: resource, Text: "of " + node})
+		r.Add(node, at, attention{Kind: kindDrifting, Manifest: "motd", Resource: resource, Text: "of " + node})
 	}
 	for i := range 5000 {
 		add("flood", fmt.Sprint("file#/", i), now)
@@ -30,7 +28,7 @@ func TestOneNodeBringsInFew(t *testing.T) {
 	if first := top.Drifting[0]; first.Resource != "file#/etc/motd" || first.Count != 2000 || first.Nodes != 2000 || first.Text != "of web1999" {
 		t.Errorf("first %+v", first)
 	}
-	if kept := r.Counted(attention.Drifting); kept != 51 {
+	if kept := len(r.counts[kindDrifting]); kept != 51 {
 		t.Errorf("%d resources are kept", kept)
 	}
 	if other := r.Top("other", nil, now).Drifting; len(other) != 0 {
@@ -40,7 +38,7 @@ func TestOneNodeBringsInFew(t *testing.T) {
 		t.Errorf("later %+v", later)
 	}
 	add("web1", "file#/new", now.Add(2*time.Hour))
-	if kept := r.Counted(attention.Drifting); kept != 1 {
+	if kept := len(r.counts[kindDrifting]); kept != 1 {
 		t.Errorf("%d resources are kept later", kept)
 	}
 }
