@@ -3,7 +3,6 @@ package view
 import (
 	"time"
 
-	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -30,7 +29,7 @@ func (l *activityLog) Add(m Message) {
 	l.counts.message(&m)
 	if m.Invalid != nil {
 		l.invalid.Count++
-		l.invalid.Last = compact.Line(m.Invalid.Error(), compact.MaxText)
+		l.invalid.Last = firstLine(m.Invalid.Error(), maxText)
 		l.options.Changed()
 	}
 	for i := range all {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -27,32 +26,32 @@ func (s *nodeStates) compact(n model.Node) model.Node {
 	if problem := excess(&n); problem != "" {
 		n.Unreadable, n.Manifests = problem, nil
 	}
-	n.Protocol, n.Node, n.Version, n.Event = i.Share(n.Protocol), i.Share(n.Node), i.Share(compact.Cut(n.Version, compact.MaxWord)), model.NodeEvent(i.Share(string(n.Event)))
-	n.Host, n.Message, n.Unreadable = compact.Cut(n.Host, compact.MaxWord), compact.Cut(n.Message, maxReason), compact.Cut(n.Unreadable, maxReason)
+	n.Protocol, n.Node, n.Version, n.Event = i.Share(n.Protocol), i.Share(n.Node), i.Share(cutText(n.Version, maxWord)), model.NodeEvent(i.Share(string(n.Event)))
+	n.Host, n.Message, n.Unreadable = cutText(n.Host, maxWord), cutText(n.Message, maxReason), cutText(n.Unreadable, maxReason)
 	n.DroppedRanges = nil
 	if n.Paused != nil {
 		p := *n.Paused
-		p.By, p.Reason, p.From = compact.Cut(p.By, compact.MaxWord), compact.Cut(p.Reason, maxReason), compact.Cut(p.From, compact.MaxWord)
+		p.By, p.Reason, p.From = cutText(p.By, maxWord), cutText(p.Reason, maxReason), cutText(p.From, maxWord)
 		n.Paused = &p
 	}
 	n.Flapping = n.Flapping[:min(len(n.Flapping), model.MaxFlapping)]
 	for at, g := range n.Groups {
-		n.Groups[at] = i.Share(compact.Cut(g, compact.MaxWord))
+		n.Groups[at] = i.Share(cutText(g, maxWord))
 	}
 	for at, g := range n.UnreadGroups {
-		n.UnreadGroups[at] = i.Share(compact.Cut(g, compact.MaxWord))
+		n.UnreadGroups[at] = i.Share(cutText(g, maxWord))
 	}
 	for key, value := range n.Labels {
-		n.Labels[key] = i.Share(compact.Cut(value, maxReason))
+		n.Labels[key] = i.Share(cutText(value, maxReason))
 	}
 	for key, why := range n.RejectedControl {
-		n.RejectedControl[key] = i.Share(compact.Cut(why, maxReason))
+		n.RejectedControl[key] = i.Share(cutText(why, maxReason))
 	}
 	for key, m := range n.Manifests {
-		m.Digest, m.Error, m.Late = compact.Cut(m.Digest, compact.MaxWord), compact.Cut(m.Error, maxReason), compact.Cut(m.Late, maxReason)
+		m.Digest, m.Error, m.Late = cutText(m.Digest, maxWord), cutText(m.Error, maxReason), cutText(m.Late, maxReason)
 		if m.Ran != nil {
 			ran := *m.Ran
-			ran.Digest, ran.Outcome = i.Share(compact.Cut(ran.Digest, compact.MaxWord)), model.Outcome(i.Share(compact.Cut(string(ran.Outcome), compact.MaxWord)))
+			ran.Digest, ran.Outcome = i.Share(cutText(ran.Digest, maxWord)), model.Outcome(i.Share(cutText(string(ran.Outcome), maxWord)))
 			m.Ran = &ran
 		}
 		n.Manifests[key] = m

@@ -3,14 +3,13 @@ package view
 import (
 	"time"
 
-	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
 // happened is an Event in little memory, at its place and of its node.
 type happened struct {
 	id, runID, text string
-	at              compact.Instant
+	at              instant
 	*sameEvent
 }
 
@@ -36,7 +35,7 @@ func eventOf(it *item[happened]) Event {
 func (w *eventWords) keep(e *Event) happened {
 	share := w.strings.Share
 
-	return happened{e.ID, e.RunID, *w.texts.Share(e.Text), compact.InstantOf(e.Time), w.events.Share(sameEvent{
+	return happened{e.ID, e.RunID, *w.texts.Share(e.Text), instantOf(e.Time), w.events.Share(sameEvent{
 		share(e.Kind), model.Outcome(share(string(e.Outcome))), model.Cause(share(string(e.Cause))), share(e.Manifest), share(e.Resource), share(e.CorrelationID), share(e.By),
 	})}
 }
@@ -44,7 +43,7 @@ func (w *eventWords) keep(e *Event) happened {
 // runRow is a RunRow in little memory, at its place and of its node.
 type runRow struct {
 	id, error string
-	started   compact.Instant
+	started   instant
 	duration  time.Duration
 	*sameRun
 }
@@ -71,18 +70,18 @@ func rowOf(it *item[runRow]) RunRow {
 
 // keepRun returns a run in little memory, whose words are those of an event that is kept.
 func (w *eventWords) keepRun(h *happened, row *RunRow) runRow {
-	return runRow{h.runID, *w.texts.Share(row.Error), compact.InstantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Retry, row.Outcome, row.Counts})}
+	return runRow{h.runID, *w.texts.Share(row.Error), instantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Retry, row.Outcome, row.Counts})}
 }
 
 // words are what events and runs have in common.
 type eventWords struct {
-	strings compact.Texts
+	strings internedTexts
 	// texts are what happened: that differs more, and pushes out none of the others.
-	texts  compact.Same[string]
-	events compact.Same[sameEvent]
-	runs   compact.Same[sameRun]
+	texts  interned[string]
+	events interned[sameEvent]
+	runs   interned[sameRun]
 }
 
 func newEventWords() eventWords {
-	return eventWords{compact.Texts{}, compact.NewSame[string](), compact.NewSame[sameEvent](), compact.NewSame[sameRun]()}
+	return eventWords{internedTexts{}, newInterned[string](), newInterned[sameEvent](), newInterned[sameRun]()}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet/describe"
 
-	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -27,8 +26,8 @@ type excerpt struct {
 // excerptOf reads a report. A document that cannot be read leaves what its envelope says.
 func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 	t := excerpt{Event: Event{
-		Seq: seq, ID: compact.Cut(r.ID, compact.MaxWord), Time: stored, Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(compact.Cut(string(r.Cause), compact.MaxWord)),
-		Manifest: compact.Cut(r.Manifest, compact.MaxWord), RunID: compact.Cut(r.RunID, compact.MaxWord), CorrelationID: compact.Cut(r.CorrelationID, compact.MaxWord),
+		Seq: seq, ID: cutText(r.ID, maxWord), Time: stored, Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(cutText(string(r.Cause), maxWord)),
+		Manifest: cutText(r.Manifest, maxWord), RunID: cutText(r.RunID, maxWord), CorrelationID: cutText(r.CorrelationID, maxWord),
 	}}
 	switch r.Type {
 	case model.ProtocolRun:
@@ -39,9 +38,9 @@ func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 		t.addAnswer(decodeReport[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
 		h := decodeReport[model.HealthReport](r.Data)
-		t.Resource = compact.Cut(h.Resource.String(), compact.MaxWord)
+		t.Resource = cutText(h.Resource.String(), maxWord)
 		_, text := describe.Report(r)
-		t.Text = compact.Line(h.Check+": "+text, compact.MaxText)
+		t.Text = firstLine(h.Check+": "+text, maxText)
 	case model.ProtocolNode:
 		t.addNode(decodeReport[model.NodeState](r.Data), r)
 	}
@@ -60,30 +59,30 @@ func decodeReport[T any](data json.RawMessage) *T {
 }
 
 func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
-	t.Text = compact.Line(describe.Run(*r), compact.MaxText)
+	t.Text = firstLine(describe.Run(*r), maxText)
 	// A node could say that it repaired any number.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
 		Revision: envelope.Revision, Started: r.Started, Duration: max(r.Duration, 0), Counts: r.Counts, Retry: r.Retry,
 	}
 	if len(r.Errors) > 0 {
-		t.run.Error = compact.Line(r.Errors[0], compact.MaxText)
+		t.run.Error = firstLine(r.Errors[0], maxText)
 	}
 }
 
 func (t *excerpt) addTransaction(d *model.Transaction) {
-	t.Resource = compact.Cut(d.Ref().String(), compact.MaxWord)
+	t.Resource = cutText(d.Ref().String(), maxWord)
 	text := describe.Transaction(d)
-	t.Text = compact.Line(text, compact.MaxText)
+	t.Text = firstLine(text, maxText)
 	if d.Source.Line > 0 && len(d.Errors) > 0 {
-		t.Text = compact.Line(d.Source.String()+": "+text, compact.MaxText)
+		t.Text = firstLine(d.Source.String()+": "+text, maxText)
 	}
 	manifest := nameOf(t.Manifest)
 	switch {
 	case t.Outcome == model.OutcomeFailed:
 		t.attention = []attention{{Kind: kindFailing, Manifest: manifest, Resource: t.Resource, Text: t.Text}}
 	case d.Drift != nil:
-		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: compact.Line(cmp.Or(d.Drift.From, text), compact.MaxText)}}
+		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: firstLine(cmp.Or(d.Drift.From, text), maxText)}}
 	case d.Changed && t.Cause.IsUnasked():
 		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // it is only reported
 	}
@@ -98,14 +97,14 @@ const ofRun = "run"
 func (t *excerpt) addAnswer(r *model.EnsureResponse) {
 	t.Resource = unnamed
 	if r.State != nil {
-		t.Resource = compact.Cut(r.State.Ref().String(), compact.MaxWord)
+		t.Resource = cutText(r.State.Ref().String(), maxWord)
 	}
 	if r.Protocol == model.ProtocolRunResponse {
 		t.Resource = ofRun
 	}
-	t.Text = compact.Line(describe.Answer(*r), compact.MaxText)
+	t.Text = firstLine(describe.Answer(*r), maxText)
 	if r.Sender != nil {
-		t.By = compact.Line(r.Sender.By, compact.MaxWord)
+		t.By = firstLine(r.Sender.By, maxWord)
 		t.from = model.Sender{By: t.By, Nodes: max(r.Sender.Nodes, 0), To: cutTarget(r.Sender.To), On: cutTarget(r.Sender.On)}
 	}
 }
@@ -121,13 +120,13 @@ func cutTarget(target string) string {
 
 func (t *excerpt) addNode(n *model.NodeState, r model.Report) {
 	_, text := describe.Report(r)
-	t.Text = compact.Line(text, compact.MaxText)
+	t.Text = firstLine(text, maxText)
 	if r.Outcome != model.Outcome(model.NodeFlapping) {
 		return
 	}
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		t.attention = append(t.attention, attention{
-			Kind: kindFlapping, Manifest: compact.Cut(nameOf(f.Manifest), compact.MaxWord), Resource: compact.Cut(f.Resource.String(), compact.MaxWord), Text: compact.Line(f.By(), compact.MaxText),
+			Kind: kindFlapping, Manifest: cutText(nameOf(f.Manifest), maxWord), Resource: cutText(f.Resource.String(), maxWord), Text: firstLine(f.By(), maxText),
 		})
 	}
 }

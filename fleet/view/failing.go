@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // failures is on how many nodes a resource fails now, and since when, by the states of nodes.
@@ -66,7 +65,7 @@ func resourceOf(f summary.Failure, known map[topID]*countedResource) (topID, boo
 				break
 			}
 			to += colon
-			id := topID{f.Manifest, compact.Cut(f.Error[from:to], compact.MaxWord)}
+			id := topID{f.Manifest, cutText(f.Error[from:to], maxWord)}
 			if known[id] != nil {
 				return id, true
 			}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/view/compact"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -13,7 +13,7 @@ import (
 // each runs.
 type manifestState struct {
 	*sameManifest
-	at, failedSince compact.Instant
+	at, failedSince instant
 	// rare is nil for most.
 	rare *rareState
 }
@@ -30,7 +30,7 @@ type sameManifest struct {
 type rareState struct {
 	error, late string
 	seen        uint64
-	seenAt      compact.Instant
+	seenAt      instant
 	ran         *model.RanRevision
 }
 
@@ -41,9 +41,9 @@ func (s *nodeStates) manifests(all map[string]model.ManifestState) []manifestSta
 	}
 	out := make([]manifestState, 0, len(all))
 	for key, m := range all {
-		one := manifestState{at: compact.InstantOf(m.At), failedSince: compact.InstantOf(m.FailedSince)}
+		one := manifestState{at: instantOf(m.At), failedSince: instantOf(m.FailedSince)}
 		one.sameManifest = s.same.Share(sameManifest{s.strings.Share(key), s.strings.Share(m.Digest), m.Revision, model.Outcome(s.strings.Share(string(m.Outcome))), m.Counts})
-		if rare := (rareState{m.Error, m.Late, m.Seen, compact.InstantOf(m.SeenAt), m.Ran}); rare != (rareState{seenAt: compact.Never}) {
+		if rare := (rareState{m.Error, m.Late, m.Seen, instantOf(m.SeenAt), m.Ran}); rare != (rareState{seenAt: never}) {
 			one.rare = &rare
 		}
 		out = append(out, one)
@@ -108,8 +108,8 @@ func (s *nodeState) full() summary.Node {
 
 // states keep the states of nodes in little memory.
 type nodeStates struct {
-	strings compact.Texts
-	same    compact.Same[sameManifest]
+	strings internedTexts
+	same    interned[sameManifest]
 }
 
-func newNodeStates() nodeStates { return nodeStates{compact.Texts{}, compact.NewSame[sameManifest]()} }
+func newNodeStates() nodeStates { return nodeStates{internedTexts{}, newInterned[sameManifest]()} }

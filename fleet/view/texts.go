@@ -1,4 +1,4 @@
-package compact
+package view
 
 import (
 	"strings"
@@ -8,17 +8,17 @@ import (
 const (
 	// MaxText is how many bytes of what happened are kept of an event, MaxWord of a name or an id
 	// that a node chose.
-	MaxText = 300
-	MaxWord = 256
+	maxText = 300
+	maxWord = 256
 	// maxInterned is how many texts are shared, maxShared how many bytes each has at most: nodes choose
 	// them.
-	maxInterned, maxShared = 50_000, MaxWord + len("…")
+	maxInterned, maxShared = 50_000, maxWord + len("…")
 )
 
 // Line returns the first line of a text, cut where it is long. It keeps no memory of the rest.
-func Line(text string, most int) string {
+func firstLine(text string, most int) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if first = Cut(first, most); len(first) < len(text) {
+	if first = cutText(first, most); len(first) < len(text) {
 		first = strings.Clone(first)
 	}
 
@@ -26,7 +26,7 @@ func Line(text string, most int) string {
 }
 
 // Cut returns a text, cut where it is long.
-func Cut(text string, most int) string {
+func cutText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -38,10 +38,10 @@ func Cut(text string, most int) string {
 }
 
 // Texts are texts that many things have in common, each kept once.
-type Texts map[string]string
+type internedTexts map[string]string
 
 // Share returns a text that is kept already, where one is equal; a long one is returned as it is.
-func (i Texts) Share(text string) string {
+func (i internedTexts) Share(text string) string {
 	if text == "" || len(text) > maxShared {
 		return text
 	}

@@ -1,4 +1,4 @@
-package compact
+package view
 
 import "hash/maphash"
 
@@ -6,18 +6,18 @@ import "hash/maphash"
 const maxSame = 4096
 
 // Same are values that many things have in common, each kept once, by hashes that no node can foresee.
-type Same[T comparable] struct {
+type interned[T comparable] struct {
 	seed   maphash.Seed
 	byHash map[uint64]*T
 }
 
 // NewSame returns one that has none.
-func NewSame[T comparable]() Same[T] {
-	return Same[T]{maphash.MakeSeed(), map[uint64]*T{}}
+func newInterned[T comparable]() interned[T] {
+	return interned[T]{maphash.MakeSeed(), map[uint64]*T{}}
 }
 
 // Share returns an equal value that is kept already, where there is one. Nobody may change it.
-func (s *Same[T]) Share(v T) *T {
+func (s *interned[T]) Share(v T) *T {
 	hash := maphash.Comparable(s.seed, v)
 	known, is := s.byHash[hash]
 	if is && *known == v {

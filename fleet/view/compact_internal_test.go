@@ -1,11 +1,9 @@
-package compact_test
+package view
 
 import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // TestSame: equal values are one, and however many there are, what is kept of them is bounded.
@@ -15,7 +13,7 @@ func TestSame(t *testing.T) {
 		text   string
 		number int
 	}
-	s := compact.NewSame[pair]()
+	s := newInterned[pair]()
 	first := s.Share(pair{"a", 0})
 	if s.Share(pair{"a", 0}) != first || s.Share(pair{"a", 1}) == first || s.Share(pair{"b", 0}) == first {
 		t.Error("equal values are not one, or others are")
@@ -25,7 +23,7 @@ func TestSame(t *testing.T) {
 			t.Fatalf("%d: %+v", i, *got)
 		}
 	}
-	if got := s.Kept(); got == 0 || got > 5000 {
+	if got := len(s.byHash); got == 0 || got > 5000 {
 		t.Errorf("%d are kept", got)
 	}
 	if *first != (pair{"a", 0}) || *s.Share(pair{"a", 0}) != *first {
@@ -36,7 +34,7 @@ func TestSame(t *testing.T) {
 // TestTexts: they are bounded too, and a long one is nobody else's.
 func TestTexts(t *testing.T) {
 	t.Parallel()
-	texts := compact.Texts{}
+	texts := internedTexts{}
 	for i := range 60_000 {
 		texts.Share(string(rune(i+0x10000)) + "x")
 	}
@@ -56,18 +54,18 @@ func TestInstants(t *testing.T) {
 		{}, time.Unix(0, 0), time.Unix(0, 1), time.Unix(0, -1), time.Date(2026, 11, 26, 12, 0, 0, 123456789, time.FixedZone("", 3600)),
 		time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		if got := compact.InstantOf(want).Time(); !got.Equal(want) || got.IsZero() != want.IsZero() {
+		if got := instantOf(want).Time(); !got.Equal(want) || got.IsZero() != want.IsZero() {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	least, most := time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, far := range []time.Time{time.Date(-9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MinInt64/2, 0)} {
-		if got := compact.InstantOf(far).Time(); got.IsZero() || !got.Before(least) {
+		if got := instantOf(far).Time(); got.IsZero() || !got.Before(least) {
 			t.Errorf("%s: %s", far, got)
 		}
 	}
 	for _, far := range []time.Time{time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MaxInt64/2, 0)} {
-		if got := compact.InstantOf(far).Time(); !got.After(most) {
+		if got := instantOf(far).Time(); !got.After(most) {
 			t.Errorf("%s: %s", far, got)
 		}
 	}
@@ -77,7 +75,7 @@ func TestInstants(t *testing.T) {
 func TestCuts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "", "abcd": "abcd", "abcde": "abcd…", "abcé": "abc…", " ab\ncd": "ab"} {
-		if got := compact.Line(text, 4); got != want {
+		if got := firstLine(text, 4); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package compact
+package view
 
 import (
 	"math"
@@ -7,29 +7,29 @@ import (
 
 // Instant is a time in a third of the memory, in UTC. What is further off than the years 1678 and 2262
 // is there.
-type Instant int64
+type instant int64
 
 // Never is the zero time.
-const Never Instant = math.MinInt64
+const never instant = math.MinInt64
 
 // InstantOf returns a time as an instant.
-func InstantOf(t time.Time) Instant {
+func instantOf(t time.Time) instant {
 	const perSecond = int64(time.Second)
 	switch seconds := t.Unix(); {
 	case t.IsZero():
-		return Never
+		return never
 	case seconds > math.MaxInt64/perSecond-1:
 		return math.MaxInt64
 	case seconds < math.MinInt64/perSecond+1:
-		return Never + 1
+		return never + 1
 	}
 
-	return Instant(t.UnixNano())
+	return instant(t.UnixNano())
 }
 
 // Time returns the time.
-func (i Instant) Time() time.Time {
-	if i == Never {
+func (i instant) Time() time.Time {
+	if i == never {
 		return time.Time{}
 	}
 
