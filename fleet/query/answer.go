@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 )
 
 // Answer is the answer to a query.
@@ -169,10 +169,10 @@ func compare(column string, a, b any) int {
 func compareTexts(column, a, b string) int {
 	switch {
 	case column == "state":
-		return cmp.Compare(summary.Severity(fleet.Status(a)), summary.Severity(fleet.Status(b)))
-	case column == "version" && summary.IsOlder(a, b):
+		return cmp.Compare(view.Severity(fleet.Status(a)), view.Severity(fleet.Status(b)))
+	case column == "version" && view.IsOlder(a, b):
 		return -1
-	case column == "version" && summary.IsOlder(b, a):
+	case column == "version" && view.IsOlder(b, a):
 		return 1
 	default:
 		return cmp.Compare(a, b)

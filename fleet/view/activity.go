@@ -3,8 +3,6 @@ package view
 import (
 	"sync"
 	"time"
-
-	"github.com/musterfleet/muster/fleet/summary"
 )
 
 // Options are what a Log is made for.
@@ -95,7 +93,7 @@ func (l *activityLog) Points(since, now time.Time) []Point {
 }
 
 // Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures of now.
-func (l *activityLog) Top(manifest string, current []summary.Failure, now time.Time) Top {
+func (l *activityLog) Top(manifest string, current []Failure, now time.Time) Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 

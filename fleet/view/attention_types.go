@@ -4,8 +4,6 @@ package view
 
 import (
 	"time"
-
-	"github.com/musterfleet/muster/fleet/summary"
 )
 
 // Kind is why a resource needs attention.
@@ -51,5 +49,5 @@ type TopResource struct {
 	AtLeast bool      `json:"failing_now_at_least,omitempty"`
 	Since   time.Time `json:"failing_since,omitzero"`
 	// Members are the nodes that reported it.
-	summary.Members
+	Members
 }

@@ -1,6 +1,11 @@
 package view
 
-import "time"
+import (
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
 
 // Forget makes the next overview a new one.
 func (f *Fleet) Forget() { f.overview.made = time.Time{} }
@@ -37,3 +42,8 @@ type (
 
 // NewInventory returns an inventory without nodes.
 func NewInventory(o InventoryOptions) *Inventory { return newInventory(o) }
+
+// SummaryFrom calls summaryFrom.
+func SummaryFrom(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
+	return summaryFrom(nodes, manifest, all, version, now)
+}

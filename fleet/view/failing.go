@@ -6,7 +6,6 @@ import (
 	"unicode"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
 )
 
 // failures is on how many nodes a resource fails now, and since when, by the states of nodes.
@@ -21,7 +20,7 @@ type currentFailures struct {
 
 // failingNow returns which of some resources fail now. The state of a node names the first error of a run: of a
 // resource that fails behind another one is only known that there may be one.
-func failingNow(all []summary.Failure, known map[topID]*countedResource) map[topID]currentFailures {
+func failingNow(all []Failure, known map[topID]*countedResource) map[topID]currentFailures {
 	out := map[topID]currentFailures{}
 	// behind is how many nodes have further errors, by manifest, and of each resource, behind that one.
 	behind, behindIt := map[string]int{}, map[topID]int{}
@@ -53,7 +52,7 @@ func failingNow(all []summary.Failure, known map[topID]*countedResource) map[top
 
 // resourceOf returns the resource that an error is of, which is "<type>#<name>: <error>", maybe after the place
 // where it is declared; any part of that may have a colon, so those that are known are looked for.
-func resourceOf(f summary.Failure, known map[topID]*countedResource) (topID, bool) {
+func resourceOf(f Failure, known map[topID]*countedResource) (topID, bool) {
 	for at, c := range f.Error {
 		if c != '#' {
 			continue

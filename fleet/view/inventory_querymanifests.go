@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/model"
 )
 
 // Summary makes the overview of the nodes. Those of an earlier version than the one given are marked.
-func (a *inventory) Summary(version string, now time.Time) summary.Summary {
+func (a *inventory) Summary(version string, now time.Time) Summary {
 	all, entries := a.now()
-	nodes := make([]*summary.Node, len(all))
+	nodes := make([]*Node, len(all))
 	for i, s := range all {
 		nodes[i] = &s.Node
 	}
 
-	return summary.From(nodes, func(i int, key string) model.ManifestState { return all[i].manifest(key) }, entries, version, now)
+	return summaryFrom(nodes, func(i int, key string) model.ManifestState { return all[i].manifest(key) }, entries, version, now)
 }
 
 // Assigned returns the assignments.
@@ -30,10 +30,10 @@ func (a *inventory) Assigned() *fleet.Assigned {
 }
 
 // Assignments returns a part of the statuses of a manifest, the worst first, and how many there are.
-func (a *inventory) Assignments(q ManifestQuery) (rows []summary.Assignment, matching int) {
+func (a *inventory) Assignments(q ManifestQuery) (rows []Assignment, matching int) {
 	nodes, entries := a.now()
 	found := assignmentsOf(q, nodes, entries)
-	rows = []summary.Assignment{}
+	rows = []Assignment{}
 	for _, one := range pageOf(found, q.Offset, q.Limit) {
 		rows = append(rows, *one)
 	}
@@ -42,9 +42,9 @@ func (a *inventory) Assignments(q ManifestQuery) (rows []summary.Assignment, mat
 }
 
 // assignmentsOf returns the statuses of a manifest, the worst first.
-func assignmentsOf(q ManifestQuery, nodes []*nodeState, entries *fleet.Assigned) []*summary.Assignment {
-	var out []*summary.Assignment
-	add := func(a *summary.Assignment) {
+func assignmentsOf(q ManifestQuery, nodes []*nodeState, entries *fleet.Assigned) []*Assignment {
+	var out []*Assignment
+	add := func(a *Assignment) {
 		if model.IsKeyOf(a.Key, q.Name) && (q.Status == "" && a.Applies() || q.Status == a.Status) {
 			out = append(out, a)
 		}
@@ -57,9 +57,9 @@ func assignmentsOf(q ManifestQuery, nodes []*nodeState, entries *fleet.Assigned)
 		}
 	}
 	for _, s := range entries.NeverSeen(func(node string) bool { return known[node] }) {
-		add(&summary.Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
+		add(&Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
 	}
-	slices.SortStableFunc(out, func(a, b *summary.Assignment) int {
+	slices.SortStableFunc(out, func(a, b *Assignment) int {
 		return cmp.Or(cmp.Compare(assignmentSeverity(a.Status), assignmentSeverity(b.Status)), cmp.Compare(a.Node, b.Node))
 	})
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
 )
 
 // NodeQuery selects and sorts nodes. What is empty selects all.
@@ -54,7 +53,7 @@ type nodeList struct {
 	// Known is how many nodes there are, Matching how many the query selects.
 	Known, Matching int
 	// States counts what the query selects but for its state.
-	States []summary.State
+	States []State
 	// Undecided are nodes of which nobody knows whether they match, by name.
 	Undecided []fleet.Undecided
 	// Warnings are the warnings of fleet.Selection.

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterfleet/muster/fleet/summary"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -67,7 +65,7 @@ func (m *manifestState) state() model.ManifestState {
 // for it.
 type nodeState struct {
 	// Node is without its Manifests.
-	summary.Node
+	Node
 	// manifests are by key.
 	manifests []manifestState
 }
@@ -99,7 +97,7 @@ func (s *nodeState) reported(manifests map[string]model.ManifestState) model.Nod
 }
 
 // full returns all that is known of the node.
-func (s *nodeState) full() summary.Node {
+func (s *nodeState) full() Node {
 	out := s.Node
 	out.Node = s.reported(make(map[string]model.ManifestState, len(s.manifests)))
 

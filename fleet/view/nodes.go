@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -136,7 +136,7 @@ func (a *inventory) setNode(n model.Node) {
 func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int) *nodeState {
 	manifests, more := a.cut(&n, manifests)
 	a.statuses = a.entries.AppendStatuses(a.statuses[:0], &n)
-	out := &nodeState{summary.NewNode(n, a.statuses, a.entries), manifests}
+	out := &nodeState{NewNode(n, a.statuses, a.entries), manifests}
 	out.Node.Manifests, out.OmittedManifests = nil, omitted+more
 
 	return out

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -57,8 +57,8 @@ func (a *inventory) List(q NodeQuery) (nodeList, error) {
 }
 
 // statesOf counts nodes by their states.
-func statesOf(all []*nodeState) []summary.State {
-	return summary.States(func(yield func(*summary.Node) bool) {
+func statesOf(all []*nodeState) []State {
+	return statesFrom(func(yield func(*Node) bool) {
 		for _, n := range all {
 			if !yield(&n.Node) {
 				return
@@ -68,7 +68,7 @@ func statesOf(all []*nodeState) []summary.State {
 }
 
 // isFound reports whether a text in lower case is a part of what names a node.
-func isFound(n *summary.Node, search string) bool {
+func isFound(n *Node, search string) bool {
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), search) }
 	if has(n.Node.Node) || has(n.Host) || slices.ContainsFunc(n.Groups, has) {
 		return true
@@ -87,7 +87,7 @@ func orderOf(column string) func(a, b *nodeState) int {
 	switch column {
 	case "state":
 		return func(a, b *nodeState) int {
-			return cmp.Compare(summary.Severity(a.State), summary.Severity(b.State))
+			return cmp.Compare(Severity(a.State), Severity(b.State))
 		}
 	case "since":
 		return func(a, b *nodeState) int { return a.Since.Compare(b.Since) }
@@ -96,9 +96,9 @@ func orderOf(column string) func(a, b *nodeState) int {
 	case "version":
 		return func(a, b *nodeState) int {
 			switch {
-			case summary.IsOlder(a.Version, b.Version):
+			case IsOlder(a.Version, b.Version):
 				return -1
-			case summary.IsOlder(b.Version, a.Version):
+			case IsOlder(b.Version, a.Version):
 				return 1
 			default:
 				return cmp.Compare(a.Version, b.Version)
@@ -112,7 +112,7 @@ func orderOf(column string) func(a, b *nodeState) int {
 }
 
 // RowOf returns a node as a row of lists.
-func RowOf(n *summary.Node) NodeRow {
+func RowOf(n *Node) NodeRow {
 	statuses := rolloutsOf(n)
 
 	return NodeRow{
@@ -122,7 +122,7 @@ func RowOf(n *summary.Node) NodeRow {
 }
 
 // rolloutsOf returns the statuses of a node as package fleet has them.
-func rolloutsOf(n *summary.Node) []fleet.RolloutStatus {
+func rolloutsOf(n *Node) []fleet.RolloutStatus {
 	out := make([]fleet.RolloutStatus, len(n.Statuses))
 	for i, s := range n.Statuses {
 		out[i] = s.RolloutStatus
@@ -132,12 +132,12 @@ func rolloutsOf(n *summary.Node) []fleet.RolloutStatus {
 }
 
 // Node returns what is known of a node, and whether it is known.
-func (a *inventory) Node(name string) (summary.Node, bool) {
+func (a *inventory) Node(name string) (Node, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	k := a.nodes.byName[name]
 	if k == nil {
-		return summary.Node{}, false
+		return Node{}, false
 	}
 
 	return k.full(), true

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/musterfleet/muster/fleet/summary"
 )
 
 const (
@@ -159,7 +157,7 @@ func (c *countedResource) total(now int64) int {
 
 // Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures
 // of now.
-func (t *attentionCounts) Top(manifest string, current []summary.Failure, now time.Time) Top {
+func (t *attentionCounts) Top(manifest string, current []Failure, now time.Time) Top {
 	return Top{
 		Failing:  t.of(kindFailing, manifest, failingNow(current, t.counts[kindFailing]), now),
 		Drifting: t.of(kindDrifting, manifest, nil, now), Flapping: t.of(kindFlapping, manifest, nil, now),
@@ -190,7 +188,7 @@ func (t *attentionCounts) of(k attentionKind, manifest string, current map[topID
 	})
 	out = out[:min(len(out), maxTop)]
 	for i := range out {
-		out[i].Members = summary.MembersOf(t.counts[k][topID{out[i].Manifest, out[i].Resource}].nodes)
+		out[i].Members = membersOf(t.counts[k][topID{out[i].Manifest, out[i].Resource}].nodes)
 	}
 
 	return out

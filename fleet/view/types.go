@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -35,7 +34,7 @@ type Progress struct {
 // Overview is the fleet as a whole.
 type Overview struct {
 	Progress Progress `json:"progress"`
-	summary.Summary
+	Summary
 	// History has what happened, by time, oldest first.
 	History []Point `json:"over_time"`
 	// Top are the resources that fail, drift and flap most.
@@ -52,7 +51,7 @@ type NodePage struct {
 	Known    int `json:"known"`
 	Matching int `json:"matching"`
 	// States counts what the query selects but for its state.
-	States []summary.State `json:"states"`
+	States []State `json:"states"`
 	// Undecided are nodes of which nobody knows whether they match, by name.
 	Undecided []fleet.Undecided `json:"undecided"`
 	// Warnings are the warnings of fleet.Selection.
@@ -62,7 +61,7 @@ type NodePage struct {
 // NodeDetail is what is known of one node.
 type NodeDetail struct {
 	Progress Progress `json:"progress"`
-	summary.Node
+	Node
 	// Runs are its newest, the newest first, Events what it reported last.
 	Runs   []RunRow `json:"runs"`
 	Events []Event  `json:"events"`
@@ -70,7 +69,7 @@ type NodeDetail struct {
 
 // ManifestRow is a manifest in a list, whatever its targets.
 type ManifestRow struct {
-	summary.Manifest
+	Manifest
 	// Keys are its assignments, by key.
 	Keys []Assigned `json:"keys"`
 	// Changed is when one was assigned last.
@@ -95,11 +94,11 @@ type ManifestDetail struct {
 	ManifestRow
 	// Nodes are a page of those that are selected, those that need attention first, Matching
 	// how many are.
-	Nodes    []summary.Assignment `json:"nodes"`
-	Matching int                  `json:"matching"`
-	Failing  []summary.Failure    `json:"failing"`
-	Top      Top                  `json:"top"`
-	Runs     []RunRow             `json:"runs"`
+	Nodes    []Assignment `json:"nodes"`
+	Matching int          `json:"matching"`
+	Failing  []Failure    `json:"failing"`
+	Top      Top          `json:"top"`
+	Runs     []RunRow     `json:"runs"`
 }
 
 // RunDetail is one run with the transactions that it reported.

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/source"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -123,7 +123,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	var statuses []summary.Assignment
+	var statuses []view.Assignment
 	var waited error
 	if c.wait || c.waitUnreachable {
 		goal := pushedGoal(done)
@@ -135,8 +135,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 	if c.IsDocument() {
 		document := struct {
-			Pushed   []fleet.Pushed       `json:"pushed"`
-			Statuses []summary.Assignment `json:"statuses,omitempty"`
+			Pushed   []fleet.Pushed    `json:"pushed"`
+			Statuses []view.Assignment `json:"statuses,omitempty"`
 		}{done, statuses}
 		if err := c.Print.Document(document, c.YAML); err != nil {
 			return err

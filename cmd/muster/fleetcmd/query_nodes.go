@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/targets"
 
 	"github.com/musterfleet/muster/fleet/view"
@@ -32,7 +32,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expre
 	rows := make([]query.Node, len(found.Nodes))
 	for i, n := range found.Nodes {
 		statuses := assigned.Statuses(n)
-		node := summary.NewNode(n, statuses, assigned)
+		node := view.NewNode(n, statuses, assigned)
 		rows[i] = query.Node{NodeRow: view.RowOf(&node), Known: n, Statuses: statuses}
 	}
 	var incomplete []string

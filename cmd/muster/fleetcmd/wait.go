@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -223,7 +223,7 @@ type Wait struct {
 
 // Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
 // waited for, that it failed there, or that it was replaced.
-func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]summary.Assignment, error) {
+func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]view.Assignment, error) {
 	limit, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	if w.Timeout <= 0 {
@@ -263,9 +263,9 @@ func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]summary.Assignment, 
 	}
 	stored.conclude(ctx, statuses)
 	assigned := fleet.NewAssigned(rollout.Entries)
-	all := make([]summary.Assignment, len(statuses))
+	all := make([]view.Assignment, len(statuses))
 	for i, status := range statuses {
-		all[i] = summary.Assignment{RolloutStatus: status, Assigned: assigned.Assigned(status.Key)}
+		all[i] = view.Assignment{RolloutStatus: status, Assigned: assigned.Assigned(status.Key)}
 	}
 	if !w.Quiet {
 		printStatuses(w.Print, all, time.Now())
@@ -305,7 +305,7 @@ func (w Wait) poll(ctx, limit context.Context, stored *storage, g Goal, rollout 
 }
 
 // printStatuses prints the nodes that are not up to date, or on which something flaps.
-func printStatuses(p print.Printer, statuses []summary.Assignment, now time.Time) {
+func printStatuses(p print.Printer, statuses []view.Assignment, now time.Time) {
 	var rows [][]string
 	for _, s := range statuses {
 		if s.Status == fleet.StatusUpToDate && s.Reason == "" {

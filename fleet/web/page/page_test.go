@@ -16,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/describe"
 
-	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/internal/build"
 	"github.com/musterfleet/muster/model"
@@ -66,13 +65,13 @@ func TestWhatFailsBehindAnError(t *testing.T) {
 // TestErrorsOfALine: where the texts of nodes differ, both lists of errors say so.
 func TestErrorsOfALine(t *testing.T) {
 	t.Parallel()
-	f := summary.Failure{Manifest: "app", Status: fleet.StatusFailed, Error: "app:8:11: file#/srv/web01/a: no directory", Differ: 2, Members: summary.Members{Nodes: 3}}
+	f := view.Failure{Manifest: "app", Status: fleet.StatusFailed, Error: "app:8:11: file#/srv/web01/a: no directory", Differ: 2, Members: view.Members{Nodes: 3}}
 	const want = "file#/srv/web01/a: no directory (at app:8:11) (the text differs on 2 of them)"
 	var html bytes.Buffer
-	if err := failing([]summary.Failure{f}).Render(t.Context(), &html); err != nil || !strings.Contains(html.String(), want) {
+	if err := failing([]view.Failure{f}).Render(t.Context(), &html); err != nil || !strings.Contains(html.String(), want) {
 		t.Errorf("%v: %s", err, &html)
 	}
-	if all := concernsOf(view.Overview{Summary: summary.Summary{Failing: []summary.Failure{f}}}); len(all) != 1 || all[0].why != want {
+	if all := concernsOf(view.Overview{Summary: view.Summary{Failing: []view.Failure{f}}}); len(all) != 1 || all[0].why != want {
 		t.Errorf("%+v", all)
 	}
 }
@@ -83,7 +82,7 @@ func TestNoAllClearBelowANotice(t *testing.T) {
 	const allClear = "Everything is in its desired state"
 	known := view.Progress{Nodes: true, LastRuns: true, History: true}
 	with := func(change func(*view.Overview)) view.Overview {
-		o := view.Overview{Progress: known, Summary: summary.Summary{Total: 1}}
+		o := view.Overview{Progress: known, Summary: view.Summary{Total: 1}}
 		change(&o)
 		return o
 	}
@@ -129,9 +128,9 @@ func TestEveryLinkHasAName(t *testing.T) {
 // TestReasonOfANode has what the node says, whatever else is wrong.
 func TestReasonOfANode(t *testing.T) {
 	t.Parallel()
-	rejected := []summary.Assignment{{RolloutStatus: fleet.RolloutStatus{Key: "group.web.bad", Status: fleet.StatusRejected, Reason: "group.web.bad:4:31: unknown name"}}}
-	detail := func(state fleet.Status, message string, statuses []summary.Assignment) view.NodeDetail {
-		return view.NodeDetail{Node: summary.Node{Node: model.Node{NodeState: model.NodeState{Message: message}}, State: state, Statuses: statuses}}
+	rejected := []view.Assignment{{RolloutStatus: fleet.RolloutStatus{Key: "group.web.bad", Status: fleet.StatusRejected, Reason: "group.web.bad:4:31: unknown name"}}}
+	detail := func(state fleet.Status, message string, statuses []view.Assignment) view.NodeDetail {
+		return view.NodeDetail{Node: view.Node{Node: model.Node{NodeState: model.NodeState{Message: message}}, State: state, Statuses: statuses}}
 	}
 	for want, d := range map[string]view.NodeDetail{
 		"":                                     detail("", "", nil),

@@ -1,11 +1,11 @@
-package summary_test
+package view_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -25,24 +25,24 @@ func TestLostManifests(t *testing.T) {
 	const lost, removed, assigned, away = "group.web.lost", "group.web.removed", "group.web.assigned", "group.web.away"
 	var nodes []model.Node
 	for i := range 30 {
-		nodes = append(nodes, node(fmt.Sprintf("a%02d", i), runs(map[string]uint64{lost: uint64(100 + i), assigned: 1}, nil)))
+		nodes = append(nodes, summaryNode(fmt.Sprintf("a%02d", i), runs(map[string]uint64{lost: uint64(100 + i), assigned: 1}, nil)))
 	}
 	nodes = append(
 		nodes,
-		node("b1", runs(map[string]uint64{removed: 5}, func(n *model.Node) { n.Paused = &model.Paused{} })),
-		node("b2", runs(map[string]uint64{away: 5}, func(n *model.Node) { n.Silent = true })),
-		node("b3", runs(map[string]uint64{away: 5}, func(n *model.Node) { n.Event = model.NodeStopped })),
+		summaryNode("b1", runs(map[string]uint64{removed: 5}, func(n *model.Node) { n.Paused = &model.Paused{} })),
+		summaryNode("b2", runs(map[string]uint64{away: 5}, func(n *model.Node) { n.Silent = true })),
+		summaryNode("b3", runs(map[string]uint64{away: 5}, func(n *model.Node) { n.Event = model.NodeStopped })),
 	)
-	entries := []model.Entry{entry(assigned, 1, 0)}
+	entries := []model.Entry{summaryEntry(assigned, 1, 0)}
 	all := fleet.NewAssigned(entries)
-	var known []*summary.Node
+	var known []*view.Node
 	for i, statuses := range fleet.Overview(nodes, entries) {
-		n := summary.NewNode(nodes[i], statuses, all)
+		n := view.NewNode(nodes[i], statuses, all)
 		known = append(known, &n)
 	}
-	for name, s := range map[string]summary.Summary{
-		"Of":   summary.Of(nodes, entries, "1.0.0", now),
-		"From": summary.From(known, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.0.0", now),
+	for name, s := range map[string]view.Summary{
+		"Of":   view.SummaryOf(nodes, entries, "1.0.0", now),
+		"From": view.SummaryFrom(known, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.0.0", now),
 	} {
 		if got := fmt.Sprint(s.Revisions()); got != "map[group.web.lost:129 group.web.removed:5]" {
 			t.Errorf("%s: %s", name, got)
@@ -61,20 +61,20 @@ func TestLostManifestsAreBounded(t *testing.T) {
 	const shared = "group.web.shared"
 	var nodes []model.Node
 	for i := range 600 {
-		nodes = append(nodes, node(fmt.Sprintf("n%03d", i), func(n *model.Node) {
+		nodes = append(nodes, summaryNode(fmt.Sprintf("n%03d", i), func(n *model.Node) {
 			for k := range 100 {
 				n.Manifests[fmt.Sprintf("node.n%03d.m%02d", i, k)] = model.ManifestState{Revision: 1}
 			}
 		}))
 	}
 	for i := range 2 {
-		nodes = append(nodes, node(fmt.Sprint("o", i), func(n *model.Node) { n.Manifests[shared] = model.ManifestState{Revision: 1} }))
+		nodes = append(nodes, summaryNode(fmt.Sprint("o", i), func(n *model.Node) { n.Manifests[shared] = model.ManifestState{Revision: 1} }))
 	}
-	s := summary.Of(nodes[:0:0], nil, "1.0.0", now)
+	s := view.SummaryOf(nodes[:0:0], nil, "1.0.0", now)
 	if len(s.Unassigned) != 0 {
 		t.Errorf("no nodes: %+v", s.Unassigned)
 	}
-	s = summary.Of(nodes[300:], nil, "1.0.0", now)
+	s = view.SummaryOf(nodes[300:], nil, "1.0.0", now)
 	if len(s.Unassigned) != 50 || s.Unassigned[0].Key != shared || s.Unassigned[0].Nodes != 2 {
 		t.Errorf("%d: %+v", len(s.Unassigned), s.Unassigned[:1])
 	}

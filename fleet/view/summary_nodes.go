@@ -1,4 +1,4 @@
-package summary
+package view
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ type Outbox struct {
 }
 
 // Message is what a node says is wrong with it, cut where it is long.
-type Message struct {
+type NodeMessage struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 }
@@ -56,12 +56,12 @@ func (c *counter) flaps(n *model.Node) {
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		_, name, err := fleet.ParseKey(f.Manifest)
 		if err != nil {
-			name = short(f.Manifest)
+			name = shortText(f.Manifest)
 		}
-		id := flappingID{name, short(f.Resource.String())}
+		id := flappingID{name, shortText(f.Resource.String())}
 		known := c.flapping[id]
 		if known == nil {
-			known = &Flapping{Manifest: id.name, Resource: id.resource, By: short(f.By())}
+			known = &Flapping{Manifest: id.name, Resource: id.resource, By: shortText(f.By())}
 			c.flapping[id] = known
 		}
 		known.add(n.Node)
@@ -103,7 +103,7 @@ func sortedVersions(versions map[string]*Version, current string) []Version {
 		out = append(out, *v)
 	}
 	slices.SortFunc(out, func(a, b Version) int {
-		return cmp.Or(semver.Compare(number(b.Version), number(a.Version)), cmp.Compare(a.Version, b.Version))
+		return cmp.Or(semver.Compare(semverOf(b.Version), semverOf(a.Version)), cmp.Compare(a.Version, b.Version))
 	})
 
 	return out
@@ -111,10 +111,10 @@ func sortedVersions(versions map[string]*Version, current string) []Version {
 
 // IsOlder reports whether a version is earlier than another one; none is that is no number.
 func IsOlder(version, current string) bool {
-	a, b := number(version), number(current)
+	a, b := semverOf(version), semverOf(current)
 
 	return semver.IsValid(a) && semver.IsValid(b) && semver.Compare(a, b) < 0
 }
 
 // number returns a version as semver has it.
-func number(version string) string { return "v" + strings.TrimPrefix(version, "v") }
+func semverOf(version string) string { return "v" + strings.TrimPrefix(version, "v") }

@@ -1,4 +1,4 @@
-package summary
+package view
 
 import "github.com/musterfleet/muster/model"
 
@@ -6,17 +6,21 @@ import "github.com/musterfleet/muster/model"
 func (c *counter) merge(o *counter) {
 	c.nodes += o.nodes
 	c.unreadable += o.unreadable
-	merge(c.byStatus, o.byStatus, func(a, b *State) {
+	mergeMaps(c.byStatus, o.byStatus, func(a, b *State) {
 		a.Since = model.EarlierNonZero(a.Since, b.Since)
 		for state, count := range b.Otherwise {
 			a.Otherwise[state] += count // both are of one state
 		}
 		a.merge(b.Members)
 	})
-	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.More += b.More; a.merge(b.Members) })
-	merge(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
-	merge(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
-	merge(c.lost, o.lost, func(a, b *Lost) { a.Revision = max(a.Revision, b.Revision); a.merge(b.Members) })
+	mergeMaps(c.failures, o.failures, func(a, b *failingNodes) {
+		a.claims = append(a.claims, b.claims...)
+		a.More += b.More
+		a.merge(b.Members)
+	})
+	mergeMaps(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
+	mergeMaps(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
+	mergeMaps(c.lost, o.lost, func(a, b *Lost) { a.Revision = max(a.Revision, b.Revision); a.merge(b.Members) })
 	c.unchecked += o.unchecked
 	for i := range o.manifests {
 		c.manifests[i].merge(&o.manifests[i])
@@ -27,7 +31,7 @@ func (c *counter) merge(o *counter) {
 }
 
 // merge adds what is in one map to that which is in another one under the same name.
-func merge[K comparable, V any](to, from map[K]*V, add func(to, from *V)) {
+func mergeMaps[K comparable, V any](to, from map[K]*V, add func(to, from *V)) {
 	for k, v := range from {
 		if known := to[k]; known != nil {
 			add(known, v)

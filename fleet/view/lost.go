@@ -1,4 +1,4 @@
-package summary
+package view
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 const (
 	// maxUnassignedOfNode limits the counted manifests of one node, maxUnassigned the counted manifests of all nodes.
 	maxUnassignedOfNode = 20
-	maxUnassigned       = 10_000
+	maxUnassignedTotal  = 10_000
 	// maxChecked limits the manifests whose keys are checked.
 	maxChecked = 50
 )
@@ -32,7 +32,7 @@ func (c *counter) unassigned(s *fleet.RolloutStatus) {
 		return
 	}
 	l := c.lost[s.Key]
-	if c.rest == 0 || l == nil && len(c.lost) >= maxUnassigned {
+	if c.rest == 0 || l == nil && len(c.lost) >= maxUnassignedTotal {
 		c.unchecked++
 		return
 	}

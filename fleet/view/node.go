@@ -1,4 +1,4 @@
-package summary
+package view
 
 import (
 	"cmp"
@@ -53,7 +53,7 @@ func (a Assignment) Late() bool {
 }
 
 // OfNode returns what is known of a node with the statuses of its assignments (fleet.Overview).
-func OfNode(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry) Node {
+func NodeOf(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry) Node {
 	return NewNode(n, statuses, fleet.NewAssigned(entries))
 }
 

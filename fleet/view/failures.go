@@ -1,4 +1,4 @@
-package summary
+package view
 
 import (
 	"cmp"
@@ -13,25 +13,25 @@ import (
 
 // placed is an error that begins with the line of a manifest, and the type of the resource that is declared there. The
 // name of the resource may be another one on each node.
-var placed = regexp.MustCompile(`^(\S+:\d+:\d+): (?:([a-z][a-z0-9_-]*)#)?`)
+var errorLine = regexp.MustCompile(`^(\S+:\d+:\d+): (?:([a-z][a-z0-9_-]*)#)?`)
 
 // placeID tells the lines of manifests apart.
-type placeID struct {
+type lineID struct {
 	manifest, place, of string
 	status              fleet.Status
 }
 
 // sortedFailures returns the failures, those of one line together, the most frequent first.
 func (c *counter) sortedFailures(now time.Time) []Failure {
-	places := map[placeID][]*failing{}
+	places := map[lineID][]*failingNodes{}
 	out := []Failure{}
 	for _, f := range c.failures {
-		found := placed.FindStringSubmatch(f.Error)
+		found := errorLine.FindStringSubmatch(f.Error)
 		if found == nil {
 			out = append(out, f.at(now))
 			continue
 		}
-		id := placeID{f.Manifest, found[1], found[2], f.Status}
+		id := lineID{f.Manifest, found[1], found[2], f.Status}
 		places[id] = append(places[id], f)
 	}
 	for _, all := range places {
@@ -47,12 +47,12 @@ func compareFailures(a, b Failure) int {
 }
 
 // together returns failures of one line as one.
-func together(all []*failing, now time.Time) Failure {
+func together(all []*failingNodes, now time.Time) Failure {
 	if len(all) == 1 {
 		return all[0].at(now)
 	}
 	parts := make([]Failure, len(all))
-	sum := failing{}
+	sum := failingNodes{}
 	for i, f := range all {
 		parts[i] = f.at(now)
 		sum.claims = append(sum.claims, f.claims...)

@@ -1,6 +1,6 @@
 // Package summary makes the overview of a fleet, and what is known of one node, of the states
 // of nodes and the assignments. It is pure: it asks nobody.
-package summary
+package view
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ type Summary struct {
 	Outboxes []Outbox `json:"outboxes"`
 	// Messages are what nodes say is wrong with them as a whole, by node, whatever their state: such as a group that
 	// NATS does not permit them.
-	Messages []Message `json:"messages"`
+	Messages []NodeMessage `json:"messages"`
 	// Versions are those of muster on the nodes, the newest first, then what is no number.
 	Versions []Version `json:"versions"`
 	// Lost are the manifests that nodes run although the bucket lost their keys, the most frequent first. SetLost sets
@@ -75,7 +75,7 @@ func (m *Members) add(node string) {
 }
 
 // MembersOf counts the nodes that are the keys of a map.
-func MembersOf[T any](nodes map[string]T) Members {
+func membersOf[T any](nodes map[string]T) Members {
 	m := Members{Nodes: len(nodes), First: make([]string, 0, maxFirst)}
 	for node := range nodes {
 		if at, _ := slices.BinarySearch(m.First, node); at < maxFirst {
@@ -100,7 +100,7 @@ type State struct {
 // none, and for other states.
 func (s State) Hidden() string {
 	var all []string
-	for _, state := range order {
+	for _, state := range stateOrder {
 		if count := s.Otherwise[state]; count > 0 && state != fleet.StatusOK && state != fleet.StatusNoManifest {
 			all = append(all, fmt.Sprintf("%d %s", count, state))
 		}
@@ -163,7 +163,7 @@ type Failure struct {
 // Of makes the overview of nodes, which are in the order of their names, and of the
 // assignments, as of a time. Nodes of an earlier version than the one given are marked as such;
 // one that is no number marks none.
-func Of(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
+func SummaryOf(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
 	all := fleet.NewAssigned(entries)
 	c := newCounter(all)
 	parts := slices.Collect(slices.Chunk(nodes, max(1, (len(nodes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))))
@@ -207,7 +207,7 @@ func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 
 // From is Of with nodes whose statuses are known. Those of manifests are asked for by the place of the node and the
 // key: its Manifests may be missing.
-func From(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
+func summaryFrom(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
 	c := newCounter(all)
 	for i, n := range nodes {
 		c.node(&n.Node, n.State)
@@ -254,15 +254,15 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 // counter collects the overview.
 type counter struct {
 	nodes, unreadable int
-	keys              map[string]assigned
+	keys              map[string]assignedKey
 	byStatus          map[fleet.Status]*State
 	manifests         []Manifest
-	failures          map[failureID]*failing
+	failures          map[failureID]*failingNodes
 	flapping          map[flappingID]*Flapping
 	versions          map[string]*Version
 	clocks            []Clock
 	outboxes          []Outbox
-	messages          []Message
+	messages          []NodeMessage
 	// lost are the unassigned manifests by key, unchecked is the number of those that are not in it. rest is how many
 	// more the current node may add; negative for a node that is away.
 	lost            map[string]*Lost
@@ -270,7 +270,7 @@ type counter struct {
 }
 
 // assigned is the place of the manifest that a key assigns, and since when it does.
-type assigned struct {
+type assignedKey struct {
 	manifest int
 	since    time.Time
 }
@@ -283,13 +283,13 @@ type failureID struct {
 }
 
 // failing is a failure with what its nodes say since when it is so, in any order.
-type failing struct {
+type failingNodes struct {
 	Failure
 	claims []time.Time
 }
 
 // at returns the failure as of a time.
-func (f *failing) at(now time.Time) Failure {
+func (f *failingNodes) at(now time.Time) Failure {
 	out := f.Failure
 	if len(f.claims) == 0 {
 		return out
@@ -303,7 +303,7 @@ func (f *failing) at(now time.Time) Failure {
 }
 
 func newCounter(all *fleet.Assigned) *counter {
-	keys, places, manifests := map[string]assigned{}, map[string]int{}, []Manifest{}
+	keys, places, manifests := map[string]assignedKey{}, map[string]int{}, []Manifest{}
 	for name, e := range all.All() {
 		place, is := places[name]
 		if !is {
@@ -311,7 +311,7 @@ func newCounter(all *fleet.Assigned) *counter {
 			places[name] = place
 			manifests = append(manifests, Manifest{Name: name})
 		}
-		keys[e.Key] = assigned{place, e.Time}
+		keys[e.Key] = assignedKey{place, e.Time}
 	}
 
 	return (&counter{keys: keys, manifests: manifests}).another()
@@ -321,8 +321,8 @@ func newCounter(all *fleet.Assigned) *counter {
 func (c *counter) another() *counter {
 	return &counter{
 		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
-		failures: map[failureID]*failing{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
-		clocks: []Clock{}, outboxes: []Outbox{}, messages: []Message{}, lost: map[string]*Lost{},
+		failures: map[failureID]*failingNodes{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
+		clocks: []Clock{}, outboxes: []Outbox{}, messages: []NodeMessage{}, lost: map[string]*Lost{},
 	}
 }
 
@@ -348,7 +348,7 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 		c.outboxes = append(c.outboxes, Outbox{n.Node, n.Outbox})
 	}
 	if n.Message != "" {
-		c.messages = append(c.messages, Message{n.Node, short(n.Message)})
+		c.messages = append(c.messages, NodeMessage{n.Node, shortText(n.Message)})
 	}
 }
 
@@ -365,7 +365,7 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 }
 
 // States counts nodes, which are in the order of their names, by their states.
-func States(nodes iter.Seq[*Node]) []State {
+func statesFrom(nodes iter.Seq[*Node]) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
 	for n := range nodes {
 		c.state(&n.Node, n.State)
@@ -408,7 +408,7 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 	case fleet.StatusPending:
 		p := Pending{Node: s.Node, Key: s.Key, Since: key.since, Paused: paused}
 		if m.Oldest == nil || p.isBefore(m.Oldest) {
-			p.Reason = short(s.Reason)
+			p.Reason = shortText(s.Reason)
 			m.Oldest = &p
 		}
 	case fleet.StatusFailed, fleet.StatusRejected:
@@ -416,7 +416,7 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 		id := failureID{m.Name, s.Status, reasonOf(of, s, m.Name)}
 		f := c.failures[id]
 		if f == nil {
-			f = &failing{Failure: Failure{Manifest: m.Name, Status: s.Status, Error: id.text}}
+			f = &failingNodes{Failure: Failure{Manifest: m.Name, Status: s.Status, Error: id.text}}
 			c.failures[id] = f
 		}
 		f.add(s.Node)
@@ -445,34 +445,34 @@ func reasonOf(m model.ManifestState, s *fleet.RolloutStatus, name string) string
 		text = name + ":" + strings.ReplaceAll(place, next+s.Key+":", next+name+":")
 	}
 
-	return short(cmp.Or(text, s.Reason))
+	return shortText(cmp.Or(text, s.Reason))
 }
 
 // maxText is how many bytes of what a node says are kept: it is compared, and shown in a line.
-const maxText = 300
+const maxReasonText = 300
 
 // short returns the first line of a text, cut where it is long.
-func short(text string) string {
+func shortText(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if len(line) <= maxText {
+	if len(line) <= maxReasonText {
 		return line
 	}
 
-	return strings.ToValidUTF8(line[:maxText], "") + "…"
+	return strings.ToValidUTF8(line[:maxReasonText], "") + "…"
 }
 
 // order is that in which statuses of nodes are shown.
-var order = [...]fleet.Status{
+var stateOrder = [...]fleet.Status{
 	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusPaused, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusNoManifest, fleet.StatusOK,
 }
 
 // Severity returns the place of a state of nodes in the order in which they are shown, the
 // worst first.
-func Severity(state fleet.Status) int { return slices.Index(order[:], state) }
+func Severity(state fleet.Status) int { return slices.Index(stateOrder[:], state) }
 
 func (c *counter) states() []State {
 	out := []State{}
-	for _, status := range order {
+	for _, status := range stateOrder {
 		if s := c.byStatus[status]; s != nil {
 			out = append(out, *s)
 		}

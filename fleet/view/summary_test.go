@@ -1,4 +1,4 @@
-package summary_test
+package view_test
 
 import (
 	"encoding/json"
@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // node makes a node of group web.
-func node(name string, change func(*model.Node)) model.Node {
+func summaryNode(name string, change func(*model.Node)) model.Node {
 	n := model.Node{NodeState: model.NodeState{Node: name, Version: "1.2.0", Groups: []string{"web"}, Manifests: map[string]model.ManifestState{}}, Heard: now}
 	if change != nil {
 		change(&n)
@@ -29,7 +29,7 @@ func node(name string, change func(*model.Node)) model.Node {
 	return n
 }
 
-func entry(key string, revision uint64, age time.Duration) model.Entry {
+func summaryEntry(key string, revision uint64, age time.Duration) model.Entry {
 	return model.Entry{Key: key, Revision: revision, Time: now.Add(-age)}
 }
 
@@ -50,25 +50,25 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	nodes := []model.Node{
-		node("a", runs(model.OutcomeStable)),
-		node("b", runs(model.OutcomeNoop)),
-		node("c", func(n *model.Node) {
+		summaryNode("a", runs(model.OutcomeStable)),
+		summaryNode("b", runs(model.OutcomeNoop)),
+		summaryNode("c", func(n *model.Node) {
 			failed(motd, motd+":4:11: exec#/bin/false: exit code 1\nmore")(n)
 			failed(own, own+":4:11: exec#/bin/false: exit code 1")(n)
 		}),
-		node("d", func(n *model.Node) { failed(motd, motd+":4:11: exec#/bin/false: exit code 1")(n) }),
-		node("e", func(n *model.Node) {
+		summaryNode("d", func(n *model.Node) { failed(motd, motd+":4:11: exec#/bin/false: exit code 1")(n) }),
+		summaryNode("e", func(n *model.Node) {
 			n.Manifests[motd] = model.ManifestState{Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: not signed"}
 		}),
-		node("f", func(n *model.Node) { n.Manifests[motd] = model.ManifestState{Revision: 6} }),
-		node("g", func(n *model.Node) {
+		summaryNode("f", func(n *model.Node) { n.Manifests[motd] = model.ManifestState{Revision: 6} }),
+		summaryNode("g", func(n *model.Node) {
 			n.Silent, n.Outbox, n.Message = true, 9, "of then"
 			runs(model.OutcomeStable)(n)
 		}),
-		node("h", func(n *model.Node) { n.Event = model.NodeStopped }),
-		node("i", func(n *model.Node) { n.Unreadable, n.Groups = "garbage", nil }),
+		summaryNode("h", func(n *model.Node) { n.Event = model.NodeStopped }),
+		summaryNode("i", func(n *model.Node) { n.Unreadable, n.Groups = "garbage", nil }),
 	}
-	got := summary.Of(nodes, []model.Entry{entry(motd, 7, time.Hour), entry(own, 7, time.Hour), entry("node.z.own", 8, time.Hour)}, "1.2.0", now)
+	got := view.SummaryOf(nodes, []model.Entry{summaryEntry(motd, 7, time.Hour), summaryEntry(own, 7, time.Hour), summaryEntry("node.z.own", 8, time.Hour)}, "1.2.0", now)
 	if got.Total != 9 || !got.At.Equal(now) {
 		t.Errorf("%d nodes at %s", got.Total, got.At)
 	}
@@ -87,7 +87,7 @@ func TestSummary(t *testing.T) {
 	if m := got.Manifests[0]; m.Tally != (fleet.Tally{All: 8, Targets: 8, UpToDate: 2, Failed: 2, Rejected: 1, Unreachable: 2, Pending: 1}) || m.Noop != 1 {
 		t.Errorf("motd: %+v", m)
 	}
-	if p := got.Manifests[0].Oldest; p == nil || *p != (summary.Pending{Node: "f", Key: motd, Reason: "still at revision 6", Since: now.Add(-time.Hour)}) {
+	if p := got.Manifests[0].Oldest; p == nil || *p != (view.Pending{Node: "f", Key: motd, Reason: "still at revision 6", Since: now.Add(-time.Hour)}) {
 		t.Errorf("oldest pending: %+v", p)
 	}
 	if m := got.Manifests[1]; m.Tally != (fleet.Tally{All: 2, Targets: 2, Failed: 1, Unreachable: 1}) || m.Oldest != nil {
@@ -115,22 +115,22 @@ func TestWhatIsWrongWithNodes(t *testing.T) {
 		return model.FlappingState{Manifest: "group.web.motd", Resource: model.Ref{Type: "file", Name: "/etc/motd"}, Writer: writer}
 	}
 	nodes := []model.Node{
-		node("a", func(n *model.Node) {
+		summaryNode("a", func(n *model.Node) {
 			n.Outbox, n.Version, n.Flapping = 1, "1.10.0", []model.FlappingState{flapping("cron")}
 		}),
-		node("b", func(n *model.Node) {
+		summaryNode("b", func(n *model.Node) {
 			n.Outbox, n.Version = 20, "v1.9.0"
 			n.Message = "group.db: not permitted" + strings.Repeat("x", 1000)
 			n.Flapping = []model.FlappingState{flapping(""), flapping("")}
 			n.Clock = model.ClockOffset{Offset: model.Offset(-time.Hour), Within: model.Duration(time.Millisecond)}
 		}),
-		node("c", func(n *model.Node) {
+		summaryNode("c", func(n *model.Node) {
 			n.Version = "devel-abc"
 			n.Clock = model.ClockOffset{Offset: model.Offset(2 * time.Hour), Within: model.Duration(time.Millisecond)}
 		}),
-		node("d", func(n *model.Node) { n.Version = "99.0.0" }),
+		summaryNode("d", func(n *model.Node) { n.Version = "99.0.0" }),
 	}
-	got := summary.Of(nodes, nil, "v1.10.0", now)
+	got := view.SummaryOf(nodes, nil, "v1.10.0", now)
 	if len(got.Messages) != 1 || got.Messages[0].Node != "b" || got.Messages[0].Message != "group.db: not permitted"+strings.Repeat("x", 277)+"…" {
 		t.Errorf("messages: %v", got.Messages)
 	}
@@ -171,14 +171,14 @@ func TestOneNodeDoesNotDecideSinceWhen(t *testing.T) {
 	} {
 		var nodes []model.Node
 		for i, ago := range c.claims {
-			nodes = append(nodes, node(fmt.Sprint("a", i), func(n *model.Node) {
+			nodes = append(nodes, summaryNode(fmt.Sprint("a", i), func(n *model.Node) {
 				failed(motd, "no space left")(n)
 				m := n.Manifests[motd]
 				m.FailedSince = now.Add(-ago)
 				n.Manifests[motd] = m
 			}))
 		}
-		got := summary.Of(nodes, []model.Entry{entry(motd, 7, 24*time.Hour)}, "1.2.0", now).Failing
+		got := view.SummaryOf(nodes, []model.Entry{summaryEntry(motd, 7, 24*time.Hour)}, "1.2.0", now).Failing
 		if len(got) != 1 || got[0].Nodes != len(c.claims) || !got[0].Since.Equal(now.Add(-c.want)) {
 			t.Errorf("%s: %+v, want %s ago", name, got, c.want)
 		}
@@ -202,16 +202,16 @@ func TestSinceWhen(t *testing.T) {
 	}
 	var nodes []model.Node
 	for i := range 40 { // on all cores
-		nodes = append(nodes, node(fmt.Sprintf("a%02d", i), fails(time.Duration(i%20)*time.Hour)))
+		nodes = append(nodes, summaryNode(fmt.Sprintf("a%02d", i), fails(time.Duration(i%20)*time.Hour)))
 	}
 	nodes = append(nodes,
-		node("b", func(n *model.Node) {
+		summaryNode("b", func(n *model.Node) {
 			n.Manifests[motd] = model.ManifestState{Revision: 6, Seen: 7, Late: "refused: not signed"}
 		}),
-		node("c", func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-3*time.Hour) }),
-		node("d", func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-2*time.Hour) }),
+		summaryNode("c", func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-3*time.Hour) }),
+		summaryNode("d", func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-2*time.Hour) }),
 	)
-	got := summary.Of(nodes, []model.Entry{entry(motd, 7, 24*time.Hour)}, "1.2.0", now)
+	got := view.SummaryOf(nodes, []model.Entry{summaryEntry(motd, 7, 24*time.Hour)}, "1.2.0", now)
 	for _, f := range got.Failing {
 		want := map[fleet.Status]time.Duration{fleet.StatusFailed: 10 * time.Hour, fleet.StatusRejected: 24 * time.Hour}[f.Status]
 		if !f.Since.Equal(now.Add(-want)) {
@@ -226,13 +226,13 @@ func TestSinceWhen(t *testing.T) {
 			t.Errorf("%s since %s", s.State, s.Since)
 		}
 	}
-	n := summary.OfNode(nodes[3], fleet.Overview(nodes[3:4], nil)[0], nil)
+	n := view.NodeOf(nodes[3], fleet.Overview(nodes[3:4], nil)[0], nil)
 	if s := n.Statuses; len(s) != 1 || !s[0].Began().IsZero() {
 		t.Errorf("what is not assigned: %+v", s)
 	}
-	entries := []model.Entry{entry(motd, 7, 24*time.Hour)}
+	entries := []model.Entry{summaryEntry(motd, 7, 24*time.Hour)}
 	for i, want := range map[int]time.Duration{3: 3 * time.Hour, 40: 24 * time.Hour} {
-		n := summary.OfNode(nodes[i], fleet.Overview(nodes[i:i+1], entries)[0], entries)
+		n := view.NodeOf(nodes[i], fleet.Overview(nodes[i:i+1], entries)[0], entries)
 		if s := n.Statuses; len(s) != 1 || !s[0].Began().Equal(now.Add(-want)) {
 			t.Errorf("%s: %+v", n.Node.Node, s)
 		}
@@ -243,14 +243,14 @@ func TestSinceWhen(t *testing.T) {
 func TestOneNodeDoesNotFillTheOverview(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 100_000)
-	n := node("a", func(n *model.Node) {
+	n := summaryNode("a", func(n *model.Node) {
 		n.Version = long
 		failed("group.web.motd", long)(n)
 		for i := range 1000 {
 			n.Flapping = append(n.Flapping, model.FlappingState{Manifest: long, Resource: model.Ref{Type: "file", Name: fmt.Sprint(i, long)}, Writer: long})
 		}
 	})
-	got := summary.Of([]model.Node{n}, []model.Entry{entry("group.web.motd", 7, 0)}, "1", now)
+	got := view.SummaryOf([]model.Node{n}, []model.Entry{summaryEntry("group.web.motd", 7, 0)}, "1", now)
 	if size := len(fmt.Sprint(got)); size > 40_000 || len(got.Flapping) != 20 || len(got.Failing) != 1 {
 		t.Errorf("%d bytes, %d flapping", size, len(got.Flapping))
 	}
@@ -273,19 +273,19 @@ func TestPaused(t *testing.T) {
 	pending := model.ManifestState{Revision: 6, Outcome: model.OutcomeStable}
 	fails := model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, Error: "x"}
 	all := []model.Node{
-		node("a", is(pending, pause)), node("b", is(fails, pause)), node("c", is(model.ManifestState{Revision: 7, Outcome: model.OutcomeStable}, pause)),
-		node("d", is(fails)), node("e", is(pending)),
+		summaryNode("a", is(pending, pause)), summaryNode("b", is(fails, pause)), summaryNode("c", is(model.ManifestState{Revision: 7, Outcome: model.OutcomeStable}, pause)),
+		summaryNode("d", is(fails)), summaryNode("e", is(pending)),
 	}
-	entries := []model.Entry{entry(motd, 7, time.Hour)}
+	entries := []model.Entry{summaryEntry(motd, 7, time.Hour)}
 	list := fleet.NewAssigned(entries)
-	of := func(nodes []model.Node) summary.Summary {
-		got := summary.Of(nodes, entries, "", now)
-		each := make([]*summary.Node, len(nodes))
+	of := func(nodes []model.Node) view.Summary {
+		got := view.SummaryOf(nodes, entries, "", now)
+		each := make([]*view.Node, len(nodes))
 		for i, n := range nodes {
-			one := summary.NewNode(n, list.Statuses(n), list)
+			one := view.NewNode(n, list.Statuses(n), list)
 			each[i] = &one
 		}
-		if from := summary.From(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, list, "", now); !reflect.DeepEqual(from.Manifests, got.Manifests) || !reflect.DeepEqual(from.States, got.States) {
+		if from := view.SummaryFrom(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, list, "", now); !reflect.DeepEqual(from.Manifests, got.Manifests) || !reflect.DeepEqual(from.States, got.States) {
 			t.Errorf("%+v %+v, from nodes that are compared %+v %+v", got.States, got.Manifests, from.States, from.Manifests)
 		}
 
@@ -313,7 +313,7 @@ func TestPaused(t *testing.T) {
 func TestNode(t *testing.T) {
 	t.Parallel()
 	const motd, own = "group.web.motd", "node.a.own"
-	entries := []model.Entry{entry(motd, 7, time.Hour), entry(own, 7, 2*time.Hour)}
+	entries := []model.Entry{summaryEntry(motd, 7, time.Hour), summaryEntry(own, 7, 2*time.Hour)}
 	pending := func(n *model.Node) { n.Manifests[motd] = model.ManifestState{Revision: 6} }
 	for name, c := range map[string]struct {
 		change func(*model.Node)
@@ -335,8 +335,8 @@ func TestNode(t *testing.T) {
 			}
 		}, fleet.StatusOK, time.Time{}},
 	} {
-		n := node("a", c.change)
-		got := summary.OfNode(n, fleet.Overview([]model.Node{n}, entries)[0], entries)
+		n := summaryNode("a", c.change)
+		got := view.NodeOf(n, fleet.Overview([]model.Node{n}, entries)[0], entries)
 		if got.State != c.status || !got.Since.Equal(c.since) || len(got.Statuses) != 2 {
 			t.Errorf("%s: %s since %s, %+v", name, got.State, got.Since, got.Statuses)
 		}
@@ -353,7 +353,7 @@ func TestNode(t *testing.T) {
 func TestLate(t *testing.T) {
 	t.Parallel()
 	const motd = "group.web.motd"
-	entries := []model.Entry{entry(motd, 7, time.Hour)}
+	entries := []model.Entry{summaryEntry(motd, 7, time.Hour)}
 	for name, c := range map[string]struct {
 		m    model.ManifestState
 		want bool
@@ -368,11 +368,11 @@ func TestLate(t *testing.T) {
 			"unreachable": func(n *model.Node) { n.Silent = true },
 			"stopped":     func(n *model.Node) { n.Event = model.NodeStopped },
 		} {
-			n := node("a", func(n *model.Node) {
+			n := summaryNode("a", func(n *model.Node) {
 				be(n)
 				n.Manifests[motd] = c.m
 			})
-			got := summary.OfNode(n, fleet.Overview([]model.Node{n}, entries)[0], entries).Statuses[0]
+			got := view.NodeOf(n, fleet.Overview([]model.Node{n}, entries)[0], entries).Statuses[0]
 			if got.Late() != c.want || got.Status != fleet.StatusUnreachable || got.Began().IsZero() == c.want {
 				t.Errorf("%s, %s: late %t since %s: %+v", away, name, got.Late(), got.Began(), got)
 			}
@@ -384,10 +384,10 @@ func TestLate(t *testing.T) {
 // node after the other finds. It is not parallel, because it sets how many cores there are.
 func TestNodesAreCountedOnAllCores(t *testing.T) {
 	const motd = "group.web.motd"
-	entries := []model.Entry{entry(motd, 7, time.Hour), entry("node.web001.own", 7, 2*time.Hour), entry("node.web090.own", 7, 3*time.Hour), entry("node.web0905.own", 7, 3*time.Hour)}
+	entries := []model.Entry{summaryEntry(motd, 7, time.Hour), summaryEntry("node.web001.own", 7, 2*time.Hour), summaryEntry("node.web090.own", 7, 3*time.Hour), summaryEntry("node.web0905.own", 7, 3*time.Hour)}
 	var nodes []model.Node
 	for i := range 101 {
-		nodes = append(nodes, node(fmt.Sprintf("web%03d", i), func(n *model.Node) {
+		nodes = append(nodes, summaryNode(fmt.Sprintf("web%03d", i), func(n *model.Node) {
 			n.Version = fmt.Sprintf("1.%d.0", i/40)
 			n.Message = strings.Repeat("no", i%3)
 			n.Outbox, n.Clock.Offset = i%7, model.Offset(i%5)*model.Offset(time.Minute)
@@ -408,26 +408,26 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 		}))
 	}
 	all := fleet.NewAssigned(entries)
-	each := make([]*summary.Node, len(nodes))
+	each := make([]*view.Node, len(nodes))
 	for i, n := range nodes {
-		one := summary.NewNode(n, all.Statuses(n), all)
+		one := view.NewNode(n, all.Statuses(n), all)
 		each[i] = &one
 	}
-	text := func(s summary.Summary) string {
+	text := func(s view.Summary) string {
 		out, err := json.MarshalIndent(s, "", " ")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(out)
 	}
-	want := text(summary.From(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.2.0", now))
+	want := text(view.SummaryFrom(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.2.0", now))
 	if strings.Count(want, "web001") < 4 || !strings.Contains(want, "never seen: 1;") {
 		t.Fatalf("one after the other: %s", want)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, cores := range []int{1, 2, 3, 7, 200} {
 		runtime.GOMAXPROCS(cores)
-		if got := text(summary.Of(nodes, entries, "1.2.0", now)); got != want {
+		if got := text(view.SummaryOf(nodes, entries, "1.2.0", now)); got != want {
 			t.Errorf("on %d cores: %s, want %s", cores, got, want)
 		}
 	}
@@ -441,13 +441,13 @@ func BenchmarkOf(b *testing.B) {
 	var keys []string
 	for _, name := range []string{"base", "sshd", "motd", "users", "app"} {
 		keys = append(keys, "group.web."+name)
-		entries = append(entries, entry("group.web."+name, 7, time.Hour))
+		entries = append(entries, summaryEntry("group.web."+name, 7, time.Hour))
 	}
 	for i := range 10_000 {
 		name := fmt.Sprintf("web%05d", i)
 		own := "node." + name + ".own"
-		entries = append(entries, entry(own, 7, time.Hour))
-		nodes = append(nodes, node(name, func(n *model.Node) {
+		entries = append(entries, summaryEntry(own, 7, time.Hour))
+		nodes = append(nodes, summaryNode(name, func(n *model.Node) {
 			for _, key := range append(keys, own) {
 				n.Manifests[key] = model.ManifestState{Revision: 7, Outcome: model.OutcomeStable}
 			}
@@ -456,15 +456,15 @@ func BenchmarkOf(b *testing.B) {
 			}
 		}))
 	}
-	before := cpu(b)
+	before := summaryCpu(b)
 	for b.Loop() {
-		summary.Of(nodes, entries, "1.2.0", now)
+		view.SummaryOf(nodes, entries, "1.2.0", now)
 	}
-	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(float64((summaryCpu(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
 // cpu returns the time that this process took of processors.
-func cpu(b *testing.B) time.Duration {
+func summaryCpu(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -481,9 +481,9 @@ func TestFailuresOfALine(t *testing.T) {
 	var nodes []model.Node
 	for i := range 20 {
 		name := fmt.Sprintf("n%02d", 19-i%10*2-i/10)
-		nodes = append(nodes, node(name, failed(app, app+":8:11: file#/srv/"+name+"/extra.conf: no directory")))
+		nodes = append(nodes, summaryNode(name, failed(app, app+":8:11: file#/srv/"+name+"/extra.conf: no directory")))
 	}
-	add := func(name, text string) { nodes = append(nodes, node(name, failed(app, text))) }
+	add := func(name, text string) { nodes = append(nodes, summaryNode(name, failed(app, text))) }
 	add("o1", app+":8:11: file#/srv/o1/extra.conf: no space")
 	add("o2", app+":8:11: file#/srv/o1/extra.conf: no space")
 	add("p1", app+":8:11: exec#/bin/false: exit code 1") // another revision of it
@@ -491,7 +491,7 @@ func TestFailuresOfALine(t *testing.T) {
 	add("p3", "manifest timed out on p3")
 	add("p4", "manifest timed out on p4")
 	slices.SortFunc(nodes, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
-	got := summary.Of(nodes, []model.Entry{entry(app, 7, 24*time.Hour)}, "1.2.0", now).Failing
+	got := view.SummaryOf(nodes, []model.Entry{summaryEntry(app, 7, 24*time.Hour)}, "1.2.0", now).Failing
 	if len(got) != 5 {
 		t.Fatalf("%+v", got)
 	}
@@ -523,7 +523,7 @@ func TestRejectionsOfSeveralKeys(t *testing.T) {
 		}
 	}
 	const a, b = "node.a.app", "node.b.app"
-	got := summary.Of([]model.Node{node("a", rejected(a)), node("b", rejected(b))}, []model.Entry{entry(a, 7, time.Hour), entry(b, 7, time.Hour)}, "1.2.0", now)
+	got := view.SummaryOf([]model.Node{summaryNode("a", rejected(a)), summaryNode("b", rejected(b))}, []model.Entry{summaryEntry(a, 7, time.Hour), summaryEntry(b, 7, time.Hour)}, "1.2.0", now)
 	if len(got.Failing) != 1 || got.Failing[0].Nodes != 2 || got.Failing[0].Differ != 0 || got.Failing[0].Error != "app:5:11: no such fact; app:8:11: no such fact" {
 		t.Errorf("%+v", got.Failing)
 	}
