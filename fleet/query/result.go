@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -26,7 +26,7 @@ func OfReport(r model.Report) (targets.Result, error) {
 	}
 	out := targets.Result{
 		Node: r.Node, Time: r.Time, Manifest: r.Manifest, Revision: r.Revision, Type: t.Type, Name: t.Name, Resource: t.Ref().String(), Provider: t.Provider, Alias: t.Alias,
-		Outcome: string(r.Outcome), Cause: string(r.Cause), Error: strings.Join(t.Errors, "\n"), Text: describe.Transaction(&t), Noop: t.Noop, Duration: t.Duration,
+		Outcome: string(r.Outcome), Cause: string(r.Cause), Error: strings.Join(t.Errors, "\n"), Text: view.DescribeTransaction(&t), Noop: t.Noop, Duration: t.Duration,
 		RunID: r.RunID, CorrelationID: r.CorrelationID, ID: r.ID,
 	}
 	if d := t.Drift; d != nil {

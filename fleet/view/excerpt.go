@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/describe"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -39,7 +37,7 @@ func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 	case model.ProtocolHealth:
 		h := decodeReport[model.HealthReport](r.Data)
 		t.Resource = cutText(h.Resource.String(), maxWord)
-		_, text := describe.Report(r)
+		_, text := DescribeReport(r)
 		t.Text = firstLine(h.Check+": "+text, maxText)
 	case model.ProtocolNode:
 		t.addNode(decodeReport[model.NodeState](r.Data), r)
@@ -59,7 +57,7 @@ func decodeReport[T any](data json.RawMessage) *T {
 }
 
 func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
-	t.Text = firstLine(describe.Run(*r), maxText)
+	t.Text = firstLine(DescribeRun(*r), maxText)
 	// A node could say that it repaired any number.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
@@ -72,7 +70,7 @@ func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
 
 func (t *excerpt) addTransaction(d *model.Transaction) {
 	t.Resource = cutText(d.Ref().String(), maxWord)
-	text := describe.Transaction(d)
+	text := DescribeTransaction(d)
 	t.Text = firstLine(text, maxText)
 	if d.Source.Line > 0 && len(d.Errors) > 0 {
 		t.Text = firstLine(d.Source.String()+": "+text, maxText)
@@ -102,7 +100,7 @@ func (t *excerpt) addAnswer(r *model.EnsureResponse) {
 	if r.Protocol == model.ProtocolRunResponse {
 		t.Resource = ofRun
 	}
-	t.Text = firstLine(describe.Answer(*r), maxText)
+	t.Text = firstLine(DescribeAnswer(*r), maxText)
 	if r.Sender != nil {
 		t.By = firstLine(r.Sender.By, maxWord)
 		t.from = model.Sender{By: t.By, Nodes: max(r.Sender.Nodes, 0), To: cutTarget(r.Sender.To), On: cutTarget(r.Sender.On)}
@@ -119,7 +117,7 @@ func cutTarget(target string) string {
 }
 
 func (t *excerpt) addNode(n *model.NodeState, r model.Report) {
-	_, text := describe.Report(r)
+	_, text := DescribeReport(r)
 	t.Text = firstLine(text, maxText)
 	if r.Outcome != model.Outcome(model.NodeFlapping) {
 		return

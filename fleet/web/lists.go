@@ -9,7 +9,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/describe"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -41,7 +41,7 @@ func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from in
 
 // auditOf returns a page of the revisions of assignments that have a text; more is that there are others.
 func auditOf(all []model.Entry, more bool, search string, from int) page.AuditData {
-	found := describe.Assignments(all, search)
+	found := view.AssignmentChanges(all, search)
 	from = min(from, len(found))
 
 	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), More: more}

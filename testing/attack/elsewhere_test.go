@@ -77,7 +77,7 @@ func triedElsewhere() []elsewhere {
 		{"report-id-long", "publishes reports with ids of 60 KB", "a command that follows them fills the memory of an operator",
 			[]string{"cmd/muster/fleetcmd.TestLongIDsFillNoMemory"}},
 		{"report-long", "publishes summaries of runs with 20,000 others that are unchanged since", "a command that shows it computes for seconds, for each of them",
-			[]string{"fleet/describe.TestSummariesAreNoLongerThanReports"}},
+			[]string{"fleet/view.TestSummariesAreNoLongerThanReports"}},
 		{"webhook-flood", "reports far more than a receiver of webhooks takes", "the reports of other nodes come to it hours later",
 			[]string{"cmd/muster/fleetcmd/servecmd.TestWebhookOfAFlood", "cmd/muster/fleetcmd/servecmd.TestWebhookLogOfAFloodIsBounded"}},
 		{"webhook-refused", "reports what a receiver of webhooks refuses", "the reports of other nodes wait for each of its tries, and the log has two lines of each",

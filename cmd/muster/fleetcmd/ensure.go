@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -318,8 +318,8 @@ func (c *ensureCommand) matched() func(of, known int) {
 
 // printAnswer prints an answer, which is that of nodes.
 func (c *ensureCommand) printAnswer(nodes string, r model.EnsureResponse) {
-	text := c.Print.Word(string(describe.Outcome(r)))
-	summary := describe.Answer(r)
+	text := c.Print.Word(string(view.OutcomeOf(r)))
+	summary := view.DescribeAnswer(r)
 	if c.together {
 		summary = inWords(summary, output(r.State, "stderr"))
 	}

@@ -5,17 +5,17 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
 // runHeadline returns what came of a request on a node, without what lines has.
 func runHeadline(a model.EnsureResponse) string {
 	if a.Error == "" && len(a.Runs) > 0 {
-		return describe.Requested(a.Runs)
+		return view.DescribeRuns(a.Runs)
 	}
 
-	return describe.Answer(a)
+	return view.DescribeAnswer(a)
 }
 
 // lines returns what came of the manifests that were not found as they should be. An error that the node has for the
@@ -41,7 +41,7 @@ func lines(a model.EnsureResponse) []string {
 
 // printGroup prints the answer of some nodes.
 func (c *runCommand) printGroup(g EqualAnswers) {
-	c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(runHeadline(g.Answer))))
+	c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(view.OutcomeOf(g.Answer))), print.Text(print.OneLine(runHeadline(g.Answer))))
 	for _, line := range lines(g.Answer) {
 		c.Print.Printf("  %s\n", print.Text(print.OneLine(line)))
 	}

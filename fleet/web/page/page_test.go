@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/internal/build"
@@ -113,7 +112,7 @@ func TestEveryLinkHasAName(t *testing.T) {
 	for name, c := range map[string]templ.Component{
 		"runs of a node": runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), false),
 		"runs":           runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), true),
-		"control":        Control([]describe.ControlChange{{Key: "x.y.z"}, {Key: "node.<b>.pause"}, {Key: "node.web01.pause"}}, false, "", time.Now()),
+		"control":        Control([]view.ControlChange{{Key: "x.y.z"}, {Key: "node.<b>.pause"}, {Key: "node.web01.pause"}}, false, "", time.Now()),
 	} {
 		var out bytes.Buffer
 		if err := c.Render(t.Context(), &out); err != nil {
@@ -303,7 +302,7 @@ func TestAnActionThatFailedOnAllNodesFailed(t *testing.T) {
 // TestChangesAreCalledAsByTheCommands: one thing has one word in the audit, the API and muster fleet history.
 func TestChangesAreCalledAsByTheCommands(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []describe.ChangeKind{describe.ChangeAssigned, describe.ChangePaused, describe.ChangeResumed, describe.ChangeRemoved, describe.ChangeWritten} {
+	for _, kind := range []view.ChangeKind{view.ChangeAssigned, view.ChangePaused, view.ChangeResumed, view.ChangeRemoved, view.ChangeWritten} {
 		if got := ofChange(kind).word; !strings.EqualFold(got, string(kind)) {
 			t.Errorf("%s is called %s", kind, got)
 		}

@@ -1,4 +1,4 @@
-package describe_test
+package view_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -78,13 +78,13 @@ func TestReportReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := report(t, c.typ, c.document)
-			if subject, summary := describe.Report(r); subject != c.subject || summary != c.summary {
+			if subject, summary := view.DescribeReport(r); subject != c.subject || summary != c.summary {
 				t.Errorf("%q, %q", subject, summary)
 			}
 		})
 	}
 	alone := model.Report{Type: model.ProtocolRun, Manifest: "motd.yaml", Data: json.RawMessage("{}")}
-	if subject, _ := describe.Report(alone); subject != "motd.yaml" {
+	if subject, _ := view.DescribeReport(alone); subject != "motd.yaml" {
 		t.Errorf("without a revision: %q", subject)
 	}
 }
@@ -97,7 +97,7 @@ func TestSummariesAreNoLongerThanReports(t *testing.T) {
 		"changes":   {Type: model.ProtocolTransaction, Data: json.RawMessage(`{"changes":[` + strings.Repeat(`{},`, 20_000) + `{}]}`)},
 		"unmet":     {Type: model.ProtocolTransaction, Data: json.RawMessage(`{"unmet_requirements":[` + strings.Repeat(`"a#b",`, 10_000) + `"a#b"]}`)},
 	} {
-		if _, summary := describe.Report(r); len(summary) > len(r.Data) {
+		if _, summary := view.DescribeReport(r); len(summary) > len(r.Data) {
 			t.Errorf("%s: a report of %d bytes has a summary of %d", name, len(r.Data), len(summary))
 		}
 	}

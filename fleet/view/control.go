@@ -1,4 +1,4 @@
-package describe
+package view
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 
 // Control describes a revision of a control key in a line, and reports whether it has a signature,
 // which only nodes verify.
-func Control(c model.Entry) (text string, isSigned bool) {
+func DescribeControl(c model.Entry) (text string, isSigned bool) {
 	isSigned = signed.IsEnvelope(c.Value)
 	_, name, _ := model.SplitKey(c.Key)
 	switch {
@@ -34,7 +34,7 @@ func controlText(name string, value []byte) (string, error) {
 		p, err := decodePause(value)
 		return p.String(), err
 	case model.ControlLabels, model.ControlGroups:
-		text, err := ControlValue(name, value)
+		text, err := DescribeControlValue(name, value)
 		if text == nothingOf(name) {
 			return text, err
 		}
@@ -46,7 +46,7 @@ func controlText(name string, value []byte) (string, error) {
 
 // ControlValue describes the value of a control key, by the last part of the key: when a pause ends,
 // who asked for it and why; labels; groups.
-func ControlValue(name string, value []byte) (string, error) {
+func DescribeControlValue(name string, value []byte) (string, error) {
 	switch name {
 	case model.ControlPause:
 		p, err := decodePause(value)

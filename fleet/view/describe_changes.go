@@ -1,4 +1,4 @@
-package describe
+package view
 
 import (
 	"cmp"
@@ -43,12 +43,12 @@ func IsBy(author, user string) bool {
 
 // Changes describes revisions of control keys: those that have a part of a key, a name or a text, whatever the
 // case of its letters; all for an empty one.
-func Changes(all []model.Entry, search string) []ControlChange {
+func ControlChanges(all []model.Entry, search string) []ControlChange {
 	search = strings.ToLower(search)
 	out := []ControlChange{}
 	for _, e := range all {
-		c := ControlChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: kindOf(e)}
-		c.Text, c.Signed = Control(e)
+		c := ControlChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: changeKindOf(e)}
+		c.Text, c.Signed = DescribeControl(e)
 		// What was written before names were: a pause has one of its own.
 		if p, err := decodePause(e.Value); err == nil {
 			c.By = cmp.Or(c.By, p.By)
@@ -61,7 +61,7 @@ func Changes(all []model.Entry, search string) []ControlChange {
 	return out
 }
 
-func kindOf(e model.Entry) ChangeKind {
+func changeKindOf(e model.Entry) ChangeKind {
 	_, name, _ := model.SplitKey(e.Key)
 	switch {
 	case e.Refused != "":

@@ -1,10 +1,10 @@
-package describe_test
+package view_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -28,12 +28,12 @@ func TestControl(t *testing.T) {
 		{"node.a.groups", `{"protocol":"x"}`, false, "not used: "},
 		{"node.a.other", "", false, "no key that muster knows"},
 	} {
-		got, isSigned := describe.Control(model.Entry{Key: c.key, Value: []byte(c.value), Deleted: c.deleted})
+		got, isSigned := view.DescribeControl(model.Entry{Key: c.key, Value: []byte(c.value), Deleted: c.deleted})
 		if isSigned || got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s %s: %q, want %q", c.key, c.value, got, c.want)
 		}
 	}
-	if got, isSigned := describe.Control(model.Entry{Refused: "is forged"}); got != "not used: it is forged" || isSigned {
+	if got, isSigned := view.DescribeControl(model.Entry{Refused: "is forged"}); got != "not used: it is forged" || isSigned {
 		t.Errorf("refused: %q", got)
 	}
 }

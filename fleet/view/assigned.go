@@ -1,4 +1,4 @@
-package describe
+package view
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ type AssignmentChange struct {
 
 // Assignments describes revisions of assignments: those that have a part of a key, a name, a kind or a problem,
 // whatever the case of its letters; all for an empty one.
-func Assignments(all []model.Entry, search string) []AssignmentChange {
+func AssignmentChanges(all []model.Entry, search string) []AssignmentChange {
 	search = strings.ToLower(search)
 	out := []AssignmentChange{}
 	for _, e := range all {
@@ -49,7 +49,7 @@ func Assignments(all []model.Entry, search string) []AssignmentChange {
 
 // Merge returns changes of assignments and of what operators wrote about nodes and groups as one list, the
 // oldest first. The text of an assignment is why no node uses it.
-func Merge(assigned []AssignmentChange, written []ControlChange) []ControlChange {
+func MergeChanges(assigned []AssignmentChange, written []ControlChange) []ControlChange {
 	out := slices.Clone(written)
 	for _, a := range assigned {
 		out = append(out, ControlChange{Key: a.Key, Revision: a.Revision, Time: a.Time, Kind: a.Kind, By: a.By, Text: a.Problem})

@@ -1,5 +1,5 @@
 // Package describe describes reports and answers of nodes in a few words, for people.
-package describe
+package view
 
 import (
 	"cmp"
@@ -16,36 +16,36 @@ import (
 
 // Report returns what a report is about, in a word or two, and what happened in
 // a few words; empty where the outcome is enough.
-func Report(r model.Report) (subject, summary string) {
+func DescribeReport(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
-		t := decoded[model.Transaction](r.Data)
+		t := decodeOrZero[model.Transaction](r.Data)
 		if len(t.Errors) > 0 {
-			return t.Label(), Transaction(&t)
+			return t.Label(), DescribeTransaction(&t)
 		}
-		return t.Ref().String(), Transaction(&t)
+		return t.Ref().String(), DescribeTransaction(&t)
 	case model.ProtocolEnsureResponse:
-		subject, response := "ensure", decoded[model.EnsureResponse](r.Data)
+		subject, response := "ensure", decodeOrZero[model.EnsureResponse](r.Data)
 		if response.State != nil {
 			subject += " " + response.State.Ref().String()
 		}
-		return subject, Answer(response)
+		return subject, DescribeAnswer(response)
 	case model.ProtocolRunResponse:
-		return "run", Answer(decoded[model.EnsureResponse](r.Data))
+		return "run", DescribeAnswer(decodeOrZero[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
-		h := decoded[model.HealthReport](r.Data)
+		h := decodeOrZero[model.HealthReport](r.Data)
 		if h.Output == "" && h.Was != "" {
 			h.Output = "was " + string(h.Was)
 		}
 		return h.Resource.String() + " " + h.Check, h.Output
 	case model.ProtocolNode:
-		state := decoded[model.NodeState](r.Data)
+		state := decodeOrZero[model.NodeState](r.Data)
 		if state.Message == "" && state.Event == model.NodeStarted {
 			state.Message = "muster " + state.Version
 		}
 		return "", state.Message
 	case model.ProtocolRun:
-		summary = Run(decoded[model.Run](r.Data))
+		summary = DescribeRun(decodeOrZero[model.Run](r.Data))
 	}
 	if r.Manifest != "" && r.Revision != 0 {
 		return fmt.Sprintf("%s@%d", r.Manifest, r.Revision), summary
@@ -55,11 +55,11 @@ func Report(r model.Report) (subject, summary string) {
 }
 
 // Sender returns who sent the request that a report answers, as the sender said; empty for none.
-func Sender(r model.Report) string {
+func SenderOf(r model.Report) string {
 	if r.Kind != model.KindEnsure {
 		return ""
 	}
-	a := decoded[model.EnsureResponse](r.Data)
+	a := decodeOrZero[model.EnsureResponse](r.Data)
 	if a.Sender == nil {
 		return ""
 	}
@@ -69,7 +69,7 @@ func Sender(r model.Report) string {
 
 // decoded decodes a document; an invalid one is empty, and the report shows its
 // envelope only.
-func decoded[T any](data json.RawMessage) T {
+func decodeOrZero[T any](data json.RawMessage) T {
 	v, err := model.DecodeJSON[T](data)
 	if err != nil {
 		var none T
@@ -84,7 +84,7 @@ func decoded[T any](data json.RawMessage) T {
 const maxUnchanged = 10
 
 // Run returns what came of a run in a line: counts, duration, errors.
-func Run(r model.Run) string {
+func DescribeRun(r model.Run) string {
 	text := r.Counts.Text() + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
 		text += " (noop)"
@@ -120,8 +120,8 @@ func runTime(id string) string {
 
 // Transaction returns what happened to a resource in a few words, and in how long
 // drift was repaired.
-func Transaction(t *model.Transaction) string {
-	text := happened(t)
+func DescribeTransaction(t *model.Transaction) string {
+	text := describeResult(t)
 	if d := t.Drift; d != nil && len(t.Errors) == 0 && !t.Refreshed {
 		text += " (drift, repaired in " + model.ShortDuration(d.Latency) + ")"
 	}
@@ -129,7 +129,7 @@ func Transaction(t *model.Transaction) string {
 	return text
 }
 
-func happened(t *model.Transaction) string {
+func describeResult(t *model.Transaction) string {
 	switch {
 	case len(t.Errors) > 0:
 		return strings.Join(t.Errors, "; ")
@@ -177,27 +177,27 @@ func exitCode(t *model.Transaction) *int {
 		return nil
 	}
 
-	return decoded[struct {
+	return decodeOrZero[struct {
 		ExitCode *int `json:"exit_code"`
 	}](t.Status).ExitCode
 }
 
 // Answer returns the result of an ensure request, or of a run request, in a few words.
-func Answer(r model.EnsureResponse) string {
+func DescribeAnswer(r model.EnsureResponse) string {
 	switch {
 	case r.Error != "":
 		return r.Error
 	case r.State != nil:
-		return Transaction(r.State)
+		return DescribeTransaction(r.State)
 	case r.Protocol == model.ProtocolRunResponse && r.Phase.Final() && r.Phase != model.EnsureExpired:
-		return requested(r.Runs)
+		return describeRequested(r.Runs)
 	default:
 		return string(r.Phase)
 	}
 }
 
 // Outcome returns the outcome of an answer.
-func Outcome(r model.EnsureResponse) model.Outcome {
+func OutcomeOf(r model.EnsureResponse) model.Outcome {
 	switch {
 	case r.State != nil:
 		return r.State.Outcome()
@@ -214,8 +214,8 @@ func Outcome(r model.EnsureResponse) model.Outcome {
 
 // requested counts the manifests that a node ran because somebody asked for it, with the error of the first
 // that failed.
-func requested(all []model.RequestedRun) string {
-	text := Requested(all)
+func describeRequested(all []model.RequestedRun) string {
+	text := DescribeRuns(all)
 	if i := slices.IndexFunc(all, func(r model.RequestedRun) bool { return !r.OK() }); i >= 0 {
 		text += " (" + all[i].Manifest + ": " + cmp.Or(all[i].Error, string(all[i].Outcome)) + ")"
 	}
@@ -225,7 +225,7 @@ func requested(all []model.RequestedRun) string {
 
 // Requested counts the manifests that a node ran because somebody asked for it, for where their errors are shown
 // beside it.
-func Requested(all []model.RequestedRun) string {
+func DescribeRuns(all []model.RequestedRun) string {
 	changed, noop, failed, skipped := 0, 0, 0, 0
 	for _, r := range all {
 		switch {

@@ -1,11 +1,11 @@
-package describe_test
+package view_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -27,7 +27,7 @@ func TestChanges(t *testing.T) {
 		"zzz":  "",
 	} {
 		var got []string
-		for _, c := range describe.Changes(all, search) {
+		for _, c := range view.ControlChanges(all, search) {
 			got = append(got, fmt.Sprintf("%d %s %q %s", c.Revision, c.Kind, c.By, c.Text))
 		}
 		if strings.Join(got, "|") != want {
