@@ -63,7 +63,7 @@ func triedElsewhere() []elsewhere {
 		{"report-future", "reports more than 50,000 events at times that are to come", "what operators did is left out of the history of its node",
 			[]string{"fleet/assign.TestFutureReportsDisplaceNothing"}},
 		{"report-resources", "reports ever more resources and manifests", "a query fills the memory of an operator, or leaves out those of others",
-			[]string{"fleet/query.TestOneNodeFillsNoMemory"}},
+			[]string{"fleet/view.TestOneNodeFillsNoMemory"}},
 		{"facts-unreadable", "stores facts with headers that cannot be read", "fleet forget fails, for it and for others",
 			[]string{"kvstore/nodes.TestFactsWithHeadersAreInvalid"}},
 		{"node-forgotten", "has the credentials of a viewer, or of an operator of some nodes, and removes states, facts and reports of a node", "a node leaves the lists of others, or its reports the stream",

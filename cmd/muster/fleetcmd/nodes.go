@@ -16,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
 
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
@@ -130,7 +129,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 // nodeRow is a node with the values by which it is sorted.
 type nodeRow struct {
 	nodeStatus
-	row query.Node
+	row view.QueryNode
 }
 
 // Value returns a value of the node.
@@ -144,11 +143,11 @@ func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStat
 		rows[i].nodeStatus = n
 		if c.Sort != "" {
 			node := view.NewNode(n.Node, rollouts(n), assigned)
-			rows[i].row = query.Node{NodeRow: view.RowOf(&node), Known: n.Node}
+			rows[i].row = view.QueryNode{NodeRow: view.RowOf(&node), Known: n.Node}
 		}
 	}
 	var out []nodeStatus
-	for _, r := range query.First(rows, c.Order.Of()) {
+	for _, r := range view.FirstRows(rows, c.Order.Of()) {
 		out = append(out, r.nodeStatus)
 	}
 

@@ -1,16 +1,16 @@
-package query
+package view
 
 import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/view"
+
 	"github.com/musterfleet/muster/model"
 )
 
 // Node is a node as a row: that of the JSON API, and what target expressions have names for.
-type Node struct {
-	view.NodeRow
+type QueryNode struct {
+	NodeRow
 	Known    model.Node
 	Statuses []fleet.RolloutStatus
 	// Facts are nil where they are not known.
@@ -18,8 +18,8 @@ type Node struct {
 }
 
 // Nodes is the table of nodes.
-func Nodes() Table {
-	return Table{
+func NodeTable() QueryTable {
+	return QueryTable{
 		Columns: []string{"node", "host", "version", "groups", "labels", "state", "since", "reason", "manifests", "paused", "message", "heard", "started", "outbox", "clock"},
 		Default: []string{"node", "state", "version", "heard", "groups", "reason"},
 		Nested:  map[string]string{"labels": "labels.rack", "facts": "facts.host.info.platform", "manifest": "manifest.motd.revision", "manifests": "manifests.failed"},
@@ -27,7 +27,7 @@ func Nodes() Table {
 }
 
 // Value returns a value of the node.
-func (n Node) Value(column string) any {
+func (n QueryNode) Value(column string) any {
 	name, path, _ := strings.Cut(column, ".")
 	switch name {
 	case "node":
@@ -39,7 +39,7 @@ func (n Node) Value(column string) any {
 	case "groups":
 		return n.Groups
 	case "labels":
-		return label(n.Labels, path)
+		return labelValue(n.Labels, path)
 	case "state":
 		return string(n.State)
 	case "since":
@@ -47,18 +47,18 @@ func (n Node) Value(column string) any {
 	case "reason":
 		return n.Reason
 	case "manifests":
-		return tally(n.Tally, path)
+		return tallyValue(n.Tally, path)
 	case "manifest":
 		return n.manifest(path)
 	case "facts":
-		return fact(n.Facts, path)
+		return factValue(n.Facts, path)
 	default:
 		return n.said(name)
 	}
 }
 
 // said returns what only the state of the node has.
-func (n Node) said(name string) any {
+func (n QueryNode) said(name string) any {
 	switch name {
 	case "paused":
 		return n.Known.Paused != nil
@@ -79,7 +79,7 @@ func (n Node) said(name string) any {
 
 // manifest returns what the node runs under a name, as target expressions have it: the status
 // where nothing follows the name.
-func (n Node) manifest(path string) any {
+func (n QueryNode) manifest(path string) any {
 	name, property, _ := strings.Cut(path, ".")
 	m := fleet.ManifestsOf(n.Statuses)(name)
 	switch property {
@@ -94,7 +94,7 @@ func (n Node) manifest(path string) any {
 	}
 }
 
-func label(all map[string]string, name string) any {
+func labelValue(all map[string]string, name string) any {
 	if name == "" {
 		return all
 	}
@@ -106,7 +106,7 @@ func label(all map[string]string, name string) any {
 }
 
 // tally returns counts of manifests by their status, or one of them.
-func tally(t fleet.Tally, name string) any {
+func tallyValue(t fleet.Tally, name string) any {
 	counts := map[string]any{
 		"targets": t.Targets, "up_to_date": t.UpToDate, "failed": t.Failed, "rejected": t.Rejected, "unreachable": t.Unreachable, "unreadable": t.Unreadable, "pending": t.Pending,
 	}
@@ -118,7 +118,7 @@ func tally(t fleet.Tally, name string) any {
 }
 
 // fact returns the value at a path of facts, nil where there is none.
-func fact(facts model.Facts, path string) any {
+func factValue(facts model.Facts, path string) any {
 	var at any = map[string]any(facts)
 	for name := range strings.SplitSeq(path, ".") {
 		within, ok := at.(map[string]any)

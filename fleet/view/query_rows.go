@@ -1,4 +1,4 @@
-package query
+package view
 
 import (
 	"bytes"
@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/view"
 )
 
 // Answer is the answer to a query.
-type Answer struct {
+type QueryAnswer struct {
 	Columns []string `json:"columns"`
 	// Rows have values by their columns, Matching is how many rows there are without a limit.
-	Rows     []Values `json:"rows"`
-	Matching int      `json:"matching"`
+	Rows     []RowValues `json:"rows"`
+	Matching int         `json:"matching"`
 	// Incomplete is why rows may be missing.
 	Incomplete []string `json:"incomplete"`
 	// Warnings name facts, labels, groups, packages and columns that no node has, and probable
@@ -27,13 +26,13 @@ type Answer struct {
 }
 
 // Values are those of one row.
-type Values struct {
+type RowValues struct {
 	columns []string
 	All     []any
 }
 
 // MarshalJSON returns an object with the columns in their order.
-func (v Values) MarshalJSON() ([]byte, error) {
+func (v RowValues) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, c := range v.columns {
@@ -59,7 +58,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 }
 
 // Order is how rows are sorted and cut.
-type Order struct {
+type RowOrder struct {
 	// Sort is a column, empty for the order in which the rows are.
 	Sort    string
 	Reverse bool
@@ -68,10 +67,10 @@ type Order struct {
 }
 
 // Select returns columns of rows in an order.
-func Select[R Row](rows []R, columns []string, o Order) Answer {
-	out := Answer{Columns: columns, Rows: []Values{}, Matching: len(rows), Incomplete: []string{}}
-	for _, r := range First(rows, o) {
-		v := Values{columns, make([]any, len(columns))}
+func SelectRows[R QueryRow](rows []R, columns []string, o RowOrder) QueryAnswer {
+	out := QueryAnswer{Columns: columns, Rows: []RowValues{}, Matching: len(rows), Incomplete: []string{}}
+	for _, r := range FirstRows(rows, o) {
+		v := RowValues{columns, make([]any, len(columns))}
 		for i, c := range columns {
 			v.All[i] = r.Value(c)
 		}
@@ -82,15 +81,15 @@ func Select[R Row](rows []R, columns []string, o Order) Answer {
 }
 
 // First returns the rows that an order has first. It sorts them in place.
-func First[R Row](rows []R, o Order) []R {
+func FirstRows[R QueryRow](rows []R, o RowOrder) []R {
 	if o.Sort != "" {
-		slices.SortStableFunc(rows, func(a, b R) int { return compare(o.Sort, a.Value(o.Sort), b.Value(o.Sort)) })
+		slices.SortStableFunc(rows, func(a, b R) int { return compareValues(o.Sort, a.Value(o.Sort), b.Value(o.Sort)) })
 	}
 	if o.Reverse {
 		slices.Reverse(rows)
 	}
 
-	return cut(rows, o.Limit)
+	return limitRows(rows, o.Limit)
 }
 
 // ColumnCount is the column of Count.
@@ -98,43 +97,43 @@ const ColumnCount = "count"
 
 // Count returns how many rows have the same values in some columns, the most first, unless the
 // order has one of these columns.
-func Count[R Row](rows []R, columns []string, o Order) Answer {
-	groups := map[string]*Values{}
-	var all []*Values
+func CountRows[R QueryRow](rows []R, columns []string, o RowOrder) QueryAnswer {
+	groups := map[string]*RowValues{}
+	var all []*RowValues
 	for _, r := range rows {
 		var key strings.Builder
 		values := make([]any, len(columns), len(columns)+1)
 		for i, c := range columns {
 			values[i] = r.Value(c)
-			fmt.Fprintf(&key, "%q ", CSV(values[i]))
+			fmt.Fprintf(&key, "%q ", ValueCSV(values[i]))
 		}
 		group := groups[key.String()]
 		if group == nil {
-			group = &Values{append(slices.Clone(columns), ColumnCount), append(values, 0)}
+			group = &RowValues{append(slices.Clone(columns), ColumnCount), append(values, 0)}
 			groups[key.String()], all = group, append(all, group)
 		}
 		group.All[len(columns)] = group.All[len(columns)].(int) + 1
 	}
 	at := slices.Index(columns, o.Sort)
-	slices.SortStableFunc(all, func(a, b *Values) int {
+	slices.SortStableFunc(all, func(a, b *RowValues) int {
 		if at >= 0 {
-			return compare(o.Sort, a.All[at], b.All[at])
+			return compareValues(o.Sort, a.All[at], b.All[at])
 		}
-		count := func(v *Values) int { return v.All[len(columns)].(int) }
-		return cmp.Or(cmp.Compare(count(b), count(a)), compare(columns[0], a.All[0], b.All[0]))
+		count := func(v *RowValues) int { return v.All[len(columns)].(int) }
+		return cmp.Or(cmp.Compare(count(b), count(a)), compareValues(columns[0], a.All[0], b.All[0]))
 	})
 	if o.Reverse {
 		slices.Reverse(all)
 	}
-	out := Answer{Columns: append(slices.Clone(columns), ColumnCount), Rows: []Values{}, Matching: len(all), Incomplete: []string{}}
-	for _, v := range cut(all, o.Limit) {
+	out := QueryAnswer{Columns: append(slices.Clone(columns), ColumnCount), Rows: []RowValues{}, Matching: len(all), Incomplete: []string{}}
+	for _, v := range limitRows(all, o.Limit) {
 		out.Rows = append(out.Rows, *v)
 	}
 
 	return out
 }
 
-func cut[T any](all []T, limit int) []T {
+func limitRows[T any](all []T, limit int) []T {
 	if limit <= 0 {
 		return all
 	}
@@ -143,43 +142,43 @@ func cut[T any](all []T, limit int) []T {
 }
 
 // compare orders two values of a column; what is missing comes first.
-func compare(column string, a, b any) int {
+func compareValues(column string, a, b any) int {
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok {
-			return compareTexts(column, x, y)
+			return compareTextValues(column, x, y)
 		}
 	case time.Time:
 		if y, ok := b.(time.Time); ok {
 			return x.Compare(y)
 		}
 	}
-	x, isNumber := number(a)
-	if y, ok := number(b); ok && isNumber {
+	x, isNumber := numericValue(a)
+	if y, ok := numericValue(b); ok && isNumber {
 		return cmp.Compare(x, y)
 	}
 	if (a == nil) != (b == nil) {
 		return map[bool]int{true: -1, false: 1}[a == nil]
 	}
 
-	return cmp.Compare(CSV(a), CSV(b))
+	return cmp.Compare(ValueCSV(a), ValueCSV(b))
 }
 
 // compareTexts orders states by how bad they are and versions by their age, as the dashboard does.
-func compareTexts(column, a, b string) int {
+func compareTextValues(column, a, b string) int {
 	switch {
 	case column == "state":
-		return cmp.Compare(view.Severity(fleet.Status(a)), view.Severity(fleet.Status(b)))
-	case column == "version" && view.IsOlder(a, b):
+		return cmp.Compare(Severity(fleet.Status(a)), Severity(fleet.Status(b)))
+	case column == "version" && IsOlder(a, b):
 		return -1
-	case column == "version" && view.IsOlder(b, a):
+	case column == "version" && IsOlder(b, a):
 		return 1
 	default:
 		return cmp.Compare(a, b)
 	}
 }
 
-func number(v any) (float64, bool) {
+func numericValue(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
 		return float64(v), true

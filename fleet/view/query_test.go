@@ -1,4 +1,4 @@
-package query_test
+package view_test
 
 import (
 	"encoding/json"
@@ -14,18 +14,18 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
+
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/markdown"
 )
 
-var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var queryNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func node(name string, state fleet.Status, version string) query.Node {
-	return query.Node{
-		NodeRow:  view.NodeRow{Node: name, State: state, Version: version, Groups: []string{"web", "eu"}, Labels: map[string]string{"rack": "a3"}, Heard: now, Tally: fleet.Tally{Failed: 2}},
+func queryNode(name string, state fleet.Status, version string) view.QueryNode {
+	return view.QueryNode{
+		NodeRow:  view.NodeRow{Node: name, State: state, Version: version, Groups: []string{"web", "eu"}, Labels: map[string]string{"rack": "a3"}, Heard: queryNow, Tally: fleet.Tally{Failed: 2}},
 		Known:    model.Node{NodeState: model.NodeState{Clock: model.ClockOffset{Offset: model.Offset(-7 * time.Second)}}},
 		Statuses: []fleet.RolloutStatus{{Key: "group.web.motd", Status: fleet.StatusPending, Current: 7, Outcome: model.OutcomeChanged}},
 		Facts:    model.Facts{"host": map[string]any{"os": "linux", "cpus": 4.0}},
@@ -35,10 +35,10 @@ func node(name string, state fleet.Status, version string) query.Node {
 // TestEveryColumnHasAValue: each that a table has, and paths within.
 func TestEveryColumnHasAValue(t *testing.T) {
 	t.Parallel()
-	n := node("web01", fleet.StatusOK, "1.2.0")
-	for _, c := range append(query.Nodes().Columns, "labels.rack", "facts.host.os", "facts.host.cpus", "manifest.motd", "manifest.motd.revision", "manifest.motd.outcome", "manifests.failed") {
-		if n.Value(c) == nil || query.Nodes().CheckColumns([]string{c}) != nil {
-			t.Errorf("node: %s is %v, %v", c, n.Value(c), query.Nodes().CheckColumns([]string{c}))
+	n := queryNode("web01", fleet.StatusOK, "1.2.0")
+	for _, c := range append(view.NodeTable().Columns, "labels.rack", "facts.host.os", "facts.host.cpus", "manifest.motd", "manifest.motd.revision", "manifest.motd.outcome", "manifests.failed") {
+		if n.Value(c) == nil || view.NodeTable().CheckColumns([]string{c}) != nil {
+			t.Errorf("node: %s is %v, %v", c, n.Value(c), view.NodeTable().CheckColumns([]string{c}))
 		}
 	}
 	for _, c := range []string{"labels.none", "facts.none.x", "facts.host.os.x", "manifests.none", "manifest.motd.none"} {
@@ -46,13 +46,13 @@ func TestEveryColumnHasAValue(t *testing.T) {
 			t.Errorf("%s is %v", c, v)
 		}
 	}
-	for _, c := range query.Results().Columns {
-		if (query.Result{}).Value(c) == nil {
+	for _, c := range view.ResultTable().Columns {
+		if (view.QueryResult{}).Value(c) == nil {
 			t.Errorf("result: %s is missing", c)
 		}
 	}
 	for c, want := range map[string]string{"xyzzy": "the columns are node", "labls.x": "did you mean labels", "facts": "such as facts.", "facts.": "write what of it", "state.x": "has nothing within", "": "the columns are"} {
-		if err := query.Nodes().CheckColumns([]string{"node", c}); !errors.Is(err, query.ErrColumn) || !strings.Contains(err.Error(), want) {
+		if err := view.NodeTable().CheckColumns([]string{"node", c}); !errors.Is(err, view.ErrColumn) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestEveryColumnHasAValue(t *testing.T) {
 func TestColumnsAreNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range targets.NodeNames() {
-		if query.Nodes().CheckColumns([]string{name}) != nil && query.Nodes().Nested[name] == "" {
+		if view.NodeTable().CheckColumns([]string{name}) != nil && view.NodeTable().Nested[name] == "" {
 			t.Errorf("%s is no column of nodes", name)
 		}
 	}
@@ -71,21 +71,21 @@ func TestColumnsAreNames(t *testing.T) {
 // TestOrder: states by how bad they are, versions by age, numbers as numbers, what is missing first.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	rows := func() []query.Node {
-		all := []query.Node{node("a", fleet.StatusOK, "1.9.0"), node("b", fleet.StatusFailed, "1.10.0"), node("c", fleet.StatusPending, "1.2.0")}
+	rows := func() []view.QueryNode {
+		all := []view.QueryNode{queryNode("a", fleet.StatusOK, "1.9.0"), queryNode("b", fleet.StatusFailed, "1.10.0"), queryNode("c", fleet.StatusPending, "1.2.0")}
 		all[0].Outbox, all[1].Outbox, all[2].Outbox = 9, 10, 0
-		all[0].Facts, all[1].Heard = nil, now.Add(-time.Hour)
+		all[0].Facts, all[1].Heard = nil, queryNow.Add(-time.Hour)
 		all[2].Facts = model.Facts{"host": map[string]any{"cpus": 16.0}}
 		return all
 	}
 	for _, c := range []struct {
-		order query.Order
+		order view.RowOrder
 		want  string
 	}{
-		{query.Order{}, "a b c"}, {query.Order{Reverse: true}, "c b a"}, {query.Order{Sort: "state"}, "b c a"}, {query.Order{Sort: "version"}, "c a b"}, {query.Order{Sort: "outbox"}, "c a b"},
-		{query.Order{Sort: "facts.host.cpus"}, "a b c"}, {query.Order{Sort: "heard"}, "b a c"}, {query.Order{Sort: "outbox", Reverse: true, Limit: 2}, "b a"}, {query.Order{Limit: 9}, "a b c"},
+		{view.RowOrder{}, "a b c"}, {view.RowOrder{Reverse: true}, "c b a"}, {view.RowOrder{Sort: "state"}, "b c a"}, {view.RowOrder{Sort: "version"}, "c a b"}, {view.RowOrder{Sort: "outbox"}, "c a b"},
+		{view.RowOrder{Sort: "facts.host.cpus"}, "a b c"}, {view.RowOrder{Sort: "heard"}, "b a c"}, {view.RowOrder{Sort: "outbox", Reverse: true, Limit: 2}, "b a"}, {view.RowOrder{Limit: 9}, "a b c"},
 	} {
-		got := query.Select(rows(), []string{"node"}, c.order)
+		got := view.SelectRows(rows(), []string{"node"}, c.order)
 		var names []string
 		for _, r := range got.Rows {
 			names = append(names, fmt.Sprint(r.All[0]))
@@ -94,12 +94,12 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%+v: %v of %d", c.order, names, got.Matching)
 		}
 	}
-	counted := query.Count(rows(), []string{"state", "groups"}, query.Order{})
+	counted := view.CountRows(rows(), []string{"state", "groups"}, view.RowOrder{})
 	text, err := json.Marshal(counted)
 	if want := `{"columns":["state","groups","count"],"rows":[{"state":"failed","groups":["web","eu"],"count":1},{"state":"pending","groups":["web","eu"],"count":1},{"state":"ok","groups":["web","eu"],"count":1}],"matching":3,"incomplete":[]}`; err != nil || string(text) != want {
 		t.Errorf("%s, %v", text, err)
 	}
-	counted = query.Count(append(rows(), node("d", fleet.StatusOK, "")), []string{"state"}, query.Order{Limit: 1})
+	counted = view.CountRows(append(rows(), queryNode("d", fleet.StatusOK, "")), []string{"state"}, view.RowOrder{Limit: 1})
 	if fmt.Sprint(counted.Rows[0].All, counted.Matching) != "[ok 2] 3" {
 		t.Errorf("%v", counted)
 	}
@@ -115,13 +115,13 @@ func TestForms(t *testing.T) {
 	}{
 		{nil, "-", "", false}, {"", "-", "", true}, {"=1", "=1", "=1", true}, {true, "true", "true", false}, {7, "7", "7", false}, {uint64(7), "7", "7", false}, {-0.5, "-0.5", "-0.5", false}, {1e9, "1000000000", "1000000000", false},
 		{[]string{"a", "b"}, "a,b", "a,b", true}, {map[string]string{"b": "2", "a": "1"}, "a=1,b=2", "a=1,b=2", true}, {map[string]any{"a": 1.0}, `{"a":1}`, `{"a":1}`, true}, {[]any{1.0}, "[1]", "[1]", true},
-		{1500 * time.Millisecond, "1.5s", "1500000000", false}, {time.Duration(0), "-", "0", false}, {now, now.Local().Format(model.TimeFormat), "2026-01-02T03:04:05Z", false}, {time.Time{}, "-", "", false},
+		{1500 * time.Millisecond, "1.5s", "1500000000", false}, {time.Duration(0), "-", "0", false}, {queryNow, queryNow.Local().Format(model.TimeFormat), "2026-01-02T03:04:05Z", false}, {time.Time{}, "-", "", false},
 	} {
-		if query.Text(c.value) != c.text || query.CSV(c.value) != c.csv || query.IsText(c.value) != c.chosen {
-			t.Errorf("%v: %q %q %v", c.value, query.Text(c.value), query.CSV(c.value), query.IsText(c.value))
+		if view.ValueText(c.value) != c.text || view.ValueCSV(c.value) != c.csv || view.IsTextValue(c.value) != c.chosen {
+			t.Errorf("%v: %q %q %v", c.value, view.ValueText(c.value), view.ValueCSV(c.value), view.IsTextValue(c.value))
 		}
 	}
-	text, err := json.Marshal(query.Select([]query.Node{{}}, []string{"heard"}, query.Order{}))
+	text, err := json.Marshal(view.SelectRows([]view.QueryNode{{}}, []string{"heard"}, view.RowOrder{}))
 	if err != nil || !strings.Contains(string(text), `"heard":null`) {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -131,10 +131,10 @@ func TestForms(t *testing.T) {
 func TestCurrent(t *testing.T) {
 	t.Parallel()
 	result := func(run, resource, outcome string, minute int) targets.Result {
-		return targets.Result{Node: "web01", Manifest: "group.web.site", Revision: 7, RunID: run, Resource: resource, Outcome: outcome, Error: "broken", Time: now.Add(time.Duration(minute) * time.Minute)}
+		return targets.Result{Node: "web01", Manifest: "group.web.site", Revision: 7, RunID: run, Resource: resource, Outcome: outcome, Error: "broken", Time: queryNow.Add(time.Duration(minute) * time.Minute)}
 	}
 	run := func(id string, minute int, change func(*model.Run)) model.Run {
-		r := model.Run{RunID: id, Manifest: "group.web.site", Revision: 7, Cause: model.CauseSchedule, Started: now.Add(time.Duration(minute) * time.Minute), Duration: time.Second, Counts: model.Counts{Total: 3}}
+		r := model.Run{RunID: id, Manifest: "group.web.site", Revision: 7, Cause: model.CauseSchedule, Started: queryNow.Add(time.Duration(minute) * time.Minute), Duration: time.Second, Counts: model.Counts{Total: 3}}
 		if change != nil {
 			change(&r)
 		}
@@ -176,7 +176,7 @@ func TestCurrent(t *testing.T) {
 		"another revision":                {first, []model.Run{run("r2", 5, func(r *model.Run) { r.Revision = 8 })}, ""},
 		"another node's":                  {append(first, targets.Result{Node: "web02", Error: "broken", Manifest: "group.web.site", Resource: "exec#a", Outcome: "failed", Revision: 7}), []model.Run{run("r2", 5, nil)}, "exec#a stable, file#b stable, exec#a failed"},
 	} {
-		var current query.Current
+		var current view.CurrentResults
 		for _, r := range c.results {
 			current.AddResult(r)
 		}
@@ -206,15 +206,15 @@ func TestOfReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := query.OfReport(model.Report{Node: "web01", Outcome: "failed", Time: now, Data: data, Manifest: "group.web.site"})
+	got, err := view.ResultOf(model.Report{Node: "web01", Outcome: "failed", Time: queryNow, Data: data, Manifest: "group.web.site"})
 	if err != nil || got.Resource != "file#/etc/motd" || got.Error != "one\ntwo" || got.Text != "one; two" || !got.Drift || got.Latency != time.Minute || got.Drifted != "mode: 0666" || got.Outcome != "failed" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	failed := json.RawMessage(`{"type":"file","name":"/etc/motd","failed":true,"drift":{"from":"mode: 0666"}}`)
-	if got, err := query.OfReport(model.Report{Node: "web01", Outcome: "failed", Data: failed}); err != nil || got.Drift || got.Drifted != "mode: 0666" {
+	if got, err := view.ResultOf(model.Report{Node: "web01", Outcome: "failed", Data: failed}); err != nil || got.Drift || got.Drifted != "mode: 0666" {
 		t.Errorf("drift that could not be repaired: %+v, %v", got, err)
 	}
-	if _, err := query.OfReport(model.Report{Node: "web01", ID: "x", Data: json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "transaction x of node web01") {
+	if _, err := view.ResultOf(model.Report{Node: "web01", ID: "x", Data: json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "transaction x of node web01") {
 		t.Errorf("no transaction: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestDocumentedColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	section := markdown.Section(string(page), "## Queries")
-	for _, table := range []query.Table{query.Nodes(), query.Results(), query.Packages()} {
+	for _, table := range []view.QueryTable{view.NodeTable(), view.ResultTable(), view.PackageTable()} {
 		for _, c := range table.Columns {
 			if !strings.Contains(section, "`"+c+"`") {
 				t.Errorf("column %s is not documented", c)
@@ -256,7 +256,7 @@ func TestDocumentedColumns(t *testing.T) {
 // TestOneNodeFillsNoMemory: a node that names ever more resources and manifests displaces none of others.
 func TestOneNodeFillsNoMemory(t *testing.T) {
 	t.Parallel()
-	var current query.Current
+	var current view.CurrentResults
 	for i := range 70_000 {
 		name := strconv.Itoa(i)
 		current.AddResult(targets.Result{Node: "loud", Manifest: "m", Resource: name})

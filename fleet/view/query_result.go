@@ -1,4 +1,4 @@
-package query
+package view
 
 import (
 	"encoding/json"
@@ -6,27 +6,27 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet/targets"
-	"github.com/musterfleet/muster/fleet/view"
+
 	"github.com/musterfleet/muster/model"
 )
 
 // Result is a result of a resource as a row.
-type Result struct{ targets.Result }
+type QueryResult struct{ targets.Result }
 
 // Results is the table of transactions, and of resources.
-func Results() Table {
-	return Table{Columns: targets.ResultNames(), Default: []string{"time", "node", "manifest", "resource", "outcome", "cause", "text"}}
+func ResultTable() QueryTable {
+	return QueryTable{Columns: targets.ResultNames(), Default: []string{"time", "node", "manifest", "resource", "outcome", "cause", "text"}}
 }
 
 // OfReport returns the result that a report of a transaction is about.
-func OfReport(r model.Report) (targets.Result, error) {
+func ResultOf(r model.Report) (targets.Result, error) {
 	var t model.Transaction
 	if err := json.Unmarshal(r.Data, &t); err != nil {
 		return targets.Result{}, fmt.Errorf("transaction %s of node %s: %w", r.ID, r.Node, err)
 	}
 	out := targets.Result{
 		Node: r.Node, Time: r.Time, Manifest: r.Manifest, Revision: r.Revision, Type: t.Type, Name: t.Name, Resource: t.Ref().String(), Provider: t.Provider, Alias: t.Alias,
-		Outcome: string(r.Outcome), Cause: string(r.Cause), Error: strings.Join(t.Errors, "\n"), Text: view.DescribeTransaction(&t), Noop: t.Noop, Duration: t.Duration,
+		Outcome: string(r.Outcome), Cause: string(r.Cause), Error: strings.Join(t.Errors, "\n"), Text: DescribeTransaction(&t), Noop: t.Noop, Duration: t.Duration,
 		RunID: r.RunID, CorrelationID: r.CorrelationID, ID: r.ID,
 	}
 	if d := t.Drift; d != nil {
@@ -37,7 +37,7 @@ func OfReport(r model.Report) (targets.Result, error) {
 }
 
 // Value returns a value of the result.
-func (r Result) Value(column string) any {
+func (r QueryResult) Value(column string) any {
 	switch column {
 	case "node":
 		return r.Node
@@ -71,7 +71,7 @@ func (r Result) Value(column string) any {
 }
 
 // about returns what is of the run rather than of the resource.
-func (r Result) about(column string) any {
+func (r QueryResult) about(column string) any {
 	switch column {
 	case "noop":
 		return r.Noop

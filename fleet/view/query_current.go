@@ -1,4 +1,4 @@
-package query
+package view
 
 import (
 	"cmp"
@@ -13,15 +13,15 @@ import (
 // Current finds the newest result of each resource among reports, and which of them still hold:
 // a resource that has become stable is in no report, and a result that is the same again is only
 // counted. The zero value is ready.
-type Current struct {
+type CurrentResults struct {
 	results map[resourceID]targets.Result
 	runs    map[manifestID]*model.Run
 	// ofNode counts those of each node.
-	ofNode map[string]known
+	ofNode map[string]nodeUsage
 }
 
 // known is of how many resources and manifests of a node something is known, and whether it has more.
-type known struct {
+type nodeUsage struct {
 	resources, manifests int
 	full                 bool
 }
@@ -34,7 +34,7 @@ const (
 )
 
 // admit reports whether there is a place for another resource, or manifest, of a node.
-func (c *Current) admit(node string, resources, manifests int) bool {
+func (c *CurrentResults) admit(node string, resources, manifests int) bool {
 	n := c.ofNode[node]
 	n.resources, n.manifests = n.resources+resources, n.manifests+manifests
 	fits := n.resources <= MaxResources && n.manifests <= maxManifests
@@ -43,7 +43,7 @@ func (c *Current) admit(node string, resources, manifests int) bool {
 		n.full = true
 	}
 	if c.ofNode == nil {
-		c.ofNode = map[string]known{}
+		c.ofNode = map[string]nodeUsage{}
 	}
 	c.ofNode[node] = n
 
@@ -51,7 +51,7 @@ func (c *Current) admit(node string, resources, manifests int) bool {
 }
 
 // Full returns the nodes of which something was left out, since they have more than is known.
-func (c *Current) Full() []string {
+func (c *CurrentResults) Full() []string {
 	var out []string
 	for node, n := range c.ofNode {
 		if n.full {
@@ -70,7 +70,7 @@ type resourceID struct {
 }
 
 // AddResult adds a result, in any order. One of two of the same time is kept.
-func (c *Current) AddResult(r targets.Result) {
+func (c *CurrentResults) AddResult(r targets.Result) {
 	id := resourceID{manifestID{r.Node, r.Manifest}, r.Resource}
 	before, has := c.results[id]
 	if has && before.Time.After(r.Time) || !has && !c.admit(r.Node, 1, 0) {
@@ -83,7 +83,7 @@ func (c *Current) AddResult(r targets.Result) {
 }
 
 // AddRun adds the summary of a run on a node, in any order.
-func (c *Current) AddRun(node string, r model.Run) {
+func (c *CurrentResults) AddRun(node string, r model.Run) {
 	if !isWhole(&r) {
 		return
 	}
@@ -107,7 +107,7 @@ func isWhole(r *model.Run) bool {
 
 // Rows returns the newest results, by node, manifest and resource, without those of resources
 // that another revision may not have any more.
-func (c *Current) Rows() []targets.Result {
+func (c *CurrentResults) Rows() []targets.Result {
 	var out []targets.Result
 	for id, r := range c.results {
 		if r, holds := asOf(r, c.runs[id.manifestID]); holds {
@@ -136,9 +136,6 @@ func asOf(r targets.Result, run *model.Run) (now targets.Result, holds bool) {
 	}
 }
 
-// maxUnchanged is how many earlier runs a summary names.
-const maxUnchanged = 10
-
 // isCounted reports whether a run had an earlier result again, as far as its summary has that.
 func isCounted(r targets.Result, run *model.Run) bool {
 	switch model.Outcome(r.Outcome) {
@@ -165,4 +162,4 @@ func isCounted(r targets.Result, run *model.Run) bool {
 
 // Since returns when reports begin to be read for what holds at a time: each result is reported
 // again within a day.
-func Since(now time.Time) time.Time { return now.Add(-26 * time.Hour) }
+func ResultsSince(now time.Time) time.Time { return now.Add(-26 * time.Hour) }

@@ -1,4 +1,4 @@
-package query
+package view
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 )
 
 // Text returns a value for people: times in their zone, durations with a unit.
-func Text(v any) string {
+func ValueText(v any) string {
 	switch v := v.(type) {
 	case time.Time:
 		if v.IsZero() {
@@ -26,7 +26,7 @@ func Text(v any) string {
 		}
 		return model.ShortDuration(v)
 	}
-	if text := CSV(v); text != "" {
+	if text := ValueCSV(v); text != "" {
 		return text
 	}
 
@@ -34,7 +34,7 @@ func Text(v any) string {
 }
 
 // CSV returns a value as JSON has it, without the quotes of texts; lists and labels in a line.
-func CSV(v any) string {
+func ValueCSV(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -72,7 +72,7 @@ func CSV(v any) string {
 
 // IsText reports whether a value is chosen by whoever wrote it: what a spreadsheet may take for a
 // formula.
-func IsText(v any) bool {
+func IsTextValue(v any) bool {
 	switch v.(type) {
 	case string, []string, map[string]string, []any, map[string]any:
 		return true

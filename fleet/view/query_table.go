@@ -1,4 +1,4 @@
-package query
+package view
 
 import (
 	"errors"
@@ -13,12 +13,12 @@ import (
 var ErrColumn = errors.New("unknown column")
 
 // Row is one thing with its values, of types that Text knows; nil for what is missing.
-type Row interface {
+type QueryRow interface {
 	Value(column string) any
 }
 
 // Table is what the rows of a query can have.
-type Table struct {
+type QueryTable struct {
 	// Columns are the names, in the order of the documentation, Default those that are shown
 	// where nobody says which.
 	Columns, Default []string
@@ -27,7 +27,7 @@ type Table struct {
 }
 
 // CheckColumns checks the names of columns. The error wraps ErrColumn and says what may be meant.
-func (t Table) CheckColumns(columns []string) error {
+func (t QueryTable) CheckColumns(columns []string) error {
 	for _, c := range columns {
 		name, path, isPath := strings.Cut(c, ".")
 		example, isNested := t.Nested[name]
@@ -47,7 +47,7 @@ func (t Table) CheckColumns(columns []string) error {
 }
 
 // hint says what may be meant by the name of a column that there is not.
-func (t Table) hint(column string) string {
+func (t QueryTable) hint(column string) string {
 	known := slices.Clone(t.Columns)
 	for name := range t.Nested {
 		if !slices.Contains(known, name) {
@@ -62,6 +62,6 @@ func (t Table) hint(column string) string {
 }
 
 // Uses reports whether one of some columns is a name, or within it.
-func Uses(columns []string, name string) bool {
+func UsesColumn(columns []string, name string) bool {
 	return slices.ContainsFunc(columns, func(c string) bool { return c == name || strings.HasPrefix(c, name+".") })
 }

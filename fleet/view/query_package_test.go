@@ -1,4 +1,4 @@
-package query_test
+package view_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -50,7 +50,7 @@ func TestMatchPackages(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		m, err := query.MatchPackages(e.Evaluator(nil), targets.NewFinder(e.Mentions()), nodes, all)
+		m, err := view.MatchPackages(e.Evaluator(nil), targets.NewFinder(e.Mentions()), nodes, all)
 		var got []string
 		for _, r := range m.Rows {
 			got = append(got, r.Node)
@@ -89,7 +89,7 @@ func BenchmarkMatchPackages(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if m, err := query.MatchPackages(e.Evaluator(nil), targets.NewFinder(e.Mentions()), nodes, inventories(all...)); err != nil || len(m.Rows) != 1000 {
+		if m, err := view.MatchPackages(e.Evaluator(nil), targets.NewFinder(e.Mentions()), nodes, inventories(all...)); err != nil || len(m.Rows) != 1000 {
 			b.Fatal(err, len(m.Rows))
 		}
 	}

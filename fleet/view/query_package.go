@@ -1,4 +1,4 @@
-package query
+package view
 
 import (
 	"errors"
@@ -12,18 +12,18 @@ import (
 )
 
 // Package is a row: an installed package of a node.
-type Package struct {
+type QueryPackage struct {
 	Node string
 	model.Package
 }
 
 // Packages returns the table of packages.
-func Packages() Table {
-	return Table{Columns: targets.PackageNames(), Default: targets.PackageNames()}
+func PackageTable() QueryTable {
+	return QueryTable{Columns: targets.PackageNames(), Default: targets.PackageNames()}
 }
 
 // Value returns the value of a column, nil for an unknown column.
-func (p Package) Value(column string) any {
+func (p QueryPackage) Value(column string) any {
 	switch column {
 	case "node":
 		return p.Node
@@ -45,7 +45,7 @@ const MaxPackages = 1_000_000
 
 // PackageMatches are the packages that match an expression.
 type PackageMatches struct {
-	Rows []Package
+	Rows []QueryPackage
 	// Unstored are the nodes without an inventory, Unreadable the nodes with an unreadable inventory.
 	// The expression fails for a package of the nodes in Undecided. All are sorted.
 	Unstored, Unreadable, Undecided []string
@@ -84,7 +84,7 @@ func MatchPackages(run *targets.PackageEvaluator, unknown *targets.Finder, nodes
 	for _, names := range [][]string{out.Unstored, out.Unreadable, out.Undecided} {
 		slices.Sort(names)
 	}
-	slices.SortStableFunc(out.Rows, func(a, b Package) int { return compare("node", a.Node, b.Node) })
+	slices.SortStableFunc(out.Rows, func(a, b QueryPackage) int { return compareValues("node", a.Node, b.Node) })
 
 	return out, nil
 }
@@ -110,7 +110,7 @@ func (m *PackageMatches) add(run *targets.PackageEvaluator, i model.Inventory) e
 		case len(m.Rows) == MaxPackages:
 			m.Full = true
 		default:
-			m.Rows = append(m.Rows, Package{i.Node, p})
+			m.Rows = append(m.Rows, QueryPackage{i.Node, p})
 		}
 	}
 	if undecided {
