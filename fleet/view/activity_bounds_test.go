@@ -17,7 +17,7 @@ func TestRunsThatAreNotKept(t *testing.T) {
 	l := view.NewActivityLog(view.ActivityOptions{Keep: time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return false }, Changed: func() {}})
 	add := func(seq uint64, node, run, kind, protocol string) {
 		r := model.Report{Node: node, RunID: run, ID: ksuid.New().String(), Kind: kind, Type: protocol, Outcome: model.OutcomeFailed, Data: []byte(`{}`)}
-		l.Add(view.Message{Seq: seq, Stored: time.Now(), Reports: []model.Report{r}})
+		l.Add(view.StreamMessage{Seq: seq, Stored: time.Now(), Reports: []model.Report{r}})
 	}
 	for i := range uint64(1000) {
 		node, run := fmt.Sprintf("web%d", i), fmt.Sprintf("r%d", i)
@@ -37,7 +37,7 @@ func TestRequestsThatAreNotKept(t *testing.T) {
 	l := view.NewActivityLog(view.ActivityOptions{Keep: time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return true }, Changed: func() {}})
 	for i := range uint64(kept + 10) {
 		r := model.Report{Node: "web1", ID: ksuid.New().String(), CorrelationID: fmt.Sprint("id", i), Kind: model.KindEnsure, Type: model.ProtocolEnsureResponse, Outcome: model.OutcomeChanged, Data: []byte(`{}`)}
-		l.Add(view.Message{Seq: 10_000 - i, Stored: time.Now(), Reports: []model.Report{r}})
+		l.Add(view.StreamMessage{Seq: 10_000 - i, Stored: time.Now(), Reports: []model.Report{r}})
 	}
 	if all := l.Requests(); len(all) != kept {
 		t.Errorf("%d requests are kept", len(all))

@@ -6,8 +6,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Message is what the stream of reports stored at once: one report, or a batch.
-type Message struct {
+// StreamMessage is what the stream of reports stored at once: one report, or a batch.
+type StreamMessage struct {
 	// Seq is its number in the stream, Stored when the server took it: by that it is decided what
 	// happened when, since clocks of nodes may be wrong.
 	Seq     uint64
@@ -19,7 +19,7 @@ type Message struct {
 
 // Add tells what the stream has. The same report again changes nothing; the order does not
 // matter.
-func (l *activityLog) Add(m Message) {
+func (l *activityLog) Add(m StreamMessage) {
 	all := make([]excerpt, 0, 1) // most messages are one report
 	for _, r := range m.Reports {
 		all = append(all, excerptOf(r, m.Seq, m.Stored))
@@ -39,7 +39,7 @@ func (l *activityLog) Add(m Message) {
 
 // AddRuns tells runs ahead of the reports between them and those that are known: they are in
 // lists, and nothing else counts them before Add tells them again.
-func (l *activityLog) AddRuns(m Message) {
+func (l *activityLog) AddRuns(m StreamMessage) {
 	for i, r := range m.Reports {
 		t := excerptOf(r, m.Seq, m.Stored)
 		if t.run == nil {

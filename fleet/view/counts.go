@@ -37,7 +37,7 @@ func (l *activityLog) SetEnd(seq uint64) {
 }
 
 // message counts a message of the stream.
-func (c *counts) message(m *Message) {
+func (c *counts) message(m *StreamMessage) {
 	if m.Seq > c.read {
 		c.read, c.newest = m.Seq, m.Stored
 	}

@@ -31,12 +31,12 @@ func TestWhatIsKeptStaysWhole(t *testing.T) {
 	part := report(model.KindTransaction, model.ProtocolTransaction, model.OutcomeFailed, model.Transaction{Type: "file", Name: "/etc/motd", Errors: []string{"no space"}})
 	run := report(model.KindRun, model.ProtocolRun, model.OutcomeFailed, model.Run{Started: stored, Duration: time.Second, Counts: counts, Errors: []string{"file#/etc/motd: no space"}})
 	answer := report(model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeChanged, model.EnsureResponse{Error: "too late", Sender: &model.Sender{By: "ada", Nodes: 3}})
-	l.Add(view.Message{Seq: 5, Stored: stored, Reports: []model.Report{part}})
+	l.Add(view.StreamMessage{Seq: 5, Stored: stored, Reports: []model.Report{part}})
 	partial := []view.RunRow{{RunID: "r1", Node: "web1", Manifest: "group.web.motd", Cause: model.CauseSchedule, Started: stored.UTC()}}
 	if got := l.Runs(view.EventQuery{}); !reflect.DeepEqual(got, partial) {
 		t.Errorf("without the summary %+v, want %+v", got, partial)
 	}
-	l.Add(view.Message{Seq: 6, Stored: stored, Reports: []model.Report{run, answer}})
+	l.Add(view.StreamMessage{Seq: 6, Stored: stored, Reports: []model.Report{run, answer}})
 
 	event := func(seq uint64, r model.Report) view.Event {
 		return view.Event{Seq: seq, ID: r.ID, Time: stored.UTC(), Node: "web1", Kind: r.Kind, Outcome: r.Outcome, Cause: r.Cause, Manifest: r.Manifest, RunID: "r1", CorrelationID: "q1"}
@@ -74,7 +74,7 @@ func TestEventsOfATime(t *testing.T) {
 	l := view.NewActivityLog(view.ActivityOptions{Keep: 24 * time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return true }, Changed: func() {}})
 	start := time.Now().Add(-time.Hour).Truncate(time.Second)
 	for i := range 5 {
-		l.Add(view.Message{Seq: uint64(i + 1), Stored: start.Add(time.Duration(i) * time.Minute), Reports: []model.Report{{
+		l.Add(view.StreamMessage{Seq: uint64(i + 1), Stored: start.Add(time.Duration(i) * time.Minute), Reports: []model.Report{{
 			ID: ksuid.New().String(), Type: model.ProtocolRun, Node: "web1", Kind: model.KindRun, Outcome: model.OutcomeStable, RunID: ksuid.New().String(), Data: []byte(`{}`),
 		}}})
 	}

@@ -114,11 +114,11 @@ func (f *Fleet) SetAssignments(entries []model.Entry) { f.nodes.SetAssignments(e
 
 // Add tells what the stream has. The same report again changes nothing; the order does not
 // matter.
-func (f *Fleet) Add(m Message) { f.log.Add(m) }
+func (f *Fleet) Add(m StreamMessage) { f.log.Add(m) }
 
 // AddRuns tells runs ahead of the reports between them and those that are known: they are in
 // lists, and nothing else counts them before Add tells them again.
-func (f *Fleet) AddRuns(m Message) { f.log.AddRuns(m) }
+func (f *Fleet) AddRuns(m StreamMessage) { f.log.AddRuns(m) }
 
 // SetEnd tells the sequence of the newest message that the stream has. What comes after the
 // first one that is added is counted.

@@ -38,7 +38,7 @@ type Summary struct {
 	Outboxes []Outbox `json:"outboxes"`
 	// Messages are what nodes say is wrong with them as a whole, by node, whatever their state: such as a group that
 	// NATS does not permit them.
-	Messages []NodeMessage `json:"messages"`
+	Messages []Message `json:"messages"`
 	// Versions are those of muster on the nodes, the newest first, then what is no number.
 	Versions []Version `json:"versions"`
 	// Lost are the manifests that nodes run although the bucket lost their keys, the most frequent first. SetLost sets
@@ -262,7 +262,7 @@ type counter struct {
 	versions          map[string]*Version
 	clocks            []Clock
 	outboxes          []Outbox
-	messages          []NodeMessage
+	messages          []Message
 	// lost are the unassigned manifests by key, unchecked is the number of those that are not in it. rest is how many
 	// more the current node may add; negative for a node that is away.
 	lost            map[string]*Lost
@@ -322,7 +322,7 @@ func (c *counter) another() *counter {
 	return &counter{
 		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
 		failures: map[failureID]*failingNodes{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
-		clocks: []Clock{}, outboxes: []Outbox{}, messages: []NodeMessage{}, lost: map[string]*Lost{},
+		clocks: []Clock{}, outboxes: []Outbox{}, messages: []Message{}, lost: map[string]*Lost{},
 	}
 }
 
@@ -348,7 +348,7 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 		c.outboxes = append(c.outboxes, Outbox{n.Node, n.Outbox})
 	}
 	if n.Message != "" {
-		c.messages = append(c.messages, NodeMessage{n.Node, shortText(n.Message)})
+		c.messages = append(c.messages, Message{n.Node, shortText(n.Message)})
 	}
 }
 

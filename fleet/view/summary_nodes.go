@@ -36,7 +36,7 @@ type Outbox struct {
 }
 
 // Message is what a node says is wrong with it, cut where it is long.
-type NodeMessage struct {
+type Message struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 }

@@ -62,7 +62,7 @@ func (p screen) show(s view.Summary) {
 		return fmt.Sprintf("on %s: %s of %s, %s", members(f.Members), f.Resource, f.Manifest, f.By)
 	})
 	p.lost(s)
-	several(p, "message", s.Messages, func(m view.NodeMessage) string { return m.Node + ": " + m.Message })
+	several(p, "message", s.Messages, func(m view.Message) string { return m.Node + ": " + m.Message })
 	several(p, "clock", s.Clocks, func(c view.Clock) string { return c.Node + " is " + c.String() })
 	several(p, "outbox", s.Outboxes, func(o view.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
 	most(p, "version", len(s.Versions), func(i int) string { return versionText(s.Versions[i]) })
