@@ -38,7 +38,7 @@ type reconciliation struct {
 	scope     resource.Scope
 	facts     model.Facts
 	stopFirst bool // fail_on_error
-	// request is a run of one resource, whose transaction has its outputs.
+	// request means that the run is a request for one resource. Its transaction has outputs.
 	request bool
 	// check marks a command that only reads.
 	check bool
