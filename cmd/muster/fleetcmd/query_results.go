@@ -61,14 +61,14 @@ func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Resu
 	}
 	var incomplete []string
 	if on != nil {
-		found, err := store.SelectNow(ctx, on)
+		found, err := find(ctx, store, on, nil)
 		if err != nil {
 			return view.QueryAnswer{}, err
 		}
-		if err := UndecidedError(found); err != nil {
-			incomplete = append(incomplete, err.Error())
+		if found.undecided != nil {
+			incomplete = append(incomplete, found.undecided.Error())
 		}
-		r.nodes = found.Names()
+		r.nodes = found.names()
 	}
 	bounds, err := reports.New(store.KV).Bounds(ctx)
 	if err == nil {
