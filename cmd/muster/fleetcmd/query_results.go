@@ -45,7 +45,7 @@ type queryResults struct {
 	// current is set where the newest of each resource are wanted.
 	current   *view.CurrentResults
 	known     Repeats
-	shares    Shares
+	shares    view.Shares
 	invalid   int
 	undecided map[string]bool
 	full      bool
@@ -227,7 +227,7 @@ func (r *queryResults) incomplete(b reports.Bounds, since time.Time) []string {
 	if b.Dropped && b.Oldest.After(since) {
 		out = append(out, "reports from before "+print.Time(b.Oldest)+" are not stored any more")
 	}
-	out = append(out, r.shares.Missing(b)...)
+	out = append(out, missingReports(&r.shares, b)...)
 	if r.invalid > 0 {
 		out = append(out, print.Count(r.invalid, "message")+" with reports that cannot be read")
 	}

@@ -20,7 +20,7 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	for i := range view.MaxResources + 1 {
 		many.AddResult(targets.Result{Node: "web01", Resource: strconv.Itoa(i)})
 	}
-	var full Shares
+	var full view.Shares
 	full.Add(reports.Message{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})
 	for name, c := range map[string]struct {
 		results queryResults
