@@ -13,12 +13,6 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// NodeLister knows the nodes.
-type NodeLister interface {
-	// Nodes returns all nodes by name, also unreachable ones.
-	Nodes(ctx context.Context) ([]model.Node, error)
-}
-
 // Status is the status of an assignment on a node.
 type Status string
 

@@ -74,7 +74,7 @@ func (c *editCommand) run(ctx context.Context) error {
 		return err
 	}
 	e.store = store
-	if e.current, err = fleet.Revision(all, 0); err != nil {
+	if e.current, err = source.Revision(all, 0); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	if !c.yes && !c.CanAsk() {
@@ -85,7 +85,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	}
 	value, problems := document.DecodeAssigned(key, e.current.Value)
 	if problems != nil {
-		return fmt.Errorf("%s revision %d is no assignment that could be edited: %s; push it again", key, e.current.Revision, fleet.Invalid(problems))
+		return fmt.Errorf("%s revision %d is no assignment that could be edited: %s; push it again", key, e.current.Revision, source.Invalid(problems))
 	}
 	e.terms = value.Assignment
 	e.terms.Protocol, e.terms.Name, e.terms.Digest, e.terms.Issued, e.terms.Manifest, e.terms.Bundle = "", "", "", time.Time{}, "", ""
@@ -156,7 +156,7 @@ func (c *editCommand) push(ctx context.Context, e *edited) error {
 	if err != nil {
 		return err
 	}
-	push := fleet.Push{Name: name, Targets: []fleet.Target{target}, Terms: e.terms}
+	push := source.Push{Name: name, Targets: []fleet.Target{target}, Terms: e.terms}
 	if push.Source, err = source.Read(e.source, nil, c.check(ctx, e.terms)); err != nil {
 		return err
 	}

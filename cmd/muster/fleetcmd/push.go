@@ -103,7 +103,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	line := c.Print.Progress()
-	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
+	pusher := source.Pusher{Assignments: store, Bundles: content.New(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)
@@ -135,7 +135,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 	if c.IsDocument() {
 		document := struct {
-			Pushed   []fleet.Pushed    `json:"pushed"`
+			Pushed   []source.Pushed   `json:"pushed"`
 			Statuses []view.Assignment `json:"statuses,omitempty"`
 		}{done, statuses}
 		if err := c.Print.Document(document, c.YAML); err != nil {
@@ -163,7 +163,7 @@ func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node)
 }
 
 // prepare reads and checks everything that is pushed.
-func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push fleet.Push, err error) {
+func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push source.Push, err error) {
 	push.Bundle, push.Targets = c.bundle, targets
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
 		return push, err
@@ -210,7 +210,7 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) source.
 	}
 }
 
-func (c *pushCommand) print(done []fleet.Pushed) {
+func (c *pushCommand) print(done []source.Pushed) {
 	for _, p := range done {
 		what, note := "", ""
 		if p.Bundle {
@@ -224,7 +224,7 @@ func (c *pushCommand) print(done []fleet.Pushed) {
 }
 
 // printPrecedence prints which assignment wins on nodes with several assignments of the pushed name.
-func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []fleet.Pushed, nodes []model.Node) {
+func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []source.Pushed, nodes []model.Node) {
 	if len(done) == 0 {
 		return
 	}
@@ -247,7 +247,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []
 }
 
 // tally counts what became of targets.
-func tally(done []fleet.Pushed, targets int) string {
+func tally(done []source.Pushed, targets int) string {
 	unchanged := 0
 	for _, p := range done {
 		if p.Unchanged {
@@ -263,7 +263,7 @@ func tally(done []fleet.Pushed, targets int) string {
 }
 
 // pushedGoal waits for what was pushed, whatever else is assigned under the name, as long as it is in force.
-func pushedGoal(done []fleet.Pushed) Goal {
+func pushedGoal(done []source.Pushed) Goal {
 	g := Goal{Revisions: map[string]uint64{}, InForce: true}
 	for _, p := range done {
 		g.Keys = append(g.Keys, p.Key)

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/source"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -37,7 +37,7 @@ func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement
 	value := []byte(statement.Content)
 	a, problems := document.DecodeAssignedContent(statement.Target, value)
 	if problems != nil {
-		return out, errors.New(fleet.Invalid(problems))
+		return out, errors.New(source.Invalid(problems))
 	}
 	out.bundle = a.Bundle
 	var err error
@@ -48,7 +48,7 @@ func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement
 
 // ShowContent shows the content as it is, and the files of its bundle.
 func (p SigningPreview) ShowContent(to print.Printer) {
-	remarkLines(to, fleet.Readable(p.statement.Target, []byte(p.statement.Content)))
+	remarkLines(to, source.Readable(p.statement.Target, []byte(p.statement.Content)))
 	if p.bundle == "" {
 		return
 	}

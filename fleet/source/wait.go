@@ -1,4 +1,4 @@
-package fleet
+package source
 
 import (
 	"cmp"
@@ -6,8 +6,15 @@ import (
 	"maps"
 	"time"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
+
+// NodeLister knows the nodes.
+type NodeLister interface {
+	// Nodes returns all nodes by name, also unreachable ones.
+	Nodes(ctx context.Context) ([]model.Node, error)
+}
 
 // defaultPause is the pause between two polls of the nodes.
 const defaultPause = 500 * time.Millisecond
@@ -37,7 +44,7 @@ type Waiter struct {
 	// nodes are waited for.
 	MayLeave func(ctx context.Context) bool
 	// OnPoll, if set, gets the statuses of each poll.
-	OnPoll func([]RolloutStatus)
+	OnPoll func([]fleet.RolloutStatus)
 	// IsTransient, if set, reports whether the error of a poll may pass by itself, as that of an outage: then the
 	// next poll follows.
 	IsTransient func(error) bool
@@ -46,13 +53,13 @@ type Waiter struct {
 // Wait waits until every target of the rollout runs its revision or a later one,
 // waiting cannot help, or ctx ends, and returns the last statuses. The error is
 // that of a poll; one that may pass by itself is an error only where no poll succeeded.
-func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
+func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStatus, error) {
 	asked, reached := map[revisionOf]bool{}, map[string]bool{}
 	r.Later = maps.Clone(r.Later)
 	if r.Later == nil {
 		r.Later = map[string]map[uint64]string{}
 	}
-	var last []RolloutStatus
+	var last []fleet.RolloutStatus
 	for {
 		began := time.Now()
 		nodes, err := w.Nodes.Nodes(ctx)
@@ -90,9 +97,9 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 
 // isSettled reports whether no status can change without another push. It adds the reachable nodes to
 // reached.
-func (w *Waiter) isSettled(ctx context.Context, statuses []RolloutStatus, reached map[string]bool) bool {
+func (w *Waiter) isSettled(ctx context.Context, statuses []fleet.RolloutStatus, reached map[string]bool) bool {
 	for _, s := range statuses {
-		if s.Status != StatusUnreachable {
+		if s.Status != fleet.StatusUnreachable {
 			reached[s.Node] = true
 		}
 	}
@@ -100,8 +107,8 @@ func (w *Waiter) isSettled(ctx context.Context, statuses []RolloutStatus, reache
 	var unreachable []string
 	for _, s := range statuses {
 		switch {
-		case s.Done() || s.Status == StatusRejected || w.LeaveUnreachable && staysPaused(ctx, s.Paused):
-		case w.LeaveUnreachable && s.Status == StatusUnreachable && !reached[s.Node]:
+		case s.Done() || s.Status == fleet.StatusRejected || w.LeaveUnreachable && staysPaused(ctx, s.Paused):
+		case w.LeaveUnreachable && s.Status == fleet.StatusUnreachable && !reached[s.Node]:
 			unreachable = append(unreachable, s.Node)
 		default:
 			return false
@@ -131,7 +138,7 @@ type revisionOf struct {
 
 // learn completes the later revisions of a rollout. It asks once for each that a
 // node names: a node does not know of it before the bucket does.
-func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked map[revisionOf]bool) error {
+func (w *Waiter) learn(ctx context.Context, r fleet.Rollout, nodes []model.Node, asked map[revisionOf]bool) error {
 	for _, e := range r.Entries {
 		var news []revisionOf
 		for _, n := range nodes {
@@ -157,65 +164,3 @@ func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked
 
 	return nil
 }
-
-// Tally counts statuses.
-type Tally struct {
-	All         int `json:"-"`
-	Targets     int `json:"targets"`
-	UpToDate    int `json:"up_to_date"`
-	Failed      int `json:"failed"`
-	Rejected    int `json:"rejected"`
-	Unreachable int `json:"unreachable"`
-	Unreadable  int `json:"unreadable"`
-	Pending     int `json:"pending"`
-}
-
-// TallyOf counts statuses.
-func TallyOf(statuses []RolloutStatus) Tally {
-	var t Tally
-	for _, s := range statuses {
-		t.Add(s)
-	}
-
-	return t
-}
-
-// Add counts one status.
-func (t *Tally) Add(s RolloutStatus) {
-	t.All++
-	if s.Applies() {
-		t.Targets++
-	}
-	switch s.Status {
-	case StatusUpToDate:
-		t.UpToDate++
-	case StatusFailed:
-		t.Failed++
-	case StatusRejected:
-		t.Rejected++
-	case StatusUnreachable:
-		t.Unreachable++
-	case StatusUnreadable:
-		t.Unreadable++
-	case StatusPending:
-		t.Pending++
-	}
-}
-
-// AddAll counts what another one has.
-func (t *Tally) AddAll(o Tally) {
-	t.All += o.All
-	t.Targets += o.Targets
-	t.UpToDate += o.UpToDate
-	t.Failed += o.Failed
-	t.Rejected += o.Rejected
-	t.Unreachable += o.Unreachable
-	t.Unreadable += o.Unreadable
-	t.Pending += o.Pending
-}
-
-// NotUpToDate returns how many statuses are of nodes that are not up to date, for whatever reason.
-func (t Tally) NotUpToDate() int { return t.Failed + t.Open() }
-
-// Open returns how many statuses are not final.
-func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Unreadable + t.Pending }

@@ -1,4 +1,4 @@
-package fleet
+package source
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -48,9 +48,9 @@ type Signer interface {
 
 // Push is a manifest with its targets and terms.
 type Push struct {
-	Source  *source.Source
+	Source  *Source
 	Name    string
-	Targets []Target
+	Targets []fleet.Target
 	// Terms are the settings of the assignment. Without any, the manifest is pushed
 	// bare.
 	Terms model.Assignment

@@ -1,4 +1,4 @@
-package fleet_test
+package source_test
 
 import (
 	"reflect"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,15 +24,15 @@ func TestInForceBeside(t *testing.T) {
 		node("c", nil, active("group.all.base", "node.c.private")),
 	}
 	for name, c := range map[string]struct {
-		push fleet.Push
+		push source.Push
 		want string
 	}{
-		"a node":          {fleet.Push{Name: "new", Targets: []fleet.Target{{Node: "c"}}}, "group.all.base node.c.private"},
-		"a group":         {fleet.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}, "group.db.own group.db.site node.b.motd"},
-		"its own name":    {fleet.Push{Name: "site", Targets: []fleet.Target{{Node: "a"}}}, "group.all.base group.web.motd"},
-		"overridden on b": {fleet.Push{Name: "motd", Targets: []fleet.Target{{Group: "web"}}}, "group.all.base group.web.site"},
-		"overrides":       {fleet.Push{Name: "own", Targets: []fleet.Target{{Group: "web"}, {Node: "none"}}}, "group.all.base group.db.site group.web.motd group.web.site node.b.motd"},
-		"nobody":          {fleet.Push{Name: "new", Targets: []fleet.Target{{Node: "z"}, {Group: "z"}}}, ""},
+		"a node":          {source.Push{Name: "new", Targets: []fleet.Target{{Node: "c"}}}, "group.all.base node.c.private"},
+		"a group":         {source.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}, "group.db.own group.db.site node.b.motd"},
+		"its own name":    {source.Push{Name: "site", Targets: []fleet.Target{{Node: "a"}}}, "group.all.base group.web.motd"},
+		"overridden on b": {source.Push{Name: "motd", Targets: []fleet.Target{{Group: "web"}}}, "group.all.base group.web.site"},
+		"overrides":       {source.Push{Name: "own", Targets: []fleet.Target{{Group: "web"}, {Node: "none"}}}, "group.all.base group.db.site group.web.motd group.web.site node.b.motd"},
+		"nobody":          {source.Push{Name: "new", Targets: []fleet.Target{{Node: "z"}, {Group: "z"}}}, ""},
 	} {
 		var keys []string
 		for _, met := range c.push.InForceBeside(nodes) {
@@ -53,9 +54,17 @@ func TestInForceBesideNamesTheNodes(t *testing.T) {
 			"node.b.private": runs(1, model.OutcomeStable), "group.cache.redis": runs(1, model.OutcomeStable),
 		}),
 	}
-	got := fleet.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}.InForceBeside(nodes)
-	want := []fleet.InForce{{Key: "group.db.own", Nodes: []string{"b", "web01"}}, {Key: "group.web.site", Nodes: []string{"web01"}}}
+	got := source.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}.InForceBeside(nodes)
+	want := []source.InForce{{Key: "group.db.own", Nodes: []string{"b", "web01"}}, {Key: "group.web.site", Nodes: []string{"web01"}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+}
+
+func node(id string, groups []string, manifests map[string]model.ManifestState) model.Node {
+	return model.Node{NodeState: model.NodeState{Node: id, Groups: groups, Manifests: manifests}}
+}
+
+func runs(revision uint64, outcome model.Outcome) model.ManifestState {
+	return model.ManifestState{Revision: revision, Outcome: outcome}
 }

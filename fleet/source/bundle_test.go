@@ -1,4 +1,4 @@
-package fleet_test
+package source_test
 
 import (
 	"archive/tar"
@@ -25,7 +25,7 @@ import (
 func pushBundle(t testing.TB, s *source.Source) ([]byte, string) {
 	t.Helper()
 	store := newMemory()
-	done, err := pusher(store).Push(t.Context(), fleet.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}, Bundle: true})
+	done, err := pusher(store).Push(t.Context(), source.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}, Bundle: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestBundleRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.files["manifest.yaml"] = "muster: {}\n"
 			store := newMemory()
-			_, err := pusher(store).Push(t.Context(), fleet.Push{Source: read(t, write(t, c.files), anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+			_, err := pusher(store).Push(t.Context(), source.Push{Source: read(t, write(t, c.files), anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
 			wantError(t, err, c.is, c.says)
 			if len(store.bundles)+len(store.entries) > 0 {
 				t.Error("something was pushed")
@@ -161,19 +161,19 @@ func TestBundleRefuses(t *testing.T) {
 		if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := pusher(newMemory()).Push(t.Context(), fleet.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+		_, err := pusher(newMemory()).Push(t.Context(), source.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
 		wantError(t, err, source.ErrNotBundled, "bundle pipe")
 	})
 	t.Run("above the manifest", func(t *testing.T) {
 		dir := write(t, map[string]string{"sub/site.yaml": "x", "other": "y"})
 		s := read(t, filepath.Join(dir, "sub/site.yaml"), naming("../other"))
-		_, err := pusher(newMemory()).Push(t.Context(), fleet.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+		_, err := pusher(newMemory()).Push(t.Context(), source.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
 		wantError(t, err, source.ErrNotBundled, "../other")
 	})
 	t.Run("in the manifest's place", func(t *testing.T) {
 		dir := write(t, map[string]string{"site.yaml": "x", "manifest.yaml": "y"})
 		s := read(t, filepath.Join(dir, "site.yaml"), naming("manifest.yaml"))
-		_, err := pusher(newMemory()).Push(t.Context(), fleet.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+		_, err := pusher(newMemory()).Push(t.Context(), source.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
 		wantError(t, err, source.ErrNotBundled, "takes that name")
 	})
 }

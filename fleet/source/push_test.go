@@ -1,4 +1,4 @@
-package fleet_test
+package source_test
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func newMemory() *memory {
 	return &memory{entries: map[string][]model.Entry{}, bundles: map[string][]byte{}, limit: 1 << 20, refused: map[string]bool{}}
 }
 
-func pusher(m *memory) *fleet.Pusher { return &fleet.Pusher{Assignments: m, Bundles: m} }
+func pusher(m *memory) *source.Pusher { return &source.Pusher{Assignments: m, Bundles: m} }
 
 func (m *memory) Get(ctx context.Context, key string) (model.Entry, error) {
 	if e, lags := m.lagging[key]; lags {
@@ -121,13 +121,13 @@ func TestPushBare(t *testing.T) {
 	const manifest = "# kept\r\nmuster:  {}  \n\n"
 	m := newMemory()
 	targets := []fleet.Target{{Node: "a"}, {Group: "web"}}
-	push := fleet.Push{Source: text(t, manifest), Name: "motd", Targets: targets}
+	push := source.Push{Source: text(t, manifest), Name: "motd", Targets: targets}
 	done, err := pusher(m).Push(t.Context(), push)
 	if err != nil || len(done) != 2 {
 		t.Fatal(done, err)
 	}
 	for i, key := range []string{"node.a.motd", "group.web.motd"} {
-		want := fleet.Pushed{Key: key, Revision: uint64(i + 1), Digest: model.DigestOf([]byte(manifest))}
+		want := source.Pushed{Key: key, Revision: uint64(i + 1), Digest: model.DigestOf([]byte(manifest))}
 		if done[i] != want || string(m.entries[key][0].Value) != manifest {
 			t.Errorf("%s: %+v, stored %q", key, done[i], m.entries[key][0].Value)
 		}
@@ -151,11 +151,11 @@ func TestPushBare(t *testing.T) {
 // TestPushDoesNotBelieveAServerThatLags: it says that what is pushed is in force, while something else is.
 func TestPushDoesNotBelieveAServerThatLags(t *testing.T) {
 	m := newMemory()
-	push := func(manifest string) (fleet.Pushed, error) {
+	push := func(manifest string) (source.Pushed, error) {
 		t.Helper()
-		done, err := pusher(m).Push(t.Context(), fleet.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}})
+		done, err := pusher(m).Push(t.Context(), source.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}})
 		if err != nil {
-			return fleet.Pushed{}, err
+			return source.Pushed{}, err
 		}
 		return done[0], nil
 	}
@@ -184,7 +184,7 @@ func TestPushTerms(t *testing.T) {
 	const manifest = "muster: {}\n\ttab and \"quotes\" <&>\n"
 	expires := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMemory()
-	push := fleet.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}, Terms: model.Assignment{
+	push := source.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}, Terms: model.Assignment{
 		Data: map[string]any{"port": 80}, Noop: true, Drift: model.DriftReport, Interval: model.Duration(90 * time.Second), When: "Facts.a > 1", Priority: 3, Expires: expires,
 	}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
@@ -218,7 +218,7 @@ func TestEachTerm(t *testing.T) {
 		{Data: map[string]any{"a": 1}}, {Noop: true}, {Drift: model.DriftIgnore}, {Interval: model.Duration(time.Second)}, {When: "true"}, {Priority: -1}, {Expires: time.Unix(1, 0)},
 	} {
 		m := newMemory()
-		push := fleet.Push{Source: text(t, "muster: {}\n"), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: terms}
+		push := source.Push{Source: text(t, "muster: {}\n"), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: terms}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestPushBundle(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	m := newMemory()
 	dir := write(t, map[string]string{"manifest.yaml": "muster: {}\n", "files/motd": "hello"})
-	push := fleet.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}}}
+	push := source.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}}}
 	p, size := pusher(m), int64(0)
 	p.OnBundle = func(n int64) { size += n }
 	done, err := p.Push(t.Context(), push)
@@ -266,7 +266,7 @@ func TestPushBundle(t *testing.T) {
 func TestPushTooLarge(t *testing.T) {
 	m := newMemory()
 	m.limit = 600
-	push := fleet.Push{Source: text(t, strings.Repeat("# long\n", 100)), Name: "motd", Targets: []fleet.Target{{Node: "a"}}}
+	push := source.Push{Source: text(t, strings.Repeat("# long\n", 100)), Name: "motd", Targets: []fleet.Target{{Node: "a"}}}
 	done, err := pusher(m).Push(t.Context(), push)
 	wantError(t, err, model.ErrTooLarge, "node.a.motd")
 	if len(done) > 0 {
@@ -285,7 +285,7 @@ func TestPushTooLarge(t *testing.T) {
 func TestPushGoesOn(t *testing.T) {
 	m := newMemory()
 	m.refused["node.b.motd"] = true
-	done, err := pusher(m).Push(t.Context(), fleet.Push{Source: text(t, "muster: {}"), Name: "motd", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}, {Node: "c"}}})
+	done, err := pusher(m).Push(t.Context(), source.Push{Source: text(t, "muster: {}"), Name: "motd", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}, {Node: "c"}}})
 	wantError(t, err, errNotAllowed, "node.b.motd: ")
 	if len(done) != 2 || done[0].Key != "node.a.motd" || done[1].Key != "node.c.motd" {
 		t.Errorf("done: %+v", done)
@@ -294,20 +294,20 @@ func TestPushGoesOn(t *testing.T) {
 
 func TestReadable(t *testing.T) {
 	const bare = "muster:\n  resources: []\n"
-	if got := fleet.Readable("node.a.motd", []byte(bare)); got != bare {
+	if got := source.Readable("node.a.motd", []byte(bare)); got != bare {
 		t.Errorf("a bare manifest reads %q", got)
 	}
 	for _, garbage := range []string{"", "\x00", "{", "[1, 2]", "protocol: [", "text"} {
-		if got := fleet.Readable("node.a.motd", []byte(garbage)); !strings.HasPrefix(got, "# nodes reject this: ") || !strings.HasSuffix(got, "\n"+garbage) {
+		if got := source.Readable("node.a.motd", []byte(garbage)); !strings.HasPrefix(got, "# nodes reject this: ") || !strings.HasSuffix(got, "\n"+garbage) {
 			t.Errorf("%q reads %q", garbage, got)
 		}
 	}
 	m := newMemory()
-	push := fleet.Push{Source: text(t, bare), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
+	push := source.Push{Source: text(t, bare), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
 		t.Fatal(err)
 	}
-	got := fleet.Readable("node.a.motd", m.entries["node.a.motd"][0].Value)
+	got := source.Readable("node.a.motd", m.entries["node.a.motd"][0].Value)
 	if !strings.Contains(got, "manifest: |\n  muster:\n    resources: []\n") || !strings.Contains(got, "noop: true\n") {
 		t.Errorf("an assignment reads\n%s", got)
 	}
@@ -327,7 +327,7 @@ func FuzzManifestIsKept(f *testing.F) {
 			return
 		}
 		m := newMemory()
-		push := fleet.Push{Source: text(t, s), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
+		push := source.Push{Source: text(t, s), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
 		}
@@ -354,11 +354,11 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest, err := fleet.Revision(all, 0)
+	newest, err := source.Revision(all, 0)
 	if err != nil || newest.Revision != 2 {
 		t.Fatal(newest, err)
 	}
-	before, err := fleet.Before(all, newest)
+	before, err := source.Before(all, newest)
 	if err != nil || before.Revision != 1 {
 		t.Fatal(before, err)
 	}
@@ -368,13 +368,13 @@ func TestHistory(t *testing.T) {
 	if diff := diffOf(t, m, before, before); diff != "" {
 		t.Errorf("diff with itself is %q", diff)
 	}
-	_, err = fleet.Revision(all, 7)
+	_, err = source.Revision(all, 7)
 	wantError(t, err, model.ErrNotFound, "1, 2")
-	_, err = fleet.Before(all, before)
+	_, err = source.Before(all, before)
 	wantError(t, err, model.ErrNotFound, "before")
-	_, err = fleet.Revision(nil, 0)
+	_, err = source.Revision(nil, 0)
 	wantError(t, err, model.ErrNotFound, "")
-	_, err = fleet.Revision(append(all, model.Entry{Key: key, Revision: 3, Deleted: true}), 0)
+	_, err = source.Revision(append(all, model.Entry{Key: key, Revision: 3, Deleted: true}), 0)
 	wantError(t, err, model.ErrNotFound, "removed with revision 3")
 }
 
@@ -405,7 +405,7 @@ func TestDiffOfForms(t *testing.T) {
 	const manifest = "muster: {}\n"
 	dir := write(t, map[string]string{"manifest.yaml": manifest, "a": "one\n", "gone": "x\n", "binary": "\xff\x00", "link": "->a"})
 	other := write(t, map[string]string{"manifest.yaml": manifest, "a": "two\n", "new": "y\n", "binary": "\xff\x01", "link": "->a"})
-	entry := func(push fleet.Push) model.Entry {
+	entry := func(push source.Push) model.Entry {
 		push.Name, push.Targets = "m", []fleet.Target{{Node: "a"}}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
@@ -413,15 +413,15 @@ func TestDiffOfForms(t *testing.T) {
 		all := m.entries["node.a.m"]
 		return all[len(all)-1]
 	}
-	bare := entry(fleet.Push{Source: text(t, manifest)})
-	terms := entry(fleet.Push{Source: text(t, manifest), Terms: model.Assignment{Noop: true}})
-	bundle := entry(fleet.Push{Source: read(t, dir, anything)})
-	changed := entry(fleet.Push{Source: read(t, other, anything)})
+	bare := entry(source.Push{Source: text(t, manifest)})
+	terms := entry(source.Push{Source: text(t, manifest), Terms: model.Assignment{Noop: true}})
+	bundle := entry(source.Push{Source: read(t, dir, anything)})
+	changed := entry(source.Push{Source: read(t, other, anything)})
 	if diff := diffOf(t, m, bare, terms); diff != "--- node.a.m@1 (terms)\n+++ node.a.m@2 (terms)\n@@ -0,0 +1 @@\n+noop: true\n" {
 		t.Errorf("terms:\n%s", diff)
 	}
-	data := entry(fleet.Push{Source: text(t, "data: {greeting: hello}\nmuster: {}\n")})
-	greets := entry(fleet.Push{Source: text(t, "data: {greeting: bye}\nmuster: {}\n")})
+	data := entry(source.Push{Source: text(t, "data: {greeting: hello}\nmuster: {}\n")})
+	greets := entry(source.Push{Source: text(t, "data: {greeting: bye}\nmuster: {}\n")})
 	if diff := diffOf(t, m, data, greets); strings.Contains(diff, "(terms)") || strings.Count(diff, "bye") != 1 {
 		t.Errorf("data of a manifest:\n%s", diff)
 	}
@@ -456,17 +456,17 @@ func TestRollback(t *testing.T) {
 		"before it":       {[]model.Entry{one, gone, two}, 0, 1},
 		"a named one":     {[]model.Entry{one, two, again}, 2, 2},
 	} {
-		if got, err := fleet.RollbackTo(c.all, c.to, nil); err != nil || got.Revision != c.want {
+		if got, err := source.RollbackTo(c.all, c.to, nil); err != nil || got.Revision != c.want {
 			t.Errorf("%s: %d, %v", name, got.Revision, err)
 		}
 	}
-	_, err := fleet.RollbackTo([]model.Entry{one}, 0, nil)
+	_, err := source.RollbackTo([]model.Entry{one}, 0, nil)
 	wantError(t, err, model.ErrNotFound, "there is no earlier revision than 1")
-	_, err = fleet.RollbackTo([]model.Entry{two, again, gone, again}, 0, nil)
+	_, err = source.RollbackTo([]model.Entry{two, again, gone, again}, 0, nil)
 	wantError(t, err, model.ErrNotFound, "no earlier revision differs; give --to N: 2, 3")
-	_, err = fleet.RollbackTo([]model.Entry{one, gone}, 4, nil)
+	_, err = source.RollbackTo([]model.Entry{one, gone}, 4, nil)
 	wantError(t, err, nil, "removed")
-	_, err = fleet.RollbackTo([]model.Entry{one}, 9, nil)
+	_, err = source.RollbackTo([]model.Entry{one}, 9, nil)
 	wantError(t, err, model.ErrNotFound, "the bucket has 1")
 }
 
@@ -477,12 +477,12 @@ func TestRollbackPrefers(t *testing.T) {
 		{Key: "node.a.m", Revision: 3, Refused: "for its headers"}, {Key: "node.a.m", Revision: 4, Value: []byte("four")},
 	}
 	for preferred, want := range map[uint64]uint64{1: 1, 2: 2, 3: 2, 4: 2, 9: 2} {
-		got, err := fleet.RollbackTo(all, 0, func(e model.Entry) bool { return e.Revision == preferred })
+		got, err := source.RollbackTo(all, 0, func(e model.Entry) bool { return e.Revision == preferred })
 		if err != nil || got.Revision != want {
 			t.Errorf("%d is preferred: %d, %v", preferred, got.Revision, err)
 		}
 	}
-	_, err := fleet.RollbackTo(all[2:], 0, nil)
+	_, err := source.RollbackTo(all[2:], 0, nil)
 	wantError(t, err, model.ErrNotFound, "there is no earlier revision than 4")
 }
 
@@ -490,7 +490,7 @@ func TestRollbackPrefers(t *testing.T) {
 func TestContentReadsAllOfABundle(t *testing.T) {
 	m := newMemory()
 	dir := write(t, map[string]string{"manifest.yaml": "muster: {}\n"})
-	push := fleet.Push{Source: read(t, dir, anything), Name: "m", Targets: []fleet.Target{{Node: "a"}}}
+	push := source.Push{Source: read(t, dir, anything), Name: "m", Targets: []fleet.Target{{Node: "a"}}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
 		t.Fatal(err)
 	}

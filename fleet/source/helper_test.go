@@ -1,4 +1,4 @@
-package fleet_test
+package source_test
 
 import (
 	"errors"
