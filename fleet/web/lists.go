@@ -8,7 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -75,7 +75,7 @@ func historyOf(entries []model.Entry) []page.Revision {
 	for i, e := range entries {
 		text, long := "", len(e.Value) > maxRevision
 		if !e.Deleted && !long {
-			text = source.Readable(e.Key, e.Value)
+			text = assign.Readable(e.Key, e.Value)
 		}
 		r := page.Revision{Entry: e}
 		switch {

@@ -99,7 +99,7 @@ func triedElsewhere() []elsewhere {
 		{"request-panic", "sends and queues requests on which parsers panic, with and without `trust.keys`", "an agent ends, now or at its next start, or reports it again",
 			[]string{"agent.TestRequestsThatParsersPanicOn", "agent/requests.TestAPanicEndsOneRequest", "cmd/muster/agentcmd.TestAPanicEndsOneAnswer"}},
 		{"value-two-readings", "puts assignments that other parsers read in another way than nodes: line ends of YAML 1.1, keys of other case, keys twice, merged keys", "operators see, compare or sign something else than nodes run",
-			[]string{"fleet.TestWhatIsShownIsWhatNodesRun", "testing/e2e.TestSignRefusesWhatNodesReject"}},
+			[]string{"fleet/assign.TestWhatIsShownIsWhatNodesRun", "testing/e2e.TestSignRefusesWhatNodesReject"}},
 	}
 }
 

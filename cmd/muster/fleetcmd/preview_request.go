@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/source"
 
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
@@ -27,7 +26,7 @@ import (
 // PreviewRequest is what nodes are asked.
 type PreviewRequest struct {
 	// Push is what would be assigned, to its targets.
-	Push source.Push
+	Push assign.Push
 	// Known are the nodes of the fleet.
 	Known  []model.Node
 	Signer *assign.Signing

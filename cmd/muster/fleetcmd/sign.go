@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/source"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -175,7 +175,7 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 }
 
 // pusherSigner returns what signs a push, nil for nothing.
-func pusherSigner(s *assign.Signing) source.Signer {
+func pusherSigner(s *assign.Signing) assign.Signer {
 	if s == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -118,7 +118,7 @@ func checkRevision(ctx context.Context, store *Store, key string, revision uint6
 	case err != nil || len(all) == 0 || revision < all[0].Revision:
 		return err
 	}
-	_, err = source.Revision(all, revision)
+	_, err = assign.FindRevision(all, revision)
 
 	return err
 }
@@ -254,7 +254,7 @@ func (w Wait) poll(ctx, limit context.Context, stored *storage, g Goal, rollout 
 	}
 	absent := notes{timeout: w.Timeout}
 	s := stored.store
-	waiter := source.Waiter{
+	waiter := assign.Waiter{
 		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, MayLeave: stored.mayLeave, Later: s.Digests,
 		IsTransient: func(err error) bool { return away.isTransient(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {

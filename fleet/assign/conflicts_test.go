@@ -1,4 +1,4 @@
-package source_test
+package assign_test
 
 import (
 	"reflect"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -24,15 +24,15 @@ func TestInForceBeside(t *testing.T) {
 		node("c", nil, active("group.all.base", "node.c.private")),
 	}
 	for name, c := range map[string]struct {
-		push source.Push
+		push assign.Push
 		want string
 	}{
-		"a node":          {source.Push{Name: "new", Targets: []fleet.Target{{Node: "c"}}}, "group.all.base node.c.private"},
-		"a group":         {source.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}, "group.db.own group.db.site node.b.motd"},
-		"its own name":    {source.Push{Name: "site", Targets: []fleet.Target{{Node: "a"}}}, "group.all.base group.web.motd"},
-		"overridden on b": {source.Push{Name: "motd", Targets: []fleet.Target{{Group: "web"}}}, "group.all.base group.web.site"},
-		"overrides":       {source.Push{Name: "own", Targets: []fleet.Target{{Group: "web"}, {Node: "none"}}}, "group.all.base group.db.site group.web.motd group.web.site node.b.motd"},
-		"nobody":          {source.Push{Name: "new", Targets: []fleet.Target{{Node: "z"}, {Group: "z"}}}, ""},
+		"a node":          {assign.Push{Name: "new", Targets: []fleet.Target{{Node: "c"}}}, "group.all.base node.c.private"},
+		"a group":         {assign.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}, "group.db.own group.db.site node.b.motd"},
+		"its own name":    {assign.Push{Name: "site", Targets: []fleet.Target{{Node: "a"}}}, "group.all.base group.web.motd"},
+		"overridden on b": {assign.Push{Name: "motd", Targets: []fleet.Target{{Group: "web"}}}, "group.all.base group.web.site"},
+		"overrides":       {assign.Push{Name: "own", Targets: []fleet.Target{{Group: "web"}, {Node: "none"}}}, "group.all.base group.db.site group.web.motd group.web.site node.b.motd"},
+		"nobody":          {assign.Push{Name: "new", Targets: []fleet.Target{{Node: "z"}, {Group: "z"}}}, ""},
 	} {
 		var keys []string
 		for _, met := range c.push.InForceBeside(nodes) {
@@ -54,8 +54,8 @@ func TestInForceBesideNamesTheNodes(t *testing.T) {
 			"node.b.private": runs(1, model.OutcomeStable), "group.cache.redis": runs(1, model.OutcomeStable),
 		}),
 	}
-	got := source.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}.InForceBeside(nodes)
-	want := []source.InForce{{Key: "group.db.own", Nodes: []string{"b", "web01"}}, {Key: "group.web.site", Nodes: []string{"web01"}}}
+	got := assign.Push{Name: "new", Targets: []fleet.Target{{Group: "db"}}}.InForceBeside(nodes)
+	want := []assign.InForce{{Key: "group.db.own", Nodes: []string{"b", "web01"}}, {Key: "group.web.site", Nodes: []string{"web01"}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -1,4 +1,4 @@
-package source
+package assign
 
 import (
 	"slices"
@@ -15,5 +15,5 @@ func Replacement(all []model.Entry, revision uint64) (by model.Entry, is bool) {
 	by = all[len(all)-1]
 	at := slices.IndexFunc(all, func(e model.Entry) bool { return e.Revision == revision })
 
-	return by, by.Deleted || at < 0 || !same(by.Key, by.Value, all[at].Value)
+	return by, by.Deleted || at < 0 || !sameContent(by.Key, by.Value, all[at].Value)
 }

@@ -1,4 +1,4 @@
-package source_test
+package assign_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/source"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -38,7 +38,7 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 	for name, c := range hides {
 		t.Run(name, func(t *testing.T) {
 			const key = "group.web.motd"
-			got := source.Readable(key, []byte(c.value))
+			got := assign.Readable(key, []byte(c.value))
 			if !strings.Contains(got, c.shows) || strings.Contains(got, c.hidden) {
 				t.Errorf("shown as\n%s", got)
 			}
@@ -48,8 +48,8 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 			if _, err := m.Put(t.Context(), key, []byte(c.value)); err != nil {
 				t.Fatal(err)
 			}
-			good := text(t, "muster: {resources: []}\n")
-			done, err := pusher(m).Push(t.Context(), source.Push{Source: good, Name: "motd", Targets: []fleet.Target{{Group: "web"}}})
+			good := textOf(t, "muster: {resources: []}\n")
+			done, err := pusher(m).Push(t.Context(), assign.Push{Source: good, Name: "motd", Targets: []fleet.Target{{Group: "web"}}})
 			if err != nil || done[0].Unchanged {
 				t.Errorf("pushed: %+v, %v", done, err)
 			}
@@ -72,7 +72,7 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 // reject it, a bare manifest as it is, and a document as one that is the same to nodes.
 func checkShown(t *testing.T, key string, value []byte) {
 	t.Helper()
-	got := source.Readable(key, value)
+	got := assign.Readable(key, value)
 	v, problems := document.DecodeAssigned(key, value)
 	reason, rest, _ := strings.Cut(got, "\n")
 	switch rejected := strings.HasPrefix(reason, "# nodes reject this: "); {

@@ -1,4 +1,4 @@
-package source
+package assign
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 )
 
 // same reports whether two values of a key assign the same, see Identity.
-func same(key string, a, b []byte) bool {
+func sameContent(key string, a, b []byte) bool {
 	id := Identity(key, a)
 
 	return id != "" && id == Identity(key, b)

@@ -1,5 +1,4 @@
-// Package source reads what is pushed: a manifest, with the files that it needs.
-package source
+package assign
 
 import (
 	"bytes"
@@ -24,7 +23,7 @@ var ErrNeedsFiles = errors.New("names files beside it, push its file or director
 
 // Check validates a manifest before anything is pushed and returns the files it
 // names beside itself, with an error too. Its error is model.Problems, all of them.
-type Check func(name string, text []byte) ([]manifest.File, error)
+type ManifestCheck func(name string, text []byte) ([]manifest.File, error)
 
 // Source is a valid manifest.
 type Source struct {
@@ -43,8 +42,8 @@ type Source struct {
 // root, or stdin where path is "-", and checks it. Errors are those of check
 // and of the system, ErrNoManifest, ErrNeedsFiles, model.ErrTooLarge, or
 // model.Problems for files that the manifest names and that are not there.
-func Read(path string, stdin io.Reader, check Check) (*Source, error) {
-	s, name, err := open(path, stdin)
+func ReadSource(path string, stdin io.Reader, check ManifestCheck) (*Source, error) {
+	s, name, err := openSource(path, stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, f.Path)); err != nil {
-			problems.Add(placed(f.Pos, s.Text, f.Path), "a relative path is taken from the manifest's directory", "%v", err)
+			problems.Add(placeOf(f.Pos, s.Text, f.Path), "a relative path is taken from the manifest's directory", "%v", err)
 		}
 		s.files = append(s.files, f.Path)
 	}
@@ -74,7 +73,7 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 
 // placed returns where a file is named that an expression reads, of which only the document is known: where its
 // path is the only one in quotes.
-func placed(pos model.Position, text []byte, path string) model.Position {
+func placeOf(pos model.Position, text []byte, path string) model.Position {
 	if pos.Line > 0 {
 		return pos
 	}
@@ -99,7 +98,7 @@ func placed(pos model.Position, text []byte, path string) model.Position {
 }
 
 // open reads the text and returns the file name of its positions.
-func open(path string, stdin io.Reader) (s *Source, name string, err error) {
+func openSource(path string, stdin io.Reader) (s *Source, name string, err error) {
 	if path == "-" {
 		text, err := readText(stdin, StdinName)
 		return &Source{Text: text}, StdinName, err

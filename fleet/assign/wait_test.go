@@ -1,4 +1,4 @@
-package source_test
+package assign_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,7 +35,7 @@ func (l *lister) Nodes(ctx context.Context) ([]model.Node, error) {
 	return l.states[at], ctx.Err()
 }
 
-func motd(revision uint64, outcome model.Outcome) map[string]model.ManifestState {
+func sourceMotd(revision uint64, outcome model.Outcome) map[string]model.ManifestState {
 	return map[string]model.ManifestState{"group.all.motd": runs(revision, outcome)}
 }
 
@@ -43,12 +43,12 @@ var rolloutOfAll = fleet.Rollout{Entries: []model.Entry{{Key: "group.all.motd", 
 
 func TestWaitUntilAllAreUpToDate(t *testing.T) {
 	l := &lister{states: [][]model.Node{
-		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(6, model.OutcomeStable))},
-		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeChanged))},
-		{node("a", nil, motd(7, model.OutcomeFailed)), node("b", nil, motd(7, model.OutcomeChanged))},
+		{node("a", nil, sourceMotd(6, model.OutcomeStable)), node("b", nil, sourceMotd(6, model.OutcomeStable))},
+		{node("a", nil, sourceMotd(6, model.OutcomeStable)), node("b", nil, sourceMotd(7, model.OutcomeChanged))},
+		{node("a", nil, sourceMotd(7, model.OutcomeFailed)), node("b", nil, sourceMotd(7, model.OutcomeChanged))},
 	}}
 	var statuses []string
-	w := source.Waiter{Nodes: l, Pause: time.Millisecond, OnPoll: func(all []fleet.RolloutStatus) {
+	w := assign.Waiter{Nodes: l, Pause: time.Millisecond, OnPoll: func(all []fleet.RolloutStatus) {
 		for _, s := range all {
 			statuses = append(statuses, s.Node+" "+string(s.Status))
 		}
@@ -65,12 +65,12 @@ func TestWaitUntilAllAreUpToDate(t *testing.T) {
 // What is pushed while somebody waits is a later revision, and counts.
 func TestWaitLearnsOfLaterRevisions(t *testing.T) {
 	l := &lister{states: [][]model.Node{
-		{node("a", nil, motd(20, model.OutcomeStable))},
-		{node("a", nil, motd(20, model.OutcomeStable))},
-		{node("a", nil, motd(8, model.OutcomeStable))},
+		{node("a", nil, sourceMotd(20, model.OutcomeStable))},
+		{node("a", nil, sourceMotd(20, model.OutcomeStable))},
+		{node("a", nil, sourceMotd(8, model.OutcomeStable))},
 	}}
 	asked := 0
-	w := source.Waiter{Nodes: l, Pause: time.Millisecond, Later: func(_ context.Context, key string) (map[uint64]string, error) {
+	w := assign.Waiter{Nodes: l, Pause: time.Millisecond, Later: func(_ context.Context, key string) (map[uint64]string, error) {
 		asked++
 		if asked == 1 {
 			return map[uint64]string{7: ""}, nil
@@ -95,15 +95,15 @@ func TestWaitLooksSoonAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		outage := errors.New("outage")
-		later := []model.Node{node("a", nil, motd(8, model.OutcomeStable))}
-		before := []model.Node{node("a", nil, motd(6, model.OutcomeStable))}
+		later := []model.Node{node("a", nil, sourceMotd(8, model.OutcomeStable))}
+		before := []model.Node{node("a", nil, sourceMotd(6, model.OutcomeStable))}
 		l := &lister{states: [][]model.Node{before, later, later, later}, onList: func(looks int) {
 			if looks == 1 {
 				<-time.After(20 * time.Second)
 			}
 		}}
 		asked := 0
-		w := source.Waiter{Nodes: l, IsTransient: func(err error) bool { return errors.Is(err, outage) }, Later: func(context.Context, string) (map[uint64]string, error) {
+		w := assign.Waiter{Nodes: l, IsTransient: func(err error) bool { return errors.Is(err, outage) }, Later: func(context.Context, string) (map[uint64]string, error) {
 			if asked++; asked == 1 {
 				<-time.After(5 * time.Second) // as long as an answer is awaited
 				return nil, outage
@@ -119,7 +119,7 @@ func TestWaitLooksSoonAfterAnOutage(t *testing.T) {
 }
 
 func TestWaitEnds(t *testing.T) {
-	late := [][]model.Node{{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}
+	late := [][]model.Node{{node("a", nil, sourceMotd(6, model.OutcomeStable)), node("b", nil, sourceMotd(7, model.OutcomeStable))}}
 	t.Run("in time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &lister{states: late, onList: func(looks int) {
@@ -127,40 +127,40 @@ func TestWaitEnds(t *testing.T) {
 				cancel()
 			}
 		}}
-		got, err := (&source.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(ctx, rolloutOfAll)
+		got, err := (&assign.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(ctx, rolloutOfAll)
 		if err != nil || len(got) != 2 || got[0].Status != fleet.StatusPending {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
 	t.Run("after one look", func(t *testing.T) {
 		l := &lister{states: late}
-		got, err := (&source.Waiter{Nodes: l, Once: true}).Wait(t.Context(), rolloutOfAll)
+		got, err := (&assign.Waiter{Nodes: l, Once: true}).Wait(t.Context(), rolloutOfAll)
 		if tally := fleet.TallyOf(got); err != nil || l.looks != 1 || tally != (fleet.Tally{All: 2, Targets: 2, UpToDate: 1, Pending: 1}) || tally.Open() != 1 {
 			t.Errorf("%d looks, %+v, %v", l.looks, tally, err)
 		}
 	})
 	t.Run("when only unreachable nodes remain", func(t *testing.T) {
-		runs, away := node("a", nil, motd(7, model.OutcomeStable)), node("b", nil, motd(6, model.OutcomeStable))
+		runs, away := node("a", nil, sourceMotd(7, model.OutcomeStable)), node("b", nil, sourceMotd(6, model.OutcomeStable))
 		away.Silent = true
 		restarting := runs
 		restarting.Silent = true
 		l := &lister{states: [][]model.Node{
-			{node("a", nil, motd(6, model.OutcomeStable)), away},
+			{node("a", nil, sourceMotd(6, model.OutcomeStable)), away},
 			{restarting, away},
 			{runs, away},
 		}}
-		got, err := (&source.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: true}).Wait(t.Context(), rolloutOfAll)
+		got, err := (&assign.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: true}).Wait(t.Context(), rolloutOfAll)
 		if err != nil || l.looks != 3 || got[0].Status != fleet.StatusUpToDate || got[1].Status != fleet.StatusUnreachable {
 			t.Errorf("%d looks, %+v, %v", l.looks, got, err)
 		}
 	})
 	t.Run("for unreachable nodes that may not be left", func(t *testing.T) {
-		away := node("b", nil, motd(6, model.OutcomeStable))
+		away := node("b", nil, sourceMotd(6, model.OutcomeStable))
 		away.Silent = true
-		updated := node("a", nil, motd(7, model.OutcomeStable))
-		l := &lister{states: [][]model.Node{{updated, away}, {updated, away}, {updated, node("b", nil, motd(7, model.OutcomeStable))}}}
+		updated := node("a", nil, sourceMotd(7, model.OutcomeStable))
+		l := &lister{states: [][]model.Node{{updated, away}, {updated, away}, {updated, node("b", nil, sourceMotd(7, model.OutcomeStable))}}}
 		asked := 0
-		w := &source.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: true, MayLeave: func(context.Context) bool { asked++; return false }}
+		w := &assign.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: true, MayLeave: func(context.Context) bool { asked++; return false }}
 		got, err := w.Wait(t.Context(), rolloutOfAll)
 		if err != nil || l.looks != 3 || asked != 1 || got[1].Status != fleet.StatusUpToDate {
 			t.Errorf("%d polls, asked %d times, %+v, %v", l.looks, asked, got, err)
@@ -172,9 +172,9 @@ func TestWaitEnds(t *testing.T) {
 		paused := func(until time.Time) []model.Node {
 			n := node("b", nil, map[string]model.ManifestState{"group.all.motd": {Revision: 7, Ran: &model.RanRevision{Revision: 6}}})
 			n.Paused = &model.Paused{By: "ann", Until: until}
-			return []model.Node{node("a", nil, motd(7, model.OutcomeStable)), n}
+			return []model.Node{node("a", nil, sourceMotd(7, model.OutcomeStable)), n}
 		}
-		runs := []model.Node{node("a", nil, motd(7, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}
+		runs := []model.Node{node("a", nil, sourceMotd(7, model.OutcomeStable)), node("b", nil, sourceMotd(7, model.OutcomeStable))}
 		for name, c := range map[string]struct {
 			until  time.Time
 			leaves bool
@@ -186,7 +186,7 @@ func TestWaitEnds(t *testing.T) {
 			"waits for all":        {time.Time{}, false, 2},
 		} {
 			l := &lister{states: [][]model.Node{paused(c.until), runs}}
-			_, err := (&source.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: c.leaves}).Wait(ctx, rolloutOfAll)
+			_, err := (&assign.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: c.leaves}).Wait(ctx, rolloutOfAll)
 			if err != nil || l.looks != c.polls {
 				t.Errorf("%s: %d polls, want %d, %v", name, l.looks, c.polls, err)
 			}
@@ -195,23 +195,23 @@ func TestWaitEnds(t *testing.T) {
 	t.Run("when all that are left refuse", func(t *testing.T) {
 		refused := map[string]model.ManifestState{"group.all.motd": {Seen: 7, Outcome: model.OutcomeRefused, Late: "bad"}}
 		l := &lister{states: [][]model.Node{
-			{node("a", nil, refused), node("b", nil, motd(6, model.OutcomeStable))},
-			{node("a", nil, refused), node("b", nil, motd(7, model.OutcomeStable))},
+			{node("a", nil, refused), node("b", nil, sourceMotd(6, model.OutcomeStable))},
+			{node("a", nil, refused), node("b", nil, sourceMotd(7, model.OutcomeStable))},
 		}}
-		got, err := (&source.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(t.Context(), rolloutOfAll)
+		got, err := (&assign.Waiter{Nodes: l, Pause: time.Millisecond}).Wait(t.Context(), rolloutOfAll)
 		if err != nil || l.looks != 2 || got[0].Status != fleet.StatusRejected {
 			t.Errorf("%d looks, %+v, %v", l.looks, got, err)
 		}
 	})
 	t.Run("without nodes", func(t *testing.T) {
-		got, err := (&source.Waiter{Nodes: &lister{states: [][]model.Node{nil}}}).Wait(t.Context(), rolloutOfAll)
+		got, err := (&assign.Waiter{Nodes: &lister{states: [][]model.Node{nil}}}).Wait(t.Context(), rolloutOfAll)
 		if err != nil || len(got) != 0 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
 	t.Run("not by an outage", func(t *testing.T) {
 		outage := errors.New("outage")
-		l := &lister{states: [][]model.Node{late[0], {node("a", nil, motd(7, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}}
+		l := &lister{states: [][]model.Node{late[0], {node("a", nil, sourceMotd(7, model.OutcomeStable)), node("b", nil, sourceMotd(7, model.OutcomeStable))}}}
 		l.onList = func(looks int) {
 			if looks == 1 {
 				l.err = outage
@@ -222,14 +222,14 @@ func TestWaitEnds(t *testing.T) {
 			asked, l.err = asked+1, nil
 			return errors.Is(err, outage)
 		}
-		got, err := (&source.Waiter{Nodes: l, Pause: time.Millisecond, IsTransient: transient}).Wait(t.Context(), rolloutOfAll)
+		got, err := (&assign.Waiter{Nodes: l, Pause: time.Millisecond, IsTransient: transient}).Wait(t.Context(), rolloutOfAll)
 		if tally := fleet.TallyOf(got); err != nil || asked != 1 || tally.UpToDate != 2 {
 			t.Errorf("%d outages, %+v, %v", asked, tally, err)
 		}
 	})
 	t.Run("when the nodes cannot be asked", func(t *testing.T) {
 		broken := errors.New("broken")
-		_, err := (&source.Waiter{Nodes: &lister{err: broken}}).Wait(t.Context(), rolloutOfAll)
+		_, err := (&assign.Waiter{Nodes: &lister{err: broken}}).Wait(t.Context(), rolloutOfAll)
 		if !errors.Is(err, broken) {
 			t.Fatalf("error is %v, not %v", err, broken)
 		}

@@ -1,4 +1,4 @@
-package source_test
+package assign_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -42,7 +42,7 @@ func write(t testing.TB, files map[string]string) string {
 func anything(string, []byte) ([]manifest.File, error) { return nil, nil }
 
 // naming accepts every manifest, as one that names files.
-func naming(paths ...string) source.Check {
+func naming(paths ...string) assign.ManifestCheck {
 	return func(name string, _ []byte) ([]manifest.File, error) {
 		var files []manifest.File
 		for i, p := range paths {

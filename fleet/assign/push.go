@@ -1,4 +1,4 @@
-package source
+package assign
 
 import (
 	"context"
@@ -114,7 +114,7 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 // a missing one.
 func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
-	if err == nil && same(out.Key, current.Value, value) {
+	if err == nil && sameContent(out.Key, current.Value, value) {
 		// A server that lags may have what is not in force any more.
 		current, err = p.Assignments.Current(ctx, out.Key)
 	}
@@ -122,7 +122,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 		return err
 	}
 	out.Replaced = current.Revision
-	if err == nil && same(out.Key, current.Value, value) {
+	if err == nil && sameContent(out.Key, current.Value, value) {
 		if out.Unchanged, err = p.inForce(ctx, current); err != nil || out.Unchanged {
 			out.Revision = current.Revision
 			return err

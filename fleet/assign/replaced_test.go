@@ -1,9 +1,9 @@
-package source_test
+package assign_test
 
 import (
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -26,7 +26,7 @@ func TestReplacement(t *testing.T) {
 		"it is not stored any more":   {[]model.Entry{at(8, "a"), at(9, "b")}, 9},
 		"those of a recreated bucket": {[]model.Entry{at(1, "a")}, 0},
 	} {
-		by, is := source.Replacement(c.all, 7)
+		by, is := assign.Replacement(c.all, 7)
 		if is != (c.want > 0) || is && by.Revision != c.want {
 			t.Errorf("%s: %d %t, want %d", name, by.Revision, is, c.want)
 		}

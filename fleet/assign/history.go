@@ -1,4 +1,4 @@
-package source
+package assign
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 // Revision returns one of the stored revisions of an assignment, which are sorted,
 // or with 0 the newest. The error wraps model.ErrNotFound and lists the existing
 // ones; the newest of an assignment that was removed is not found.
-func Revision(all []model.Entry, revision uint64) (model.Entry, error) {
+func FindRevision(all []model.Entry, revision uint64) (model.Entry, error) {
 	at := len(all) - 1
 	if revision != 0 {
 		at = slices.IndexFunc(all, func(e model.Entry) bool { return e.Revision == revision })
@@ -39,7 +39,7 @@ func revisions(all []model.Entry) string {
 
 // Before returns the stored revision before another one. The error wraps
 // model.ErrNotFound where there is none.
-func Before(all []model.Entry, e model.Entry) (model.Entry, error) {
+func RevisionBefore(all []model.Entry, e model.Entry) (model.Entry, error) {
 	at := slices.IndexFunc(all, func(o model.Entry) bool { return o.Revision == e.Revision })
 	if at < 1 {
 		return model.Entry{}, fmt.Errorf("revision %d of %s: no revision before it: %w", e.Revision, e.Key, model.ErrNotFound)
@@ -53,7 +53,7 @@ func Before(all []model.Entry, e model.Entry) (model.Entry, error) {
 // preferred, unless that is nil. The error wraps model.ErrNotFound where there is none.
 func RollbackTo(all []model.Entry, revision uint64, preferred func(model.Entry) bool) (model.Entry, error) {
 	if revision != 0 {
-		e, err := Revision(all, revision)
+		e, err := FindRevision(all, revision)
 		if err == nil && e.Deleted {
 			err = fmt.Errorf("revision %d removed the assignment", revision)
 		}
@@ -63,7 +63,7 @@ func RollbackTo(all []model.Entry, revision uint64, preferred func(model.Entry) 
 	earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return e.Deleted || e.Refused != "" })
 	var others []model.Entry
 	for _, e := range slices.Backward(earlier) {
-		if now.Deleted || !same(e.Key, e.Value, now.Value) {
+		if now.Deleted || !sameContent(e.Key, e.Value, now.Value) {
 			others = append(others, e)
 		}
 	}

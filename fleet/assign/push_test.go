@@ -1,4 +1,4 @@
-package source_test
+package assign_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/source"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -42,7 +42,7 @@ func newMemory() *memory {
 	return &memory{entries: map[string][]model.Entry{}, bundles: map[string][]byte{}, limit: 1 << 20, refused: map[string]bool{}}
 }
 
-func pusher(m *memory) *source.Pusher { return &source.Pusher{Assignments: m, Bundles: m} }
+func pusher(m *memory) *assign.Pusher { return &assign.Pusher{Assignments: m, Bundles: m} }
 
 func (m *memory) Get(ctx context.Context, key string) (model.Entry, error) {
 	if e, lags := m.lagging[key]; lags {
@@ -106,9 +106,9 @@ func (m *memory) History(_ context.Context, key string) ([]model.Entry, error) {
 }
 
 // text gives a source of a manifest that travels alone.
-func text(t testing.TB, s string) *source.Source {
+func textOf(t testing.TB, s string) *assign.Source {
 	t.Helper()
-	out, err := source.Read("-", strings.NewReader(s), anything)
+	out, err := assign.ReadSource("-", strings.NewReader(s), anything)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,13 +121,13 @@ func TestPushBare(t *testing.T) {
 	const manifest = "# kept\r\nmuster:  {}  \n\n"
 	m := newMemory()
 	targets := []fleet.Target{{Node: "a"}, {Group: "web"}}
-	push := source.Push{Source: text(t, manifest), Name: "motd", Targets: targets}
+	push := assign.Push{Source: textOf(t, manifest), Name: "motd", Targets: targets}
 	done, err := pusher(m).Push(t.Context(), push)
 	if err != nil || len(done) != 2 {
 		t.Fatal(done, err)
 	}
 	for i, key := range []string{"node.a.motd", "group.web.motd"} {
-		want := source.Pushed{Key: key, Revision: uint64(i + 1), Digest: model.DigestOf([]byte(manifest))}
+		want := assign.Pushed{Key: key, Revision: uint64(i + 1), Digest: model.DigestOf([]byte(manifest))}
 		if done[i] != want || string(m.entries[key][0].Value) != manifest {
 			t.Errorf("%s: %+v, stored %q", key, done[i], m.entries[key][0].Value)
 		}
@@ -136,7 +136,7 @@ func TestPushBare(t *testing.T) {
 	if err != nil || !again[0].Unchanged || again[0].Revision != 1 || !again[1].Unchanged || m.last != 2 {
 		t.Errorf("pushed again: %+v %v", again, err)
 	}
-	push.Source = text(t, manifest+"#")
+	push.Source = textOf(t, manifest+"#")
 	changed, err := pusher(m).Push(t.Context(), push)
 	if err != nil || changed[0].Unchanged || changed[0].Revision != 3 {
 		t.Errorf("changed: %+v %v", changed, err)
@@ -151,11 +151,11 @@ func TestPushBare(t *testing.T) {
 // TestPushDoesNotBelieveAServerThatLags: it says that what is pushed is in force, while something else is.
 func TestPushDoesNotBelieveAServerThatLags(t *testing.T) {
 	m := newMemory()
-	push := func(manifest string) (source.Pushed, error) {
+	push := func(manifest string) (assign.Pushed, error) {
 		t.Helper()
-		done, err := pusher(m).Push(t.Context(), source.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}})
+		done, err := pusher(m).Push(t.Context(), assign.Push{Source: textOf(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}})
 		if err != nil {
-			return source.Pushed{}, err
+			return assign.Pushed{}, err
 		}
 		return done[0], nil
 	}
@@ -184,7 +184,7 @@ func TestPushTerms(t *testing.T) {
 	const manifest = "muster: {}\n\ttab and \"quotes\" <&>\n"
 	expires := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMemory()
-	push := source.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}, Terms: model.Assignment{
+	push := assign.Push{Source: textOf(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}, Terms: model.Assignment{
 		Data: map[string]any{"port": 80}, Noop: true, Drift: model.DriftReport, Interval: model.Duration(90 * time.Second), When: "Facts.a > 1", Priority: 3, Expires: expires,
 	}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
@@ -218,7 +218,7 @@ func TestEachTerm(t *testing.T) {
 		{Data: map[string]any{"a": 1}}, {Noop: true}, {Drift: model.DriftIgnore}, {Interval: model.Duration(time.Second)}, {When: "true"}, {Priority: -1}, {Expires: time.Unix(1, 0)},
 	} {
 		m := newMemory()
-		push := source.Push{Source: text(t, "muster: {}\n"), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: terms}
+		push := assign.Push{Source: textOf(t, "muster: {}\n"), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: terms}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestPushBundle(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	m := newMemory()
 	dir := write(t, map[string]string{"manifest.yaml": "muster: {}\n", "files/motd": "hello"})
-	push := source.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}}}
+	push := assign.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}}}
 	p, size := pusher(m), int64(0)
 	p.OnBundle = func(n int64) { size += n }
 	done, err := p.Push(t.Context(), push)
@@ -266,7 +266,7 @@ func TestPushBundle(t *testing.T) {
 func TestPushTooLarge(t *testing.T) {
 	m := newMemory()
 	m.limit = 600
-	push := source.Push{Source: text(t, strings.Repeat("# long\n", 100)), Name: "motd", Targets: []fleet.Target{{Node: "a"}}}
+	push := assign.Push{Source: textOf(t, strings.Repeat("# long\n", 100)), Name: "motd", Targets: []fleet.Target{{Node: "a"}}}
 	done, err := pusher(m).Push(t.Context(), push)
 	wantError(t, err, model.ErrTooLarge, "node.a.motd")
 	if len(done) > 0 {
@@ -285,7 +285,7 @@ func TestPushTooLarge(t *testing.T) {
 func TestPushGoesOn(t *testing.T) {
 	m := newMemory()
 	m.refused["node.b.motd"] = true
-	done, err := pusher(m).Push(t.Context(), source.Push{Source: text(t, "muster: {}"), Name: "motd", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}, {Node: "c"}}})
+	done, err := pusher(m).Push(t.Context(), assign.Push{Source: textOf(t, "muster: {}"), Name: "motd", Targets: []fleet.Target{{Node: "a"}, {Node: "b"}, {Node: "c"}}})
 	wantError(t, err, errNotAllowed, "node.b.motd: ")
 	if len(done) != 2 || done[0].Key != "node.a.motd" || done[1].Key != "node.c.motd" {
 		t.Errorf("done: %+v", done)
@@ -294,20 +294,20 @@ func TestPushGoesOn(t *testing.T) {
 
 func TestReadable(t *testing.T) {
 	const bare = "muster:\n  resources: []\n"
-	if got := source.Readable("node.a.motd", []byte(bare)); got != bare {
+	if got := assign.Readable("node.a.motd", []byte(bare)); got != bare {
 		t.Errorf("a bare manifest reads %q", got)
 	}
 	for _, garbage := range []string{"", "\x00", "{", "[1, 2]", "protocol: [", "text"} {
-		if got := source.Readable("node.a.motd", []byte(garbage)); !strings.HasPrefix(got, "# nodes reject this: ") || !strings.HasSuffix(got, "\n"+garbage) {
+		if got := assign.Readable("node.a.motd", []byte(garbage)); !strings.HasPrefix(got, "# nodes reject this: ") || !strings.HasSuffix(got, "\n"+garbage) {
 			t.Errorf("%q reads %q", garbage, got)
 		}
 	}
 	m := newMemory()
-	push := source.Push{Source: text(t, bare), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
+	push := assign.Push{Source: textOf(t, bare), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
 		t.Fatal(err)
 	}
-	got := source.Readable("node.a.motd", m.entries["node.a.motd"][0].Value)
+	got := assign.Readable("node.a.motd", m.entries["node.a.motd"][0].Value)
 	if !strings.Contains(got, "manifest: |\n  muster:\n    resources: []\n") || !strings.Contains(got, "noop: true\n") {
 		t.Errorf("an assignment reads\n%s", got)
 	}
@@ -327,7 +327,7 @@ func FuzzManifestIsKept(f *testing.F) {
 			return
 		}
 		m := newMemory()
-		push := source.Push{Source: text(t, s), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
+		push := assign.Push{Source: textOf(t, s), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: model.Assignment{Noop: true}}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
 		}
@@ -354,11 +354,11 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest, err := source.Revision(all, 0)
+	newest, err := assign.FindRevision(all, 0)
 	if err != nil || newest.Revision != 2 {
 		t.Fatal(newest, err)
 	}
-	before, err := source.Before(all, newest)
+	before, err := assign.RevisionBefore(all, newest)
 	if err != nil || before.Revision != 1 {
 		t.Fatal(before, err)
 	}
@@ -368,13 +368,13 @@ func TestHistory(t *testing.T) {
 	if diff := diffOf(t, m, before, before); diff != "" {
 		t.Errorf("diff with itself is %q", diff)
 	}
-	_, err = source.Revision(all, 7)
+	_, err = assign.FindRevision(all, 7)
 	wantError(t, err, model.ErrNotFound, "1, 2")
-	_, err = source.Before(all, before)
+	_, err = assign.RevisionBefore(all, before)
 	wantError(t, err, model.ErrNotFound, "before")
-	_, err = source.Revision(nil, 0)
+	_, err = assign.FindRevision(nil, 0)
 	wantError(t, err, model.ErrNotFound, "")
-	_, err = source.Revision(append(all, model.Entry{Key: key, Revision: 3, Deleted: true}), 0)
+	_, err = assign.FindRevision(append(all, model.Entry{Key: key, Revision: 3, Deleted: true}), 0)
 	wantError(t, err, model.ErrNotFound, "removed with revision 3")
 }
 
@@ -405,7 +405,7 @@ func TestDiffOfForms(t *testing.T) {
 	const manifest = "muster: {}\n"
 	dir := write(t, map[string]string{"manifest.yaml": manifest, "a": "one\n", "gone": "x\n", "binary": "\xff\x00", "link": "->a"})
 	other := write(t, map[string]string{"manifest.yaml": manifest, "a": "two\n", "new": "y\n", "binary": "\xff\x01", "link": "->a"})
-	entry := func(push source.Push) model.Entry {
+	entry := func(push assign.Push) model.Entry {
 		push.Name, push.Targets = "m", []fleet.Target{{Node: "a"}}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
@@ -413,15 +413,15 @@ func TestDiffOfForms(t *testing.T) {
 		all := m.entries["node.a.m"]
 		return all[len(all)-1]
 	}
-	bare := entry(source.Push{Source: text(t, manifest)})
-	terms := entry(source.Push{Source: text(t, manifest), Terms: model.Assignment{Noop: true}})
-	bundle := entry(source.Push{Source: read(t, dir, anything)})
-	changed := entry(source.Push{Source: read(t, other, anything)})
+	bare := entry(assign.Push{Source: textOf(t, manifest)})
+	terms := entry(assign.Push{Source: textOf(t, manifest), Terms: model.Assignment{Noop: true}})
+	bundle := entry(assign.Push{Source: read(t, dir, anything)})
+	changed := entry(assign.Push{Source: read(t, other, anything)})
 	if diff := diffOf(t, m, bare, terms); diff != "--- node.a.m@1 (terms)\n+++ node.a.m@2 (terms)\n@@ -0,0 +1 @@\n+noop: true\n" {
 		t.Errorf("terms:\n%s", diff)
 	}
-	data := entry(source.Push{Source: text(t, "data: {greeting: hello}\nmuster: {}\n")})
-	greets := entry(source.Push{Source: text(t, "data: {greeting: bye}\nmuster: {}\n")})
+	data := entry(assign.Push{Source: textOf(t, "data: {greeting: hello}\nmuster: {}\n")})
+	greets := entry(assign.Push{Source: textOf(t, "data: {greeting: bye}\nmuster: {}\n")})
 	if diff := diffOf(t, m, data, greets); strings.Contains(diff, "(terms)") || strings.Count(diff, "bye") != 1 {
 		t.Errorf("data of a manifest:\n%s", diff)
 	}
@@ -456,17 +456,17 @@ func TestRollback(t *testing.T) {
 		"before it":       {[]model.Entry{one, gone, two}, 0, 1},
 		"a named one":     {[]model.Entry{one, two, again}, 2, 2},
 	} {
-		if got, err := source.RollbackTo(c.all, c.to, nil); err != nil || got.Revision != c.want {
+		if got, err := assign.RollbackTo(c.all, c.to, nil); err != nil || got.Revision != c.want {
 			t.Errorf("%s: %d, %v", name, got.Revision, err)
 		}
 	}
-	_, err := source.RollbackTo([]model.Entry{one}, 0, nil)
+	_, err := assign.RollbackTo([]model.Entry{one}, 0, nil)
 	wantError(t, err, model.ErrNotFound, "there is no earlier revision than 1")
-	_, err = source.RollbackTo([]model.Entry{two, again, gone, again}, 0, nil)
+	_, err = assign.RollbackTo([]model.Entry{two, again, gone, again}, 0, nil)
 	wantError(t, err, model.ErrNotFound, "no earlier revision differs; give --to N: 2, 3")
-	_, err = source.RollbackTo([]model.Entry{one, gone}, 4, nil)
+	_, err = assign.RollbackTo([]model.Entry{one, gone}, 4, nil)
 	wantError(t, err, nil, "removed")
-	_, err = source.RollbackTo([]model.Entry{one}, 9, nil)
+	_, err = assign.RollbackTo([]model.Entry{one}, 9, nil)
 	wantError(t, err, model.ErrNotFound, "the bucket has 1")
 }
 
@@ -477,12 +477,12 @@ func TestRollbackPrefers(t *testing.T) {
 		{Key: "node.a.m", Revision: 3, Refused: "for its headers"}, {Key: "node.a.m", Revision: 4, Value: []byte("four")},
 	}
 	for preferred, want := range map[uint64]uint64{1: 1, 2: 2, 3: 2, 4: 2, 9: 2} {
-		got, err := source.RollbackTo(all, 0, func(e model.Entry) bool { return e.Revision == preferred })
+		got, err := assign.RollbackTo(all, 0, func(e model.Entry) bool { return e.Revision == preferred })
 		if err != nil || got.Revision != want {
 			t.Errorf("%d is preferred: %d, %v", preferred, got.Revision, err)
 		}
 	}
-	_, err := source.RollbackTo(all[2:], 0, nil)
+	_, err := assign.RollbackTo(all[2:], 0, nil)
 	wantError(t, err, model.ErrNotFound, "there is no earlier revision than 4")
 }
 
@@ -490,7 +490,7 @@ func TestRollbackPrefers(t *testing.T) {
 func TestContentReadsAllOfABundle(t *testing.T) {
 	m := newMemory()
 	dir := write(t, map[string]string{"manifest.yaml": "muster: {}\n"})
-	push := source.Push{Source: read(t, dir, anything), Name: "m", Targets: []fleet.Target{{Node: "a"}}}
+	push := assign.Push{Source: read(t, dir, anything), Name: "m", Targets: []fleet.Target{{Node: "a"}}}
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package source_test
+package assign_test
 
 import (
 	"archive/tar"
@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // pushBundle pushes a source as a bundle and gives the bundle's bytes.
-func pushBundle(t testing.TB, s *source.Source) ([]byte, string) {
+func pushBundle(t testing.TB, s *assign.Source) ([]byte, string) {
 	t.Helper()
 	store := newMemory()
-	done, err := pusher(store).Push(t.Context(), source.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}, Bundle: true})
+	done, err := pusher(store).Push(t.Context(), assign.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}, Bundle: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +34,9 @@ func pushBundle(t testing.TB, s *source.Source) ([]byte, string) {
 }
 
 // read reads a source that must be good.
-func read(t testing.TB, path string, check source.Check) *source.Source {
+func read(t testing.TB, path string, check assign.ManifestCheck) *assign.Source {
 	t.Helper()
-	s, err := source.Read(path, nil, check)
+	s, err := assign.ReadSource(path, nil, check)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,15 +141,15 @@ func TestBundleRefuses(t *testing.T) {
 		is    error
 		says  string
 	}{
-		"absolute link":          {map[string]string{"x": "->/etc/passwd"}, source.ErrNotBundled, "/etc/passwd"},
-		"link out of it":         {map[string]string{"x": "->../other"}, source.ErrNotBundled, "leads out"},
-		"link up behind a name":  {map[string]string{"a/x": "->b/../c"}, source.ErrNotBundled, "leads out"},
-		"link that is up itself": {map[string]string{"a/x": "->../.."}, source.ErrNotBundled, "leads out"},
+		"absolute link":          {map[string]string{"x": "->/etc/passwd"}, assign.ErrNotBundled, "/etc/passwd"},
+		"link out of it":         {map[string]string{"x": "->../other"}, assign.ErrNotBundled, "leads out"},
+		"link up behind a name":  {map[string]string{"a/x": "->b/../c"}, assign.ErrNotBundled, "leads out"},
+		"link that is up itself": {map[string]string{"a/x": "->../.."}, assign.ErrNotBundled, "leads out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.files["manifest.yaml"] = "muster: {}\n"
 			store := newMemory()
-			_, err := pusher(store).Push(t.Context(), source.Push{Source: read(t, write(t, c.files), anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+			_, err := pusher(store).Push(t.Context(), assign.Push{Source: read(t, write(t, c.files), anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
 			wantError(t, err, c.is, c.says)
 			if len(store.bundles)+len(store.entries) > 0 {
 				t.Error("something was pushed")
@@ -161,20 +161,20 @@ func TestBundleRefuses(t *testing.T) {
 		if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := pusher(newMemory()).Push(t.Context(), source.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
-		wantError(t, err, source.ErrNotBundled, "bundle pipe")
+		_, err := pusher(newMemory()).Push(t.Context(), assign.Push{Source: read(t, dir, anything), Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+		wantError(t, err, assign.ErrNotBundled, "bundle pipe")
 	})
 	t.Run("above the manifest", func(t *testing.T) {
 		dir := write(t, map[string]string{"sub/site.yaml": "x", "other": "y"})
 		s := read(t, filepath.Join(dir, "sub/site.yaml"), naming("../other"))
-		_, err := pusher(newMemory()).Push(t.Context(), source.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
-		wantError(t, err, source.ErrNotBundled, "../other")
+		_, err := pusher(newMemory()).Push(t.Context(), assign.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+		wantError(t, err, assign.ErrNotBundled, "../other")
 	})
 	t.Run("in the manifest's place", func(t *testing.T) {
 		dir := write(t, map[string]string{"site.yaml": "x", "manifest.yaml": "y"})
 		s := read(t, filepath.Join(dir, "site.yaml"), naming("manifest.yaml"))
-		_, err := pusher(newMemory()).Push(t.Context(), source.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
-		wantError(t, err, source.ErrNotBundled, "takes that name")
+		_, err := pusher(newMemory()).Push(t.Context(), assign.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
+		wantError(t, err, assign.ErrNotBundled, "takes that name")
 	})
 }
 
@@ -191,24 +191,24 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %q, bundle %v, %q", path, s.Name, s.NeedsBundle(), s.Text)
 		}
 	}
-	s, err := source.Read("-", strings.NewReader("muster: {}"), anything)
+	s, err := assign.ReadSource("-", strings.NewReader("muster: {}"), anything)
 	if err != nil || s.Name != "" || string(s.Text) != "muster: {}" {
 		t.Errorf("standard input: %+v %v", s, err)
 	}
-	_, err = source.Read(filepath.Join(dir, "none"), nil, anything)
-	wantError(t, err, source.ErrNoManifest, "none")
-	_, err = source.Read(filepath.Join(dir, "not there"), nil, anything)
+	_, err = assign.ReadSource(filepath.Join(dir, "none"), nil, anything)
+	wantError(t, err, assign.ErrNoManifest, "none")
+	_, err = assign.ReadSource(filepath.Join(dir, "not there"), nil, anything)
 	wantError(t, err, os.ErrNotExist, "not there")
-	_, err = source.Read("-", strings.NewReader("muster: {}"), naming("files/motd"))
-	wantError(t, err, source.ErrNeedsFiles, "files/motd")
-	_, err = source.Read(filepath.Join(dir, "site.yaml"), nil, naming("gone", "lost"))
+	_, err = assign.ReadSource("-", strings.NewReader("muster: {}"), naming("files/motd"))
+	wantError(t, err, assign.ErrNeedsFiles, "files/motd")
+	_, err = assign.ReadSource(filepath.Join(dir, "site.yaml"), nil, naming("gone", "lost"))
 	wantError(t, err, nil, "site.yaml:1:3")
 	wantError(t, err, nil, "site.yaml:2:3")
 	wantError(t, err, nil, "taken from the manifest's directory")
-	_, err = source.Read("-", io.LimitReader(endless{}, manifest.DefaultMaxBytes+1), anything)
+	_, err = assign.ReadSource("-", io.LimitReader(endless{}, manifest.DefaultMaxBytes+1), anything)
 	wantError(t, err, model.ErrTooLarge, "16 MiB")
 	bad := errors.New("bad")
-	_, err = source.Read(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]manifest.File, error) { return nil, bad })
+	_, err = assign.ReadSource(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]manifest.File, error) { return nil, bad })
 	wantError(t, err, bad, "bad")
 }
 
@@ -220,7 +220,7 @@ func TestReadLateFiles(t *testing.T) {
 		f.Pos.File, f.Pos.Line = name, 7
 		return []manifest.File{f}, nil
 	}
-	_, err := source.Read(filepath.Join(dir, "site.yaml"), nil, late)
+	_, err := assign.ReadSource(filepath.Join(dir, "site.yaml"), nil, late)
 	wantError(t, err, nil, "site.yaml:7")
 	wantError(t, err, nil, "push the directory")
 	if s := read(t, filepath.Join(dir, "web"), late); !s.NeedsBundle() {

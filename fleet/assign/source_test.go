@@ -1,4 +1,4 @@
-package source_test
+package assign_test
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -22,7 +22,7 @@ func TestReadWaitsForNoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{pipe, dir} {
-		_, err := source.Read(path, strings.NewReader(""), func(string, []byte) ([]manifest.File, error) { return nil, nil })
+		_, err := assign.ReadSource(path, strings.NewReader(""), func(string, []byte) ([]manifest.File, error) { return nil, nil })
 		if err == nil || !strings.HasPrefix(err.Error(), pipe+" is not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
