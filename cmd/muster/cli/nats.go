@@ -22,7 +22,7 @@ import (
 )
 
 // OneAccount is the warning about nodes in the account of the streams.
-const OneAccount = "nodes in this account must trust each other; for isolation, give nodes a separate account (see muster fleet accounts and docs/fleet/accounts.md)"
+const OneAccount = "nodes of this account must trust each other; for isolation, give nodes a separate account (see muster fleet accounts and docs/fleet/accounts.md)"
 
 // Store returns the fleet's store. It connects to NATS at its first call. It does not check the provisioning.
 func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {

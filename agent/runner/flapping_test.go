@@ -1,4 +1,4 @@
-package drift
+package runner
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestFlappingText blames nobody who was not seen.
+// TestFlappingText: the text names a writer only if one is known.
 func TestFlappingText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
