@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -44,7 +44,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by := Pauses{Bucket: control.New(found.store.KV).By(Operator()), Signer: found.signer}
+	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Signer: found.signer}
 	var done []writtenChange
 	idle := 0
 	var failed []error
@@ -89,7 +89,7 @@ type pausedBy struct {
 
 // Error names both.
 func (p pausedBy) Error() string {
-	return fmt.Sprintf("%s is paused by %s, and by nothing of its own", p.target, print.Text(p.from))
+	return fmt.Sprintf("%s is paused by %s, not by its own pause", p.target, print.Text(p.from))
 }
 
 // Unwrap returns model.ErrNotFound.
