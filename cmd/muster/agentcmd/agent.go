@@ -325,7 +325,6 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Writers:      listen,
 		Checker:      cli.Checker(machine),
 		Bundles:      content.New(store),
-		GiveBack:     true,
 		Publisher:    reports.New(store),
 		States:       nodes.New(store),
 		Packages:     status.Machine{Root: "/", Run: machine.Run},
