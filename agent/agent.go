@@ -261,7 +261,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	}, running)
 	m := runner.NewManifests(runner.ManifestsOptions{
 		Host: o.Host, Config: a.config.get, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
-		Set: set, Running: running, Runner: single, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
+		Set: set, Running: running, Runner: single, Registrar: a.registrar, Report: a.report, Status: a.status,
 		Drift: drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
 		Wake:  wakes.signal.Notify, Log: a.log,
 	})

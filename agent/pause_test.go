@@ -381,7 +381,7 @@ func TestSignedPauses(t *testing.T) {
 		n.isPaused("")
 		n.control(key, first) // replayed
 		n.isPaused("")
-		refuses("older than what was accepted")
+		refuses("older than an accepted signature")
 		n.stop()
 		n.start()
 		n.isPaused("")

@@ -81,7 +81,7 @@ func TestTrustRefuses(t *testing.T) {
 		}, "signed for something else"},
 		"older": {func(n *node, _ string) string {
 			return n.signedFile(motd, "motd", "evil", func(s *signed.Statement) { s.Issued = time.Now().Add(-time.Minute) }, alice)
-		}, "older than what was accepted"},
+		}, "older than an accepted signature"},
 		"expired": {func(n *node, _ string) string {
 			return n.signedFile(motd, "motd", "evil", func(s *signed.Statement) { s.Issued, s.Expires = time.Now().Add(-time.Hour), time.Now() }, alice)
 		}, "the signature expired"},
@@ -139,11 +139,11 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 		n.has("motd", "second")
 		n.take()
 		n.bucket.put(motd, first)
-		n.refuses(motd, "older than what was accepted")
+		n.refuses(motd, "older than an accepted signature")
 		n.stop()
 		n.bucket.put(motd, first+" ")
 		n.start()
-		n.refuses(motd, "older than what was accepted")
+		n.refuses(motd, "older than an accepted signature")
 		n.bucket.put(motd, second) // the same again is none
 		n.settle()
 		n.has("motd", "second")
@@ -160,7 +160,7 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 		if _, err := n.nats.DeleteSigned(t.Context(), motd, removal); err != nil {
 			t.Fatal(err)
 		}
-		n.refuses(motd, "older than what was accepted")
+		n.refuses(motd, "older than an accepted signature")
 		n.has("motd", "third")
 		n.after(time.Second)
 		n.removeSigned(motd, nil, bob)
@@ -169,7 +169,7 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 		n.bucket.put(motd, second)
 		n.start()
 		n.take()
-		if state := n.agent.State().Manifests[motd]; state.Revision != 0 || !strings.Contains(state.Late, "older than what was accepted") {
+		if state := n.agent.State().Manifests[motd]; state.Revision != 0 || !strings.Contains(state.Late, "older than an accepted signature") {
 			t.Errorf("after the removal it came back: %+v", state)
 		}
 	})

@@ -183,15 +183,15 @@ func TestVersionArguments(t *testing.T) {
 // TestVersionsOfANode: the reason for an undecided node names the function, the argument and the problem.
 func TestVersionsOfANode(t *testing.T) {
 	t.Parallel()
-	const devel = ` is "(devel)": the program was built from source without a version`
+	const word = `: invalid package version: "unknown"`
 	web := node("web01", nil, nil)
-	web.Version = "(devel)"
+	web.Version = "unknown"
 	facts := &factsOf{facts: map[string]model.NodeFacts{"web01": {Node: "web01", Facts: model.Facts{"list": []any{"1"}, "number": 3.1, "word": "none"}}}}
 	for text, want := range map[string]string{
-		`older(version, "1.2")`:              `argument 1 of older` + devel,
-		`newer("1.2", version)`:              `argument 2 of newer` + devel,
-		`compare(version, "1.2") == 0`:       `argument 1 of compare` + devel,
-		`older(version, "1.2", "semver")`:    `argument 1 of older` + devel,
+		`older(version, "1.2")`:              `older` + word,
+		`newer("1.2", version)`:              `newer` + word,
+		`compare(version, "1.2") == 0`:       `compare` + word,
+		`older(version, "1.2", "semver")`:    `older: invalid package version: "unknown" is not a semantic version`,
 		`older(facts.list, "1.0")`:           `argument 1 of older is a list, not a version`,
 		`newer("1.0", facts.number)`:         `argument 2 of newer is a number, not a version`,
 		`upstream(facts.list) == "1"`:        `argument 1 of upstream is a list, not a version`,

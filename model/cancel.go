@@ -7,35 +7,34 @@ import (
 	"time"
 )
 
-// CancelRequest cancels a request that was sent before, of a resource or for a run
-// (io.muster.v1.cancel.request). It travels as ensure requests do.
+// CancelRequest cancels an earlier ensure or run request (io.muster.v1.cancel.request). It is sent like
+// ensure requests.
 type CancelRequest struct {
 	Protocol string `json:"protocol"`
 	// Request is the id of the request.
-	Request string `json:"request" jsonschema_description:"Id of the request that is cancelled"`
-	// Kill has a request of a resource broken off that is being executed, as a time-out does.
-	Kill bool `json:"kill,omitempty" jsonschema_description:"Break it off where it is being executed; a run is not broken off"`
-	// By is who cancels it; nobody has verified that.
-	By      string    `json:"by,omitempty" jsonschema_description:"Who cancels it"`
-	Expires time.Time `json:"expires" jsonschema_description:"Time after which nothing is cancelled by it"`
+	Request string `json:"request" jsonschema_description:"Id of the request to cancel"`
+	// Kill ends a running ensure request, as a timeout does.
+	Kill bool `json:"kill,omitempty" jsonschema_description:"End the request if it is running; runs are not ended"`
+	// By is the unverified name of the canceller.
+	By      string    `json:"by,omitempty" jsonschema_description:"Name of the canceller; not verified"`
+	Expires time.Time `json:"expires" jsonschema_description:"Time after which the cancel has no effect"`
 }
 
 // MaxCancelRequest is the size of a cancel, in bytes, without signatures.
 const MaxCancelRequest = 4 << 10
 
-// ErrInvalidCancel is a cancel that is none, or not valid; it never becomes valid by trying
-// again.
+// ErrInvalidCancel means that a cancel is not valid. It is permanent.
 var ErrInvalidCancel = errors.New("invalid cancel")
 
-// IsCancelRequest reports whether a document is a cancel, by its protocol; it need not be valid.
+// IsCancelRequest reports whether the protocol of a document is cancel. The document may be invalid.
 func IsCancelRequest(data []byte) bool {
 	var named struct{ Protocol string }
 
 	return len(data) <= MaxCancelRequest && json.Unmarshal(data, &named) == nil && named.Protocol == ProtocolCancelRequest
 }
 
-// DecodeCancelRequest decodes a cancel strictly. The error wraps ErrInvalidCancel; what could be
-// decoded is returned with it.
+// DecodeCancelRequest decodes a cancel strictly. The error wraps ErrInvalidCancel. It also returns the
+// decoded part of an invalid cancel.
 func DecodeCancelRequest(data []byte) (CancelRequest, error) {
 	var c CancelRequest
 	if len(data) > MaxCancelRequest {

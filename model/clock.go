@@ -28,17 +28,16 @@ func (o *Offset) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ClockOffset is how the clock of a node differs from that of its NATS server.
+// ClockOffset is the difference between the clocks of a node and its NATS server.
 type ClockOffset struct {
-	Offset Offset   `json:"offset" jsonschema_description:"How far the node's clock is ahead; negative where it is behind"`
-	Within Duration `json:"within" jsonschema_description:"How exact that is: half the round trip by which it was measured, and what clocks drift since"`
+	Offset Offset   `json:"offset" jsonschema_description:"How far the node's clock is ahead; negative if it is behind"`
+	Within Duration `json:"within" jsonschema_description:"Maximum error: half the round trip of the measurement, plus the clock drift since"`
 }
 
-// apparentOffset is the offset from which clocks count as different.
+// apparentOffset is the smallest offset that muster reports.
 const apparentOffset = 5 * time.Second
 
-// Apparent reports whether the clocks differ by 5 seconds at least, and by more than the
-// measurement may be wrong.
+// Apparent reports whether the clocks differ by at least 5 seconds and by more than the measurement error.
 func (c ClockOffset) Apparent() bool {
 	return c.distance() >= max(apparentOffset, c.Within.Std())
 }

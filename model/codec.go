@@ -12,8 +12,8 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// EncodeAssignment writes an assignment as JSON that YAML parsers read the same, so that a
-// manifest's text is kept byte for byte whatever is in it.
+// EncodeAssignment encodes an assignment as JSON that is also valid YAML with the same meaning. The
+// manifest's text is unchanged byte for byte.
 func EncodeAssignment(a Assignment) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -26,8 +26,7 @@ func EncodeAssignment(a Assignment) ([]byte, error) {
 	return escapeForYAML(b.Bytes()), nil
 }
 
-// EncodeJSON encodes JSON in which <, > and & stay one byte each: the size of messages
-// is limited.
+// EncodeJSON encodes JSON without escaping <, > and &, because the size of messages is limited.
 func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -37,8 +36,8 @@ func EncodeJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// DecodeJSON decodes as json.Unmarshal does, in a third of its time: documents of nodes are most of what
-// looking at a fleet costs. Its error is that of json.Unmarshal, and what it returns nil then.
+// DecodeJSON decodes like json.Unmarshal in a third of the time. It returns the same errors, with a nil
+// value.
 func DecodeJSON[T any](data []byte) (*T, error) {
 	out := new(T)
 	if unmarshal(data, out) == nil {
@@ -52,12 +51,12 @@ func DecodeJSON[T any](data []byte) (*T, error) {
 	return out, nil
 }
 
-// unmarshal is json.Unmarshal, but where it makes an error: then which one does not matter.
+// unmarshal decodes like json.Unmarshal, with other errors.
 func unmarshal(data []byte, into any) error {
 	return jsonv2.Unmarshal(data, into, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 }
 
-// DecodeStrict decodes one JSON value that has no other fields than those of v.
+// DecodeStrict decodes one JSON value. Fields that v does not have are an error.
 func DecodeStrict(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -65,14 +64,13 @@ func DecodeStrict(data []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows its end")
+		return errors.New("unexpected text after the end of the document")
 	}
 
 	return nil
 }
 
-// escapeForYAML escapes characters that are plain in JSON, and line breaks or
-// invalid in YAML. They occur in strings only.
+// escapeForYAML escapes characters that JSON allows in strings but YAML forbids or reads as line breaks.
 func escapeForYAML(encoded []byte) []byte {
 	special := func(r rune) bool {
 		return r >= 0x7f && r <= 0x9f || r == '\ufeff' || r == '\ufffe' || r == '\uffff'

@@ -30,7 +30,7 @@ func fullState() model.NodeState {
 	}
 }
 
-// states are states, some of which no node writes.
+// states returns states, including some that nodes never write.
 func states(t testing.TB) []string {
 	t.Helper()
 	text, err := json.Marshal(fullState())
@@ -58,7 +58,8 @@ func states(t testing.TB) []string {
 	return out
 }
 
-// results are transactions, summaries of runs, answers and results of health checks, some of which no node writes.
+// results returns transactions, summaries of runs, answers and health results, including some that nodes
+// never write.
 func results() []string {
 	return []string{
 		`{"protocol":"io.muster.v1.transaction","event_id":"3MOeJR8KxiL9lSC9VS4ODezLOnL","timestamp":"2026-01-02T03:04:05.6Z","type":"file","name":"/etc/motd","duration":5,"properties":{"a": [1, 2e3]},"status":{"exit_code":1},"changed":true,` +
@@ -86,30 +87,14 @@ func counts(with string) string {
 	return `{"counts":{` + name + `"total":` + number + `12,"unique":11,"changed":1,"failed":2,"skipped":3,"stable":4,"refreshed":5,"unmet":6,"not_run":7,"noop":8,"health_checks":{"ok":3,"warning":4,"critical":5,"unknown":6}}}`
 }
 
-// same compares what is decoded with what encoding/json makes of it.
+// same compares the decoded values with the values of encoding/json.
 func same(t *testing.T, text string) {
 	t.Helper()
 	sameAs(t, text, model.DecodeJSON[model.NodeState])
-	states := model.NewStateReader()
-	for range 2 { // what it keeps of the first one changes nothing
-		sameAs(t, text, readState(states))
-	}
 	sameAs(t, text, model.DecodeJSON[model.Transaction])
 	sameAs(t, text, model.DecodeJSON[model.Run])
 	sameAs(t, text, model.DecodeJSON[model.EnsureResponse])
 	sameAs(t, text, model.DecodeJSON[model.HealthReport])
-}
-
-// readState decodes with a reader.
-func readState(states *model.StateReader) func([]byte) (*model.NodeState, error) {
-	return func(data []byte) (*model.NodeState, error) {
-		var s model.NodeState
-		if err := states.Decode(data, &s); err != nil {
-			return nil, err
-		}
-
-		return &s, nil
-	}
 }
 
 func sameAs[T any](t *testing.T, text string, decode func([]byte) (*T, error)) {
@@ -128,7 +113,8 @@ func sameAs[T any](t *testing.T, text string, decode func([]byte) (*T, error)) {
 	}
 }
 
-// TestDocumentsAreDecodedAsByTheLibrary: with each field, and what no node writes.
+// TestDocumentsAreDecodedAsByTheLibrary decodes documents with each field and documents that nodes never
+// write.
 func TestDocumentsAreDecodedAsByTheLibrary(t *testing.T) {
 	t.Parallel()
 	for _, text := range append(states(t), results()...) {
@@ -136,14 +122,14 @@ func TestDocumentsAreDecodedAsByTheLibrary(t *testing.T) {
 	}
 }
 
-// TestStatesAreReadAsByTheLibrary: with one byte that is another, missing, or there twice, and one that is added.
+// TestStatesAreReadAsByTheLibrary changes, removes, repeats and inserts single bytes.
 func TestStatesAreReadAsByTheLibrary(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(fullState())
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := readState(model.NewStateReader())
+	read := model.DecodeJSON[model.NodeState]
 	for i := range text {
 		before, after := string(text[:i]), string(text[i+1:])
 		sameAs(t, before, read)
@@ -159,7 +145,7 @@ func TestStatesAreReadAsByTheLibrary(t *testing.T) {
 	}
 }
 
-// FuzzDecodeJSON: whatever a node stores or reports, it is what encoding/json makes of it.
+// FuzzDecodeJSON decodes any document like encoding/json.
 func FuzzDecodeJSON(f *testing.F) {
 	for _, text := range append(states(f), results()...) {
 		if len(text) < 5000 { // the deep ones would take all the time
@@ -175,13 +161,12 @@ func BenchmarkDecodeJSON(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	transaction, states := []byte(results()[0]), model.NewStateReader()
+	transaction := []byte(results()[0])
 	for name, decode := range map[string]struct {
 		data   []byte
 		decode func([]byte) error
 	}{
 		"state":                         {state, decodeAs[model.NodeState]},
-		"state by a reader":             {state, func(data []byte) error { return states.Decode(data, &model.NodeState{}) }},
 		"state by encoding/json":        {state, unmarshalAs[model.NodeState]},
 		"transaction":                   {transaction, decodeAs[model.Transaction]},
 		"transaction, by encoding/json": {transaction, unmarshalAs[model.Transaction]},

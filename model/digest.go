@@ -16,5 +16,5 @@ func DigestOf(data []byte) string {
 	return DigestPrefix + hex.EncodeToString(sum[:])
 }
 
-// DigestFrom returns the digest of what was written to h, which is a SHA-256.
+// DigestFrom returns the digest of the bytes written to h, a SHA-256 hash.
 func DigestFrom(h hash.Hash) string { return DigestPrefix + hex.EncodeToString(h.Sum(nil)) }

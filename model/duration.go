@@ -57,7 +57,7 @@ func (t TTL) String() string {
 // MarshalText returns the text form.
 func (t TTL) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads the text form. Its errors are those of Duration.
+// UnmarshalText reads the text form. It returns the errors of Duration.
 func (t *TTL) UnmarshalText(b []byte) error {
 	if string(b) == never {
 		*t = Never

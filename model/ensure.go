@@ -26,11 +26,11 @@ const MaxRequestID = 128
 // logs, reports and tables. It may be empty: a request without an id gets one.
 func IsRequestID(s string) bool { return len(s) <= MaxRequestID && IsLine(s) }
 
-// EnsurePhase is how far an ensure request has come.
+// EnsurePhase is the progress of an ensure request.
 type EnsurePhase string
 
-// The phases; done, failed, expired and cancelled are final. Of an expired or cancelled one
-// nothing was executed.
+// The phases. Done, failed, expired and cancelled are final. An expired or cancelled request was not
+// executed.
 const (
 	EnsureAcknowledged EnsurePhase = "acknowledged"
 	EnsureRunning      EnsurePhase = "running"
@@ -45,18 +45,18 @@ func (p EnsurePhase) Final() bool {
 	return p == EnsureDone || p == EnsureFailed || p == EnsureExpired || p == EnsureCancelled
 }
 
-// MaxTarget is how many bytes the target of a request has that is sent and read: every node repeats it.
+// MaxTarget limits the bytes of the target of a request, because each node repeats it.
 const MaxTarget = 1000
 
-// Sender is who sent a request, and to how many nodes, as the sender said: nobody verifies that, and a
-// node repeats it.
+// Sender names the sender of a request and its targets. The sender declares it without verification, and
+// nodes repeat it.
 type Sender struct {
-	By string `json:"by,omitempty" jsonschema_description:"Whoever sent it; nobody verifies that"`
-	// Nodes are those of all its messages, zero where that is not known.
-	Nodes int `json:"nodes,omitempty" jsonschema_description:"How many nodes it was sent to"`
-	// To are the targets, nodes and groups as families separated by spaces, or On is the expression that
-	// selected the nodes; both are empty where that is not known, or long.
-	To string `json:"to,omitempty" jsonschema_description:"Whom it was sent to: node.<node> and group.<group>, separated by spaces"`
+	By string `json:"by,omitempty" jsonschema_description:"Sender; not verified"`
+	// Nodes is the number of nodes over all messages, zero if it is unknown.
+	Nodes int `json:"nodes,omitempty" jsonschema_description:"Number of nodes that it was sent to"`
+	// To lists the targets as families, separated by spaces. On is the expression that selected the nodes.
+	// Both are empty if they are unknown or too long.
+	To string `json:"to,omitempty" jsonschema_description:"Targets: node.<node> and group.<group>, separated by spaces"`
 	On string `json:"on,omitempty" jsonschema_description:"The target expression that selected the nodes"`
 }
 
@@ -66,15 +66,15 @@ type Sender struct {
 type EnsureResponse struct {
 	Protocol string       `json:"protocol"`
 	State    *Transaction `json:"state,omitempty"`
-	Plan     *Plan        `json:"plan,omitempty" jsonschema_description:"Of a preview: what would change"`
+	Plan     *Plan        `json:"plan,omitempty" jsonschema_description:"For a preview: the planned changes"`
 	Error    string       `json:"error,omitempty"`
 	ID       string       `json:"id,omitempty"`
 	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired,enum=cancelled"`
 	Node     string       `json:"node,omitempty"`
-	// Unknown is that a cancel names a request that the node does not know.
-	Unknown bool `json:"unknown,omitempty" jsonschema_description:"Of a cancel: the node does not know the request, and does not execute it should it come within a day"`
-	// Sender is who sent the request, nil where that is not known.
-	Sender *Sender `json:"sender,omitempty" jsonschema_description:"Who sent the request, as the sender said"`
-	// Runs are what came of the manifests that a run request is about, by key.
-	Runs []RequestedRun `json:"runs,omitempty" jsonschema_description:"Of a run request: what came of each manifest"`
+	// Unknown means that a cancel names an unknown request.
+	Unknown bool `json:"unknown,omitempty" jsonschema_description:"For a cancel: the node does not know the request; it will not execute the request if it arrives within a day"`
+	// Sender is the sender of the request, nil if it is unknown.
+	Sender *Sender `json:"sender,omitempty" jsonschema_description:"Sender of the request; not verified"`
+	// Runs are the results of a run request, one for each manifest, by key.
+	Runs []RequestedRun `json:"runs,omitempty" jsonschema_description:"For a run request: the result of each manifest"`
 }

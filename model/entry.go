@@ -7,79 +7,73 @@ import (
 
 // Entry is one revision of an assignment in the bucket.
 type Entry struct {
-	// Key is the key in the bucket, Family.Name: node.<node>.<name> or
-	// group.<group>.<name>.
+	// Key is the key in the bucket, Family.Name: node.<node>.<name> or group.<group>.<name>.
 	Key    string `json:"key"`
 	Family string `json:"-"`
-	// Name is that of the manifest within its family.
+	// Name is the name of the manifest in its family.
 	Name string `json:"-"`
-	// Revision is the bucket's number for this value; a later value has a higher one.
+	// Revision is the bucket's number of this value. Later values have higher numbers.
 	Revision uint64 `json:"revision"`
-	// Digest is that of what runs, the manifest or the bundle, where it is known.
+	// Digest is the digest of the manifest or the bundle. It is empty if it is unknown.
 	Digest string `json:"digest,omitempty"`
-	// Time is when the server stored it.
+	// Time is the time when the server stored the value.
 	Time time.Time `json:"at,omitzero"`
-	// By is who wrote it, as they said, which nobody has verified; empty where they did not. Nodes do not
-	// read it.
+	// By is the unverified name that the author gave, empty if the author gave none. Nodes ignore it.
 	By string `json:"by,omitempty"`
-	// Terms are those of a document around the manifest, and whether there is a signature; nil for none. Nodes
-	// do not read them here.
+	// Terms are the settings of an assignment document and whether the value is signed, nil for a plain
+	// manifest. Nodes ignore them.
 	Terms *Terms `json:"terms,omitempty"`
-	// Deleted is a revision that ended the assignment; it has no value.
+	// Deleted marks a revision that ended the assignment. It has no value.
 	Deleted bool `json:"deleted,omitempty"`
-	// Refused is why the value must not be used, empty when it may: no node runs it.
+	// Refused is the reason why no node uses the value, empty if nodes may use it.
 	Refused string `json:"refused,omitempty"`
-	// Invalid is a key that is none of an assignment: no node reads it.
+	// Invalid marks a key that is not valid for an assignment. No node reads it.
 	Invalid bool `json:"invalid,omitempty"`
-	// Value is a manifest, an assignment document or an envelope; not to be changed.
-	// A list does not have it.
+	// Value is a manifest, an assignment document or an envelope. Do not change it. Lists omit it.
 	Value []byte `json:"value,omitempty"`
 }
 
-// Sync is how well a node knows what is assigned to it.
+// Sync describes how completely a node knows its assignments.
 type Sync struct {
-	// At is when it last knew everything; zero before the first time.
+	// At is the last time when the node knew all its assignments, zero before the first time.
 	At time.Time
-	// Known are the families of which it has known everything since it began, those
-	// that win first; each is read on its own.
+	// Known lists the families that the node has read completely since it started, in order of precedence.
+	// Each family is read separately.
 	Known []string
-	// Failed are the families that could not be read when that was tried last, in order; Err has why.
+	// Failed lists, in order, the families that the last attempt could not read. Err has the reason.
 	Failed []string
-	// Err is why it does not know now, nil when it does. That may pass.
+	// Err is the reason why the node does not know its assignments now, nil if it does. It may be temporary.
 	Err error
-	// Stream is when the bucket was made, by which one that was created again is another.
+	// Stream is the creation time of the bucket. A recreated bucket has another one.
 	Stream time.Time
-	// Kept are the keys, in order, that stay in force although the bucket does not
-	// have them: it was created again, put back to an older state, or emptied. Putting
-	// or deleting such a key settles it.
+	// Kept lists, in order, the keys that stay active although they are missing from the bucket: the bucket
+	// was recreated, restored or emptied. To end this, put or delete the key.
 	Kept []string
-	// Invalid are the keys of its families that are none of an assignment, in order,
-	// as far as they were seen: what is put there is for nobody.
+	// Invalid lists, in order, the observed keys of the node's families that are not valid for an assignment.
+	// No node reads them.
 	Invalid []string
-	// Unreadable are the keys, in order, whose newest value has headers that cannot be
-	// read: it counts for nothing, and what is in force of the key stays so.
+	// Unreadable lists, in order, the keys whose newest value has unreadable headers. The node ignores that
+	// value, and the active revision stays active.
 	Unreadable []string
-	// Refused counts, since the agent started, answers of NATS that were not of what was
-	// asked for, and messages that claim to come from elsewhere.
+	// Refused counts answers to other questions and forged messages since the agent started.
 	Refused uint64
-	// Denied is a subscription that NATS denied the connection, nil for none: what is put
-	// may be noticed late, and requests may not arrive.
+	// Denied is a subscription that NATS denied, nil for none. The node may notice puts late and miss
+	// requests.
 	Denied error
 }
 
-// Complete reports whether the entries are all there are: a manifest that is not among
-// them is unassigned. While it is false nothing is.
+// Complete reports whether the entries are complete. Only then is a missing manifest unassigned.
 func (s Sync) Complete() bool { return !s.At.IsZero() }
 
 // Knows reports whether all entries of a family are known.
 func (s Sync) Knows(family string) bool { return s.Complete() || slices.Contains(s.Known, family) }
 
-// Memory is what a node keeps over a restart, so that it can tell what was taken
-// away from it from what the bucket lost.
+// Memory is what a node stores across restarts. With it, the node distinguishes an unassigned manifest from
+// one that the bucket lost.
 type Memory struct {
-	// Entries are the keys and revisions that it knew, without their values.
+	// Entries are the known keys and revisions, without values.
 	Entries map[string]Entry
-	// Stream and Kept are those of Sync.
+	// Stream and Kept are the fields of Sync.
 	Stream time.Time
 	Kept   []string
 }

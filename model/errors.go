@@ -2,36 +2,35 @@ package model
 
 import "errors"
 
-// The sentinel errors of resources; wrapped with %w wherever they occur.
+// Sentinel errors of resources. Callers wrap them with %w.
 var (
-	// ErrInvalidRef is a reference that is not type#name.
+	// ErrInvalidRef means that a reference is not type#name.
 	ErrInvalidRef = errors.New("invalid resource reference")
-	// ErrResourceInvalid is a resource whose properties are not valid; it never becomes valid by trying again.
+	// ErrResourceInvalid means that properties of a resource are not valid. It is permanent.
 	ErrResourceInvalid = errors.New("resource invalid")
-	// ErrResourceNameRequired is a resource without a name.
+	// ErrResourceNameRequired means that a resource has no name.
 	ErrResourceNameRequired = errors.New("resource name is required")
-	// ErrUnknownType is a resource of a type that is not registered.
+	// ErrUnknownType means that muster has no type of that name.
 	ErrUnknownType = errors.New("unknown resource type")
-	// ErrProviderNotFound is a provider asked for by a name that the type does not have.
+	// ErrProviderNotFound means that the type has no provider of that name.
 	ErrProviderNotFound = errors.New("provider not found")
-	// ErrNoSuitableProvider is a type of which no provider can manage this node.
+	// ErrNoSuitableProvider means that no provider of the type can manage this node.
 	ErrNoSuitableProvider = errors.New("no suitable provider")
-	// ErrDesiredStateFailed is a resource that is not in its desired state after it was applied.
+	// ErrDesiredStateFailed means that a resource is not in its desired state after apply.
 	ErrDesiredStateFailed = errors.New("desired state not achieved")
 )
 
-// The sentinel errors of what is stored for a fleet; wrapped with %w too.
+// Sentinel errors of stored values. Callers wrap them with %w.
 var (
-	// ErrNotFound is an assignment, revision, bundle, object or key that is not there.
+	// ErrNotFound means that an assignment, revision, bundle, object or key does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrNotPermitted reports an operation that the NATS server denies.
 	ErrNotPermitted = errors.New("not permitted")
 	// ErrUnusable is a stored value with invalid headers. It can be replaced or removed, but not used.
 	ErrUnusable = errors.New("cannot be used")
-	// ErrTooLarge is a value that is over what the server takes in one message. A
-	// manifest of that size travels as a bundle.
+	// ErrTooLarge means that a value exceeds the server's message limit. A larger manifest is stored as a
+	// bundle.
 	ErrTooLarge = errors.New("too large")
-	// ErrUndeliverable is a report that the stream will never take, however often it
-	// is tried, such as one over the server's limit.
+	// ErrUndeliverable means that the stream will never accept a report, for example because of its size.
 	ErrUndeliverable = errors.New("report cannot be delivered")
 )

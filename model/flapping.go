@@ -2,18 +2,17 @@ package model
 
 import "time"
 
-// Flapping says from when on a resource flaps: it was repaired more than Repairs times
-// Within a time. No Repairs means that none ever does.
+// Flapping defines when a resource flaps: it was repaired more than Repairs times within the time Within. If
+// Repairs is 0, no resource flaps.
 type Flapping struct {
-	Repairs int      `json:"repairs" jsonschema:"minimum=1" jsonschema_description:"Repairs of a resource from which on it does not flap yet"`
-	Within  Duration `json:"within" jsonschema_description:"The time that counts them"`
+	Repairs int      `json:"repairs" jsonschema:"minimum=1" jsonschema_description:"Number of repairs that is still tolerated"`
+	Within  Duration `json:"within" jsonschema_description:"Time in which repairs are counted"`
 }
 
-// DefaultFlapping is what holds where a manifest says nothing.
+// DefaultFlapping applies if a manifest sets nothing else.
 var DefaultFlapping = Flapping{Repairs: 5, Within: Duration(time.Minute)}
 
-// MaxFlapping is how many resources that flap the state of a node has: agents write no more, and nobody reads
-// more.
+// MaxFlapping limits the number of flapping resources in the state of a node, for writers and readers.
 const MaxFlapping = 20
 
 // FlappingState is a resource of a node that flaps.
@@ -21,13 +20,13 @@ type FlappingState struct {
 	Manifest string    `json:"manifest" jsonschema_description:"Key in the bucket"`
 	Resource Ref       `json:"resource"`
 	Since    time.Time `json:"since"`
-	// Writer is a hint: who was seen to write it, in the words that the machine has for it.
-	Writer string `json:"writer,omitempty" jsonschema_description:"Who was seen to write it: a hint, since users choose the names of their processes"`
-	// Unit is that of a service, which may have been stopped, or have ended by itself.
-	Unit string `json:"unit,omitempty" jsonschema_description:"The unit of a service, which somebody stops or which ends by itself: its journal tells"`
+	// Writer is a hint: the program that was seen writing, as the machine names it.
+	Writer string `json:"writer,omitempty" jsonschema_description:"Program that was seen writing; a hint, because users choose the names of their processes"`
+	// Unit is the unit of a service that stopped.
+	Unit string `json:"unit,omitempty" jsonschema_description:"Unit of a service that stopped; see its journal"`
 }
 
-// By describes who writes it, in a few words.
+// By describes in a few words what changes the resource.
 func (f FlappingState) By() string {
 	switch {
 	case f.Writer != "":

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Groups are those that operators put a node into (io.muster.v1.groups), beside those of its
-// configuration. They are the value of the control key node.<node>.groups.
+// Groups are the groups that operators assign to a node (io.muster.v1.groups), in addition to the groups of
+// its configuration. They are the value of the control key node.<node>.groups.
 type Groups struct {
 	Protocol string   `json:"protocol"`
-	Groups   []string `json:"groups" jsonschema_description:"Groups of the node, beside those of its configuration"`
-	// Order lists groups that win over the others, the first one first. It may name groups
-	// of the configuration.
-	Order []string `json:"order,omitempty" jsonschema_description:"Groups that win over the others, the first one first; default: groups_order of the configuration"`
+	Groups   []string `json:"groups" jsonschema_description:"Groups of the node, in addition to the groups of its configuration"`
+	// Order lists groups that take precedence over the others, highest first. It may include groups of the
+	// configuration.
+	Order []string `json:"order,omitempty" jsonschema_description:"Groups that take precedence over the others, highest first; default: groups_order of the configuration"`
 }
 
-// MaxGroups is in how many groups operators can put a node.
+// MaxGroups limits the groups that operators can assign to a node.
 const MaxGroups = 64
 
 // DecodeGroups decodes groups strictly. The error wraps ErrInvalidControl.

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// FuzzDecodeGroups: what is decoded is names of groups, few of them.
+// FuzzDecodeGroups checks that decoded groups are valid names and limited in number.
 func FuzzDecodeGroups(f *testing.F) {
 	many := make([]string, model.MaxGroups+1)
 	for i := range many {

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// HealthStatus is what a health check came to, in the words of Nagios.
+// HealthStatus is the result of a health check, in the words of Nagios.
 type HealthStatus string
 
 // The statuses. Only HealthCritical fails a resource.
@@ -10,25 +10,25 @@ const (
 	HealthOK       HealthStatus = "ok"
 	HealthWarning  HealthStatus = "warning"
 	HealthCritical HealthStatus = "critical"
-	// HealthUnknown is a check that could not be made.
+	// HealthUnknown means that the check could not run.
 	HealthUnknown HealthStatus = "unknown"
 )
 
-// HealthFormat is how a health check reports its status.
+// HealthFormat is the kind of a health check.
 type HealthFormat string
 
 // The formats.
 const (
-	// HealthNagios is a command whose exit code is its status.
+	// HealthNagios is a command with the status as its exit code.
 	HealthNagios HealthFormat = "nagios"
-	// HealthGoss are rules that goss evaluates.
+	// HealthGoss is a set of goss rules.
 	HealthGoss HealthFormat = "goss"
 )
 
-// OnCritical is what an agent does besides repairing the resource of a critical check.
+// OnCritical is an action of the agent in addition to the repair of a resource with a critical check.
 type OnCritical string
 
-// OnCriticalRefresh refreshes it.
+// OnCriticalRefresh refreshes the resource.
 const OnCriticalRefresh OnCritical = "refresh"
 
 // CriticalOn selects the critical exit codes of a command. By default exit codes follow the
@@ -38,19 +38,18 @@ type CriticalOn string
 // CriticalOnNonzero makes every exit code except 0 critical.
 const CriticalOnNonzero CriticalOn = "nonzero"
 
-// GossRules are rules of goss: attributes by the name of what is looked at, by
-// its kind, as in a goss.yaml.
+// GossRules are rules of goss: kind, name, attributes, as in a goss.yaml.
 type GossRules map[string]map[string]map[string]any
 
 // HealthCheck is one entry of the property health_checks (spec/formats.md,
 // "Health checks"). One of Command and GossRules is set.
 type HealthCheck struct {
 	Name       string       `json:"name,omitempty" jsonschema_description:"Name of the check; default: the program's name, or goss"`
-	Command    string       `json:"command,omitempty" jsonschema_description:"A command whose exit code is the status: 0 ok, 1 warning, 2 critical, others unknown"`
+	Command    string       `json:"command,omitempty" jsonschema_description:"Command; its exit code is the status: 0 ok, 1 warning, 2 critical, others unknown"`
 	GossRules  GossRules    `json:"goss_rules,omitempty" jsonschema_description:"goss rules by kind and name; critical unless all hold"`
 	Tries      *int         `json:"tries,omitempty" jsonschema:"default=1" jsonschema_description:"Maximum number of tries until it is ok"`
 	TrySleep   *Duration    `json:"try_sleep,omitempty" jsonschema:"default=1s" jsonschema_description:"Time between tries"`
-	Timeout    *Duration    `json:"timeout,omitempty" jsonschema:"default=1m" jsonschema_description:"Time limit of one try; one that exceeds it is critical"`
+	Timeout    *Duration    `json:"timeout,omitempty" jsonschema:"default=1m" jsonschema_description:"Time limit of one try; a timeout is critical"`
 	Format     HealthFormat `json:"format,omitempty" jsonschema:"enum=nagios,enum=goss" jsonschema_description:"nagios for a command, goss for rules"`
 	CriticalOn CriticalOn   `json:"critical_on,omitempty" jsonschema:"enum=nonzero" jsonschema_description:"nonzero: every exit code of the command except 0 is critical"`
 	OnCritical OnCritical   `json:"on_critical,omitempty" jsonschema:"enum=refresh" jsonschema_description:"refresh: the run that repairs after a critical check also refreshes the resource"`
@@ -98,7 +97,7 @@ type HealthReport struct {
 	Resource Ref          `json:"resource"`
 	Check    string       `json:"check" jsonschema_description:"Name of the check"`
 	Status   HealthStatus `json:"status" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown"`
-	// Was is the status before; empty since the agent's start.
+	// Was is the previous status, empty for the first one since the agent's start.
 	Was    HealthStatus `json:"was,omitempty" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown" jsonschema_description:"Previous status; absent for the first one since the agent started"`
 	Output string       `json:"output,omitempty"`
 	At     time.Time    `json:"at"`

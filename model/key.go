@@ -15,22 +15,22 @@ const (
 	kindGroup = "group"
 )
 
-// MaxKey is how many bytes the key of an assignment has at most: nodes keep it in a file of its
-// name, with .json behind it.
+// MaxKey limits the bytes of an assignment key, because nodes store the assignment in a file named after its
+// key.
 const MaxKey = 250
 
-// ErrInvalidName is a prefix, node, group, family or manifest name that is
-// not valid in a subject; it never becomes valid by trying again.
+// ErrInvalidName means that a prefix, node, group, family or manifest name is not valid in a subject. It is
+// permanent.
 var ErrInvalidName = errors.New("invalid name")
 
-// NodeFamily is the family of a node's own assignments.
+// NodeFamily returns the family of a node's own assignments.
 func NodeFamily(node string) string { return kindNode + "." + node }
 
-// GroupFamily is the family of a group's assignments.
+// GroupFamily returns the family of a group's assignments.
 func GroupFamily(group string) string { return kindGroup + "." + group }
 
-// Families are the families whose keys apply to a node: its own, its groups in order, and
-// that of all nodes; a group named twice counts once.
+// Families returns the families that apply to a node: its own family, its groups in order, and the group all.
+// A repeated group counts once.
 func Families(node string, groups []string) []string {
 	families := []string{NodeFamily(node)}
 	seen := map[string]bool{GroupAll: true}
@@ -44,11 +44,10 @@ func Families(node string, groups []string) []string {
 	return append(families, GroupFamily(GroupAll))
 }
 
-// Key is the key of an assignment.
+// Key returns the key of an assignment.
 func Key(family, name string) string { return family + "." + name }
 
-// SplitKey takes the key of an assignment apart; ok is false for a key that is
-// none. The reserved names are keys too.
+// SplitKey splits the key of an assignment. ok is false if the key is not valid. It accepts reserved names.
 func SplitKey(key string) (family, name string, ok bool) {
 	at := strings.LastIndexByte(key, '.')
 	if at < 0 || len(key) > MaxKey || !IsToken(key[at+1:]) || CheckFamily(key[:at]) != nil {
@@ -58,15 +57,15 @@ func SplitKey(key string) (family, name string, ok bool) {
 	return key[:at], key[at+1:], true
 }
 
-// IsKeyOf reports whether a key ends with a name, as that of an assignment of a manifest does.
+// IsKeyOf reports whether a key ends with the name of a manifest.
 func IsKeyOf(key, name string) bool {
 	family, is := strings.CutSuffix(key, name)
 
 	return is && strings.HasSuffix(family, ".")
 }
 
-// CheckFamily reports whether a family is node.<node> or group.<group>. The
-// error wraps ErrInvalidName.
+// CheckFamily returns an error unless a family is node.<node> or group.<group>. The error wraps
+// ErrInvalidName.
 func CheckFamily(family string) error {
 	kind, id, _ := strings.Cut(family, ".")
 	if (kind != kindNode && kind != kindGroup) || !isName(id) {
@@ -76,8 +75,8 @@ func CheckFamily(family string) error {
 	return nil
 }
 
-// CheckName reports whether name can be that of a manifest: one token that does
-// not begin with _, which is reserved. The error wraps ErrInvalidName.
+// CheckName returns an error unless name is valid for a manifest: one token that does not begin with _, which
+// is reserved. The error wraps ErrInvalidName.
 func CheckName(name string) error {
 	if !isName(name) {
 		return fmt.Errorf("%w: manifest %q, use letters, digits, - and _ only, not beginning with _", ErrInvalidName, name)
@@ -86,8 +85,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckKey reports whether a key is that of a manifest. The error wraps
-// ErrInvalidName.
+// CheckKey returns an error unless a key is valid for a manifest. The error wraps ErrInvalidName.
 func CheckKey(key string) error {
 	if len(key) > MaxKey {
 		return fmt.Errorf("%w: a key of %d characters, write at most %d characters", ErrInvalidName, len(key), MaxKey)
@@ -99,8 +97,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckNode reports whether a node and its groups are one token each that does not
-// begin with _, which is reserved. The error wraps ErrInvalidName.
+// CheckNode returns an error unless a node and its groups are tokens that do not begin with _, which is
+// reserved. The error wraps ErrInvalidName.
 func CheckNode(node string, groups []string) error {
 	if !isName(node) {
 		return fmt.Errorf("%w: node %q, use letters, digits, - and _ only, not beginning with _ (a dot would let it match keys of other nodes)", ErrInvalidName, node)

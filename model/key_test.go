@@ -42,7 +42,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestNamesOfKeys: a key is that of its last token, and of no part of it.
+// TestNamesOfKeys checks that only the last token of a key is its name.
 func TestNamesOfKeys(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{"group.web.motd": true, "node.web01.motd": true, "group.web.other-motd": false, "group.motd.web": false, "motd": false, "": false} {
@@ -52,7 +52,7 @@ func TestNamesOfKeys(t *testing.T) {
 	}
 }
 
-// TestLongKeys says what is wrong with a key that nodes cannot keep.
+// TestLongKeys checks the error for a key that is too long.
 func TestLongKeys(t *testing.T) {
 	t.Parallel()
 	err := model.CheckKey("node.a." + strings.Repeat("x", 3000))

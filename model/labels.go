@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Labels are those that operators give a node (io.muster.v1.labels), which win over those of
-// its configuration. They are the value of the control key node.<node>.labels.
+// Labels are the labels that operators assign to a node (io.muster.v1.labels). They override labels of its
+// configuration. They are the value of the control key node.<node>.labels.
 type Labels struct {
 	Protocol string            `json:"protocol"`
-	Labels   map[string]string `json:"labels" jsonschema_description:"Labels of the node; they win over those of its configuration"`
+	Labels   map[string]string `json:"labels" jsonschema_description:"Labels of the node; they override labels of its configuration"`
 }
 
-// The bounds of labels that operators give, in number and bytes.
+// Limits of labels that operators assign, in number and bytes.
 const (
 	MaxLabels     = 64
 	maxLabelKey   = 63
@@ -40,7 +40,7 @@ func (l Labels) Check() error {
 		return fmt.Errorf("%w: its protocol is not %s", ErrInvalidControl, ProtocolLabels)
 	}
 	if len(l.Labels) > MaxLabels {
-		return fmt.Errorf("%w: %d labels, at most %d are kept", ErrInvalidControl, len(l.Labels), MaxLabels)
+		return fmt.Errorf("%w: %d labels, at most %d are allowed", ErrInvalidControl, len(l.Labels), MaxLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.Labels)) {
 		if key == "" || !isLine(key, maxLabelKey) {
@@ -54,7 +54,7 @@ func (l Labels) Check() error {
 	return nil
 }
 
-// String returns the labels as they are written, by name: rack=a3, row=7; empty for none.
+// String returns the labels sorted by name: rack=a3, row=7. It is empty for none.
 func (l Labels) String() string {
 	all := make([]string, 0, len(l.Labels))
 	for _, name := range slices.Sorted(maps.Keys(l.Labels)) {

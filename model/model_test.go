@@ -134,8 +134,7 @@ func TestOutcomeAndCounts(t *testing.T) {
 	}
 }
 
-// TestProblemsAreBounded has more problems than anybody reads: the first are kept,
-// the others counted, however they come together.
+// TestProblemsAreBounded adds more problems than the limit.
 func TestProblemsAreBounded(t *testing.T) {
 	var a, b, all model.Problems
 	for i := range 500 {

@@ -1,7 +1,6 @@
 package model
 
-// Outcome is the result of a resource or a run: one token, also part of a report's
-// subject.
+// Outcome is the result of a resource or a run. It is one token of a report's subject.
 type Outcome string
 
 // The outcomes.
@@ -11,20 +10,20 @@ const (
 	OutcomeRefreshed Outcome = "refreshed"
 	OutcomeFailed    Outcome = "failed"
 	OutcomeSkipped   Outcome = "skipped"
-	// OutcomeNoop is a change that would have been made.
+	// OutcomeNoop means that a change would have been made.
 	OutcomeNoop Outcome = "noop"
-	// OutcomeUnmet is a resource whose requirements were not met.
+	// OutcomeUnmet means that a requirement of the resource failed.
 	OutcomeUnmet Outcome = "unmet"
-	// OutcomeRefused is a document that was rejected.
+	// OutcomeRefused means that a document was rejected.
 	OutcomeRefused Outcome = "refused"
-	// OutcomeNotRun is a resource that a run did not reach.
+	// OutcomeNotRun means that the run did not reach the resource.
 	OutcomeNotRun Outcome = "notrun"
 )
 
-// Rejected is the word that people read for OutcomeRefused.
+// Rejected is the displayed name of OutcomeRefused.
 const Rejected = "rejected"
 
-// OutcomeNamed returns the outcome of a word, which may be Rejected.
+// OutcomeNamed returns the outcome with a name, including Rejected.
 func OutcomeNamed(word string) Outcome {
 	if word == Rejected {
 		return OutcomeRefused
@@ -33,25 +32,25 @@ func OutcomeNamed(word string) Outcome {
 	return Outcome(word)
 }
 
-// IsFailure reports whether that is how a run ends which did not do all that it was to do.
+// IsFailure reports whether a run with this outcome was incomplete.
 func (o Outcome) IsFailure() bool {
 	return o == OutcomeFailed || o == OutcomeNotRun || o == OutcomeRefused
 }
 
-// Cause is why something ran.
+// Cause is the reason for a run.
 type Cause string
 
 // The causes.
 const (
-	// CauseManifest is a manifest that is new or changed.
+	// CauseManifest is a new or changed manifest.
 	CauseManifest Cause = "manifest"
-	// CauseDrift is a change of the machine that muster did not make.
+	// CauseDrift is a change of the machine by another program.
 	CauseDrift Cause = "drift"
 	// CauseSchedule is the agent's interval.
 	CauseSchedule Cause = "schedule"
 	// CauseEnsure is an ad-hoc request.
 	CauseEnsure Cause = "ensure"
-	// CauseRequest is that somebody asked the node to run what is assigned.
+	// CauseRequest is a run request of an operator.
 	CauseRequest Cause = "request"
 	// CauseHealth is a health check that failed.
 	CauseHealth Cause = "health"
@@ -59,8 +58,7 @@ const (
 	CauseCommand Cause = "command"
 )
 
-// IsUnasked reports whether nobody requested a run of this cause: differences that
-// it finds are drift.
+// IsUnasked reports whether the run was unrequested. Differences that it finds are drift.
 func (c Cause) IsUnasked() bool {
 	return c == CauseDrift || c == CauseSchedule || c == CauseHealth
 }

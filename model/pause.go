@@ -9,28 +9,27 @@ import (
 	"unicode/utf8"
 )
 
-// Pause has nodes observe and change nothing (io.muster.v1.pause). It is the value of the
-// control keys node.<node>.pause and group.<group>.pause.
+// Pause makes nodes observe without changing anything (io.muster.v1.pause). It is the value of the control
+// keys node.<node>.pause and group.<group>.pause.
 type Pause struct {
 	Protocol string `json:"protocol"`
-	// Until is when it ends by itself; zero is never.
-	Until time.Time `json:"until,omitzero" jsonschema_description:"When it ends by itself, by the clock of the server; missing for never"`
-	// By is who asked for it, and Reason why: nobody has verified either.
-	By     string    `json:"by,omitempty" jsonschema_description:"Who asked for it"`
-	Reason string    `json:"reason,omitempty" jsonschema_description:"Why"`
-	At     time.Time `json:"at,omitzero" jsonschema_description:"When it was asked for"`
+	// Until is the end of the pause; zero means no end.
+	Until time.Time `json:"until,omitzero" jsonschema_description:"End of the pause, by the clock of the server; absent for no end"`
+	// By and Reason are not verified.
+	By     string    `json:"by,omitempty" jsonschema_description:"Name of the operator; not verified"`
+	Reason string    `json:"reason,omitempty" jsonschema_description:"Reason"`
+	At     time.Time `json:"at,omitzero" jsonschema_description:"Time of the request"`
 }
 
-// The bounds of what operators write about nodes, in bytes.
+// Limits of control documents, in bytes.
 const (
 	maxControlBy     = 128
 	maxControlReason = 512
-	// MaxControl is the whole of a control document, without signatures.
+	// MaxControl limits a control document without signatures.
 	MaxControl = 8 << 10
 )
 
-// ErrInvalidControl is a control document that is none, or that is not valid; it never
-// becomes valid by trying again.
+// ErrInvalidControl means that a control document is not valid. It is permanent.
 var ErrInvalidControl = errors.New("invalid control document")
 
 // DecodePause decodes a pause strictly. The error wraps ErrInvalidControl.
@@ -60,22 +59,22 @@ func (p Pause) Check() error {
 	}
 }
 
-// isLine reports whether a text is printable, one line, and not longer than most bytes.
+// isLine reports whether a text is one printable line of at most most bytes.
 func isLine(text string, most int) bool {
 	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// Paused is the pause that holds on a node, and the control key that it comes from.
+// Paused is the active pause of a node, with its control key.
 type Paused struct {
-	Until  time.Time `json:"until,omitzero" jsonschema_description:"When it ends by itself; missing for never"`
-	By     string    `json:"by,omitempty" jsonschema_description:"Who asked for it"`
+	Until  time.Time `json:"until,omitzero" jsonschema_description:"End of the pause; absent for no end"`
+	By     string    `json:"by,omitempty" jsonschema_description:"Name of the operator; not verified"`
 	Reason string    `json:"reason,omitempty"`
-	At     time.Time `json:"at,omitzero" jsonschema_description:"When it was asked for"`
+	At     time.Time `json:"at,omitzero" jsonschema_description:"Time of the request"`
 	// From is the key: node.<node>.pause or group.<group>.pause.
-	From string `json:"from" jsonschema_description:"Control key that it comes from"`
+	From string `json:"from" jsonschema_description:"Control key of the pause"`
 }
 
-// String describes it for people: paused until 2026-01-31 11:29:48 UTC by ann: disk is replaced.
+// String describes the pause: paused until 2026-01-31 11:29:48 UTC by ann: disk is replaced.
 func (p Paused) String() string {
 	text := strings.TrimSuffix("paused "+p.ends(), " ")
 	if p.Reason != "" {
@@ -85,7 +84,7 @@ func (p Paused) String() string {
 	return text
 }
 
-// Details is String without the first word: until 2026-01-31 11:29:48 UTC by ann: disk is replaced.
+// Details returns String without the first word: until 2026-01-31 11:29:48 UTC by ann: disk is replaced.
 func (p Paused) Details() string {
 	text := p.ends()
 	switch {
@@ -98,7 +97,7 @@ func (p Paused) Details() string {
 	}
 }
 
-// ends returns until when and by whom it is, empty where neither is known.
+// ends returns the end and the operator of the pause, empty if both are unknown.
 func (p Paused) ends() string {
 	text := ""
 	if !p.Until.IsZero() {
@@ -111,14 +110,14 @@ func (p Paused) ends() string {
 	return strings.TrimPrefix(text, " ")
 }
 
-// The control keys of a family, behind its name.
+// The control keys of a family, without its name.
 const (
 	ControlPause  = "pause"
 	ControlLabels = "labels"
 	ControlGroups = "groups"
 )
 
-// IsControlKey reports whether a key is one that operators write about nodes.
+// IsControlKey reports whether a key is a control key.
 func IsControlKey(key string) bool {
 	family, name, ok := SplitKey(key)
 

@@ -2,34 +2,34 @@ package model
 
 import "time"
 
-// MaxPreview is how long a preview may be valid: nodes remember as long what they were asked.
+// MaxPreview limits the validity of a preview. Nodes remember request ids as long.
 const MaxPreview = time.Hour
 
-// PreviewRequest asks what an assignment would change on a node (io.muster.v1.preview.request),
-// which is not assigned by that.
+// PreviewRequest asks a node for the plan of an assignment without assigning it
+// (io.muster.v1.preview.request).
 type PreviewRequest struct {
 	Protocol string    `json:"protocol"`
 	ID       string    `json:"id"`
 	Expires  time.Time `json:"expires"`
-	// Name is that of the assignment: it would replace what is assigned under it.
+	// Name is the name of the assignment that the value would replace.
 	Name string `json:"name"`
-	// Value is what would be assigned, a manifest or an assignment document.
+	// Value is a manifest or an assignment document.
 	Value string `json:"value"`
 }
 
-// Plan is what a run of an assignment would change on a node.
+// Plan contains the changes that a run of an assignment would make on a node.
 type Plan struct {
 	Counts Counts `json:"counts"`
-	// Inactive is why nothing would run at all, empty where it would.
-	Inactive string `json:"inactive,omitempty" jsonschema_description:"Why nothing would run; absent where it would"`
-	// Transactions are those of the resources that would change, fail or not run, in their order.
-	Transactions []Transaction `json:"transactions,omitempty" jsonschema_description:"Of the resources that would change, fail or not run, in their order"`
-	// Errors are those of no single resource, also why nodes would reject it.
-	Errors []string `json:"errors,omitempty" jsonschema_description:"Errors of no single resource, also why the node would reject it"`
-	// Cut is that something is left out to bound the answer.
-	Cut bool `json:"cut,omitempty" jsonschema_description:"Something is left out, because the plan is long"`
-	// Digest is that of all of the plan, what is left out included: equal plans have equal ones.
-	Digest string `json:"digest" jsonschema_description:"sha256-… of the whole plan, what is left out included"`
+	// Inactive is the reason why the manifest would not run, empty if it would.
+	Inactive string `json:"inactive,omitempty" jsonschema_description:"Reason why the manifest would not run; absent if it would"`
+	// Transactions are the results of the resources that would change, fail or not run, in order.
+	Transactions []Transaction `json:"transactions,omitempty" jsonschema_description:"Results of the resources that would change, fail or not run, in order"`
+	// Errors are the errors that belong to no single resource, including the reason for a rejection.
+	Errors []string `json:"errors,omitempty" jsonschema_description:"Errors that belong to no single resource, including the reason for a rejection"`
+	// Cut means that the plan is incomplete because the answer is limited.
+	Cut bool `json:"cut,omitempty" jsonschema_description:"The plan is incomplete because it is long"`
+	// Digest is the digest of the complete plan. Equal plans have equal digests.
+	Digest string `json:"digest" jsonschema_description:"sha256-… of the complete plan"`
 }
 
 // OK reports whether every resource would be in its desired state after the run.

@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// Position is a place in a document. Lines and columns count from 1; zero
-// means unknown.
+// Position is a position in a document. Lines and columns count from 1; zero means unknown.
 type Position struct {
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 }
 
-// String returns file:line:col, leaving out what is unknown.
+// String returns file:line:col without unknown parts.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -28,23 +27,22 @@ func (p Position) String() string {
 	}
 }
 
-// IsZero reports whether nothing is known of the place.
+// IsZero reports whether the position is unknown.
 func (p Position) IsZero() bool { return p == Position{} }
 
-// Problem is one thing wrong in a document, with its place and remedy. It is
-// an error, and never passes by trying again.
+// Problem is an error in a document, with its position and remedy. It is permanent.
 type Problem struct {
-	// Pos is its place; a validator that only knows the property leaves it to the decoder.
+	// Pos is the position. A validator that only knows the property leaves it empty for the decoder.
 	Pos Position `json:"position,omitzero"`
 	// Property is the property concerned, if any.
 	Property string `json:"property,omitempty"`
-	// Message is what is wrong, in lower case, without a full stop.
+	// Message describes the problem, in lower case, without a full stop.
 	Message string `json:"message"`
-	// Hint is what to do about it.
+	// Hint is the remedy.
 	Hint string `json:"hint,omitempty"`
 	// Cause is a sentinel that errors.Is finds, if any.
 	Cause error `json:"-"`
-	// More counts the problems that were left out, in the last one of Problems.
+	// More is the number of omitted problems, in the last one of Problems.
 	More int `json:"more,omitempty"`
 }
 
@@ -69,22 +67,19 @@ func (p Problem) Error() string {
 // Unwrap returns the sentinel behind the problem, or nil.
 func (p Problem) Unwrap() error { return p.Cause }
 
-// Problems is all that is wrong with a document, together: the first MaxProblems,
-// and how many more there are. The zero value is ready to use and means that
-// nothing is wrong.
+// Problems lists the problems of a document: the first MaxProblems, and the number of others. The zero value
+// is ready to use and means that the document is valid.
 type Problems []Problem
 
-// MaxProblems is how many problems of a document are kept: nobody reads more, and
-// each is longer than what is wrong.
+// MaxProblems limits the reported problems of a document.
 const MaxProblems = 200
 
-// Add appends a problem at a place, with a hint that may be empty.
+// Add appends a problem at a position. The hint may be empty.
 func (p *Problems) Add(pos Position, hint, format string, args ...any) {
 	p.AddMade(func() Problem { return Problem{Pos: pos, Hint: hint, Message: fmt.Sprintf(format, args...)} })
 }
 
-// AddMade appends the problem that make returns, which is not called where it would
-// only be counted.
+// AddMade appends the problem that make returns. It does not call make if the list is full.
 func (p *Problems) AddMade(make func() Problem) {
 	if p.Full() {
 		p.Append(Problem{More: 1})
@@ -96,7 +91,7 @@ func (p *Problems) AddMade(make func() Problem) {
 // Full reports whether further problems are only counted.
 func (p Problems) Full() bool { return len(p) >= MaxProblems }
 
-// Append appends problems, as far as there is room.
+// Append appends problems up to the limit.
 func (p *Problems) Append(more ...Problem) {
 	for _, problem := range more {
 		switch last := len(*p) - 1; {
@@ -110,7 +105,7 @@ func (p *Problems) Append(more ...Problem) {
 	}
 }
 
-// Count returns how many problems there are, also those that were left out.
+// Count returns the number of problems, including the omitted ones.
 func (p Problems) Count() int {
 	count := 0
 	for i := range p {
@@ -120,8 +115,7 @@ func (p Problems) Count() int {
 	return count
 }
 
-// Joined returns problems of several sources as one: in the order of the document,
-// and bounded.
+// Joined returns the problems of several sources in document order, up to the limit.
 func Joined(problems Problems) Problems {
 	var out Problems
 	out.Append(problems.Sorted()...)
@@ -129,7 +123,7 @@ func Joined(problems Problems) Problems {
 	return out
 }
 
-// ProblemAt makes problems of one, as Problems.Add appends it.
+// ProblemAt returns one problem, as Problems.Add appends it.
 func ProblemAt(pos Position, hint, format string, args ...any) Problems {
 	var out Problems
 	out.Add(pos, hint, format, args...)
@@ -137,12 +131,12 @@ func ProblemAt(pos Position, hint, format string, args ...any) Problems {
 	return out
 }
 
-// Property appends a problem of a property, to be placed by the decoder.
+// Property appends a problem of a property. The decoder adds the position.
 func (p *Problems) Property(property, hint, format string, args ...any) {
 	p.Append(Problem{Property: property, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
-// Error lists the problems in the order of the document, one a line.
+// Error returns the problems in document order, one per line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p.Sorted() {
@@ -152,7 +146,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.Is and errors.As look into every problem.
+// Unwrap returns all problems, for errors.Is and errors.As.
 func (p Problems) Unwrap() []error {
 	errs := make([]error, len(p))
 	for i := range p {
@@ -162,7 +156,7 @@ func (p Problems) Unwrap() []error {
 	return errs
 }
 
-// Err returns the problems as an error, nil when there are none.
+// Err returns the problems as an error, or nil if there are none.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil
@@ -171,8 +165,7 @@ func (p Problems) Err() error {
 	return p
 }
 
-// Sorted returns the problems by file, line and column, what was left out last; the
-// order of equals is kept.
+// Sorted returns the problems by file, line and column. The count of omitted problems comes last.
 func (p Problems) Sorted() Problems {
 	out := slices.Clone(p)
 	slices.SortStableFunc(out, func(a, b Problem) int {
@@ -182,8 +175,7 @@ func (p Problems) Sorted() Problems {
 	return out
 }
 
-// FindProblems returns the problems within an error, and reports whether there
-// are any.
+// FindProblems returns the problems in an error, and reports whether there are any.
 func FindProblems(err error) (Problems, bool) {
 	var all Problems
 	if errors.As(err, &all) {
@@ -197,8 +189,7 @@ func FindProblems(err error) (Problems, bool) {
 	return nil, false
 }
 
-// AsProblems is FindProblems where an error that has none becomes one problem
-// without a place.
+// AsProblems returns the problems in an error. Any other error becomes one problem without a position.
 func AsProblems(err error) Problems {
 	problems, found := FindProblems(err)
 	if err != nil && !found {

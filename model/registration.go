@@ -1,7 +1,7 @@
 package model
 
-// RegisterEntry is one entry of the property register_when_stable: what is registered
-// to others while the resource is in its state.
+// RegisterEntry is an entry of the property register_when_stable: a service that is registered while the
+// resource is in its desired state.
 type RegisterEntry struct {
 	Cluster     string            `json:"cluster" jsonschema_description:"Cluster that the service belongs to: letters, digits, - and _"`
 	Service     string            `json:"service" jsonschema_description:"Name of the service: letters, digits, - and _"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TimeFormat is how a time is shown to people, who get it in their own zone.
+// TimeFormat is the format of times for users, in their time zone.
 const TimeFormat = "2006-01-02 15:04:05 MST"
 
 // The kinds of report; part of its subject.
@@ -17,18 +17,16 @@ const (
 	KindNode        = "node"
 )
 
-// Report is a document of a node with its envelope. Who
-// reads them is idempotent on (Node, ID) and orders those of a node by Seq:
-// delivery is at least once.
+// Report is a document of a node with its envelope. Delivery is at least once: readers deduplicate by (Node,
+// ID) and order the reports of a node by Seq.
 type Report struct {
-	// Node, Kind and Outcome are those of the subject, which the server guards. Of
-	// a report of kind node the outcome is the event.
+	// Node, Kind and Outcome come from the subject, which the server checks. The outcome of a report of kind
+	// node is its event.
 	Node    string    `json:"node"`
 	Kind    string    `json:"kind"`
 	Outcome Outcome   `json:"outcome"`
 	Time    time.Time `json:"time"`
-	// ID is a KSUID, which sorts by its second, the same at each delivery. Seq
-	// counts the reports of a node.
+	// ID is a KSUID, the same at each delivery. KSUIDs sort by second. Seq counts the reports of a node.
 	ID  string `json:"id"`
 	Seq uint64 `json:"seq,omitempty"`
 	// Type is the protocol id of Data, Schema the URL of its JSON Schema.
@@ -40,8 +38,7 @@ type Report struct {
 	Digest        string `json:"digest,omitempty"`
 	Cause         Cause  `json:"cause,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
-	// Batch is set while a report waits that travels with its neighbours, as one of
-	// many of a run.
+	// Batch is set for a waiting report that is sent in a batch with others of its run.
 	Batch bool `json:"batch,omitempty"`
 	// Data is the document.
 	Data json.RawMessage `json:"data"`

@@ -2,8 +2,8 @@ package model
 
 import "time"
 
-// Counts are the resources of a run or session by outcome. A
-// resource may count more than once: refreshed ones are changed too.
+// Counts counts the resources of a run or session by outcome. A resource may count more than once: a
+// refreshed resource also counts as changed.
 type Counts struct {
 	Total     int `json:"total"`
 	Unique    int `json:"unique"`
@@ -14,16 +14,16 @@ type Counts struct {
 	Refreshed int `json:"refreshed"`
 	Unmet     int `json:"unmet"`
 	NotRun    int `json:"not_run"`
-	// Noop are those of Changed that noop only predicted.
-	Noop int `json:"noop" jsonschema_description:"Those of changed that noop only predicted"`
-	// HealthChecks are those that ran.
+	// Noop counts the changes that noop only predicted. Changed includes them.
+	Noop int `json:"noop" jsonschema_description:"Predicted changes of noop, included in changed"`
+	// HealthChecks counts the health checks that ran.
 	HealthChecks HealthCounts `json:"health_checks" jsonschema_description:"Health checks that ran, by status"`
 }
 
-// Made returns how many were changed, without those that only would have been.
+// Made returns the number of real changes.
 func (c *Counts) Made() int { return c.Changed - c.Noop }
 
-// Add counts one transaction. Unique is left to whoever knows the others.
+// Add counts one transaction, except in Unique.
 func (c *Counts) Add(t *Transaction) {
 	c.Total++
 	for _, h := range t.HealthCheck {
@@ -60,24 +60,24 @@ type Run struct {
 	Protocol string        `json:"protocol"`
 	RunID    string        `json:"run_id" jsonschema_description:"KSUID of the run"`
 	Node     string        `json:"node,omitempty"`
-	Manifest string        `json:"manifest" jsonschema_description:"The manifest's key in the bucket, or where it was read from"`
+	Manifest string        `json:"manifest" jsonschema_description:"Key of the manifest in the bucket, or its source"`
 	Revision uint64        `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
-	Digest   string        `json:"digest,omitempty" jsonschema_description:"sha256-… of what ran"`
+	Digest   string        `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
 	Cause    Cause         `json:"cause"`
 	Started  time.Time     `json:"started"`
 	Duration time.Duration `json:"duration" jsonschema_description:"Nanoseconds"`
 	Counts   Counts        `json:"counts"`
 	Noop     bool          `json:"noop"`
-	Errors   []string      `json:"error,omitempty" jsonschema_description:"Errors, those of resources first"`
+	Errors   []string      `json:"error,omitempty" jsonschema_description:"Errors; errors of resources come first"`
 	Version  string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
 	Drift    Drifted       `json:"drift,omitzero"`
-	// Unchanged are the results in Counts that were not reported again.
+	// Unchanged lists the results in Counts that were not reported again.
 	Unchanged []Unchanged `json:"unchanged,omitempty" jsonschema_description:"Results that were not reported again, by the run that reported them"`
 	// RetryAt is when the first change that a limit deferred may be made; zero if there is none.
-	RetryAt time.Time `json:"resumes,omitzero" jsonschema_description:"When the changes go on that a limit put off"`
-	// Retry reports whether it tries again what failed before, for the same cause: nothing drifted meanwhile, and no later
-	// revision came. Older agents do not say so.
-	Retry bool `json:"retry,omitempty" jsonschema_description:"Whether it tries again what failed before, for the same cause"`
+	RetryAt time.Time `json:"resumes,omitzero" jsonschema_description:"When the next change that a limit deferred may be made"`
+	// Retry means that the run repeats a failed run for the same cause, without new drift and without a newer
+	// revision. Older agents omit it.
+	Retry bool `json:"retry,omitempty" jsonschema_description:"Whether the run repeats a failed run for the same cause"`
 	// Refused means that nothing ran because the manifest is not valid.
 	Refused       bool   `json:"refused,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
@@ -91,14 +91,13 @@ type Drifted struct {
 	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from wake-up to repair"`
 }
 
-// Unchanged counts the results of a run that are the same as an earlier run
-// reported them.
+// Unchanged counts the results of a run that equal the reported results of an earlier run.
 type Unchanged struct {
 	RunID        string `json:"run_id" jsonschema_description:"The run that reported them"`
-	Transactions int    `json:"transactions" jsonschema_description:"How many"`
+	Transactions int    `json:"transactions" jsonschema_description:"Number of transactions"`
 }
 
-// Outcome returns the one word for the run.
+// Outcome returns the outcome of the run.
 func (r *Run) Outcome() Outcome {
 	switch {
 	case r.Refused:

@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// RunRequest asks nodes to run what is assigned to them, now (io.muster.v1.run.request).
+// RunRequest asks nodes to run their assignments now (io.muster.v1.run.request).
 type RunRequest struct {
 	Protocol string `json:"protocol"`
-	// Manifests are names, as in node.web01.<name>; none are all that is assigned.
-	Manifests []string  `json:"manifests,omitempty" jsonschema_description:"Names of the manifests; missing for all that is assigned"`
-	ID        string    `json:"id,omitempty" jsonschema_description:"Identifies the request; a repeated id runs nothing again"`
-	Expires   time.Time `json:"expires" jsonschema_description:"Time after which nothing is run"`
+	// Manifests are names of manifests, as in node.web01.<name>. If it is empty, all assignments run.
+	Manifests []string  `json:"manifests,omitempty" jsonschema_description:"Names of the manifests; absent for all"`
+	ID        string    `json:"id,omitempty" jsonschema_description:"Identifies the request; a repeated id has no effect"`
+	Expires   time.Time `json:"expires" jsonschema_description:"Time after which the request has no effect"`
 	Noop      bool      `json:"noop,omitempty" jsonschema_description:"Show what would change, and change nothing"`
 }
 
-// The bounds of a run request: its size in bytes, and how many manifests it names.
+// Limits of a run request: its size in bytes and its number of manifests.
 const (
 	MaxRunRequest    = 16 << 10
 	maxRunsRequested = 100
 )
 
-// ErrInvalidRunRequest is a run request that is none, or not valid; it never becomes valid by
-// trying again.
+// ErrInvalidRunRequest means that a run request is not valid. It is permanent.
 var ErrInvalidRunRequest = errors.New("invalid run request")
 
-// DecodeRunRequest decodes a run request strictly. The error wraps ErrInvalidRunRequest; what
-// could be decoded is returned with it.
+// DecodeRunRequest decodes a run request strictly. The error wraps ErrInvalidRunRequest. It also returns the
+// decoded part of an invalid request.
 func DecodeRunRequest(data []byte) (RunRequest, error) {
 	var r RunRequest
 	if len(data) > MaxRunRequest {
@@ -70,20 +69,20 @@ func (r RunRequest) Check() error {
 	return fmt.Errorf("%w: %s", ErrInvalidRunRequest, problem)
 }
 
-// RequestedRun is what came of one manifest that a run request is about.
+// RequestedRun is the result of one manifest of a run request.
 type RequestedRun struct {
 	// Manifest is its key.
 	Manifest string  `json:"manifest" jsonschema_description:"Key of the manifest"`
 	Revision uint64  `json:"revision,omitempty"`
-	RunID    string  `json:"run_id,omitempty" jsonschema_description:"The run; missing where there was none"`
+	RunID    string  `json:"run_id,omitempty" jsonschema_description:"Id of the run; absent if there was none"`
 	Outcome  Outcome `json:"outcome"`
 	Noop     bool    `json:"noop,omitempty"`
 	Counts   Counts  `json:"counts"`
-	Error    string  `json:"error,omitempty" jsonschema_description:"First error of the run, or why there was none"`
+	Error    string  `json:"error,omitempty" jsonschema_description:"First error of the run, or the reason why there was no run"`
 }
 
-// OutcomeOf returns what came of a run request: failed where one of its manifests is not OK, else
-// changed, noop or stable.
+// OutcomeOf returns the outcome of a run request: failed if a manifest is not OK, else changed, noop or
+// stable.
 func OutcomeOf(runs []RequestedRun) Outcome {
 	out := OutcomeStable
 	for _, r := range runs {
@@ -100,7 +99,7 @@ func OutcomeOf(runs []RequestedRun) Outcome {
 	return out
 }
 
-// OK reports whether all of the manifest is in its desired state, or would be.
+// OK reports whether each resource of the manifest is in its desired state, or would be.
 func (r RequestedRun) OK() bool {
 	return !r.Outcome.IsFailure() && r.Error == "" && r.Counts.Failed+r.Counts.Unmet+r.Counts.NotRun == 0
 }

@@ -29,7 +29,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// FuzzSize has sizes come back as they were written.
+// FuzzSize encodes and decodes sizes.
 func FuzzSize(f *testing.F) {
 	for _, text := range []string{"10GiB", "500MB", "1", "-1", "9223372036854775807", "8388608TiB", "1 kB", "KiB"} {
 		f.Add(text)

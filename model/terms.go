@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Terms are whether and how nodes run what is assigned, without the manifest.
+// Terms are the settings of an assignment, without its manifest.
 type Terms struct {
-	// Noop is that nodes only report what they would change.
+	// Noop means that nodes only report changes.
 	Noop bool `json:"noop,omitempty"`
-	// When is the condition, evaluated on each node; cut where it is long.
+	// When is the condition that each node evaluates. A long condition is cut.
 	When     string    `json:"when,omitempty"`
 	Expires  time.Time `json:"expires,omitzero"`
 	Priority int       `json:"priority,omitempty"`
 	Drift    Drift     `json:"drift,omitempty"`
 	Interval Duration  `json:"interval,omitempty"`
-	// Signed is that it has a signature, which only nodes verify.
+	// Signed means that the assignment has a signature. Only nodes verify it.
 	Signed bool `json:"signed,omitempty"`
 }
 
-// maxCondition is how many bytes of a condition are kept: terms are for lists.
+// maxCondition limits the bytes of a condition in a list.
 const maxCondition = 1024
 
-// Terms returns the terms of an assignment, nil where it has none.
+// Terms returns the settings of an assignment, nil if all have their defaults.
 func (a *Assignment) Terms(isSigned bool) *Terms {
 	t := Terms{Noop: a.Noop, When: a.When, Expires: a.Expires, Priority: a.Priority, Drift: a.Drift, Interval: a.Interval, Signed: isSigned}
 	if len(t.When) > maxCondition {
@@ -36,8 +36,8 @@ func (a *Assignment) Terms(isSigned bool) *Terms {
 	return &t
 }
 
-// Words are the terms in a few words each, what decides whether anything changes first. format is how a time is
-// shown.
+// Words describes each setting in a few words. Settings that prevent changes come first. format formats a
+// time.
 func (t *Terms) Words(now time.Time, format func(time.Time) string) []string {
 	if t == nil {
 		return nil
@@ -62,7 +62,7 @@ func (t *Terms) Words(now time.Time, format func(time.Time) string) []string {
 	return out
 }
 
-// withoutZeros returns a duration without the zeros at its end: 1h instead of 1h0m0s.
+// withoutZeros returns the text of a duration without trailing zeros: 1h instead of 1h0m0s.
 func withoutZeros(d Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Change is one thing that a plan would do, or did.
+// Change is a planned or completed change.
 type Change struct {
-	// Action is the type's own word for it, for example store or execute.
+	// Action is the type's name of the action, for example store or execute.
 	Action string `json:"action" jsonschema_description:"The type's name for the action"`
-	// Message is what it would do, in the words of noop: "Would have created the
-	// file"; once it is done, "created the file".
-	Message string `json:"message,omitempty" jsonschema_description:"What was done; in noop and after a failure, what would have been"`
-	// Property is the property that differs, where it is one.
-	Property string `json:"property,omitempty" jsonschema_description:"The property that differs"`
+	// Message describes the change. Noop uses "Would have created the file", a completed change "created the
+	// file".
+	Message string `json:"message,omitempty" jsonschema_description:"Description of the change; in noop and after a failure, of the planned change"`
+	// Property is the differing property, if the change concerns one.
+	Property string `json:"property,omitempty" jsonschema_description:"Differing property"`
 	From     string `json:"from,omitempty" jsonschema_description:"Its value before"`
 	To       string `json:"to,omitempty" jsonschema_description:"Its value after"`
 	// Diff is a unified diff, bounded in size.
 	Diff string `json:"diff,omitempty" jsonschema_description:"A unified diff of the content"`
 }
 
-// Done returns the change with the message of one that was made.
+// Done returns the change with the message of a completed change.
 func (c Change) Done() Change {
 	c.Message = strings.TrimPrefix(c.Message, "Would have ")
 
@@ -61,40 +61,38 @@ type Transaction struct {
 	Digest   string   `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
 	Changes  []Change `json:"changes,omitempty" jsonschema_description:"Planned changes, with diffs"`
 	Source   Position `json:"source,omitzero" jsonschema_description:"Where the resource is declared"`
-	// Within is the resource that includes the manifest which declares this one.
-	Within        Ref    `json:"within,omitzero" jsonschema_description:"The resource that includes the manifest which declares this one"`
+	// Within is the resource that includes the manifest of this resource.
+	Within        Ref    `json:"within,omitzero" jsonschema_description:"Resource that includes the manifest of this resource"`
 	Cause         Cause  `json:"cause,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
-	// SkipReason is why a resource was skipped or not run.
+	// SkipReason is the reason why a resource was skipped or did not run.
 	SkipReason string `json:"skip_reason,omitempty"`
 	// WouldRefresh are the subscribers that a noop change did not refresh.
 	WouldRefresh []Ref `json:"would_refresh,omitempty" jsonschema_description:"Subscribers a real change would have refreshed"`
-	// Outputs are what the resource gives to later ones; only in the answer to a
-	// request, and not of a sensitive resource.
+	// Outputs are the values for later resources. Only the answer to a request has them. A sensitive resource
+	// has none.
 	Outputs map[string]any `json:"outputs,omitempty" jsonschema_description:"Output and exit code of a command; only in the answer to a request, absent for a sensitive resource"`
-	// NotRun means that the run ended before it came to the resource, or that its limit put
-	// the change off.
+	// NotRun means that the run ended before the resource, or that its limit deferred the change.
 	NotRun bool `json:"not_run,omitempty"`
 	// RetryAt is when a change that a limit deferred may be made; zero if there is none. Reports state
 	// it in the summary of the run.
 	RetryAt time.Time `json:"-"`
-	// Drift is the drift that was repaired, or could not be; nil where somebody asked for the
-	// change.
-	Drift *Repair `json:"drift,omitempty" jsonschema_description:"The drift that was repaired, or could not be; absent where somebody asked for the change"`
+	// Drift is the repaired or unrepaired drift, nil for a requested change.
+	Drift *Repair `json:"drift,omitempty" jsonschema_description:"Repaired or unrepaired drift; absent for a requested change"`
 }
 
-// Repair is drift of a resource that was repaired, or could not be.
+// Repair describes drift of a resource and its repair.
 type Repair struct {
-	// From is what differed, with its value where that is known: "mode: 0666". It may be empty
-	// where the repair failed.
-	From string `json:"from" jsonschema_description:"What differed, with its value where that is known; may be empty where the repair failed"`
-	// SeenAt is when the machine first said that something changed, also where tries to repair
-	// it failed since; where it did not, when the run began that found it.
+	// From is the difference, with its value if it is known: "mode: 0666". It may be empty if the repair
+	// failed.
+	From string `json:"from" jsonschema_description:"Difference, with its value if it is known; may be empty if the repair failed"`
+	// SeenAt is the time of the first signal of the change, also if earlier repairs failed. Without a signal
+	// it is the start of the run that found the drift.
 	SeenAt time.Time `json:"seen_at" jsonschema_description:"When the change was first noticed"`
-	// RepairedAt is when it was changed back, and that was durable; it was verified then. It
-	// is zero where that failed.
-	RepairedAt time.Time `json:"repaired_at,omitzero" jsonschema_description:"When it was changed back, before that was verified; absent where that failed"`
-	// Latency is the time between the two.
+	// RepairedAt is the time when the repair was durable, before it was verified. It is zero if the repair
+	// failed.
+	RepairedAt time.Time `json:"repaired_at,omitzero" jsonschema_description:"When the repair was durable, before it was verified; absent if the repair failed"`
+	// Latency is the time from SeenAt to RepairedAt.
 	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
 }
 
@@ -104,7 +102,7 @@ func (t *Transaction) Repaired() bool { return t.Drift != nil && !t.Failed }
 // Ref returns the resource's reference.
 func (t *Transaction) Ref() Ref { return Ref{Type: t.Type, Name: t.Name} }
 
-// Label returns the reference, after the place where a document declares it.
+// Label returns the reference after the position of its declaration.
 func (t *Transaction) Label() string {
 	if t.Source.Line == 0 {
 		return t.Ref().String()
@@ -113,7 +111,7 @@ func (t *Transaction) Label() string {
 	return t.Source.String() + ": " + t.Ref().String()
 }
 
-// Outcome returns the one word for the transaction: the most serious that applies.
+// Outcome returns the most serious outcome that applies.
 func (t *Transaction) Outcome() Outcome {
 	switch {
 	case t.NotRun:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -34,18 +33,11 @@ type RepairOptions struct {
 type Repairs struct {
 	o       RepairOptions
 	monitor *Monitor
-	// failed are the resources that did not reach their state when they were tried last.
-	failed map[string]map[model.Ref]bool
-	// differ are those that only would have been changed when they were looked at last.
-	differ map[string]map[model.Ref]bool
-	// lenient are those whose drift is not repaired, and whether a requested run brought
-	// them into their state, as of when nobody asks for that any more.
-	lenient map[string]map[model.Ref]bool
 }
 
 // New returns Repairs that follow nothing.
 func NewRepairs(o RepairOptions) *Repairs {
-	r := &Repairs{o: o, failed: map[string]map[model.Ref]bool{}, differ: map[string]map[model.Ref]bool{}, lenient: map[string]map[model.Ref]bool{}}
+	r := &Repairs{o: o}
 	o.Drift.Flapping, o.Drift.Calm = r.began, r.ended
 	r.monitor = New(o.Drift)
 
@@ -55,22 +47,12 @@ func NewRepairs(o RepairOptions) *Repairs {
 // Follow follows the resources of a manifest, and no others.
 func (r *Repairs) Follow(key string, manifest Manifest) {
 	r.monitor.Follow(key, manifest)
-	lenient := map[model.Ref]bool{}
-	for _, res := range manifest.Resources {
-		// What subscribes may be refreshed by what a later run changes.
-		if meta := res.Meta(); len(meta.Subscribe) == 0 && (meta.Drift == model.DriftReport || meta.Drift == model.DriftIgnore) {
-			ref := res.Ref()
-			lenient[ref] = r.lenient[key][ref]
-		}
-	}
-	r.lenient[key] = lenient
 	r.followed()
 }
 
 // Unfollow ends that.
 func (r *Repairs) Unfollow(key string) {
 	r.monitor.Remove(key)
-	delete(r.lenient, key)
 	r.followed()
 }
 
@@ -78,13 +60,6 @@ func (r *Repairs) Unfollow(key string) {
 func (r *Repairs) followed() {
 	r.o.Status.SetFlapping(r.monitor.Flapping())
 	r.o.Status.SetWatches(r.monitor.Watched())
-}
-
-// Forget forgets what became of the resources of a manifest.
-func (r *Repairs) Forget(key string) {
-	delete(r.failed, key)
-	delete(r.differ, key)
-	delete(r.lenient, key)
 }
 
 // Close stops following everything.
@@ -110,11 +85,6 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 		return
 	}
 	ref := t.Ref()
-	mark(r.failed, key, ref, !t.OK())
-	mark(r.differ, key, ref, t.Outcome() == model.OutcomeNoop)
-	if _, is := r.lenient[key][ref]; is && !t.Cause.IsUnasked() && t.OK() && !t.Skipped && t.Outcome() != model.OutcomeNoop {
-		r.lenient[key][ref] = true
-	}
 	switch {
 	case t.OK():
 		r.monitor.Reached(key, ref)
@@ -145,45 +115,12 @@ func (r *Repairs) DriftSince(key string, ref model.Ref) time.Time {
 	return r.monitor.DriftSince(key, ref)
 }
 
-// mark adds a resource of a manifest to a set, or removes it.
-func mark(set map[string]map[model.Ref]bool, key string, ref model.Ref, is bool) {
-	switch {
-	case !is:
-		delete(set[key], ref)
-	case set[key] == nil:
-		set[key] = map[model.Ref]bool{ref: true}
-	default:
-		set[key][ref] = true
-	}
-}
-
 // Left takes over what a resource was last seen in.
 func (r *Repairs) Left(key string, ref model.Ref, state resource.State) {
 	if s, ok := state.(resource.Marker); ok {
 		path, mark := s.Mark()
 		r.monitor.Left(key, ref, path, mark)
 	}
-}
-
-// Fails reports whether any resource of a manifest did not reach its state when it was
-// tried last.
-func (r *Repairs) Fails(key string) bool { return len(r.failed[key]) > 0 }
-
-// Granted reports of a resource of a manifest whether its drift is not repaired, and a
-// requested run brought it into its state before: a later one is not asked for it.
-func (r *Repairs) Granted(key string) func(model.Ref) bool {
-	lenient := maps.Clone(r.lenient[key]) // for the run, which adds to it meanwhile
-
-	return func(ref model.Ref) bool { return lenient[ref] }
-}
-
-// Differing returns how many resources of a manifest only would have been changed when
-// they were looked at last.
-func (r *Repairs) Differing(key string) int { return len(r.differ[key]) }
-
-// Failed returns what says so of each.
-func (r *Repairs) Failed(key string) func(model.Ref) bool {
-	return func(ref model.Ref) bool { return r.failed[key][ref] }
 }
 
 // began tells that a resource flaps from now on.

@@ -15,6 +15,9 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if r.version == nil {
 		r.version = r.view.Active(r.key)
 	}
+	if r.record == nil {
+		r.record = r.o.Status.Record(r.key, false)
+	}
 	v := r.version
 	if v == nil || summary == nil && (ctx.Err() != nil || errors.Is(err, errInactive)) {
 		return
@@ -67,9 +70,6 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	} else {
 		r.conclude(ctx, summary)
 		r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(summary))
-		if r.outdated {
-			r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
-		}
 	}
 	// Also after a part: what only follows a repair is not in the next one.
 	r.schedule.Resume(r.key, summary.RetryAt)
@@ -78,52 +78,46 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	}
 }
 
-// conclude reports a run and remembers what came of it. One that looked because
-// something had happened, and found nothing, is none, unless the manifest failed before.
+// conclude reports a full run of the active version and records its outcome. A run that only checked
+// for drift is not reported.
 func (r *run) conclude(ctx context.Context, s *model.Run) {
-	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
-	if isLook(s) && !r.o.Status.SetPart(r.key, s) {
-		r.o.Shown.Conclude(r.key, s, r.deviations)
-		return
+	news := r.record.IsNews(s)
+	if news {
+		r.report(ctx, s)
 	}
-	r.o.Report.Run(s)
-	LogRun(ctx, r.o.Log, s)
-	// Together, so that who asks for the status is told the same by both.
-	r.o.Status.SetRun(r.key, s)
-	r.o.Shown.Conclude(r.key, s, r.deviations)
-	r.count(r.key, s)
-	if r.schedule.Conclude(r.key, s.Cause, s.Outcome()) {
+	if outdated := r.record.Conclude(s); outdated {
+		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
+	}
+	if news && !s.Outcome().IsFailure() {
 		r.o.Set.Applied(r.version)
 	}
 }
 
-// concludePart reports the run of a part. Once nothing fails any more of a manifest that
-// did, a run of all of it brings its numbers up to date: the one that goes on, or another.
+// concludePart reports a partial run and records its outcome. If it ends the failure of the manifest, a
+// full run follows and updates the counts, unless one is in progress.
 func (r *run) concludePart(ctx context.Context, s *model.Run) {
 	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || r.o.Report.News(s.RunID) {
-		r.o.Report.Run(s)
-		LogRun(ctx, r.o.Log, s)
-		r.count(r.key, s)
+		r.report(ctx, s)
 	}
-	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
-	switch fails := r.o.Status.SetPart(r.key, s); {
-	case fails && r.repairs.Fails(r.key):
-		r.o.Status.SetReason(r.key, r.o.Shown.Reason(r.key))
-	case fails && r.keptOf(r.key).whole == nil:
+	if stale := r.record.ConcludePart(s); stale && r.keptOf(r.key).whole == nil {
 		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
 	}
 }
 
-// concludeFormer reports the run of a version that was replaced or removed meanwhile. What
-// is active now has a run of its own.
+// concludeFormer reports a run of a version that is no longer active.
 func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
-	r.o.Shown.Conclude(r.key, s, r.deviations)
-	r.o.Report.Run(s)
-	LogRun(ctx, r.o.Log, s)
-	r.count(r.key, s)
+	r.record.ConcludeFormer(s)
+	r.report(ctx, s)
 	if !r.view.Has(r.key) {
 		r.forget(ctx, r.key)
 	}
+}
+
+// report reports, logs and counts a run.
+func (r *run) report(ctx context.Context, s *model.Run) {
+	r.o.Report.Run(s)
+	LogRun(ctx, r.o.Log, s)
+	r.count(r.key, s)
 }
 
 // count counts the run of a manifest.
@@ -141,10 +135,4 @@ func (r *run) hasBegun(s *model.Run) bool {
 	}
 
 	return len(s.Errors) == 0 || s.Counts.Total > s.Counts.NotRun
-}
-
-// isLook reports whether a run only looked, because something had happened, and found
-// everything in its state.
-func isLook(s *model.Run) bool {
-	return s.Cause == model.CauseDrift && s.Outcome() == model.OutcomeStable && len(s.Errors) == 0
 }

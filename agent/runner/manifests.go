@@ -34,8 +34,6 @@ type ManifestsOptions struct {
 	Registrar  *Registrar
 	Report     *reporting.Reporter
 	Status     *status.Node
-	// Shown is what administrators are shown of runs.
-	Shown *status.Runs
 	// Drift are those of what is followed; New sets IsToCome and what repairs.New sets.
 	Drift drift.Options
 	// Wake wakes the loop that calls RunNext. It does not block.
@@ -85,7 +83,7 @@ type kept struct {
 
 // New returns Manifests that have made nothing of the set.
 func NewManifests(o ManifestsOptions) *Manifests {
-	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(), kept: map[string]*kept{}, asked: queues{}}
+	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.repairs = drift.NewRepairs(drift.RepairOptions{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
 	monitor := NewMonitor(MonitorOptions{
@@ -181,7 +179,6 @@ func (m *Manifests) keptOf(key string) *kept {
 // forget forgets what the runs of a manifest left, unless one is still in progress, which
 // does that at its end.
 func (m *Manifests) forget(ctx context.Context, key string) {
-	m.o.Shown.Forget(key)
 	if err := m.keptOf(key).journal.Reset(ctx); err != nil {
 		m.o.Log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}

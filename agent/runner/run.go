@@ -37,7 +37,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		return false
 	}
 	kind := Part
-	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}, taken: map[model.Ref]time.Time{}}
+	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, taken: map[model.Ref]time.Time{}}
 	if w.Part == nil {
 		kind, m.keptOf(key).whole = Manifest, r
 		if !r.observes {
@@ -64,13 +64,10 @@ type run struct {
 	// version is what runs, nil before the run has begun; release ends that it is kept.
 	version *desired.Version
 	release func()
-	// late are resources that the run found, deviations those not in their desired state.
-	late       []*resource.Resource
-	deviations status.Deviations
-	// deviates is, of a run of the whole, whether it left a resource out of its state; outdated
-	// is that the run of a part beside it left one otherwise.
-	deviates map[model.Ref]bool
-	outdated bool
+	// record receives the results; it is nil before the run begins.
+	record *status.Record
+	// late are resources that the run discovered while it ran.
+	late []*resource.Resource
 	// taken is when the run counted changes of resources, unusedTurn that it left a turn to others.
 	taken      map[model.Ref]time.Time
 	unusedTurn bool
@@ -213,12 +210,28 @@ func (r *run) begun(ctx context.Context, o *engine.ReconcileOptions, g *graph.Gr
 	r.version = r.view.Active(r.key)
 	r.release = r.o.Set.Hold(r.version.Bundle)
 	o.Options = r.engineOptions(ctx)
+	r.record = r.o.Status.Record(r.key, r.wake.Part == nil)
 	if r.wake.Part != nil {
-		o.Prior = plan.HistoryForPartial(g, r.repairs.Failed(r.key))
+		failed := r.record.Failed()
+		o.Prior = plan.HistoryForPartial(g, func(ref model.Ref) bool { return failed[ref] })
 		return
 	}
-	o.AlreadyConverged = r.repairs.Granted(r.key)
+	o.AlreadyConverged = r.converged()
 	r.say(ctx, r.version.Resolution.PreMessage)
+}
+
+// converged reports whether a requested run converged a resource without drift repair. The caller holds
+// the lock.
+func (r *run) converged() func(model.Ref) bool {
+	converged, out := r.record.Converged(), map[model.Ref]bool{}
+	for _, res := range slices.Concat(r.version.Resolution.Resources, r.keptOf(r.key).late) {
+		// The next run may refresh a resource that subscribes.
+		if meta := res.Meta(); len(meta.Subscribe) == 0 && (meta.Drift == model.DriftReport || meta.Drift == model.DriftIgnore) {
+			out[res.Ref()] = converged[res.Ref()]
+		}
+	}
+
+	return func(ref model.Ref) bool { return out[ref] }
 }
 
 // say logs a message of the manifest.
@@ -313,17 +326,9 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	defer r.o.Running.Unlock()
 	r.lane.Done(t.Ref())
 	r.o.Report.Transaction(t)
-	if r.wake.Part == nil {
-		r.deviations.Note(t)
-	}
+	r.record.Note(t, r.wake.Part == nil)
 	if !r.isCurrent() {
 		return
-	}
-	if r.wake.Part == nil {
-		r.deviates[t.Ref()] = status.Deviates(t)
-	} else {
-		r.o.Shown.Update(r.key, t)
-		r.outdate(t)
 	}
 	if !t.RetryAt.IsZero() {
 		var seen time.Time
@@ -338,17 +343,5 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	r.repairs.Note(ctx, r.key, r.wake.Part, t)
 	if ctx.Err() == nil { // else its checks were broken off
 		r.checks.note(ctx, r.key, t)
-	}
-}
-
-// outdate notes, in a run of the whole beside that of a part, that this left out of its state
-// what the whole had left in it, or the other way round.
-func (r *run) outdate(t *model.Transaction) {
-	w := r.keptOf(r.key).whole
-	if w == nil || t.NotRun {
-		return
-	}
-	if did, done := w.deviates[t.Ref()]; done && did != status.Deviates(t) {
-		w.outdated = true
 	}
 }

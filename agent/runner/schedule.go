@@ -17,10 +17,6 @@ type turn struct {
 	runs int
 	// again spreads the tries of runs that fail before they come to any resource.
 	again tasks.Backoff
-	// pending is that a change that somebody asked for was not made yet.
-	pending bool
-	// failed is that the last run did.
-	failed bool
 	// postponed is why it would have run before.
 	postponed Wake
 }
@@ -32,6 +28,8 @@ type Schedule struct {
 	// pace is this process's share of the jitter. It is the same for all intervals,
 	// so that a fleet spreads while the manifests of a node keep their order.
 	pace float64
+	// pending is status.Results.Pending.
+	pending func(key string) (pending, failed bool)
 }
 
 // due are the manifests that a run was asked for: of all of one, or of a part. What asks for
@@ -83,8 +81,8 @@ func (d due) retain(active []string) {
 }
 
 // New returns a schedule without manifests.
-func NewSchedule() *Schedule {
-	return &Schedule{due: due{map[string]Wake{}, map[string]Wake{}}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
+func NewSchedule(pending func(key string) (pending, failed bool)) *Schedule {
+	return &Schedule{pending: pending, due: due{map[string]Wake{}, map[string]Wake{}}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 }
 
 // Ask asks for a run of a manifest, which is due since a time.
@@ -110,7 +108,7 @@ func (s *Schedule) AskFor(key string, w Wake) {
 func (s *Schedule) Cause(key string) model.Cause {
 	w := Wake{Cause: model.CauseSchedule}
 	t := s.turns[key]
-	if t != nil && t.pending {
+	if pending, _ := s.pending(key); pending {
 		w.Cause = model.CauseManifest
 	}
 	if asked, is := s.due.of(key, func(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true }); is {
@@ -176,7 +174,7 @@ func (s *Schedule) Paced(interval time.Duration) time.Duration {
 
 // Take returns the manifest that runs next, in force in this order, and why; empty is none.
 func (s *Schedule) Take(order []string, now time.Time, may May) (string, Wake) {
-	key, w := nextDue(order, s.due, s.turns, now, may)
+	key, w := s.nextDue(order, now, may)
 	if key == "" {
 		s.due.retain(order)
 	}
@@ -216,40 +214,24 @@ func (s *Schedule) Retry(key string) {
 // nextDue returns the first manifest that a run was asked for, else the one whose
 // interval has been over for longest: one that takes longer than its interval
 // must not keep the others from their turn.
-func nextDue(order []string, due due, turns map[string]*turn, now time.Time, may May) (string, Wake) {
+func (s *Schedule) nextDue(order []string, now time.Time, may May) (string, Wake) {
 	oldest := ""
 	for _, key := range order {
-		if w, asked := due.of(key, may); asked {
+		if w, asked := s.due.of(key, may); asked {
 			return key, w
 		}
-		if t := turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(turns[oldest].next)) {
+		if t := s.turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(s.turns[oldest].next)) {
 			if _, ok := may(key, nil); ok {
 				oldest = key
 			}
 		}
 	}
 	w := Wake{Cause: model.CauseSchedule, At: now}
-	if oldest != "" && turns[oldest].pending {
-		w.Cause, w.Retry = model.CauseManifest, turns[oldest].failed
+	if pending, failed := s.pending(oldest); pending {
+		w.Cause, w.Retry = model.CauseManifest, failed
 	}
 
 	return oldest, w
-}
-
-// Conclude records the outcome of a run, and reports whether it came to its end
-// without a failure.
-func (s *Schedule) Conclude(key string, cause model.Cause, o model.Outcome) (done bool) {
-	done = !o.IsFailure()
-	t := s.of(key)
-	t.pending, t.failed = isPending(cause, o), o == model.OutcomeFailed
-
-	return done
-}
-
-// isPending reports whether a change that a run was asked for is still to be made
-// after it, so that the next run is not one that only looks for drift.
-func isPending(cause model.Cause, outcome model.Outcome) bool {
-	return outcome.IsFailure() && isRequested(cause)
 }
 
 // isRequested reports whether somebody asked for the change, so that the desired state may

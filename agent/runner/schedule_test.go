@@ -14,21 +14,23 @@ func TestNextDue(t *testing.T) {
 	before, longBefore, later := now.Add(-time.Second), now.Add(-time.Minute), now.Add(time.Second)
 	asked := Wake{Cause: model.CauseHealth, At: before}
 	for name, c := range map[string]struct {
-		due   map[string]Wake
-		turns map[string]*turn
-		key   string
-		want  Wake
+		due     map[string]Wake
+		turns   map[string]*turn
+		pending bool
+		key     string
+		want    Wake
 	}{
-		"nothing":                           {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
-		"asked for":                         {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "b", asked},
-		"the first that was asked for":      {map[string]Wake{"a": asked, "b": {Cause: model.CauseManifest, At: before}}, map[string]*turn{"a": {}, "b": {}}, "a", asked},
-		"asked for before an interval":      {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: longBefore}, "b": {next: later}}, "b", asked},
-		"an interval":                       {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, "b", Wake{Cause: model.CauseSchedule, At: now}},
-		"over for longest":                  {map[string]Wake{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, "b", Wake{Cause: model.CauseSchedule, At: now}},
-		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{Cause: model.CauseManifest, At: now}},
-		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
+		"nothing":                           {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: later}}, false, "", Wake{}},
+		"asked for":                         {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, false, "b", asked},
+		"the first that was asked for":      {map[string]Wake{"a": asked, "b": {Cause: model.CauseManifest, At: before}}, map[string]*turn{"a": {}, "b": {}}, false, "a", asked},
+		"asked for before an interval":      {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: longBefore}, "b": {next: later}}, false, "b", asked},
+		"an interval":                       {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, false, "b", Wake{Cause: model.CauseSchedule, At: now}},
+		"over for longest":                  {map[string]Wake{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, false, "b", Wake{Cause: model.CauseSchedule, At: now}},
+		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now}, "b": {next: later}}, true, "a", Wake{Cause: model.CauseManifest, At: now}},
+		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, false, "", Wake{}},
 	} {
-		key, w := nextDue([]string{"a", "b"}, due{whole: c.due}, c.turns, now, always)
+		s := Schedule{due: due{whole: c.due}, turns: c.turns, pending: func(key string) (bool, bool) { return c.pending && key == "a", false }}
+		key, w := s.nextDue([]string{"a", "b"}, now, always)
 		if key != c.key || key != "" && !reflect.DeepEqual(w, c.want) {
 			t.Errorf("%s: %q for %+v, want %q for %+v", name, key, w, c.key, c.want)
 		}
@@ -51,7 +53,7 @@ func TestPartBesideItsWhole(t *testing.T) {
 		"somebody asked for a whole": {model.CauseManifest, true, none, none},
 		"and that may run":           {model.CauseManifest, false, Wake{Cause: model.CauseManifest, At: now}, none},
 	} {
-		s := NewSchedule()
+		s := NewSchedule(nonePending)
 		s.Ask("a", c.whole, now)
 		s.AskPart("a", model.CauseDrift, now, part)
 		s.of("a").next = now.Add(time.Hour)
@@ -69,7 +71,7 @@ func TestPartBesideItsWhole(t *testing.T) {
 			t.Errorf("%s: once nothing is in progress %q for %+v", name, key, w)
 		}
 	}
-	s := NewSchedule()
+	s := NewSchedule(nonePending)
 	s.Ask("a", model.CauseSchedule, now)
 	s.AskPart("a", model.CauseDrift, now, part)
 	s.Forget("a")
@@ -79,6 +81,9 @@ func TestPartBesideItsWhole(t *testing.T) {
 	}
 }
 
+// nonePending reports no pending change.
+func nonePending(string) (pending, failed bool) { return false, false }
+
 // always lets everything run.
 func always(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true }
 
@@ -86,7 +91,7 @@ func always(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true 
 func TestSomeOfAPart(t *testing.T) {
 	now := time.Now()
 	a, b := model.Ref{Type: "file", Name: "/a"}, model.Ref{Type: "exec", Name: "b"}
-	s := NewSchedule()
+	s := NewSchedule(nonePending)
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{b, a})
 	s.of("m").next = now.Add(time.Hour)
 	files := func(_ string, part []model.Ref) ([]model.Ref, bool) {
@@ -111,7 +116,7 @@ func TestSomeOfAPart(t *testing.T) {
 func TestPostponedWhole(t *testing.T) {
 	now := time.Now()
 	part := []model.Ref{{Type: "file", Name: "/a"}}
-	s := NewSchedule()
+	s := NewSchedule(nonePending)
 	s.Postpone("a", Wake{Cause: model.CauseManifest, At: now})
 	s.AskPart("a", model.CauseDrift, now, part)
 	if _, w := s.Take([]string{"a"}, now, always); !reflect.DeepEqual(w.Part, part) {
@@ -129,49 +134,26 @@ func TestRetries(t *testing.T) {
 	now := time.Now()
 	part := []model.Ref{{Type: "file", Name: "a"}}
 	for name, c := range map[string]struct {
-		prepare func(s *Schedule)
-		cause   model.Cause
-		want    bool
+		pending, failed bool
+		prepare         func(s *Schedule)
+		cause           model.Cause
+		want            bool
 	}{
-		"a change that failed": {func(s *Schedule) { s.Conclude("a", model.CauseManifest, model.OutcomeFailed) }, model.CauseManifest, true},
-		"one that is put off":  {func(s *Schedule) { s.Conclude("a", model.CauseManifest, model.OutcomeNotRun) }, model.CauseManifest, false},
-		"a later revision": {func(s *Schedule) {
-			s.Conclude("a", model.CauseManifest, model.OutcomeFailed)
-			s.Ask("a", model.CauseManifest, now)
-		}, model.CauseManifest, false},
-		"a scheduled one": {func(s *Schedule) { s.Conclude("a", model.CauseSchedule, model.OutcomeFailed) }, model.CauseSchedule, false},
-		"a part":          {func(s *Schedule) { s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true}) }, model.CauseDrift, true},
-		"a part, and what drifted": {func(s *Schedule) {
+		"a change that failed": {true, true, func(*Schedule) {}, model.CauseManifest, true},
+		"one that is put off":  {true, false, func(*Schedule) {}, model.CauseManifest, false},
+		"a later revision":     {true, true, func(s *Schedule) { s.Ask("a", model.CauseManifest, now) }, model.CauseManifest, false},
+		"a scheduled one":      {false, true, func(*Schedule) {}, model.CauseSchedule, false},
+		"a part":               {false, false, func(s *Schedule) { s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true}) }, model.CauseDrift, true},
+		"a part, and what drifted": {false, false, func(s *Schedule) {
 			s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true})
 			s.AskPart("a", model.CauseDrift, now, part)
 		}, model.CauseDrift, false},
 	} {
-		s := NewSchedule()
+		s := NewSchedule(func(string) (pending, failed bool) { return c.pending, c.failed })
 		s.Within("a", 0)
 		c.prepare(s)
 		if key, w := s.Take([]string{"a"}, now.Add(time.Minute), always); key != "a" || w.Cause != c.cause || w.Retry != c.want {
 			t.Errorf("%s: %q, %+v", name, key, w)
-		}
-	}
-}
-
-func TestIsPending(t *testing.T) {
-	for _, c := range []struct {
-		cause   model.Cause
-		outcome model.Outcome
-		want    bool
-	}{
-		{model.CauseManifest, model.OutcomeFailed, true},
-		{model.CauseManifest, model.OutcomeNotRun, true},
-		{model.CauseCommand, model.OutcomeFailed, true},
-		{model.CauseRequest, model.OutcomeFailed, true},
-		{model.CauseManifest, model.OutcomeChanged, false},
-		{model.CauseManifest, model.OutcomeNoop, false},
-		{model.CauseSchedule, model.OutcomeFailed, false},
-		{model.CauseHealth, model.OutcomeNotRun, false},
-	} {
-		if got := isPending(c.cause, c.outcome); got != c.want {
-			t.Errorf("%s, %s: %v", c.cause, c.outcome, got)
 		}
 	}
 }

@@ -39,6 +39,7 @@ func (m *Manifests) Handle(ctx context.Context) {
 func (m *Manifests) put(ctx context.Context, result desired.Result, next *desired.View) {
 	now := time.Now()
 	m.view = next.After(m.view, result.Refreshed)
+	m.o.Status.SetAssignments(m.view.States())
 	for _, key := range result.Unassigned {
 		m.unassign(ctx, key)
 	}
@@ -64,7 +65,6 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 		m.schedule.Within(key, m.interval(key))
 		m.checks.ScheduleBy(key, now.Add(m.o.Config().HealthInterval.Std()))
 	}
-	m.o.Status.SetAssignments(m.view.States())
 	m.announce(ctx, result)
 	retainRegistrations(m.o.Registrar, m.view)
 	m.o.Wake()
@@ -111,7 +111,7 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 	v := m.view.Active(a.Key)
 	m.o.Report.Forget(a.Key) // what is active now reports all its results
 	m.checks.Activate(a.Key, v.Resolution.Resources)
-	m.repairs.Forget(a.Key)
+	m.o.Status.Activate(a.Key)
 	m.keptOf(a.Key).late = nil
 	m.follow(a.Key, nil)
 	m.o.Log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
@@ -129,7 +129,6 @@ func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.o.Runner.NoteChange(time.Now())
 	m.checks.Remove(key)
 	m.repairs.Unfollow(key)
-	m.repairs.Forget(key)
 	m.schedule.Forget(key)
 	m.o.Report.Forget(key)
 	m.forget(ctx, key)

@@ -26,7 +26,7 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	if got := (Wake{Cause: model.CauseSchedule, At: late}).over(Wake{}); got.Cause != model.CauseSchedule || got.At != late {
 		t.Errorf("nothing changes it to %+v", got)
 	}
-	s := NewSchedule()
+	s := NewSchedule(nonePending)
 	s.Ask("a", model.CauseDrift, early)
 	s.Ask("a", model.CauseManifest, late)
 	if got, _ := s.due.of("a", always); !reflect.DeepEqual(got, Wake{Cause: model.CauseManifest, At: early}) {
@@ -39,7 +39,7 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 func TestPartsAreBroughtTogether(t *testing.T) {
 	a, b := model.Ref{Type: "file", Name: "a"}, model.Ref{Type: "file", Name: "b"}
 	now := time.Unix(1, 0)
-	s := NewSchedule()
+	s := NewSchedule(nonePending)
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{a})
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
 	if got, _ := s.due.of("m", always); !reflect.DeepEqual(got.Part, []model.Ref{a, b}) {

@@ -39,18 +39,6 @@ func (a *assignment) drift(i int, c model.Change) bool {
 	return true
 }
 
-// differing returns how many resources differ from their state.
-func (a *assignment) differing(failing int) int {
-	count := 0
-	for i := range a.manifest.Resources {
-		if i == failing || a.pending != nil && a.pending[i] != nil {
-			count++
-		}
-	}
-
-	return count
-}
-
 // changes returns what a run changes of a resource, or would change.
 func (a *assignment) changes(i int, noop bool) []model.Change {
 	if noop {

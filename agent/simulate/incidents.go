@@ -50,10 +50,9 @@ func (d *incidents) drift(key string) {
 	run.Counts.Unique, run.Duration = 1, latency
 	d.report.Transaction(t)
 	d.report.Run(run)
-	if observes {
-		d.status.SetNoop(key, a.differing(d.machine.failing(a.manifest)))
-	}
-	d.status.SetPart(key, run)
+	record := d.status.Record(key, false)
+	record.Note(t, false)
+	record.ConcludePart(run)
 	d.report.End(run.RunID)
 	if observes {
 		return

@@ -51,6 +51,7 @@ func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked
 	}
 	run := r.machine.begin(key, a.Revision, a.manifest.Digest, cause)
 	run.Noop, run.CorrelationID = a.manifest.Noop || asked.Noop || observes, asked.ID
+	record := r.status.Record(key, !asked.Noop)
 	for i := range a.manifest.Resources {
 		t := r.result(run, a, i, observes)
 		run.Counts.Add(t)
@@ -59,6 +60,9 @@ func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked
 		}
 		run.Duration += t.Duration
 		r.report.Transaction(t)
+		if !asked.Noop {
+			record.Note(t, true)
+		}
 	}
 	if !asked.Noop {
 		a.ran = true
@@ -69,7 +73,7 @@ func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked
 	run.Counts.Unique = len(a.manifest.Resources)
 	r.report.Run(run)
 	if !asked.Noop {
-		r.status.SetRun(key, run)
+		record.Conclude(run)
 	}
 	r.report.End(run.RunID)
 

@@ -39,7 +39,7 @@ func TestChangesAreShown(t *testing.T) {
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	failed := &model.Run{Errors: []string{"no"}, Counts: model.Counts{Total: 1, Failed: 1}}
 	for name, set := range map[string]func(){
-		"part":        func() { n.SetPart("a", &model.Run{Errors: []string{"not that either"}}) },
+		"part":        func() { n.Record("a", false).ConcludePart(&model.Run{Errors: []string{"not that either"}}) },
 		"watches":     func() { n.SetWatches(2, 1, errors.New("no")) },
 		"flapping":    func() { n.SetFlapping([]model.FlappingState{{}}) },
 		"health":      func() { n.SetHealth("a", model.HealthCounts{OK: 1}) },
@@ -47,7 +47,7 @@ func TestChangesAreShown(t *testing.T) {
 		"config":      func() { n.SetConfig("no") },
 		"rejected":    func() { n.SetControl(nil, nil, nil, map[string]string{"node.a.pause": "no"}, "") },
 		"duplicate":   func() { n.setDuplicate("no") },
-		"run":         func() { n.SetRun("a", failed) },
+		"run":         func() { n.Record("a", true).Conclude(failed) },
 		"assignments": func() { n.SetAssignments(map[string]model.ManifestState{"a": {}}) },
 	} {
 		set()
@@ -63,7 +63,7 @@ func TestChangesAreShown(t *testing.T) {
 	n.SetHealth("b", model.HealthCounts{})
 	n.SetControl(nil, nil, nil, map[string]string{"node.a.pause": "no"}, "")
 	n.setDuplicate("no")
-	n.SetPart("a", &model.Run{})
+	n.Record("a", false).ConcludePart(&model.Run{})
 	select {
 	case <-n.Shown:
 		t.Error("what changes nothing is shown")
@@ -77,7 +77,9 @@ func TestAStableRunIsShownOnly(t *testing.T) {
 	t.Parallel()
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	assigned := map[string]model.ManifestState{"a": {Revision: 1, Digest: "x"}}
-	stable := func() { n.SetRun("a", &model.Run{Revision: 1, Digest: "x", Counts: model.Counts{Total: 1, Stable: 1}}) }
+	stable := func() {
+		n.Record("a", true).Conclude(&model.Run{Revision: 1, Digest: "x", Counts: model.Counts{Total: 1, Stable: 1}})
+	}
 	n.SetAssignments(assigned)
 	stable()
 	<-n.Changed
@@ -124,17 +126,17 @@ func TestSinceWhenItFails(t *testing.T) {
 		return &model.Run{Revision: revision, Errors: []string{"no"}, Counts: model.Counts{Total: 1, Failed: 1}}
 	}
 	n := start()
-	n.SetPart(key, fails(1))
+	n.Record(key, false).ConcludePart(fails(1))
 	first := since(n)
 	if first.IsZero() || !first.Equal(n.State().Manifests[key].At) {
 		t.Fatalf("it fails since %s", first)
 	}
 	for name, next := range map[string]func(){
-		"another run":                        func() { n.SetRun(key, fails(1)) },
-		"another part":                       func() { n.SetPart(key, fails(1)) },
-		"a run that did not come to its end": func() { n.SetRun(key, &model.Run{Revision: 1, Counts: model.Counts{NotRun: 1}}) },
+		"another run":                        func() { n.Record(key, true).Conclude(fails(1)) },
+		"another part":                       func() { n.Record(key, false).ConcludePart(fails(1)) },
+		"a run that did not come to its end": func() { n.Record(key, true).Conclude(&model.Run{Revision: 1, Counts: model.Counts{NotRun: 1}}) },
 		"a revision, its run to come":        func() { n.SetAssignments(map[string]model.ManifestState{key: {Revision: 2}}) },
-		"the run of a revision":              func() { n.SetRun(key, fails(2)) },
+		"the run of a revision":              func() { n.Record(key, true).Conclude(fails(2)) },
 	} {
 		if next(); !since(n).Equal(first) {
 			t.Errorf("after %s it fails since %s, not since %s", name, since(n), first)
@@ -145,15 +147,15 @@ func TestSinceWhenItFails(t *testing.T) {
 	if !since(again).Equal(first) {
 		t.Errorf("after a restart it fails since %s, not since %s", since(again), first)
 	}
-	again.SetRun(key, fails(1))
+	again.Record(key, true).Conclude(fails(1))
 	if !since(again).Equal(first) {
 		t.Errorf("after the first run of a restarted agent it fails since %s, not since %s", since(again), first)
 	}
-	again.SetRun(key, &model.Run{Revision: 1, Counts: model.Counts{Total: 1, Stable: 1}})
+	again.Record(key, true).Conclude(&model.Run{Revision: 1, Counts: model.Counts{Total: 1, Stable: 1}})
 	if again.Recall(before); !since(again).IsZero() {
 		t.Errorf("after a run that went well it fails since %s", since(again))
 	}
-	again.SetRun(key, fails(1))
+	again.Record(key, true).Conclude(fails(1))
 	if failed := since(again); !failed.After(first) {
 		t.Errorf("it fails again since %s, and failed first at %s", failed, first)
 	}
@@ -216,7 +218,7 @@ func TestWhatRanLastOutlivesWhatIsNotActive(t *testing.T) {
 	const key, fresh = "group.all.site", "group.all.new"
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 5, Digest: "d"}})
-	n.SetRun(key, &model.Run{Revision: 5, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
+	n.Record(key, true).Conclude(&model.Run{Revision: 5, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
 	n.SetAssignments(map[string]model.ManifestState{key: {Seen: 6}, fresh: {Seen: 1, Late: "rejected: no"}})
 	for _, k := range []string{key, fresh} {
 		if got := n.State().Manifests[k].Last(); got != (model.RanRevision{}) {
@@ -246,7 +248,7 @@ func TestWhatRanLast(t *testing.T) {
 	}
 	n := start()
 	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 6, Digest: "d"}})
-	n.SetRun(key, &model.Run{Revision: 6, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
+	n.Record(key, true).Conclude(&model.Run{Revision: 6, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
 	for revision := range uint64(2) {
 		n.SetAssignments(map[string]model.ManifestState{key: {Revision: 7 + revision, Digest: "e"}, fresh: {Revision: 9, Digest: "f"}})
 	}
@@ -262,7 +264,7 @@ func TestWhatRanLast(t *testing.T) {
 	if got := last(again, key) + "; " + last(again, fresh); got != "8 ran 6d stable true; 9 ran 0  false" {
 		t.Errorf("after a restart: %s", got)
 	}
-	again.SetRun(key, &model.Run{Revision: 8, Digest: "e", Counts: model.Counts{Total: 1, Changed: 1}})
+	again.Record(key, true).Conclude(&model.Run{Revision: 8, Digest: "e", Counts: model.Counts{Total: 1, Changed: 1}})
 	if got := last(again, key); got != "8 ran 8e changed true" || again.State().Manifests[key].Ran != nil {
 		t.Errorf("after its run: %s", got)
 	}

@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
-// Amount is a number of nodes, or a part of all of them.
+// Amount is a number or a percentage of nodes.
 type Amount struct {
 	count   int
 	percent bool
@@ -27,7 +28,7 @@ func ParseAmount(text string) (Amount, error) {
 	return Amount{n, percent}, nil
 }
 
-// Of returns how many of a number of nodes it is, rounded down.
+// Of returns the amount of a number of nodes, rounded down.
 func (a Amount) Of(nodes int) int {
 	if a.percent {
 		return nodes * a.count / 100
@@ -38,40 +39,35 @@ func (a Amount) Of(nodes int) int {
 
 // BatchLimits sets the batch size and the tolerated failures.
 type BatchLimits struct {
-	// Size is how many nodes are in a batch; at least one is.
+	// Size is the number of nodes of a batch, at least one.
 	Size Amount
-	// MaxFailures is how many nodes may fail before the next batch; nil is any number.
+	// MaxFailures is the number of nodes that may fail before the next batch; nil is any number.
 	MaxFailures *Amount
 }
 
-// Batch is a part of the nodes.
-type Batch struct {
-	// Number is 1 for the first of Of.
-	Number, Of int
-	Nodes      []string
-}
-
-// SendBatches sends to all nodes, batch by batch: the next one when send has returned the answers of the
-// one before. It stops at an error of send, when ctx ends, and once more nodes than MaxFailures
-// have failed, did not answer or did not finish. Those that were not asked are in the result, which
-// comes with an error too.
-func SendBatches(ctx context.Context, nodes []string, by BatchLimits, send func(context.Context, Batch) (*Ensured, error)) (*Ensured, error) {
-	size := max(by.Size.Of(len(nodes)), 1)
+// sendBatches sends to all nodes, batch by batch. It stops at an error, when ctx ends, or once more nodes than MaxFailures
+// failed, did not answer or did not finish. The result lists the nodes that it did not ask.
+func (r *Request) sendBatches(ctx context.Context, nodes []string) (*Ensured, error) {
+	size := max(r.Batches.Size.Of(len(nodes)), 1)
 	all, out := slices.Collect(slices.Chunk(nodes, size)), &Ensured{Answers: []model.EnsureResponse{}}
 	for i, part := range all {
-		result, err := send(ctx, Batch{i + 1, len(all), part})
-		if result == nil {
+		batch := fmt.Sprintf("batch %d of %d", i+1, len(all))
+		if err := r.Network.Await(ctx, batch); err != nil {
 			out.NotAsked = slices.Concat(all[i:]...)
+			if ctx.Err() != nil {
+				err = nil
+			}
 			return out, err
 		}
+		result, err := r.send(ctx, batch+": ", fleet.Targets(part, nil, false))
 		out.Add(result)
 		if err != nil || ctx.Err() != nil || i+1 == len(all) {
 			out.NotAsked = slices.Concat(all[i+1:]...)
 			return out, err
 		}
-		if failed := out.Failures(); by.MaxFailures != nil && failed > by.MaxFailures.Of(len(nodes)) {
+		if failed := out.Failures(); r.Batches.MaxFailures != nil && failed > r.Batches.MaxFailures.Of(len(nodes)) {
 			out.NotAsked = slices.Concat(all[i+1:]...)
-			out.Stopped = fmt.Sprintf("stopped after batch %d of %d: %d failed or did not answer, at most %d may", i+1, len(all), failed, by.MaxFailures.Of(len(nodes)))
+			out.Stopped = fmt.Sprintf("stopped after %s: %d failed or did not answer, at most %d may", batch, failed, r.Batches.MaxFailures.Of(len(nodes)))
 			return out, nil
 		}
 	}

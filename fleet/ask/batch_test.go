@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -45,26 +45,24 @@ func names(n int) []string {
 	return out
 }
 
-// outcomes returns what came of a batch: a node whose name is in failed has failed, in missing does
-// not answer, in slow does not finish.
-func outcomes(nodes []string, failed, missing, slow string) *ask.Ensured {
-	out := &ask.Ensured{}
-	for _, node := range nodes {
-		answer := model.EnsureResponse{Node: node, Phase: model.EnsureDone}
+// outcomes returns a network of ten nodes: the nodes in failed fail, those in missing do not answer, and those in slow do
+// not finish.
+func outcomes(failed, missing, slow string) *network {
+	n := &network{answers: map[string][]model.EnsureResponse{}}
+	for _, node := range names(10) {
+		phase := model.EnsureDone
 		switch {
 		case strings.Contains(missing, node):
-			out.Missing = append(out.Missing, node)
 			continue
 		case strings.Contains(failed, node):
-			answer.Phase = model.EnsureFailed
+			phase = model.EnsureFailed
 		case strings.Contains(slow, node):
-			answer.Phase = model.EnsureRunning
-			out.Unfinished = append(out.Unfinished, node)
+			phase = model.EnsureRunning
 		}
-		out.Answers = append(out.Answers, answer)
+		n.answers["node."+node] = []model.EnsureResponse{{Node: node, Phase: phase}}
 	}
 
-	return out
+	return n
 }
 
 func TestBatchesStop(t *testing.T) {
@@ -92,11 +90,9 @@ func TestBatchesStop(t *testing.T) {
 				most := amount(t, c.most)
 				by.MaxFailures = &most
 			}
-			var asked []string
-			got, err := ask.SendBatches(t.Context(), names(10), by, func(_ context.Context, b ask.Batch) (*ask.Ensured, error) {
-				asked = append(asked, b.Nodes...)
-				return outcomes(b.Nodes, c.failed, c.missing, c.slow), nil
-			})
+			n := outcomes(c.failed, c.missing, c.slow)
+			got, err := (&ask.Request{Network: n, Targets: fleet.Targets(names(10), nil, false), Batches: &by}).Send(t.Context())
+			asked := strings.Fields(strings.Join(n.sent, " "))
 			if err != nil || len(asked) != c.asked || len(got.NotAsked) != 10-c.asked || got.Stopped != c.stopped {
 				t.Errorf("asked %v, not %v, %q, %v", asked, got.NotAsked, got.Stopped, err)
 			}
@@ -113,22 +109,27 @@ func TestBatchesStop(t *testing.T) {
 // What ends a batch early ends all: an error, and a context.
 func TestBatchesEnd(t *testing.T) {
 	t.Parallel()
-	by := ask.BatchLimits{Size: amount(t, "2")}
 	lost := errors.New("lost")
-	got, err := ask.SendBatches(t.Context(), names(6), by, func(_ context.Context, b ask.Batch) (*ask.Ensured, error) {
-		if b.Number == 2 {
-			return nil, lost
+	n := outcomes("", "", "n0 n1")
+	n.await = func(batch string) error {
+		if batch == "batch 2 of 3" {
+			return lost
 		}
-		return outcomes(b.Nodes, "", "", ""), nil
-	})
+		return nil
+	}
+	r := ask.Request{Network: n, Targets: fleet.Targets(names(6), nil, false), Batches: &ask.BatchLimits{Size: amount(t, "2")}}
+	got, err := r.Send(t.Context())
 	if !errors.Is(err, lost) || strings.Join(got.NotAsked, " ") != "n2 n3 n4 n5" || len(got.Answers) != 2 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	got, err = ask.SendBatches(ctx, names(6), by, func(_ context.Context, b ask.Batch) (*ask.Ensured, error) {
-		cancel()
-		return outcomes(b.Nodes, "", "", "n0 n1"), nil
-	})
+	n.held = true
+	r.OnProgress = func(_ string, p ask.Progress) {
+		if p.Acknowledged == 2 {
+			cancel()
+		}
+	}
+	got, err = r.Send(ctx)
 	if err != nil || strings.Join(got.NotAsked, " ") != "n2 n3 n4 n5" || got.Stopped != "" || got.OK() {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -13,18 +13,18 @@ import (
 func TestNodesThatWereNotAsked(t *testing.T) {
 	t.Parallel()
 	answers := []model.EnsureResponse{response("evil", model.EnsureAcknowledged), response("a", model.EnsureDone), response("evil", model.EnsureDone)}
-	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Node: "a"}: answers[:2], {Group: "web"}: answers}}
-	e := ask.Ensurer{Asker: a, Nodes: known("a"), Silence: never, OnAnswer: func(r model.EnsureResponse) {
+	a := &network{held: true, answers: map[string][]model.EnsureResponse{"node.a": answers[:2], "group.web": answers}}
+	e := ask.Request{ID: "1", Network: a, Targets: []fleet.Target{{Node: "a"}}, Known: known("a"), Silence: never, OnAnswer: func(r model.EnsureResponse) {
 		if r.Node != "a" {
 			t.Errorf("answer of %s", r.Node)
 		}
 	}}
-	got, err := e.Ensure(t.Context(), []fleet.Target{{Node: "a"}}, model.EnsureRequest{ID: "1"})
+	got, err := e.Send(t.Context())
 	if err != nil || !got.OK() || len(got.Answers) != 1 || len(got.NodeStates()) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	e.OnAnswer = nil
-	if got, err = e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"}); err != nil || len(got.Answers) != 2 {
+	e.OnAnswer, e.Targets = nil, toWeb
+	if got, err = e.Send(t.Context()); err != nil || len(got.Answers) != 2 {
 		t.Errorf("of a group: %+v, %v", got, err)
 	}
 }

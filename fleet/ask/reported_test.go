@@ -9,33 +9,35 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/model"
 )
 
-// TestEnsureReadsReports: where a node accepted the request and answers no more, its result is taken from what it
+// TestSendReadsReports: where a node accepted the request and answers no more, its result is taken from what it
 // reports, and nobody waits for the end of the time.
-func TestEnsureReadsReports(t *testing.T) {
+func TestSendReadsReports(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // time goes on once all answers are taken
-		a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {
+		a := &network{held: true, answers: map[string][]model.EnsureResponse{"group.web": {
 			response("a", model.EnsureDone), response("b", model.EnsureRunning), response("c", model.EnsureAcknowledged),
 		}}}
 		var asked [][]string
 		var ended bool
-		e := ask.Ensurer{Asker: a, Nodes: known("a", "b", "c", "d"), Silence: time.Millisecond, Quiet: time.Millisecond,
-			Reported: func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
+		e := ask.Request{ID: "1", Protocol: model.ProtocolEnsureResponse, Network: a, Targets: toWeb, Known: known("a", "b", "c", "d"), Silence: time.Millisecond, Quiet: time.Millisecond,
+			Reports: func(ctx context.Context, nodes []string, _ bool) iter.Seq2[model.Report, error] {
 				slices.Sort(nodes)
 				asked = append(asked, nodes)
-				return func(yield func(model.EnsureResponse) bool) {
-					if yield(response("b", model.EnsureFailed)) && yield(response("a", model.EnsureFailed)) && yield(response("c", model.EnsureDone)) {
+				return func(yield func(model.Report, error) bool) {
+					report := func(node string, phase model.EnsurePhase) bool {
+						return yield(resultOf(t, node, "1", response(node, phase)), nil)
+					}
+					if report("b", model.EnsureFailed) && report("a", model.EnsureFailed) && report("c", model.EnsureDone) {
 						<-ctx.Done()
 					}
 					ended = true
 				}
 			}}
-		got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+		got, err := e.Send(t.Context())
 		want := map[string]ask.State{"a": ask.StateDone, "b": ask.StateFailed, "c": ask.StateDone, "d": ask.StateUnreachable}
 		if err != nil || !reflect.DeepEqual(got.NodeStates(), want) || !ended {
 			t.Errorf("got %+v %v, ended: %t", got, err, ended)
@@ -46,17 +48,17 @@ func TestEnsureReadsReports(t *testing.T) {
 	})
 }
 
-// TestEnsureReadsNoReports: those of nodes that do not answer at all, or that have finished, are not read.
-func TestEnsureReadsNoReports(t *testing.T) {
+// TestSendReadsNoReports: those of nodes that do not answer at all, or that have finished, are not read.
+func TestSendReadsNoReports(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // time goes on once all answers are taken
-		a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}}
-		e := ask.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: 20 * time.Millisecond, Quiet: time.Millisecond,
-			Reported: func(context.Context, []string) iter.Seq[model.EnsureResponse] {
+		a := &network{held: true, answers: map[string][]model.EnsureResponse{"group.web": {response("a", model.EnsureDone)}}}
+		e := ask.Request{ID: "1", Protocol: model.ProtocolEnsureResponse, Network: a, Targets: toWeb, Known: known("a", "b"), Silence: 20 * time.Millisecond, Quiet: time.Millisecond,
+			Reports: func(context.Context, []string, bool) iter.Seq2[model.Report, error] {
 				t.Error("reports are read")
-				return func(func(model.EnsureResponse) bool) {}
+				return func(func(model.Report, error) bool) {}
 			}}
-		if got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"}); err != nil || !slices.Equal(got.Missing, []string{"b"}) {
+		if got, err := e.Send(t.Context()); err != nil || !slices.Equal(got.Missing, []string{"b"}) {
 			t.Errorf("got %+v %v", got, err)
 		}
 	})

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 
@@ -52,6 +53,23 @@ func (r *Results) Add(report model.Report) (model.EnsureResponse, bool) {
 	r.missing--
 
 	return answer, true
+}
+
+// Read adds reports until the results are complete or there are no more. onAnswer, if set, is called for each answer.
+func (r *Results) Read(all iter.Seq2[model.Report, error], onAnswer func(model.EnsureResponse)) error {
+	for report, err := range all {
+		if err != nil {
+			return err
+		}
+		if answer, isNew := r.Add(report); isNew && onAnswer != nil {
+			onAnswer(answer)
+		}
+		if r.Complete() {
+			return nil
+		}
+	}
+
+	return nil
 }
 
 // HasAnswer reports whether a node has answered.

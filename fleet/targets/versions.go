@@ -24,9 +24,6 @@ const (
 
 func versionFunctions() []string { return []string{nameVersions, nameOlder, nameNewer, nameUpstream} }
 
-// devel is the version of a program that was built from source without one.
-const devel = "(devel)"
-
 // compareVersions returns the order of the two versions that a function compares, by a scheme if there is a third
 // parameter. known is false if a version is missing.
 func compareVersions(function string, p []any) (order int, known bool, err error) {
@@ -37,11 +34,8 @@ func compareVersions(function string, p []any) (order int, known bool, err error
 	var versions [2]string
 	for i := range versions {
 		text, ok := p[i].(string)
-		switch {
-		case p[i] != nil && !ok:
+		if p[i] != nil && !ok {
 			return 0, false, notVersion(function, i, kind(p[i]))
-		case text == devel:
-			return 0, false, fmt.Errorf("argument %d of %s is %q: the program was built from source without a version", i+1, function, text)
 		}
 		versions[i] = text
 	}

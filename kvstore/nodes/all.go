@@ -104,7 +104,7 @@ func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map
 			return err
 		}
 		out[subject] = &stored{}
-		out[subject].decode(model.NewStateReader(), b.store.Names(), m)
+		out[subject].decode(b.store.Names(), m)
 	}
 
 	return nil
@@ -121,11 +121,10 @@ func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
 	var decoding sync.WaitGroup
 	for i := range workers {
 		decoding.Go(func() {
-			states := model.NewStateReader()
 			for messages := range read {
 				part := make([]stored, len(messages))
 				for i, m := range messages {
-					part[i].decode(states, b.store.Names(), m)
+					part[i].decode(b.store.Names(), m)
 				}
 				decoded[i] = append(decoded[i], part)
 			}
@@ -169,9 +168,9 @@ func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
 }
 
 // decode decodes a message.
-func (s *stored) decode(states *model.StateReader, n kvstore.Names, m kvstore.Message) {
+func (s *stored) decode(n kvstore.Names, m kvstore.Message) {
 	s.subject, s.sequence = m.Subject, m.Sequence
 	if !m.Deleted() || m.Forged {
-		s.err = decodeInto(&s.Node, states, nodeOf(n, m.Subject), &m, time.Now())
+		s.err = decodeInto(&s.Node, nodeOf(n, m.Subject), &m, time.Now())
 	}
 }

@@ -128,7 +128,7 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
 	}
 
-	return decode(model.NewStateReader(), node, m, time.Now())
+	return decode(node, m, time.Now())
 }
 
 // FactsDocument returns the document of the facts of a node; the error wraps model.ErrNotFound where it
@@ -161,21 +161,24 @@ func nodeOf(n kvstore.Names, subject string) string {
 	return node
 }
 
-// decode reads the state of a node as of a time; one that cannot be read is Unreadable,
-// and the error is why. A node may only store its own.
-func decode(states *model.StateReader, node string, m kvstore.Message, now time.Time) (model.Node, error) {
+// decode decodes the state of a node at a time. If it returns an error, the node is Unreadable. A state that
+// names another node is an error.
+func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	var r model.Node
-	err := decodeInto(&r, states, node, &m, now)
+	err := decodeInto(&r, node, &m, now)
 
 	return r, err
 }
 
-// decodeInto is decode into a node that is zero.
-func decodeInto(r *model.Node, states *model.StateReader, node string, m *kvstore.Message, now time.Time) error {
+// decodeInto decodes into r, which must be zero.
+func decodeInto(r *model.Node, node string, m *kvstore.Message, now time.Time) error {
 	r.Heard = m.Time
 	err := m.Refusal()
 	if err == nil {
-		err = states.Decode(m.Data, &r.NodeState)
+		var state *model.NodeState
+		if state, err = model.DecodeJSON[model.NodeState](m.Data); err == nil {
+			r.NodeState = *state
+		}
 	}
 	if err == nil && r.Node != node {
 		err = fmt.Errorf("it names node %.80q", r.Node)

@@ -23,7 +23,7 @@ type Change struct {
 // calls Nodes now and then. An error is the last thing it yields.
 func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		names, states := b.store.Names(), model.NewStateReader()
+		names := b.store.Names()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
 		for m, err := range scan.Stream(ctx, b.store, b.stream(), cfg, true) {
 			if err != nil {
@@ -33,7 +33,7 @@ func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
 			node := nodeOf(names, m.Subject)
 			c := Change{Gone: m.Deleted() && !m.Forged}
 			if c.Node.Node = node; !c.Gone {
-				c.Node, _ = decode(states, node, m, time.Now()) // it is Unreadable then
+				c.Node, _ = decode(node, m, time.Now()) // it is Unreadable then
 			}
 			if !yield(c, nil) {
 				return

@@ -397,8 +397,8 @@ func TestLiesAreTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ data, want, subject string }{
 		"no JSON":          {"{", "unexpected EOF", subject},
-		"a bracket more":   {valid(func(*registration.Registration) {}) + "}", "something follows its end", subject},
-		"two documents":    {valid(func(*registration.Registration) {}) + "{}", "something follows its end", subject},
+		"a bracket more":   {valid(func(*registration.Registration) {}) + "}", "unexpected text after the end of the document", subject},
+		"two documents":    {valid(func(*registration.Registration) {}) + "{}", "unexpected text after the end of the document", subject},
 		"an unknown field": {`{"a": 1}`, `unknown field "a"`, subject},
 		"another node":     {valid(func(r *registration.Registration) { r.Node = "web02" }), "it is that of muster.registration.prod.http.shop.web02.10_0_0_1.8080", subject},
 		"another port":     {valid(func(r *registration.Registration) { r.Port = 80 }), "it is that of", subject},

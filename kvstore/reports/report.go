@@ -55,10 +55,8 @@ func isBatch(envelope model.Report) bool {
 // for a report of another node than its subject.
 func decodeEvent(envelope model.Report, subject string, data []byte) (model.Report, error) {
 	r := envelope
-	if !fillFast(&r, data) {
-		if err := fillAny(&r, data); err != nil {
-			return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
-		}
+	if err := fill(&r, data); err != nil {
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 	}
 	if isBatch(r) {
 		t, err := model.DecodeJSON[model.Transaction](r.Data)
@@ -71,9 +69,9 @@ func decodeEvent(envelope model.Report, subject string, data []byte) (model.Repo
 	return r, nil
 }
 
-// fillAny sets what any valid event has, by the library.
-func fillAny(r *model.Report, data []byte) error {
-	ce, err := byLibrary(data)
+// fill sets the fields of r that an event contains. The event must be valid and come from the node of r.
+func fill(r *model.Report, data []byte) error {
+	ce, err := decodeCloudEvent(data)
 	if err != nil {
 		return err
 	}
@@ -83,24 +81,23 @@ func fillAny(r *model.Report, data []byte) error {
 	if want := sourcePrefix + r.Node; ce.Source() != want {
 		return fmt.Errorf("source is %q, must be %q", ce.Source(), want)
 	}
-	// A document in JSON is a part of what is valid, where there is one.
+	// JSON data is a part of the event, which is valid JSON.
 	isPart := len(ce.Data()) > 0 && !ce.DataBase64 && ce.DataMediaType() == event.ApplicationJSON
 	if !isPart && !json.Valid(ce.Data()) {
 		return errors.New("the data are not JSON")
 	}
 
-	return fill(r, ce)
+	return fillFrom(r, ce)
 }
 
-// byLibrary decodes an event. Some that are none make the library panic.
-func byLibrary(data []byte) (ce event.Event, err error) {
+// decodeCloudEvent decodes an event. The library panics at some invalid events.
+func decodeCloudEvent(data []byte) (ce event.Event, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			err = fmt.Errorf("it cannot be decoded: %v", problem)
+			err = fmt.Errorf("cannot decode the event: %v", problem)
 		}
 	}()
-	// The library reads events itself, and is less strict than JSON is. Unmarshal would look
-	// through all of it twice more.
+	// UnmarshalJSON of the library accepts some invalid JSON. json.Unmarshal would validate it twice.
 	if !json.Valid(data) {
 		return ce, json.Unmarshal(data, &ce)
 	}
@@ -123,8 +120,8 @@ func parseSubject(n kvstore.Names, subject string) (model.Report, error) {
 	return model.Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
 }
 
-// fill sets what the event has.
-func fill(r *model.Report, ce event.Event) error {
+// fillFrom sets the fields of r from an event.
+func fillFrom(r *model.Report, ce event.Event) error {
 	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
 	extensions := ce.Extensions() // it copies them
 	text := func(name string) string {

@@ -1,7 +1,7 @@
 package redact
 
-// minRun is the shortest run of characters that is decoded: a shorter one holds no
-// secret that is encoded twice.
+// minRun is the length of the shortest run that muster decodes. A shorter run cannot contain a secret that is
+// encoded twice.
 const minRun = 10
 
 // alphabet is an encoding that packs bytes into characters.
@@ -58,12 +58,12 @@ func base64Value(c byte) int {
 	}
 }
 
-// decoded reads the texts that runs of hex, base32 and base64 hold, each on a line. Where
-// one begins in a run nobody knows, so it is read from each place where it may.
+// decoded decodes the runs of hex, base32 and base64, one per line. The position of the first byte in a run
+// is unknown, so it decodes from each possible position.
 func decoded(text string) (string, []span) {
 	var r reading
 	runs(text, 0, len(text), isBase64, func(from, end int) {
-		// The characters of the others are among those of base64.
+		// Base64 contains the characters of the other alphabets.
 		for _, a := range alphabets() {
 			runs(text, from, end, func(c byte) bool { return a.value(c) >= 0 }, func(from, end int) {
 				for first := range places(a.bits) {
@@ -93,7 +93,7 @@ func runs(text string, from, end int, is func(c byte) bool, f func(from, end int
 	}
 }
 
-// places returns after how many characters the bits begin at a byte again.
+// places returns the number of characters after which the bits start at a byte again.
 func places(bits int) int {
 	n := 1
 	for n*bits%8 != 0 {
@@ -103,7 +103,7 @@ func places(bits int) int {
 	return n
 }
 
-// decode adds the printable texts of a run; what is not text is no encoding.
+// decode adds the printable texts of a run. It ignores a run that does not decode to text.
 func (a alphabet) decode(r *reading, text string, from, end int) {
 	begin := len(r.text)
 	keep := func(at int) {
@@ -137,7 +137,7 @@ func (a alphabet) decode(r *reading, text string, from, end int) {
 	keep(end)
 }
 
-// uncoloured leaves out the sequences that colour a terminal.
+// uncoloured removes the sequences that colour a terminal.
 func uncoloured(text string) (string, []span) {
 	return read(text, "\x1b", func(s string) (string, int) {
 		if len(s) < 3 || s[1] != '[' {

@@ -40,8 +40,7 @@ func encodedForms() map[string]func(string) string {
 	}
 }
 
-// TestRedactorOfEncodedForms looks for what is left of the forms of a secret, alone and
-// after something.
+// TestRedactorOfEncodedForms searches the redacted forms of a secret for parts of it, with and without a prefix.
 func TestRedactorOfEncodedForms(t *testing.T) {
 	for name, form := range encodedForms() {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestRedactorKeepsOrdinaryText(t *testing.T) {
 	}
 }
 
-// computing returns how long f computes, whatever else the machine does meanwhile.
+// computing returns the CPU time of f.
 func computing(t *testing.T, f func()) time.Duration {
 	t.Helper()
 	runtime.LockOSThread()

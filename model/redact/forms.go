@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// minForm is the shortest form of a secret that is searched for, when it is not
-// the secret itself.
+// minForm is the shortest searched form of a secret other than the secret itself.
 const minForm = 6
 
-// pattern is one text that is searched for.
+// pattern is a text to search for.
 type pattern struct {
 	text string
-	// bits reports that the characters around it may hold bits of the secret: base64.
+	// bits means that the adjacent characters may hold bits of the secret, as in base64.
 	bits bool
 }
 
 var quotes = regexp.MustCompile(`'+`)
 
-// formsOf returns what a secret looks like that is printed: as it is, in the
-// quotes of shells and YAML, for a query, and encoded.
+// formsOf returns the printed forms of a secret: unchanged, quoted for shells and YAML, escaped for a URL
+// query, and encoded.
 func formsOf(value string) []pattern {
 	out := []pattern{{text: value}}
 	add := func(text string, bits bool) {
@@ -40,7 +39,7 @@ func formsOf(value string) []pattern {
 	}
 	add(strings.Trim(quotes.ReplaceAllStringFunc(value, func(q string) string { return "'" + strings.Repeat(`\'`, len(q)) + "'" }), "'"), false)
 	add(strings.ReplaceAll(value, " ", "+"), false)
-	// Documents are UTF-8: what is not is replaced, byte by byte or all at once.
+	// Documents are UTF-8. Encoders replace invalid bytes, one by one or together.
 	add(string([]rune(value)), false)
 	add(strings.ToValidUTF8(value, "\ufffd"), false)
 	digits := hex.EncodeToString([]byte(value))
@@ -48,7 +47,7 @@ func formsOf(value string) []pattern {
 	add(strings.ToUpper(digits), false)
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
-			// Of six bits a character, those characters that the value alone decides.
+			// With six bits per character, use only the characters that depend on the value alone.
 			text := encoding.EncodeToString(append(make([]byte, before), value...))
 			add(text[(before*8+5)/6:(before+len(value))*8/6], true)
 		}
@@ -61,8 +60,8 @@ func formsOf(value string) []pattern {
 	return out
 }
 
-// matches returns how much of a text is the pattern: all of it, or what is before
-// a cut, if that is at least so long.
+// matches returns the length of the pattern at the beginning of a text: all of it, or the part before a cut,
+// if that part is at least minRedacted long.
 func (p pattern) matches(text string, cut, least int) int {
 	switch {
 	case strings.HasPrefix(text, p.text):
@@ -74,8 +73,8 @@ func (p pattern) matches(text string, cut, least int) int {
 	}
 }
 
-// endsIn returns how much of a text after a cut is the rest of the pattern,
-// or a part of it up to the next cut.
+// endsIn returns the length of the text after a cut that is the end of the pattern, or a part of it up to the
+// next cut.
 func (p pattern) endsIn(text string, cut, least int) int {
 	if len(text) < least {
 		return 0
@@ -94,8 +93,7 @@ func (p pattern) endsIn(text string, cut, least int) int {
 	return 0
 }
 
-// extent returns the place of a match with the characters around it that hold bits
-// of it.
+// extent returns the position of a match, including the adjacent characters that hold bits of it.
 func (p pattern) extent(text string, from, to int) (int, int) {
 	if !p.bits {
 		return from, to

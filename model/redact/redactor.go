@@ -1,4 +1,4 @@
-// Package redact replaces secrets within texts that were made by others.
+// Package redact replaces secrets in texts of other programs.
 package redact
 
 import (
@@ -14,20 +14,19 @@ import (
 // nothing.
 const minRedacted = 4
 
-// Redactor replaces known secrets within texts that were made by others, such as
-// the error of a command: as they are and in the forms that programs print, which
-// are base64, hex, and escapes of URLs, JSON, YAML, Go and shells. The zero value
-// knows none. It is not changed after it was made, so it may be shared.
+// Redactor replaces known secrets in texts of other programs, such as the error of a command. It finds a
+// secret unchanged and in the forms that programs print: base64, hex, and escapes of URLs, JSON, YAML, Go and
+// shells. The zero value knows no secrets. A Redactor is immutable, so goroutines may share it.
 type Redactor struct{ *patterns }
 
-// patterns are the texts that are searched for.
+// patterns are the texts to search for.
 type patterns struct {
 	all []pattern
-	// index has the patterns by their first minRedacted bytes; filter has a bit for
-	// each first two of them.
+	// index contains the patterns by their first minRedacted bytes. filter has a bit for each pair of first
+	// bytes.
 	index  map[string][]int
 	filter [1 << 16 / 64]uint64
-	// grams knows their parts.
+	// grams contains the parts of the patterns.
 	grams grams
 }
 
@@ -38,9 +37,8 @@ func (p *patterns) mayBegin(text string) bool {
 	return p.filter[i/64]>>(i%64)&1 != 0
 }
 
-// New makes a redactor of secrets. A value of several lines is also
-// searched for line by line, because tools print them so. Values of fewer than
-// four bytes, and their forms of fewer than six, are not searched for.
+// New returns a redactor of secrets. It also searches for each line of a value of several lines, because
+// tools print single lines. It ignores values of fewer than four bytes and forms of fewer than six.
 func New(secrets ...model.Secret) Redactor {
 	p := &patterns{index: map[string][]int{}}
 	known := map[string]bool{}
@@ -75,12 +73,11 @@ func New(secrets ...model.Secret) Redactor {
 	return Redactor{p}
 }
 
-// Redact returns s with every known value replaced by model.Redacted. In a text of
-// several lines that are also the parts of values which programs wrap, and base64
-// in any text.
+// Redact returns s with every known value replaced by model.Redacted. In a text of several lines it also
+// replaces parts of values that programs wrap.
 func (r Redactor) Redact(s string) string { return r.redact(s, false) }
 
-// RedactLine is Redact for a line of a longer text, such as the output of a command.
+// RedactLine redacts one line of a longer text, such as the output of a command.
 func (r Redactor) RedactLine(s string) string { return r.redact(s, true) }
 
 func (r Redactor) redact(s string, line bool) string {
@@ -111,7 +108,7 @@ func (r Redactor) redact(s string, line bool) string {
 // Base64 of base64 is nested once, because the patterns contain the base64 form.
 const maxEscapes = 2
 
-// search finds patterns in a view of a text, and in what its escapes mean.
+// search finds patterns in a view of a text and in the meaning of its escapes.
 func (p *patterns) search(v view, line bool, escapes int, found *[]span) {
 	lines := line || strings.Contains(v.text, "\n")
 	p.scan(v, lines, found)
@@ -154,15 +151,14 @@ func (p *patterns) scan(v view, lines bool, found *[]span) {
 	}
 }
 
-// cutMark marks where a text was cut.
+// cutMark marks the position where a text was cut.
 const cutMark = "…"
 
-// blank is what may be between a text and the place where it was cut. A character that
-// was cut in two belongs to the cut.
+// blank is the text that may stand between the end of a text and the cut. A divided character belongs to the
+// cut.
 const blank = " \t\r\n\ufffd"
 
-// cuts returns where the parts begin that follow a cut, and where those end that
-// are followed by one.
+// cuts returns the starts of the parts after a cut and the ends of the parts before a cut.
 func cuts(text string) (begins, ends []int) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], cutMark)
@@ -176,7 +172,7 @@ func cuts(text string) (begins, ends []int) {
 	}
 }
 
-// nextCut returns the first end after a place, a negative number where there is none.
+// nextCut returns the first end after a position, or a negative number.
 func nextCut(ends []int, at int) int {
 	i, _ := slices.BinarySearch(ends, at)
 	if i == len(ends) {

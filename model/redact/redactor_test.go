@@ -44,7 +44,7 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// forms are the ways in which programs print a text. Each returns what it prints.
+// forms are the functions that print a text as programs do.
 var forms = map[string]func(string) string{
 	"as it is":            func(s string) string { return s },
 	"base64":              func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
@@ -131,7 +131,7 @@ func TestRedactorForms(t *testing.T) {
 	}
 }
 
-// checkForm redacts the form of a text with a secret, and looks for what is left.
+// checkForm redacts the form of a text with a secret and searches the result for parts of the secret.
 func checkForm(t *testing.T, r redact.Redactor, name string, form func(string) string, before, secret, after string) {
 	t.Helper()
 	in := "it said " + form(before+secret+after) + " and ended"
@@ -187,7 +187,7 @@ func TestRedactorOfShortSecrets(t *testing.T) {
 	}
 }
 
-// TestRedactorAtCuts has texts that were cut in the middle of a secret, and say so.
+// TestRedactorAtCuts redacts texts that end in the middle of a secret with a mark of the cut.
 func TestRedactorAtCuts(t *testing.T) {
 	r := redact.New(model.NewSecret("correct-horse-battery"))
 	for in, want := range map[string]string{
@@ -239,8 +239,7 @@ func FuzzRedact(f *testing.F) {
 			return
 		}
 		for _, s := range []string{secret, before, after} {
-			// What is not UTF-8 is printed as something else, which nobody can undo; \0 and
-			// \x9d are a byte to some programs and a character to others.
+			// Invalid UTF-8 cannot be restored after it was printed.
 			if !utf8.ValidString(s) || strings.ContainsAny(s, "…\ufffd\x00") || strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f && unicode.IsControl(r) }) {
 				return
 			}

@@ -11,14 +11,14 @@ import (
 // span is a part of a text.
 type span struct{ from, to int32 }
 
-// view is a text as its escapes read, and the place of each byte in the text that
-// was given; nil for that text itself.
+// view is a text with its escapes decoded, and the position of each byte in the original text. The positions
+// of the original text are nil.
 type view struct {
 	text string
 	at   []span
 }
 
-// origin returns the place of a part of the view in the text that was given.
+// origin returns the position of a part of the view in the original text.
 func (v view) origin(from, to int) span {
 	if v.at == nil {
 		return span{int32(from), int32(to)}
@@ -29,7 +29,7 @@ func (v view) origin(from, to int) span {
 	return span{min(first.from, last.from), max(first.to, last.to)}
 }
 
-// within returns the view of a text whose places are those in v.
+// within returns the view of a text with positions in v.
 func (v view) within(text string, at []span) view {
 	for i, s := range at {
 		at[i] = v.origin(int(s.from), int(s.to))
@@ -38,13 +38,13 @@ func (v view) within(text string, at []span) view {
 	return view{text: text, at: at}
 }
 
-// reading collects the bytes of a text without its escapes.
+// reading collects the bytes of a text without escapes.
 type reading struct {
 	text []byte
 	at   []span
 }
 
-// copy adds a part of a text as it is.
+// copy adds a part of a text unchanged.
 func (r *reading) copy(text string, from, to int) {
 	r.text = append(r.text, text[from:to]...)
 	for i := from; i < to; i++ {
@@ -52,7 +52,7 @@ func (r *reading) copy(text string, from, to int) {
 	}
 }
 
-// add adds what a part of a text means.
+// add adds the meaning of a part of a text.
 func (r *reading) add(means string, from, to int) {
 	r.text = append(r.text, means...)
 	for range len(means) {
@@ -60,9 +60,9 @@ func (r *reading) add(means string, from, to int) {
 	}
 }
 
-// read reads a text, with a function that returns what an escape at the beginning
-// of a text means, and how long it is; 0 for what is none. One of marks begins
-// an escape. Without any there is no reading.
+// read decodes a text. The function returns the meaning and the length of an escape at the beginning of a
+// text, or 0 if there is none. Each escape begins with one of marks. Without marks in the text there is no
+// reading.
 func read(text, marks string, escape func(string) (string, int)) (string, []span) {
 	var r reading
 	end, at := 0, 0
@@ -86,7 +86,7 @@ func read(text, marks string, escape func(string) (string, int)) (string, []span
 	return string(r.text), r.at
 }
 
-// unescaped reads the backslashes of JSON, YAML, Go and shells.
+// unescaped decodes the backslashes of JSON, YAML, Go and shells.
 func unescaped(text string) (string, []span) { return read(text, `\`, backslash) }
 
 func backslash(s string) (string, int) {
@@ -100,7 +100,7 @@ func backslash(s string) (string, int) {
 		return string(high), n
 	}
 	if i := strings.IndexByte("eN_LP", s[1]); i >= 0 {
-		return []string{"\x1b", "\u0085", "\u00a0", "\u2028", "\u2029"}[i], 2 // YAML alone has these
+		return []string{"\x1b", "\u0085", "\u00a0", "\u2028", "\u2029"}[i], 2 // only in YAML
 	}
 	r, multibyte, rest, err := strconv.UnquoteChar(s, '"')
 	switch n := len(s) - len(rest); {
@@ -114,7 +114,7 @@ func backslash(s string) (string, int) {
 	}
 }
 
-// utf16Escape returns the unit of \uXXXX.
+// utf16Escape returns the UTF-16 unit of \uXXXX.
 func utf16Escape(s string) (rune, int) {
 	const length = len(`\u0000`)
 	if len(s) < length || s[:2] != `\u` {
@@ -128,7 +128,7 @@ func utf16Escape(s string) (rune, int) {
 	return rune(unit), length
 }
 
-// unpercented reads the escapes of URLs.
+// unpercented decodes the escapes of URLs.
 func unpercented(text string) (string, []span) {
 	return read(text, "%", func(s string) (string, int) {
 		if len(s) < 3 {
@@ -142,8 +142,7 @@ func unpercented(text string) (string, []span) {
 	})
 }
 
-// unwrapped leaves out the ends of lines, with what indents the next one and marks
-// it in a diff.
+// unwrapped removes line ends, with the indentation and diff mark of the next line.
 func unwrapped(text string) (string, []span) {
 	isDiff := strings.HasPrefix(text, "--- ")
 

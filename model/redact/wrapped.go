@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	// minWrapped and minEncoded are the shortest parts of a form that are searched for
-	// where programs wrap lines. Base64 is no text by chance, so less of it counts.
+	// minWrapped and minEncoded are the shortest searched parts of a form in wrapped lines. Base64 is rarely
+	// ordinary text, so a shorter part is enough.
 	minWrapped = 12
 	minEncoded = gram
-	// gram is how many bytes the index of parts knows.
+	// gram is the number of bytes in an entry of the index of parts.
 	gram = 8
-	// maxWrapped is the longest form that is searched for in parts, and maxGrams bounds
-	// their index, in bits.
+	// maxWrapped limits the forms that are searched in parts. maxGrams limits their index, in bits.
 	maxWrapped = 256 << 10
 	maxGrams   = 1 << 24
 )
@@ -57,7 +56,7 @@ func (g grams) place(text string) uint64 {
 	return binary.LittleEndian.Uint64([]byte(text[:gram])) * odd >> g.shift
 }
 
-// mayHold reports whether any form may have a text's first bytes within it.
+// mayHold reports whether a form may contain the first bytes of a text.
 func (g grams) mayHold(text string) bool {
 	if len(g.set) == 0 || len(text) < gram {
 		return false
@@ -67,7 +66,7 @@ func (g grams) mayHold(text string) bool {
 	return g.set[i/64]>>(i%64)&1 != 0
 }
 
-// least is the shortest part of the pattern that counts at the ends of lines.
+// least is the shortest part of the pattern that matters at the ends of lines.
 func (p pattern) least() int {
 	if p.bits {
 		return minEncoded
@@ -76,23 +75,23 @@ func (p pattern) least() int {
 	return minWrapped
 }
 
-// isWrapped reports whether the pattern is searched for in parts.
+// isWrapped reports whether parts of the pattern are searched.
 func (p pattern) isWrapped() bool { return len(p.text) > p.least() && len(p.text) <= maxWrapped }
 
-// countsIn reports whether parts of the pattern are searched for: in a single value only
-// those of base64, for a part of another form is a host or a path as likely.
+// countsIn reports whether parts of the pattern are searched. In a single line only parts of base64 are,
+// because a part of another form is equally likely a host or a path.
 func (p pattern) countsIn(lines bool) bool { return (lines || p.bits) && p.isWrapped() }
 
-// headOf returns how much of a text is the beginning of the pattern, up to the end of
-// the line. No more of the text is read than the pattern is long.
+// headOf returns the length of the beginning of the pattern in a text, up to the end of the line. It reads at
+// most the length of the pattern.
 func (p pattern) headOf(text string) int {
 	text = text[:min(len(text), len(p.text)+1)]
 
 	return p.matches(text, lineEnd(text, 0), p.least())
 }
 
-// scanLines finds the lines that a part of a pattern begins, as wrapped output has
-// them. The output of a command may follow a colon.
+// scanLines finds the lines that begin with a part of a pattern, as in wrapped output. The output may follow
+// a colon.
 func (p *patterns) scanLines(v view, lines bool, found *[]span) {
 	for from := 0; from < len(v.text); {
 		end := lineEnd(v.text, from)
@@ -120,7 +119,7 @@ func (p *patterns) scanLines(v view, lines bool, found *[]span) {
 	}
 }
 
-// lineEnd returns where a line ends, without the blanks at its end.
+// lineEnd returns the end of a line without trailing blanks.
 func lineEnd(text string, from int) int {
 	line := text[from:]
 	if end := strings.IndexByte(line, '\n'); end >= 0 {
@@ -130,8 +129,7 @@ func lineEnd(text string, from int) int {
 	return from + len(strings.TrimRight(line, blank))
 }
 
-// afterColon returns the next place in a line after a colon and a space, -1 where
-// there is none.
+// afterColon returns the next position in a line after a colon and a space, or -1.
 func afterColon(text string, from, end int) int {
 	const colon = ": "
 	i := strings.Index(text[from:end], colon)

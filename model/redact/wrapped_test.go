@@ -21,8 +21,7 @@ func folded(text string, width int) []string {
 	return append(lines, text)
 }
 
-// TestRedactorOfWrappedOutput has the output of programs that wrap what they print:
-// as a log has it, line by line, and as an error has it, the last ten lines.
+// TestRedactorOfWrappedOutput redacts the output of programs that wrap lines.
 func TestRedactorOfWrappedOutput(t *testing.T) {
 	const chars = `abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:;/+= $%\"'`
 	r := rand.New(rand.NewPCG(1, 2))
@@ -58,8 +57,7 @@ func TestRedactorOfWrappedOutput(t *testing.T) {
 	}
 }
 
-// checkLine looks for a run of 12 characters of a line in what is left of it. The
-// first line has something before the secret.
+// checkLine searches a redacted line for 12 consecutive characters of the original line.
 func checkLine(t *testing.T, form, line, got string, first bool) {
 	t.Helper()
 	from := 0

@@ -26,8 +26,8 @@ type Registration struct {
 	Node         string            `json:"node" jsonschema_description:"The node that registers it"`
 }
 
-// CanonicalAddress returns an IP address or a host name in the one form in which
-// registrations are stored and looked for: WEB01 is web01.
+// CanonicalAddress returns the canonical form of an IP address or a host name, in which registrations are
+// stored and searched: WEB01 is web01.
 func CanonicalAddress(s string) string {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return ip.String()
@@ -46,8 +46,8 @@ const (
 	exampleAddress = "for example ${ Facts.network.primary.address }"
 )
 
-// Validate returns everything that is wrong with the registration, by property. Who
-// writes one asks for it, and so does who reads it: a node may write anything.
+// Validate returns all problems of the registration by property. Readers also call it, because a node may
+// write any document.
 func (r Registration) Validate() model.Problems {
 	var out model.Problems
 	for _, word := range []struct{ key, value string }{{"cluster", r.Cluster}, {"service", r.Service}, {"protocol", r.ProtocolName}} {
@@ -65,7 +65,7 @@ func (r Registration) Validate() model.Problems {
 	case r.Address == "":
 		out.Property("address", exampleAddress, "`address` is required")
 	case err == nil && ip.Unmap().IsUnspecified():
-		out.Property("address", exampleAddress, "`address` must be one that others reach it at, not %q", r.Address)
+		out.Property("address", exampleAddress, "`address` must be reachable from other machines, not %q", r.Address)
 	case err == nil && ip.Zone() != "", err != nil && !isHostName(r.Address):
 		out.Property("address", "", "`address` must be an IP address or a host name, not %q", r.Address)
 	}

@@ -1,5 +1,5 @@
-// Package registration holds what nodes register for others: the document, and the
-// entries of resources that it is made from.
+// Package registration defines the services that nodes register: the document, and its creation from the
+// entries of resources.
 package registration
 
 import (
@@ -26,7 +26,7 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 		at := fmt.Sprintf("register_when_stable.%d.", i)
 		r := Of(e, "")
 		key := fmt.Sprint(r.Cluster, " ", r.ProtocolName, " ", r.Service, " ", r.Address, " ", r.Port)
-		r.Address = e.Address // as it was written
+		r.Address = e.Address // unchanged, for the error
 		problems := r.Validate()
 		if e.Port != nil && *e.Port == 0 {
 			problems = append(problems, invalidPort(0))

@@ -42,8 +42,8 @@ func (r Registration) labels() map[string]string {
 	return out
 }
 
-// AnnotationsByLabel returns the keys of the annotations, sorted, by the label of Prometheus
-// that each becomes. Of several only the first one is a label.
+// AnnotationsByLabel returns the sorted annotation keys by their Prometheus label. If several keys have one
+// label, only the first becomes a label.
 func (r Registration) AnnotationsByLabel() map[string][]string {
 	out := map[string][]string{}
 	for _, k := range slices.Sorted(maps.Keys(r.Annotations)) {
@@ -64,7 +64,7 @@ func labelName(s string) string {
 	}, s)
 }
 
-// Filter selects registrations. What is empty selects all.
+// Filter selects registrations. Empty fields select all.
 type Filter struct{ Cluster, Service, Protocol string }
 
 // selects reports whether the filter selects a registration.

@@ -13,34 +13,34 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// PayloadType is that of the envelopes that hold a statement.
+// PayloadType is the payload type of envelopes with a statement.
 const PayloadType = "application/vnd.muster.statement+json"
 
-// The bounds of an envelope. Its content is at most a manifest of 16 MiB, escaped as
-// a JSON string and encoded in base64.
+// Limits of an envelope. The largest content is a manifest of 16 MiB, escaped as a JSON string and encoded in
+// base64.
 const (
 	MaxBytes      = 48 << 20
 	MaxSignatures = 16
 )
 
-// maxSignature is how many bytes a signature takes in an envelope, with its key id.
+// maxSignature limits the bytes of one signature in an envelope, including the key id.
 const maxSignature = 512
 
-// ErrMalformed is an envelope that is none, or holds something else than a statement.
+// ErrMalformed means that a value is not a valid envelope of a statement.
 var ErrMalformed = errors.New("broken signed envelope")
 
-// Envelope is a statement with its signatures, which nobody has verified yet.
+// Envelope is a statement with unverified signatures.
 type Envelope struct {
 	Statement Statement
-	// Sum is the digest of what is signed.
+	// Sum is the digest of the signed bytes.
 	Sum string
 
 	payload    []byte
 	signatures []dsse.Signature
 }
 
-// IsEnvelope reports whether a value is an envelope, also a broken one: a JSON
-// object that begins with one of its fields, with which no manifest begins.
+// IsEnvelope reports whether a value is an envelope, valid or not: a JSON object whose first field is a field
+// of envelopes. No manifest begins with such a field.
 func IsEnvelope(value []byte) bool {
 	if !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte("{")) {
 		return false
@@ -54,13 +54,12 @@ func IsEnvelope(value []byte) bool {
 	return err == nil && slices.Contains([]any{"payloadType", "payload", "signatures"}, any(first))
 }
 
-// Open decodes an envelope and its statement, and verifies nothing. The error wraps
-// ErrMalformed.
+// Open decodes an envelope and its statement without verifying them. The error wraps ErrMalformed.
 func Open(value []byte) (*Envelope, error) {
 	if len(value) > MaxBytes {
 		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrMalformed, len(value), MaxBytes)
 	}
-	// The signatures are bounded before they are decoded.
+	// The size of the signatures is checked before they are decoded.
 	var outer struct {
 		PayloadType string          `json:"payloadType"`
 		Payload     string          `json:"payload"`
@@ -94,13 +93,13 @@ func Open(value []byte) (*Envelope, error) {
 	return e, err
 }
 
-// dsse returns the envelope as the library has it.
+// dsse returns the envelope in the type of the library.
 func (e *Envelope) dsse() *dsse.Envelope {
 	return &dsse.Envelope{PayloadType: PayloadType, Payload: base64.StdEncoding.EncodeToString(e.payload), Signatures: e.signatures}
 }
 
-// Content returns what a value assigns: that of an envelope without verifying it, any
-// other value as it is. The error wraps ErrMalformed.
+// Content returns the content of an envelope without verifying it, and any other value unchanged. The error
+// wraps ErrMalformed.
 func Content(value []byte) ([]byte, error) {
 	if !IsEnvelope(value) {
 		return value, nil
@@ -113,9 +112,9 @@ func Content(value []byte) ([]byte, error) {
 	return []byte(e.Statement.Content), nil
 }
 
-// Revision returns what a revision asks: its content, empty for a removal, which
-// nobody has verified. The error is why nodes use none of it, and wraps ErrElsewhere
-// for an envelope to another action than that of the revision, or ErrMalformed.
+// Revision returns the action and the unverified content of a revision. A removal has no content. The error
+// is the reason why nodes reject it. It wraps ErrElsewhere for an envelope with another action, or
+// ErrMalformed.
 func Revision(e model.Entry) (Action, []byte, error) {
 	action, content := Assign, e.Value
 	if e.Deleted {

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// ErrKey is a text that is no key to sign with, or to verify by.
+// ErrKey means that a text is not a signing or verification key.
 var ErrKey = errors.New("not a signing key")
 
 // Key is the public part of a signing key, an ed25519 nkey of the kind operator,
@@ -19,7 +19,7 @@ type Key string
 
 // ParseKey returns a public key. The error wraps ErrKey.
 func ParseKey(text string) (Key, error) {
-	// One key has one text, or it could count twice.
+	// A key has one canonical text. Otherwise one key could count twice.
 	if raw, err := nkeys.Decode(nkeys.PrefixByteOperator, []byte(text)); err != nil || !isText(text, raw) {
 		return "", fmt.Errorf("%w: %q, a public one begins with O and has 56 characters (muster trust key ls prints it)", ErrKey, bound(text))
 	}
@@ -27,20 +27,20 @@ func ParseKey(text string) (Key, error) {
 	return Key(text), nil
 }
 
-// isText reports whether a text is the one that names a key.
+// isText reports whether a text is the canonical text of a key.
 func isText(text string, raw []byte) bool {
 	same, err := nkeys.Encode(nkeys.PrefixByteOperator, raw)
 
 	return err == nil && string(same) == text
 }
 
-// Short returns the beginning of a key, by which people tell keys apart.
+// Short returns the beginning of a key, for users.
 func (k Key) Short() string { return string(k[:min(len(k), 12)]) }
 
 // verifier verifies signatures of a key.
 type verifier struct{ key Key }
 
-// Verify reports whether a signature is one of data by the key.
+// Verify reports whether the signature of data is valid for the key.
 func (v verifier) Verify(_ context.Context, data, sig []byte) error {
 	pair, err := nkeys.FromPublicKey(string(v.key))
 	if err != nil {
@@ -53,7 +53,7 @@ func (v verifier) Verify(_ context.Context, data, sig []byte) error {
 // KeyID returns the public key.
 func (v verifier) KeyID() (string, error) { return string(v.key), nil }
 
-// Public returns the key as the library of Go has it.
+// Public returns the key in the type of the standard library.
 func (v verifier) Public() crypto.PublicKey {
 	raw, err := nkeys.Decode(nkeys.PrefixByteOperator, []byte(v.key))
 	if err != nil {
@@ -73,20 +73,20 @@ type Signer struct {
 func NewSigner(seed []byte) (*Signer, error) {
 	pair, err := nkeys.FromSeed(seed)
 	if err != nil {
-		return nil, fmt.Errorf("%w: it holds no seed (muster trust key new makes one)", ErrKey)
+		return nil, fmt.Errorf("%w: no seed found (create one with muster trust key new)", ErrKey)
 	}
 	public, err := pair.PublicKey()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKey, err)
 	}
 	if !nkeys.IsValidPublicOperatorKey(public) {
-		return nil, fmt.Errorf("%w: it is a seed of another kind, one to sign with begins with SO (muster trust key new makes one)", ErrKey)
+		return nil, fmt.Errorf("%w: the seed has the wrong kind; a signing seed begins with SO (create one with muster trust key new)", ErrKey)
 	}
 
 	return &Signer{pair, Key(public)}, nil
 }
 
-// NewSeed makes a key, and returns its seed.
+// NewSeed creates a key and returns its seed.
 func NewSeed() ([]byte, error) {
 	pair, err := nkeys.CreateOperator()
 	if err != nil {

@@ -10,24 +10,23 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// What a node refuses, each with its reason in the error around it.
+// Errors of a policy. The wrapping error has the reason.
 var (
-	// ErrUnsigned is a value or request without a signature.
+	// ErrUnsigned means that a value or request has no signature.
 	ErrUnsigned = errors.New("not signed")
-	// ErrSignatures is an envelope with fewer valid signatures of trusted keys than
-	// are needed.
+	// ErrSignatures means that an envelope has too few valid signatures of trusted keys.
 	ErrSignatures = errors.New("not signed by enough trusted keys")
-	// ErrElsewhere is an envelope for another fleet, key, target or action.
+	// ErrElsewhere means that an envelope is for another fleet, key, target or action.
 	ErrElsewhere = errors.New("signed for something else")
 )
 
 // Trusted is a key that a node trusts.
 type Trusted struct {
 	Key Key
-	// Name is whose it is, for people.
+	// Name is the name of the key's owner, for users.
 	Name string
-	// Families are those of the targets it may sign for: group.web, node.web01, or all
-	// nodes or groups as node.* and group.*. None are all.
+	// Families lists the targets that the key may sign for: group.web, node.web01, or node.* and group.* for
+	// all nodes or groups. If it is empty, the key may sign for all.
 	Families []string
 }
 
@@ -38,7 +37,7 @@ func (t Trusted) signsFor(family string) bool {
 	return len(t.Families) == 0 || slices.Contains(t.Families, family) || slices.Contains(t.Families, kind+".*")
 }
 
-// label names a key for people.
+// label returns the name of a key for users.
 func (t Trusted) label() string {
 	if t.Name != "" {
 		return t.Name
@@ -47,18 +46,18 @@ func (t Trusted) label() string {
 	return t.Key.Short()
 }
 
-// Policy is what a node demands. Without keys it demands nothing.
+// Policy contains the signature requirements of a node. Without keys there are none.
 type Policy struct {
 	Fleet string
 	Keys  []Trusted
-	// Threshold is how many keys must have signed.
+	// Threshold is the required number of signatures.
 	Threshold int
 }
 
-// On reports whether anything is demanded.
+// On reports whether the policy requires signatures.
 func (p Policy) On() bool { return len(p.Keys) > 0 }
 
-// Signers returns how many keys may sign for a family.
+// Signers returns the number of keys that may sign for a family.
 func (p Policy) Signers(family string) int { return len(p.signers(family)) }
 
 func (p Policy) signers(family string) []Key {
@@ -72,8 +71,8 @@ func (p Policy) signers(family string) []Key {
 	return out
 }
 
-// Check judges the signatures of an envelope and what it is signed for. The error
-// wraps ErrSignatures or ErrElsewhere, and never passes by trying again.
+// Check verifies the signatures and the target of an envelope. The error wraps ErrSignatures or ErrElsewhere
+// and is permanent.
 func (p Policy) Check(ctx context.Context, e *Envelope, action Action, targets ...string) error {
 	family := e.Statement.Family()
 	if valid := e.validOf(ctx, p.signers(family)); len(valid) < p.Threshold {
@@ -83,7 +82,7 @@ func (p Policy) Check(ctx context.Context, e *Envelope, action Action, targets .
 	return e.Statement.For(p.Fleet, action, targets...)
 }
 
-// explain describes each signature of an envelope, those that count first.
+// explain describes each signature of an envelope. Valid signatures come first.
 func (p Policy) explain(ctx context.Context, e *Envelope, valid []Key) string {
 	var parts []string
 	for _, k := range valid {
@@ -123,8 +122,8 @@ func (p Policy) label(key Key) string {
 	return key.Short()
 }
 
-// CheckFamily reports whether a text is a family that a key may sign for. The error
-// wraps model.ErrInvalidName.
+// CheckFamily returns an error unless a key may be limited to the family. The error wraps
+// model.ErrInvalidName.
 func CheckFamily(text string) error {
 	if text == "node.*" || text == "group.*" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Sign returns the envelope of a statement, signed by each signer. The error is what
-// the statement lacks.
+// Sign returns the envelope of a statement with a signature of each signer. It returns an error for an
+// invalid statement.
 func Sign(ctx context.Context, s Statement, signers ...*Signer) ([]byte, error) {
 	s.Protocol = model.ProtocolStatement
 	if err := s.check(); err != nil {
@@ -26,8 +26,7 @@ func Sign(ctx context.Context, s Statement, signers ...*Signer) ([]byte, error) 
 	return (&Envelope{Statement: s, payload: payload}).Add(ctx, signers...)
 }
 
-// Add returns the envelope with the signatures of further signers; one that has
-// signed before does not sign twice.
+// Add returns the envelope with the signatures of further signers. Existing signatures are not repeated.
 func (e *Envelope) Add(ctx context.Context, signers ...*Signer) ([]byte, error) {
 	providers := make([]dsse.Signer, len(signers))
 	for i, s := range signers {
@@ -53,7 +52,7 @@ func (e *Envelope) Add(ctx context.Context, signers ...*Signer) ([]byte, error) 
 	return json.Marshal(out.dsse())
 }
 
-// Signers returns the keys whose signatures are valid, each once, whoever they belong to.
+// Signers returns the distinct keys with valid signatures, trusted or not.
 func (e *Envelope) Signers(ctx context.Context) []Key {
 	var out []Key
 	for _, s := range e.signatures {
@@ -66,7 +65,7 @@ func (e *Envelope) Signers(ctx context.Context) []Key {
 	return out
 }
 
-// validOf returns those of some keys that have signed.
+// validOf returns the keys among keys that have signed.
 func (e *Envelope) validOf(ctx context.Context, keys []Key) []Key {
 	verifiers := make([]dsse.Verifier, len(keys))
 	for i, k := range keys {

@@ -77,7 +77,7 @@ func TestSignedIsAccepted(t *testing.T) {
 			t.Errorf("%q is %q, %v", plain, got, err)
 		}
 	}
-	// The library of others verifies it, too.
+	// An independent library also verifies it.
 	var envelope dsse.Envelope
 	if err := json.Unmarshal(value, &envelope); err != nil || envelope.PayloadType != signed.PayloadType {
 		t.Errorf("not an envelope of DSSE: %v", err)
@@ -147,7 +147,7 @@ func TestRefused(t *testing.T) {
 		"unknown field of envelope":  {policyOf(1, alice), bytes.Replace(good, []byte("{"), []byte(`{"x":1,`), 1), at, signed.Mark{}, signed.ErrMalformed, "unknown field"},
 		"unknown field of signature": {policyOf(1, alice), bytes.Replace(good, []byte(`"keyid"`), []byte(`"x":1,"keyid"`), 1), at, signed.Mark{}, signed.ErrMalformed, "unknown field"},
 		"truncated":                  {policyOf(1, alice), good[:len(good)/2], at, signed.Mark{}, signed.ErrMalformed, ""},
-		"something behind":           {policyOf(1, alice), append(slices.Clone(good), "{}"...), at, signed.Mark{}, signed.ErrMalformed, "follows"},
+		"something behind":           {policyOf(1, alice), append(slices.Clone(good), "{}"...), at, signed.Mark{}, signed.ErrMalformed, "unexpected text after the end"},
 		"a statement of another":     {policyOf(1, alice), resigned(signed.PayloadType, `{"protocol":"io.muster.v2.statement"}`), at, signed.Mark{}, signed.ErrMalformed, "protocol"},
 		"huge":                       {policyOf(1, alice), bytes.Repeat([]byte(" "), signed.MaxBytes+1), at, signed.Mark{}, signed.ErrMalformed, "at most"},
 		"many signatures":            {policyOf(1, alice), raw(func(e *dsse.Envelope) { e.Signatures = slices.Repeat([]dsse.Signature{{}}, 17) }), at, signed.Mark{}, signed.ErrMalformed, "at most 16"},
@@ -166,8 +166,8 @@ func TestRefused(t *testing.T) {
 		}), at, signed.Mark{}, signed.ErrSignatures, "1 of 2"},
 		"expired":                  {policyOf(1, alice), good, at.Add(time.Hour), signed.Mark{}, signed.ErrExpired, "2026-03-01T13:00:00Z"},
 		"in the future":            {policyOf(1, alice), good, at.Add(-signed.MaxSkew - 1), signed.Mark{}, signed.ErrFuture, "signed in the future"},
-		"older":                    {policyOf(1, alice), good, at, signed.Mark{Issued: at.Add(1), Sum: "x"}, signed.ErrOlder, "older than what was accepted"},
-		"another of the same time": {policyOf(1, alice), good, at, signed.Mark{Issued: at, Sum: "x"}, signed.ErrOlder, "older than what was accepted"},
+		"older":                    {policyOf(1, alice), good, at, signed.Mark{Issued: at.Add(1), Sum: "x"}, signed.ErrOlder, "older than an accepted signature"},
+		"another of the same time": {policyOf(1, alice), good, at, signed.Mark{Issued: at, Sum: "x"}, signed.ErrOlder, "older than an accepted signature"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := judge(t, c.policy, c.value, c.now, c.last)
@@ -245,7 +245,7 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// TestFamilies: which keys may sign for which.
+// TestFamilies checks which keys may sign for which families.
 func TestFamilies(t *testing.T) {
 	alice := signtest.Signer(t)
 	for families, want := range map[string]bool{"": true, "group.web": true, "group.*": true, "group.db": false, "node.*": false, "group.db group.web": true} {
@@ -314,8 +314,7 @@ func TestSignRefuses(t *testing.T) {
 	}
 }
 
-// FuzzMutation changes bytes of a signed value: what is accepted holds what was
-// signed, whatever else is different.
+// FuzzMutation changes bytes of a signed value. An accepted value has the original content.
 func FuzzMutation(f *testing.F) {
 	alice, bob := signtest.Signer(f), signtest.Signer(f)
 	good := signtest.Sign(f, statement(), alice, bob)

@@ -11,12 +11,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Action is what a statement asks of nodes.
+// Action is the action that a statement requests.
 type Action string
 
 // The actions.
 const (
-	// Assign is the value of a key: a manifest or an assignment document.
+	// Assign assigns the content, a manifest or an assignment document, to a key.
 	Assign Action = "assign"
 	// Remove ends the assignment of a key. It has no content.
 	Remove Action = "remove"
@@ -24,15 +24,15 @@ const (
 	Ensure Action = "ensure"
 	// Run is a run request to the nodes of a family.
 	Run Action = "run"
-	// Preview asks the nodes of a family what an assignment would change.
+	// Preview asks the nodes of a family for the plan of an assignment.
 	Preview Action = "preview"
-	// Cancel cancels a request of the nodes of a family, of a resource or for a run.
+	// Cancel cancels an ensure or run request of the nodes of a family.
 	Cancel Action = "cancel"
-	// Pause has the nodes of a family observe and change nothing, Resume ends that. It has no
+	// Pause makes the nodes of a family observe without changing anything. Resume ends the pause and has no
 	// content.
 	Pause  Action = "pause"
 	Resume Action = "resume"
-	// Groups is in which groups operators put a node, the target being its family.
+	// Groups sets the groups that operators assign to a node. The target is the node's family.
 	Groups Action = "groups"
 )
 
@@ -44,21 +44,20 @@ func (a Action) IsOfFamily() bool {
 // isKnown reports whether a is one of the actions.
 func (a Action) isKnown() bool { return a == Assign || a == Remove || a.IsOfFamily() }
 
-// Statement is what is signed (io.muster.v1.statement): what is asked, of whom, and
-// when. The content is a part of it, so its signature covers every byte of that.
+// Statement is the signed document (io.muster.v1.statement): action, target, content and time. The signature
+// covers all of them.
 type Statement struct {
 	Protocol string `json:"protocol"`
 	// Fleet is the prefix of the fleet.
 	Fleet  string `json:"fleet" jsonschema_description:"Prefix of the fleet's buckets, streams and subjects"`
 	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=run,enum=preview,enum=cancel,enum=pause,enum=resume,enum=groups"`
-	// Target is a key, or where the action IsOfFamily, a family.
+	// Target is a key, or a family if the action IsOfFamily.
 	Target  string `json:"target" jsonschema_description:"Key of the assignment; of all else, node.<node> or group.<group>"`
 	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document, request, pause or groups"`
-	// Issued is the time of signing and the counter: to the nanosecond, and a key
-	// signs later than before each time, whatever the clock is.
+	// Issued is the time of signing. It also is a counter with nanosecond resolution: each signature of a key
+	// is later than the one before, whatever the clock shows.
 	Issued time.Time `json:"issued" jsonschema_description:"Time of signing, to the nanosecond; grows with each signature of a key"`
-	// Expires is the time after which no node accepts it any more. What was accepted
-	// before stays.
+	// Expires is the time after which no node accepts the statement. An accepted statement stays active.
 	Expires time.Time `json:"expires" jsonschema_description:"Time after which no node accepts it"`
 }
 
@@ -75,7 +74,7 @@ func decodeStatement(payload []byte) (Statement, error) {
 	return s, nil
 }
 
-// check returns what a statement lacks.
+// check returns an error for an invalid statement.
 func (s Statement) check() error {
 	switch {
 	case s.Protocol != model.ProtocolStatement:
@@ -84,7 +83,7 @@ func (s Statement) check() error {
 		return fmt.Errorf("the action %q is not known", bound(string(s.Action)))
 	case s.Action.IsOfFamily() && model.CheckFamily(s.Target) != nil, !s.Action.IsOfFamily() && model.CheckKey(s.Target) != nil:
 		return fmt.Errorf("the target %q is not one of the action %s", bound(s.Target), s.Action)
-	case !utf8.ValidString(s.Content): // JSON would replace what is none
+	case !utf8.ValidString(s.Content): // JSON would replace invalid UTF-8
 		return errors.New("the content is not UTF-8 (push it as a bundle)")
 	case (s.Action == Remove || s.Action == Resume) && s.Content != "":
 		return errors.New("a removal has no content")
@@ -95,7 +94,7 @@ func (s Statement) check() error {
 	}
 }
 
-// Family is that of the target.
+// Family returns the family of the target.
 func (s Statement) Family() string {
 	if s.Action.IsOfFamily() {
 		return s.Target
@@ -105,8 +104,8 @@ func (s Statement) Family() string {
 	return family
 }
 
-// For reports whether a statement is one of a fleet, for an action and one of some
-// targets. The error wraps ErrElsewhere.
+// For returns an error unless the statement is for a fleet, an action and one of the targets. The error wraps
+// ErrElsewhere.
 func (s Statement) For(fleet string, action Action, targets ...string) error {
 	switch {
 	case s.Fleet != fleet:
@@ -120,10 +119,10 @@ func (s Statement) For(fleet string, action Action, targets ...string) error {
 	}
 }
 
-// maxQuoted is how much of an unverified text an error repeats.
+// maxQuoted limits unverified text in errors.
 const maxQuoted = 80
 
-// bound cuts a text that nobody has verified.
+// bound shortens unverified text.
 func bound(s string) string {
 	if len(s) > maxQuoted {
 		return s[:maxQuoted] + "…"

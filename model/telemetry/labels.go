@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxLabels limits the label values, and maxLabelLength their length in bytes. A user who may
-	// assign to one group can create any number of keys.
+	// maxLabels limits the number of label values, and maxLabelLength their length in bytes. An operator of
+	// one group can create any number of keys.
 	maxLabels      = 500
 	maxLabelLength = 200
 	// OtherLabel is the shared label value of all other keys. It is never a valid key.

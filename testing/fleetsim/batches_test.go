@@ -23,9 +23,19 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// link is the connection of an operator.
-func link(store *kvtest.Store, within time.Duration) fleetcmd.Link {
-	return fleetcmd.Link{Store: store.Store, Log: slog.New(slog.DiscardHandler), Within: within}
+// runRequest returns a run request to all nodes, in batches of a size such as 40%.
+func runRequest(t *testing.T, store *kvtest.Store, id, size string, nodes []string, within time.Duration) *ask.Request {
+	t.Helper()
+	amount, err := ask.ParseAmount(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Expires: time.Now().Add(kvtest.Deadline)}
+
+	return &ask.Request{
+		ID: id, Targets: operator.Targets(nodes, nil, false), Batches: &ask.BatchLimits{Size: amount},
+		Network: fleetcmd.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, run, within),
+	}
 }
 
 // Simulated nodes are asked in batches, each once; asked again they execute nothing again, and
@@ -39,24 +49,17 @@ func TestBatchesLoseNothing(t *testing.T) {
 	})
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	size, err := ask.ParseAmount("40%")
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := fleetcmd.RequestSelection{List: operator.Targets(played.Names(), nil, false)}
-	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "batched", Expires: time.Now().Add(kvtest.Deadline)}
-	by := fleetcmd.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
+	request := runRequest(t, store, "batched", "40%", played.Names(), kvtest.Deadline)
+	request.Silence = kvtest.Deadline
 	for range 2 {
 		asked := 0
-		got, err := fleetcmd.SendRequest(ctx, link(store, kvtest.Deadline), to, &ask.BatchLimits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
-			asked = max(asked, len(list))
-			return (&ask.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
-		})
+		request.OnProgress = func(_ string, p ask.Progress) { asked = max(asked, p.Expected) }
+		got, err := request.Send(ctx)
 		if err != nil || !got.OK() || len(got.Answers) != count || len(got.NodeStates()) != count || asked != count*40/100 {
 			t.Fatalf("%d at most were asked at a time, %d answered: %v, %v", asked, len(got.Answers), got.NodeStates(), err)
 		}
 	}
-	results, reported := ask.NewResults(req.ID, model.ProtocolRunResponse, played.Names()), 0
+	results, reported := ask.NewResults("batched", model.ProtocolRunResponse, played.Names()), 0
 	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindEnsure, Follow: true}) {
 		if err != nil {
 			t.Fatal(err, results.Progress())
@@ -85,21 +88,20 @@ func TestABatchWaitsForTheServer(t *testing.T) {
 	})
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	size, err := ask.ParseAmount("50%")
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := fleetcmd.RequestSelection{List: operator.Targets(played.Names(), nil, false)}
-	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "away", Expires: time.Now().Add(kvtest.Deadline)}
-	by := fleetcmd.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
-	send := func(within time.Duration, meanwhile func()) (*ask.Ensured, error) {
-		return fleetcmd.SendRequest(ctx, link(store, within), to, &ask.BatchLimits{Size: size, MaxFailures: new(ask.Amount)}, func(ctx context.Context, _ string, list []operator.Target) (*ask.Ensured, error) {
-			out, err := (&ask.Ensurer{Asker: by, Nodes: to.Known}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
+	send := func(within time.Duration, betweenBatches func()) (*ask.Ensured, error) {
+		request := runRequest(t, store, "away", "50%", played.Names(), within)
+		request.Batches.MaxFailures = new(ask.Amount)
+		isStopped := false
+		request.OnProgress = func(_ string, p ask.Progress) {
+			if p.Finished < p.Expected || isStopped {
+				return
+			}
+			isStopped = true
 			srv.Stop()
 			kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
-			meanwhile()
-			return out, err
-		})
+			betweenBatches()
+		}
+		return request.Send(ctx)
 	}
 	var started sync.WaitGroup
 	defer started.Wait()

@@ -1,49 +1,13 @@
 package cli
 
-import (
-	"os"
-	"runtime/debug"
-)
+import "os"
 
-// release is set by the linker for a released binary.
-var release string
+// release is the version of muster. A build sets another one with
+// -ldflags "-X github.com/musterfleet/muster/cmd/muster/cli.release=VERSION".
+var release = "0.9.0"
 
-// Version returns the release, or what the toolchain recorded about the build.
-func Version() string {
-	if release != "" {
-		return release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return develVersion
-	}
-
-	return versionOf(info)
-}
-
-const develVersion = "(devel)"
-
-// versionOf returns the version of a build; of one from a clone the commit, and
-// whether files of it were changed.
-func versionOf(info *debug.BuildInfo) string {
-	if v := info.Main.Version; v != "" && v != develVersion {
-		return v
-	}
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	revision := settings["vcs.revision"]
-	if revision == "" {
-		return develVersion
-	}
-	version := "devel-" + revision[:min(len(revision), 12)]
-	if settings["vcs.modified"] == "true" {
-		version += "-dirty"
-	}
-
-	return version
-}
+// Version returns the version of this program.
+func Version() string { return release }
 
 // Hostname returns the name of this machine.
 func Hostname() string {

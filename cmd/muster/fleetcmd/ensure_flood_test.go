@@ -2,7 +2,6 @@ package fleetcmd
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -41,10 +40,10 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 		return errors.Join(append(sent, answer(m.Reply, "db01", `{"phase":"done"}`))...)
 	})
 	var log bytes.Buffer
-	by := sender{store.Store, nil, slog.New(slog.NewTextHandler(&log, nil)), model.Sender{}}
-	known := nodeList{{NodeState: model.NodeState{Node: "web01"}}, {NodeState: model.NodeState{Node: "db01"}}}
-	ensurer := ask.Ensurer{Asker: by.asker(model.EnsureRequest{}), Nodes: known, Silence: time.Minute}
-	result, err := ensurer.Ensure(t.Context(), []fleet.Target{{Group: model.GroupAll}}, model.EnsureRequest{})
+	by := ensureAsker(store.Store, nil, slog.New(slog.NewTextHandler(&log, nil)), model.Sender{}, model.EnsureRequest{}, time.Minute)
+	known := []model.Node{{NodeState: model.NodeState{Node: "web01"}}, {NodeState: model.NodeState{Node: "db01"}}}
+	request := ask.Request{Network: by, Known: known, Targets: []fleet.Target{{Group: model.GroupAll}}, Silence: time.Minute}
+	result, err := request.Send(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,20 +62,15 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 func TestQueueWaitsForTheConnection(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	by := sender{store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}}
+	by := ensureAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, model.EnsureRequest{ID: "id"}, time.Minute)
 	srv.Stop()
-	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return by.Away() != nil, "" })
+	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
 	srv.Start(t)
 	result := &ask.Ensured{Missing: []string{"web01", "web02"}}
-	if err := by.queueMissing(t.Context(), result, model.EnsureRequest{ID: "id"}, time.Hour); err != nil {
+	if err := by.queueMissing(t.Context(), result, "id", time.Hour, nil); err != nil {
 		t.Fatal(err)
 	}
 	if len(result.Missing) != 0 || strings.Join(result.Queued, " ") != "web01 web02" {
 		t.Errorf("result %+v", result)
 	}
 }
-
-// nodeList are the nodes that are known.
-type nodeList []model.Node
-
-func (l nodeList) Nodes(context.Context) ([]model.Node, error) { return l, nil }

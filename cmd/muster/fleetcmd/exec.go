@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
@@ -29,7 +30,8 @@ const endGrace = 5 * time.Second
 // addExec adds muster fleet exec: an ensure of exec for people, whose answers are shown
 // together where they are equal.
 func addExec(env *cli.Env, parent *fisk.CmdClause) {
-	c := &execCommand{ensureCommand: ensureCommand{Env: env, together: true, grace: endGrace}}
+	c := &execCommand{ensureCommand: newEnsure(env, "exec")}
+	c.grace, c.show = endGrace, c.printGrouped
 	cmd := parent.Command("exec", "Run a command on many nodes, now, and show equal output once")
 	cmd.HelpLong("Runs the command with its arguments on each target node; --shell passes their text to a shell there. Write -- before the command, so that muster does not read its flags. Exit code 0: every node answered, and the command exited with 0 on each.\n\n" +
 		"  muster fleet exec --all -- uptime -p\n" +
@@ -43,11 +45,11 @@ func addExec(env *cli.Env, parent *fisk.CmdClause) {
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
 	cmd.Flag("noop", "Show what would run, and run nothing").UnNegatableBoolVar(&c.noop)
 	cmd.Flag("check", "Do not count the command as a change").UnNegatableBoolVar(&c.check)
-	c.AddBatches(cmd)
-	c.AddResume(cmd)
-	c.AddContinue(cmd)
-	c.AddCancel(cmd)
-	c.AddKill(cmd)
+	c.addBatches(cmd)
+	c.addResume(cmd)
+	c.addContinue(cmd)
+	c.addCancel(cmd)
+	c.addKill(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -60,7 +62,7 @@ func (c *execCommand) run(ctx context.Context) error {
 		return cli.Usagef("--cancel sends no command: leave it and --resume out")
 	case isCancelled:
 		return c.cancel(ctx)
-	case c.Kill:
+	case c.kill:
 		return cli.Usagef("--kill is for --cancel ID")
 	case isResumed && len(c.words) > 0:
 		return cli.Usagef("--resume sends nothing: leave the command out")
@@ -72,11 +74,11 @@ func (c *execCommand) run(ctx context.Context) error {
 	if err := c.oneWord(); err != nil {
 		return err
 	}
-	queued := []string{"ensure", "exec", shellquote.Join(c.words...)}
+	queued := []string{"exec", shellquote.Join(c.words...)}
 	if c.shell {
-		queued = []string{"ensure", "exec", "--provider", "shell", strings.Join(c.words, " ")}
+		queued = []string{"exec", "--provider", "shell", strings.Join(c.words, " ")}
 	}
-	c.queued = c.Command(queued...)
+	c.queueCommand = (&requestCommand{verb: "ensure", RequestTargets: c.RequestTargets}).command(queued...)
 	properties := commandLine(c.words, c.shell, c.timeout)
 	typ, _ := c.Types.Get("exec")
 	if _, problems := resource.Decode(typ, properties, properties.Pos); len(problems) > 0 {
@@ -129,8 +131,23 @@ func streams(r model.EnsureResponse) []string {
 }
 
 // printGrouped prints answers, equal ones once.
-func (c *ensureCommand) printGrouped(r *ask.Ensured) {
+func (c *execCommand) printGrouped(r *ask.Ensured) {
 	for _, group := range GroupEqual(r, streams) {
-		c.printAnswer(print.Some(group.Nodes, "--json has all"), group.Answer)
+		summary := inWords(describe.Answer(group.Answer), output(group.Answer.State, "stderr"))
+		c.printSummary(print.Some(group.Nodes, "--json has all"), summary, group.Answer)
 	}
+}
+
+// inWords rewords the summary of a resource for a command: it has no desired state, and its output follows in separate
+// lines.
+func inWords(summary, stderr string) string {
+	summary = strings.TrimPrefix(summary, model.ErrDesiredStateFailed.Error()+": ")
+	if strings.HasPrefix(summary, "exit code ") {
+		return strings.TrimSuffix(strings.Replace(summary, ", expected 0", "", 1), ": "+strings.TrimRight(stderr, "\r\n"))
+	}
+	if rest, is := strings.CutPrefix(summary, "Would have "); is {
+		return "would have " + rest
+	}
+
+	return summary
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -77,11 +76,15 @@ func (c *pingCommand) run(ctx context.Context) error {
 	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
 	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
-	pinged, err := ask.Ping(limit, by, list, running, func(p ask.Pong) {
-		if !c.IsDocument() {
+	began, pinged := time.Now(), Pinged{Answers: []Pong{}}
+	request := ask.Request{Network: by, Targets: list, Known: running, FirstOnly: true, Silence: ask.NoSilence, OnAnswer: func(r model.EnsureResponse) {
+		p := Pong{Node: r.Node, Took: model.Duration(time.Since(began))}
+		if pinged.Answers = append(pinged.Answers, p); !c.IsDocument() {
 			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
 		}
-	})
+	}}
+	result, err := request.Send(limit)
+	pinged.Missing = result.Missing
 	if c.IsDocument() {
 		err = errors.Join(err, c.Print.Document(pinged, c.YAML))
 	}
@@ -96,7 +99,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 // them: all are asked then, and only these count. undecided is the error of nodes of which
 // nobody knows whether they match.
 func (c *pingCommand) nodes(ctx context.Context, store *Store, on *targets.Expression) (known []model.Node, by pinger, undecided, err error) {
-	by = pinger{Env: c.Env, store: store.KV}
+	by = pinger{Asker: Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbPing, Encode: func(context.Context, string, time.Time) ([]byte, error) { return nil, nil }}}
 	if on == nil {
 		known, err = store.Nodes(ctx)
 		return known, by, nil, err
@@ -111,11 +114,11 @@ func (c *pingCommand) nodes(ctx context.Context, store *Store, on *targets.Expre
 }
 
 // took returns how long an answer took, for people.
-func took(p ask.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
+func took(p Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
 
 // conclude counts the answers and returns the error of the ping. ended reports whether it ended before its timeout: then
 // no connection listens for the nodes that are missing.
-func (c *pingCommand) conclude(ctx context.Context, p ask.Pinged, ended bool) error {
+func (c *pingCommand) conclude(ctx context.Context, p Pinged, ended bool) error {
 	text := print.Count(len(p.Answers), "node") + " answered"
 	if n := len(p.Answers); n > 0 {
 		// They are in the order of their times.
@@ -141,30 +144,36 @@ func (c *pingCommand) conclude(ctx context.Context, p ask.Pinged, ended bool) er
 	return nil
 }
 
-// pinger asks nodes over NATS.
+// Pong is the answer of a node to a ping.
+type Pong struct {
+	Node string `json:"node"`
+	// Took is the time from the request to the answer.
+	Took model.Duration `json:"took"`
+}
+
+// Pinged is the result of a ping.
+type Pinged struct {
+	// Answers are in the order of their arrival.
+	Answers []Pong `json:"answers"`
+	// Missing are the nodes that did not answer, by name.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// pinger sends pings to nodes.
 type pinger struct {
-	*cli.Env
-	store *kvstore.Store
+	Asker
 	// only are the nodes whose answers count, nil for all.
 	only map[string]bool
 }
 
-// Ping asks the nodes of a target.
-func (p pinger) Ping(ctx context.Context, target fleet.Target) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for reply, err := range requests.New(p.store).AskEach(ctx, []requests.Request{{Subject: p.store.Names().Request(kvstore.VerbPing, target.String())}}) {
-			switch {
-			case errors.Is(err, requests.ErrNobody):
-				// That nobody is there shows in who does not answer.
-				return
-			case errors.Is(err, requests.ErrLost):
-				WarnLost(p.Log, target.String(), "who does not answer may be there", err)
-				continue
-			case err == nil && (reply.Node == "" || p.only != nil && !p.only[reply.Node]):
-				// What no node proved to be its own does not count.
+// Send sends a ping to the nodes of each family and yields who answers. It does not wait for nodes to reconnect.
+func (p pinger) Send(ctx context.Context, families, _ []string) iter.Seq2[model.EnsureResponse, error] {
+	return func(yield func(model.EnsureResponse, error) bool) {
+		for r, err := range p.Asker.Send(ctx, families, nil) {
+			if err == nil && p.only != nil && !p.only[r.Node] {
 				continue
 			}
-			if !yield(reply.Node, err) {
+			if !yield(model.EnsureResponse{Node: r.Node}, err) {
 				return
 			}
 		}

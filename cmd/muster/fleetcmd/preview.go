@@ -74,7 +74,7 @@ func (c *previewCommand) run(ctx context.Context) error {
 }
 
 // aim reads the nodes, and sets the targets that an expression selects.
-func (c *previewCommand) aim(ctx context.Context, store *Store, on *targets.Expression, push *fleet.Push) (known RequestNodes, undecided, err error) {
+func (c *previewCommand) aim(ctx context.Context, store *Store, on *targets.Expression, push *fleet.Push) (known []model.Node, undecided, err error) {
 	if on == nil {
 		known, err = store.Nodes(ctx)
 		if err == nil {
@@ -100,7 +100,7 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *
 	if !c.preview {
 		return nil
 	}
-	found, err := RequestPreview(ctx, c.Env, store, PreviewRequest{Push: push, Known: RequestNodes(nodes), Signer: signer, Within: min(c.timeout, model.MaxPreview)})
+	found, err := RequestPreview(ctx, c.Env, store, PreviewRequest{Push: push, Known: nodes, Signer: signer, Within: min(c.timeout, model.MaxPreview)})
 	if err != nil {
 		return fmt.Errorf("nothing was pushed: %w", err)
 	}

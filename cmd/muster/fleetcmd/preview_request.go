@@ -29,7 +29,7 @@ type PreviewRequest struct {
 	// Push is what would be assigned, to its targets.
 	Push fleet.Push
 	// Known are the nodes of the fleet.
-	Known  fleet.NodeLister
+	Known  []model.Node
 	Signer *assign.Signing
 	Within time.Duration
 }
@@ -67,22 +67,20 @@ func RequestPreview(ctx context.Context, env *cli.Env, store *Store, q PreviewRe
 		}
 		defer remove()
 	}
-	limit, done := context.WithTimeout(ctx, q.Within+PreviewGrace)
-	defer done()
 	line := env.Print.Progress()
 	defer line.Clear()
-	ensurer := ask.Ensurer{
-		Asker: NewPreviewAsker(store.KV, q.Signer, req, env.Log), Nodes: q.Known,
-		OnProgress: func(p ask.Progress) {
+	request := ask.Request{
+		ID: req.ID, Network: NewPreviewAsker(store.KV, q.Signer, req, env.Log), Targets: q.Push.Targets, Known: q.Known, Timeout: q.Within + PreviewGrace,
+		OnProgress: func(_ string, p ask.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
 	}
-	answers, err := ensurer.Ensure(limit, q.Push.Targets, model.EnsureRequest{ID: req.ID, Expires: req.Expires})
+	answers, err := request.Send(ctx)
 	if errors.Is(err, model.ErrTooLarge) && bundle == nil {
 		err = fmt.Errorf("%w\npreview it as a bundle, which has no size limit: add --bundle", err)
 	}
-	if answers == nil || err != nil && len(answers.Answers) == 0 {
+	if err != nil && len(answers.Answers) == 0 {
 		return nil, err
 	}
 

@@ -96,8 +96,10 @@ func AnswerSummary(r *ask.Ensured, did string) string {
 type Conclusion struct {
 	print.Printer
 	print.Format
-	// Did is what nodes did that finished, Results follows where some did not.
-	Did, Results string
+	// Did describes the nodes that finished, such as answered.
+	Did string
+	// Results names the command that shows the results of unfinished nodes.
+	Results func(*ask.Ensured) string
 	// ID is that of the request, Resume the command line that shows its results later, and Cancel
 	// the one that cancels it.
 	ID, Resume, Cancel string
@@ -126,7 +128,7 @@ func (c Conclusion) Conclude(ctx context.Context, r *ask.Ensured) error {
 	}
 	text := AnswerSummary(r, c.Did)
 	if len(r.Unfinished) > 0 && ctx.Err() == nil {
-		text += c.Results
+		text += c.Results(r)
 	}
 	if r.Stopped != "" {
 		text = r.Stopped + "; " + text

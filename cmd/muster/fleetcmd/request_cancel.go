@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/choria-io/fisk"
-
-	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
@@ -21,101 +18,81 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Cancel are the flags that cancel a request that was sent before.
-type Cancel struct {
-	CancelID string
-	Kill     bool
-}
-
-// AddCancel adds the flag of the id.
-func (c *Cancel) AddCancel(cmd *fisk.CmdClause) {
-	cmd.Flag("cancel", "Cancel the request with this id on the targets, and show its state there").PlaceHolder("ID").StringVar(&c.CancelID)
-}
-
-// AddKill adds the flag that breaks off what is being executed.
-func (c *Cancel) AddKill(cmd *fisk.CmdClause) {
-	cmd.Flag("kill", "When cancelling: end the request also where it is being executed, as a time-out does").UnNegatableBoolVar(&c.Kill)
-}
-
-// Canceller cancels a request that was sent before, whoever sent it.
-type Canceller struct {
-	Cancel
-	*cli.Env
-	print.Format
-	// Within is how long the end of what is killed is awaited.
-	Within  time.Duration
-	Signing *Signing
-	// Resume is the command line that shows the results later.
-	Resume string
-}
-
-// cancelValid is how long a cancel holds for which an answer is awaited.
+// cancelValid is the validity of a cancel that waits for answers.
 const cancelValid = 2 * time.Minute
 
-// Cancelled is what came of a cancel.
+// Cancelled is the result of a cancel.
 type Cancelled struct {
 	*ask.Ensured
-	// Withdrawn are the nodes and groups for which the request was queued.
+	// Withdrawn are the nodes and groups whose queued request was removed.
 	Withdrawn []string `json:"withdrawn,omitempty"`
 }
 
-// Run cancels the request on the targets: in the queue, on the nodes, and for those that do not
-// answer by a cancel that is queued. The error is also of usage.
-func (c Canceller) Run(ctx context.Context, aim *RequestTargets) error {
-	if c.CancelID == "" || !model.IsRequestID(c.CancelID) {
-		return cli.Usagef("the id of a request is one line of at most %d bytes", model.MaxRequestID)
+// cancel cancels a request of any sender on the targets: in the queue, on the nodes, and with a queued cancel for nodes
+// that do not answer. The error may be a usage error.
+func (c *requestCommand) cancel(ctx context.Context) error {
+	if err := c.sendsNothing("cancel"); err != nil {
+		return err
 	}
-	on, list, err := aim.Compile(c.Env)
+	if err := checkID(c.cancelID, ""); err != nil {
+		return err
+	}
+	on, list, err := c.RequestTargets.Compile(c.Env)
 	if err != nil {
 		return err
 	}
-	store, signer, err := OpenLive(ctx, c.Env, c.Signing)
+	store, signer, err := OpenLive(ctx, c.Env, &c.Signing)
 	if err != nil {
 		return err
 	}
-	to, err := aim.Find(ctx, store, on, list, nil)
+	to, err := c.Find(ctx, store, on, list, nil)
 	if err != nil {
 		return err
 	}
-	by := cancels{store.KV, signer, c.Log, model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.CancelID, Kill: c.Kill, By: Operator()}}
+	asker := cancelAsker(store.KV, signer, c.Log, model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator()})
 	if !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueAll(ctx, by, to.List), to.Undecided)
+		return errors.Join(c.queueCancels(ctx, asker, to.List), to.Undecided)
 	}
 	out := Cancelled{}
-	if out.Withdrawn, err = by.withdraw(ctx, to); err != nil {
+	if out.Withdrawn, err = c.withdraw(ctx, asker, to); err != nil {
 		return err
 	}
-	out.Ensured, err = c.ask(ctx, by, to)
-	if out.Ensured == nil {
-		return err
-	}
-	if ctx.Err() == nil {
-		err = errors.Join(err, by.queueMissing(ctx, out))
-	}
-
-	return errors.Join(err, c.conclude(ctx, out), to.Undecided)
-}
-
-// ask sends the cancel to the nodes. Only where it should end something, another answer than
-// the first is awaited.
-func (c Canceller) ask(ctx context.Context, by cancels, to RequestSelection) (*ask.Ensured, error) {
-	ctx, done := context.WithTimeout(ctx, max(c.Within, time.Second))
-	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := ask.Ensurer{Asker: by.asker(), Nodes: to.Known, Once: !c.Kill, OnProgress: func(p ask.Progress) {
-		line.Show("%d of %s answered", p.Acknowledged, print.Count(p.Expected, "node"))
-	}}
+	request := ask.Request{
+		ID: c.cancelID, Network: asker, Targets: to.List, Known: to.Known, Timeout: max(c.timeout, time.Second),
+		FirstOnly: !c.kill, // only a kill has a second answer to wait for
+		OnProgress: func(_ string, p ask.Progress) {
+			line.Show("%d of %s answered", p.Acknowledged, print.Count(p.Expected, "node"))
+		},
+	}
+	out.Ensured, err = request.Send(ctx)
+	line.Clear()
+	if ctx.Err() == nil {
+		err = errors.Join(err, asker.queueMissing(ctx, out.Ensured, c.cancelID, kvstore.MaxCommandTTL, out.Withdrawn))
+	}
 
-	return ensurer.Ensure(ctx, to.List, model.EnsureRequest{ID: c.CancelID})
+	return errors.Join(err, c.concludeCancel(ctx, out), to.Undecided)
 }
 
-// queueAll queues the cancel of an operator who is no administrator, in the place of what the
-// same operator may have queued.
-func (c Canceller) queueAll(ctx context.Context, by cancels, list []fleet.Target) error {
-	out := Cancelled{Ensured: &ask.Ensured{ID: c.CancelID, Answers: []model.EnsureResponse{}}}
+// cancelAsker returns the asker of a cancel, signed unless signer is nil.
+func cancelAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, cancel model.CancelRequest) Asker {
+	return Asker{Store: store, Log: log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
+		cancel := cancel
+		cancel.Expires = expires
+		if err := cancel.Check(); err != nil {
+			return nil, err
+		}
+		return signature((*assign.Signing).Cancel).encode(ctx, signer, family, cancel, expires)
+	}}
+}
+
+// queueCancels queues a cancel because the account of the operator cannot send requests. It replaces a request that the
+// operator queued.
+func (c *requestCommand) queueCancels(ctx context.Context, asker Asker, list []fleet.Target) error {
+	out := Cancelled{Ensured: &ask.Ensured{ID: c.cancelID, Answers: []model.EnsureResponse{}}}
 	for _, target := range list {
-		if err := by.queue(ctx, target.String()); err != nil {
+		if err := asker.queue(ctx, target.String(), c.cancelID, kvstore.MaxCommandTTL); err != nil {
 			return err
 		}
 		out.Queued = append(out.Queued, target.String())
@@ -123,53 +100,13 @@ func (c Canceller) queueAll(ctx context.Context, by cancels, list []fleet.Target
 
 	return c.Print.Result(c.Format, out, func() {
 		c.Print.Printf("cancel queued for: %s\n", print.Some(out.Queued, "--json has all"))
-		c.Print.Remark("for the results see: %s", c.Resume)
+		c.Print.Remark("for the results see: %s", c.conclusion(c.cancelID).Resume)
 	})
 }
 
-// cancels send and queue a cancel, signed where signer is not nil.
-type cancels struct {
-	store  *kvstore.Store
-	signer *assign.Signing
-	log    *slog.Logger
-	cancel model.CancelRequest
-}
-
-// asker returns what sends the cancel to nodes.
-func (c cancels) asker() Asker {
-	return Asker{Store: c.store, Log: c.log, Verb: kvstore.VerbEnsure, Encode: func(ctx context.Context, family string) ([]byte, error) {
-		return c.encode(ctx, family, cancelValid)
-	}}
-}
-
-// encode returns the message of the cancel to the nodes of a family, which holds for some time.
-func (c cancels) encode(ctx context.Context, family string, valid time.Duration) ([]byte, error) {
-	cancel := c.cancel
-	cancel.Expires = time.Now().Add(valid).UTC()
-	if err := cancel.Check(); err != nil {
-		return nil, err
-	}
-	data, err := model.EncodeJSON(cancel)
-	if err != nil || c.signer == nil {
-		return data, err
-	}
-
-	return c.signer.Cancel(ctx, family, data, cancel.Expires)
-}
-
-// queue queues the cancel for a family, in the place of a request that is queued for it.
-func (c cancels) queue(ctx context.Context, family string) error {
-	data, err := c.encode(ctx, family, kvstore.MaxCommandTTL)
-	if err != nil {
-		return err
-	}
-
-	return requests.New(c.store).PutCommand(ctx, family, c.cancel.Request, data, kvstore.MaxCommandTTL)
-}
-
-// withdraw replaces the requests that are queued for the targets, and returns for whom.
-func (c cancels) withdraw(ctx context.Context, to RequestSelection) ([]string, error) {
-	queued, err := requests.New(c.store).Queued(ctx, c.cancel.Request)
+// withdraw replaces the queued requests of the targets with the cancel and returns their families.
+func (c *requestCommand) withdraw(ctx context.Context, asker Asker, to RequestSelection) ([]string, error) {
+	queued, err := requests.New(asker.Store).Queued(ctx, c.cancelID)
 	if err != nil {
 		return nil, err
 	}
@@ -188,28 +125,11 @@ func (c cancels) withdraw(ctx context.Context, to RequestSelection) ([]string, e
 		if !isAll && !families[family] || err == nil && model.IsCancelRequest(content) {
 			continue
 		}
-		if err := c.queue(ctx, family); err != nil {
+		if err := asker.queue(ctx, family, c.cancelID, kvstore.MaxCommandTTL); err != nil {
 			return out, err
 		}
 		out = append(out, family)
 	}
 
 	return out, nil
-}
-
-// queueMissing queues the cancel for the nodes that did not answer.
-func (c cancels) queueMissing(ctx context.Context, out Cancelled) error {
-	for i, node := range out.Missing {
-		family := model.NodeFamily(node)
-		if !slices.Contains(out.Withdrawn, family) {
-			if err := c.queue(ctx, family); err != nil {
-				out.Missing = out.Missing[i:]
-				return err
-			}
-		}
-		out.Queued = append(out.Queued, node)
-	}
-	out.Missing = nil
-
-	return nil
 }

@@ -22,16 +22,16 @@ func isUnknown(a model.EnsureResponse) bool { return ask.StateOf(a) == ask.State
 
 // conclude prints the result of a cancel. The error is that a node executes the request still, or
 // may, or that no node knows it.
-func (c Canceller) conclude(ctx context.Context, r Cancelled) error {
+func (c *requestCommand) concludeCancel(ctx context.Context, r Cancelled) error {
 	if c.IsDocument() {
-		r.ID, r.States = c.CancelID, r.NodeStates()
+		r.ID, r.States = c.cancelID, r.NodeStates()
 		if err := c.Print.Document(r, c.YAML); err != nil {
 			return err
 		}
 	} else {
-		c.print(r)
+		c.printCancel(r)
 	}
-	text := c.summary(r)
+	text := c.cancelSummary(r)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
@@ -65,7 +65,7 @@ func (r Cancelled) isUnknown() bool {
 }
 
 // print prints the answers, equal ones once.
-func (c Canceller) print(r Cancelled) {
+func (c *requestCommand) printCancel(r Cancelled) {
 	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
 	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
 		word, text := string(describe.Outcome(g.Answer)), describe.Answer(g.Answer)
@@ -73,7 +73,7 @@ func (c Canceller) print(r Cancelled) {
 		case isUnknown(g.Answer):
 			word, text = string(ask.StateUnknown), "does not know the request; should it come within a day, it is not executed"
 		case g.Answer.Phase.Final() || isRejected(g.Answer):
-		case c.Kill:
+		case c.kill:
 			text = "not ended yet"
 		default:
 			text = "still running until it ends by itself"
@@ -86,12 +86,12 @@ func (c Canceller) print(r Cancelled) {
 }
 
 // isKilled reports whether the end of a request is that of a cancel which breaks it off.
-func (c Canceller) isKilled(a model.EnsureResponse) bool {
-	return c.Kill && ask.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
+func (c *requestCommand) isKilled(a model.EnsureResponse) bool {
+	return c.kill && ask.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
 }
 
 // summary counts the nodes by what came of the cancel, and names those where it did not hold.
-func (c Canceller) summary(r Cancelled) string {
+func (c *requestCommand) cancelSummary(r Cancelled) string {
 	var cancelled, killed, ended int
 	var unknown, running, rejected []string
 	for _, a := range r.Answers {
@@ -121,7 +121,7 @@ func (c Canceller) summary(r Cancelled) string {
 	}
 	unknownTo := "unknown to: "
 	if r.isUnknown() {
-		unknownTo = "no node that answered knows the request " + print.Text(c.CancelID) + ": "
+		unknownTo = "no node that answered knows the request " + print.Text(c.cancelID) + ": "
 	}
 	for _, more := range []struct {
 		text  string

@@ -32,7 +32,7 @@ func (a *RequestTargets) AddAim(env *cli.Env, cmd *fisk.CmdClause) {
 type RequestSelection struct {
 	List []fleet.Target
 	// Known are the nodes of the fleet, or those that an expression selected.
-	Known RequestNodes
+	Known []model.Node
 	// Undecided is the error of nodes of which nobody knows whether they are targets.
 	Undecided error
 
@@ -42,12 +42,6 @@ type RequestSelection struct {
 	// all is how many nodes get the request where it is for all of the fleet, else 0.
 	all int
 }
-
-// RequestNodes are nodes that were read before.
-type RequestNodes []model.Node
-
-// Nodes returns the nodes.
-func (l RequestNodes) Nodes(context.Context) ([]model.Node, error) { return l, nil }
 
 // Compile returns the expression of the targets, or without one the list of them.
 func (a *RequestTargets) Compile(env *cli.Env) (*targets.Expression, []fleet.Target, error) {

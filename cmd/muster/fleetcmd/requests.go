@@ -7,13 +7,18 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
+
+	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
@@ -32,24 +37,25 @@ func OpenLive(ctx context.Context, env *cli.Env, key *Signing) (*Store, *assign.
 	return store, signer, err
 }
 
-// Asker sends one request to nodes. It is a request.Asker, which sends Encode's message instead of the
-// request that it is given.
+// Asker sends one request to nodes and implements ask.Network.
 type Asker struct {
 	Store *kvstore.Store
 	Log   *slog.Logger
-	// Verb is that of the subject.
+	// Verb is the verb of the subject.
 	Verb string
-	// Sender is who sends it.
+	// Sender names the sender, if set.
 	Sender model.Sender
+	// Expires is the expiry of the request. If it is zero, the request expires Within after it is sent.
+	Expires time.Time
+	Within  time.Duration
 	// Encode returns the message to the nodes of a family.
-	Encode func(ctx context.Context, family string) ([]byte, error)
-	// Decode decodes an answer, nil for a model.EnsureResponse. Several goroutines call it. What it
-	// cannot decode is the answer of a failure.
+	Encode func(ctx context.Context, family string, expires time.Time) ([]byte, error)
+	// Decode decodes an answer; nil decodes a model.EnsureResponse. Several goroutines call it. An error is the failure of
+	// the node.
 	Decode func(data []byte) (model.EnsureResponse, error)
 }
 
-// Patience returns how much longer nodes have for their first answer, as the connection was lost:
-// theirs may be made again a little later.
+// Patience returns how much longer nodes may take to answer, because they may reconnect later than this process.
 func (a Asker) Patience() time.Duration {
 	if a.Store.Away() != nil {
 		return time.Second
@@ -58,27 +64,32 @@ func (a Asker) Patience() time.Duration {
 	return time.Until(a.Store.Reconnected().Add(patience))
 }
 
-// Ask sends the request to the nodes of a target.
-func (a Asker) Ask(ctx context.Context, target fleet.Target, awaited []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return a.ask(ctx, []string{target.String()}, awaited)
-}
-
-// AskNodes sends the request to each of some nodes.
-func (a Asker) AskNodes(ctx context.Context, nodes []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	families := make([]string, len(nodes))
-	for i, n := range nodes {
-		families[i] = model.NodeFamily(n)
+// Await waits for the connection, at most as long as a batch may take.
+func (a Asker) Await(ctx context.Context, batch string) error {
+	away := a.Store.Away()
+	if away == nil {
+		return nil
+	}
+	a.Log.Warn(batch+" waits: not connected to NATS", "timeout", a.Within)
+	ctx, done := context.WithTimeout(ctx, a.Within)
+	defer done()
+	if err := a.Store.AwaitConnection(ctx); err != nil {
+		return fmt.Errorf("%s did not begin, not connected to NATS for %s: %w", batch, a.Within, away)
 	}
 
-	return a.ask(ctx, families, nil)
+	return nil
 }
 
-// ask yields the answers which nodes proved to be their own. Awaited are nodes that should be there.
-func (a Asker) ask(ctx context.Context, families, awaited []string) iter.Seq2[model.EnsureResponse, error] {
+// Send sends the request to the nodes of each family and yields the answers that nodes proved to be their own.
+func (a Asker) Send(ctx context.Context, families, awaited []string) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
+		expires := a.Expires
+		if expires.IsZero() {
+			expires = time.Now().Add(a.Within).UTC()
+		}
 		all := make([]requests.Request, len(families))
 		for i, family := range families {
-			data, err := a.Encode(ctx, family)
+			data, err := a.Encode(ctx, family, expires)
 			if err != nil {
 				yield(model.EnsureResponse{}, err)
 				return
@@ -91,14 +102,12 @@ func (a Asker) ask(ctx context.Context, families, awaited []string) iter.Seq2[mo
 		for reply, err := range requests.New(a.Store).From(a.Sender).AskEach(ctx, all) {
 			switch {
 			case errors.Is(err, requests.ErrNobody):
-				// Nodes without an answer show that nobody is there.
-				return
+				return // the nodes count as missing
 			case errors.Is(err, requests.ErrLost):
 				WarnLost(a.Log, print.Some(families, "and others"), "nodes that did not answer are asked again, and none executes it twice", err)
 				continue
 			case err == nil && reply.Node == "":
-				// An answer that no node proved to be its own does not count.
-				continue
+				continue // no node proved that the answer is its own
 			case reply.Flood:
 				a.Log.Warn("node floods its answers, the rest is dropped", "node", reply.Node)
 			}
@@ -107,6 +116,50 @@ func (a Asker) ask(ctx context.Context, families, awaited []string) iter.Seq2[mo
 			}
 		}
 	}
+}
+
+// queue stores the request for a family until a node reads it or ttl has passed. It replaces a queued request with the
+// same id.
+func (a Asker) queue(ctx context.Context, family, id string, ttl time.Duration) error {
+	data, err := a.Encode(ctx, family, time.Now().Add(ttl).UTC())
+	if err != nil {
+		return err
+	}
+
+	return requests.New(a.Store).From(a.Sender).PutCommand(ctx, family, id, data, ttl)
+}
+
+// reconnectTime limits the wait for a lost connection.
+const reconnectTime = 15 * time.Second
+
+// queueMissing queues the request for the nodes that did not answer, except for families in queued. If the connection
+// is lost, which a flood of answers may cause, it waits and tries again.
+func (a Asker) queueMissing(ctx context.Context, out *ask.Ensured, id string, ttl time.Duration, queued []string) error {
+	for i, node := range out.Missing {
+		family := model.NodeFamily(node)
+		if !slices.Contains(queued, family) {
+			err := a.queue(ctx, family, id, ttl)
+			if err != nil && a.isReconnected(ctx) {
+				err = a.queue(ctx, family, id, ttl)
+			}
+			if err != nil {
+				out.Missing = out.Missing[i:]
+				return err
+			}
+		}
+		out.Queued = append(out.Queued, node)
+	}
+	out.Missing = nil
+
+	return nil
+}
+
+// isReconnected waits for a lost connection and reports whether it is back.
+func (a Asker) isReconnected(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, reconnectTime)
+	defer cancel()
+
+	return a.Store.AwaitConnection(ctx) == nil
 }
 
 // decode decodes an answer; an invalid one is that of a failure.
@@ -144,13 +197,97 @@ func decodeResponse(data []byte) (model.EnsureResponse, error) {
 	return out, nil
 }
 
-// RunAsker returns what sends a run request of somebody to nodes, signed where signer is not nil.
-func RunAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, from model.Sender, request model.RunRequest) Asker {
-	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Sender: from, Encode: func(ctx context.Context, family string) ([]byte, error) {
-		data, err := model.EncodeJSON(request)
-		if err != nil || signer == nil {
-			return data, err
-		}
-		return signer.Run(ctx, family, data, request.Expires)
+// signature is a method of assign.Signing that signs a document for a family.
+type signature func(s *assign.Signing, ctx context.Context, family string, data []byte, expires time.Time) ([]byte, error)
+
+// encode encodes a document, and signs it unless signer is nil.
+func (sign signature) encode(ctx context.Context, signer *assign.Signing, family string, document any, expires time.Time) ([]byte, error) {
+	data, err := model.EncodeJSON(document)
+	if err != nil || signer == nil {
+		return data, err
+	}
+
+	return sign(signer, ctx, family, data, expires)
+}
+
+// ensureAsker returns the asker of an ensure request, signed unless signer is nil. A request without an expiry is valid
+// for within after it is sent.
+func ensureAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, from model.Sender, request model.EnsureRequest, within time.Duration) Asker {
+	return Asker{Store: store, Log: log, Verb: kvstore.VerbEnsure, Sender: from, Expires: request.Expires, Within: within, Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
+		request := request
+		request.Expires = expires
+		return signature((*assign.Signing).Request).encode(ctx, signer, family, request, expires)
 	}}
+}
+
+// RunAsker returns the asker of a run request, signed unless signer is nil. A request without an expiry is valid for
+// within after it is sent.
+func RunAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, from model.Sender, request model.RunRequest, within time.Duration) Asker {
+	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Sender: from, Expires: request.Expires, Within: within, Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
+		request := request
+		request.Expires = expires
+		return signature((*assign.Signing).Run).encode(ctx, signer, family, request, expires)
+	}}
+}
+
+// NewPreviewAsker returns the asker of a preview, signed unless signer is nil. It decodes equal plans once.
+func NewPreviewAsker(store *kvstore.Store, signer *assign.Signing, request model.PreviewRequest, log *slog.Logger) Asker {
+	content, failed := model.EncodeJSON(request) // once, because it may be long and the nodes many
+	var mu sync.Mutex
+	var decoder ask.PreviewDecoder
+
+	return Asker{
+		Store: store, Log: log, Verb: kvstore.VerbPreview, Expires: request.Expires,
+		Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
+			if failed != nil || signer == nil {
+				return content, failed
+			}
+			return signer.Preview(ctx, family, content, expires)
+		},
+		Decode: func(data []byte) (model.EnsureResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return decoder.Decode(data)
+		},
+	}
+}
+
+const (
+	// maxNodeFilter is the maximum number of nodes in a filter of reports. For more nodes, all reports are read.
+	maxNodeFilter = 64
+	// clockSkew is the assumed difference between the clocks of the operator and the server.
+	clockSkew = time.Hour
+)
+
+// ReportsOf returns the reports of the request with an id. onInvalid, if set, is called for each invalid report.
+func ReportsOf(store *kvstore.Store, id string, onInvalid func(error)) ask.Reports {
+	return func(ctx context.Context, nodes []string, follow bool) iter.Seq2[model.Report, error] {
+		filter := reports.Filter{Kind: model.KindEnsure, Since: sentAfter(id, time.Now()), Follow: follow}
+		if len(nodes) <= maxNodeFilter {
+			filter.Nodes = nodes
+		}
+		return func(yield func(model.Report, error) bool) {
+			for report, err := range reports.New(store).Reports(ctx, filter) {
+				if errors.Is(err, reports.ErrInvalidEvent) {
+					if onInvalid != nil {
+						onInvalid(err)
+					}
+					continue
+				}
+				if !yield(report, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sentAfter returns a time before the request with an id was sent. The ids of muster contain that time; the results of
+// other ids are known for a day.
+func sentAfter(id string, now time.Time) time.Time {
+	if at, err := ksuid.Parse(id); err == nil && at.Time().Before(now.Add(clockSkew)) {
+		return at.Time().Add(-clockSkew)
+	}
+
+	return now.Add(-kvstore.MaxCommandTTL - clockSkew)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -11,8 +13,9 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -20,180 +23,99 @@ import (
 
 // runCommand is muster fleet run.
 type runCommand struct {
-	*cli.Env
-	print.Format
-	RequestTargets
-	Batches
-	Resume
-	Continue
-	Cancel
-	Signing
+	requestCommand
 	manifests []string
-	noop      bool
-	timeout   time.Duration
 }
 
 // addRun adds the command to muster fleet.
 func addRun(env *cli.Env, parent *fisk.CmdClause) {
-	c := &runCommand{Env: env}
+	c := &runCommand{requestCommand: requestCommand{Env: env, verb: "run", protocol: model.ProtocolRunResponse, did: "ran", finished: "finished"}}
+	c.results = func(*ask.Ensured) string { return " (for results see: muster fleet reports --cause request)" }
+	c.show = c.printGroups
 	cmd := parent.Command("run", "Run assigned manifests on nodes now")
 	cmd.HelpLong("Nodes run all that is assigned to them, or the named manifests, and answer with the results; equal ones are shown once. A run in progress is finished first, and a paused node refuses, but for --noop. Exit code 0: every node answered and nothing failed.\n\n" +
 		"  muster fleet run --node web01\n  muster fleet run --group web --manifest nginx --noop\n  muster fleet run --on 'state == \"failed\"' --timeout 10m")
 	c.AddAim(env, cmd)
 	cmd.Flag("manifest", "Run this manifest, by its name; repeatable. Default: all that is assigned").PlaceHolder("NAME").HintAction(env.CompleteManifests).StringsVar(&c.manifests)
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
-	c.AddBatches(cmd)
-	c.AddResume(cmd)
-	c.AddContinue(cmd)
-	c.AddCancel(cmd)
+	c.addBatches(cmd)
+	c.addResume(cmd)
+	c.addContinue(cmd)
+	c.addCancel(cmd)
 	cmd.Flag("timeout", "Maximum time to wait, of each batch; nodes begin no run after it").Default("2m").DurationVar(&c.timeout)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// request returns what is asked; the error is one of usage.
-func (c *runCommand) request(now time.Time) (model.RunRequest, error) {
-	out := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: ksuid.New().String(), Manifests: c.manifests, Noop: cli.Noop(c.noop), Expires: now.Add(c.timeout).UTC()}
-	if c.timeout < time.Second {
-		return out, cli.Usagef("--timeout must be at least 1s")
-	}
-	if err := c.Continue.Check(c.Env); err != nil {
-		return out, err
-	}
-	out.ID = cmp.Or(c.From, out.ID)
-	if err := out.Check(); err != nil {
-		return out, cli.Usagef("%w", err)
-	}
-
-	return out, nil
-}
-
 func (c *runCommand) run(ctx context.Context) error {
-	switch isCancelled := c.Env.Given("cancel"); {
-	case isCancelled && c.Env.Given("resume"):
+	switch isCancelled := c.Given("cancel"); {
+	case isCancelled && c.Given("resume"):
 		return cli.Usagef("--cancel and --resume exclude each other")
 	case isCancelled:
 		return c.cancel(ctx)
-	case c.Env.Given("resume"):
+	case c.Given("resume"):
 		return c.resume(ctx)
+	case c.timeout < time.Second:
+		return cli.Usagef("--timeout must be at least 1s")
 	}
-	on, list, err := c.RequestTargets.Compile(c.Env)
-	if err != nil {
-		return err
+	request := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: cmp.Or(c.continueID, ksuid.New().String()), Manifests: c.manifests, Noop: cli.Noop(c.noop), Expires: time.Now()}
+	if err := request.Check(); err != nil {
+		return cli.Usagef("%w", err)
 	}
-	req, err := c.request(time.Now())
-	if err != nil {
-		return err
-	}
-	limits, err := c.Limits()
-	if err != nil {
-		return err
-	}
-	store, signer, err := OpenLive(ctx, c.Env, &c.Signing)
-	if err != nil {
-		return err
-	}
-	err = requests.New(store.KV).CheckRequests(ctx, kvstore.VerbRun)
+	request.Expires = time.Time{} // each batch has its time
+
+	return c.send(ctx, outgoing{id: request.ID, noop: request.Noop, check: c.checkPermission, asker: func(store *kvstore.Store, signer *assign.Signing, from model.Sender) Asker {
+		return RunAsker(store, signer, c.Log, from, request, c.timeout)
+	}})
+}
+
+// checkPermission returns an error if requests of this operator reach no node.
+func (c *runCommand) checkPermission(ctx context.Context, store *Store) error {
+	err := requests.New(store.KV).CheckRequests(ctx, kvstore.VerbRun)
 	if errors.Is(err, requests.ErrRequestsNotPermitted) {
-		err = cli.Usagef("%w; what is assigned runs by itself within the interval of the agents", err)
+		return cli.Usagef("%w; nodes run their assignments at the interval of their agents", err)
 	}
-	if err != nil {
-		return err
-	}
-	var matched func(of, known int)
-	if !c.IsDocument() {
-		matched = func(of, known int) { c.Print.Remark("%d of %d nodes match", of, known) }
-	}
-	to, err := c.Find(ctx, store, on, list, matched)
-	if err == nil && !req.Noop {
-		err = c.RequestTargets.Confirm(c.Env, to)
-	}
-	if err != nil {
-		return err
-	}
-	sender := to.Sender()
-	if c.From != "" {
-		if to, err = c.Rest(ctx, store.KV, c.Env, to, model.ProtocolRunResponse); err != nil {
-			return err
-		}
-		if len(to.List) == 0 {
-			return c.results(ctx, c.From)
+
+	return err
+}
+
+// printGroups prints answers, equal ones once.
+func (c *runCommand) printGroups(r *ask.Ensured) {
+	for _, g := range GroupEqual(r, lines) {
+		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(runHeadline(g.Answer))))
+		for _, line := range lines(g.Answer) {
+			c.Print.Printf("  %s\n", print.Text(print.OneLine(line)))
 		}
 	}
-	near := c.Warn(c.Env, to)
-	conclusion := c.conclusion(req.ID, near)
-	Announce(c.Env, c.Format, limits, conclusion.Resume)
-	result, err := SendRequest(ctx, Link{Store: store.KV, Log: c.Log, Within: c.timeout}, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*ask.Ensured, error) {
-		req.Expires = time.Now().Add(c.timeout).UTC()
-		return c.send(ctx, RunAsker(store.KV, signer, c.Log, sender, req), req.ID, part, list, to.Known)
-	})
-	if result == nil || err != nil && len(result.Answers)+len(result.Missing)+len(result.NotAsked) == 0 {
-		return err
-	}
-
-	return errors.Join(err, conclusion.Conclude(ctx, result), to.Undecided)
 }
 
-// resume shows the results of a request that was sent before.
-func (c *runCommand) resume(ctx context.Context) error {
-	if err := c.Alone(c.Env, "--resume"); err != nil {
-		return err
+// runHeadline returns the outcome of a request on a node, without the text of lines.
+func runHeadline(a model.EnsureResponse) string {
+	if a.Error == "" && len(a.Runs) > 0 {
+		return describe.Requested(a.Runs)
 	}
 
-	return c.results(ctx, c.ID)
+	return describe.Answer(a)
 }
 
-// results shows the results of the request with an id.
-func (c *runCommand) results(ctx context.Context, id string) error {
-	result, err := Resumed{ID: id, Protocol: model.ProtocolRunResponse, Within: c.timeout}.Collect(ctx, c.Env, &c.RequestTargets)
-	if result == nil {
-		return err
+// lines describes the runs that changed something or failed. It leaves out an error that the node reports for the whole
+// request.
+func lines(a model.EnsureResponse) []string {
+	var out []string
+	for _, r := range a.Runs {
+		if r.OK() && r.Counts.Changed == 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s@%d  %s: %s", r.Manifest, r.Revision, r.Outcome, describe.Counts(r.Counts))
+		if r.RunID == "" {
+			line = fmt.Sprintf("%s  %s", r.Manifest, r.Outcome)
+		}
+		if r.Error != "" && !strings.Contains(a.Error, r.Error) {
+			line += ": " + r.Error
+		}
+		out = append(out, line)
 	}
-	conclusion := c.conclusion(id, "")
-	conclusion.States = true
 
-	return errors.Join(err, conclusion.Conclude(ctx, result))
-}
-
-// cancel cancels a request that was sent before.
-func (c *runCommand) cancel(ctx context.Context) error {
-	if err := c.Alone(c.Env, "--cancel"); err != nil {
-		return err
-	}
-
-	return Canceller{
-		Cancel: c.Cancel, Env: c.Env, Format: c.Format, Within: c.timeout, Signing: &c.Signing, Resume: c.conclusion(c.CancelID, "").Resume,
-	}.Run(ctx, &c.RequestTargets)
-}
-
-// send sends the request and waits for the answers.
-func (c *runCommand) send(ctx context.Context, by Asker, id, part string, list []fleet.Target, known RequestNodes) (*ask.Ensured, error) {
-	limit, done := context.WithTimeout(ctx, c.timeout)
-	defer done()
-	line := c.Print.Progress()
-	defer line.Clear()
-	completer := Completer{Store: by.Store, Protocol: model.ProtocolRunResponse, Log: c.Log}
-	ensurer := ask.Ensurer{Asker: by, Nodes: known, Reported: completer.Follow(id), OnProgress: func(p ask.Progress) {
-		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
-	}, OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) }}
-
-	out, err := ensurer.Ensure(limit, list, model.EnsureRequest{ID: id})
-	completer.Complete(ctx, id, out)
-
-	return out, err
-}
-
-// conclusion returns how the result is shown.
-func (c *runCommand) conclusion(id, near string) Conclusion {
-	return Conclusion{
-		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), Cancel: c.Command("run", "--cancel", id), States: c.HasBatches(),
-		Continue: c.CommandLine("continue", id),
-		Results:  " (for results see: muster fleet reports --cause request)",
-		Show: func(r *ask.Ensured) {
-			for _, g := range GroupEqual(r, lines) {
-				c.printGroup(g)
-			}
-		},
-	}
+	return out
 }

@@ -93,10 +93,13 @@ func (b backend) CheckRequests(k ask.Kind) error {
 
 // Run has nodes run what is assigned to them, in the name of a sender.
 func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*ask.Ensured, error) {
-	follow := fleetcmd.Completer{Store: b.store, Protocol: model.ProtocolRunResponse, Log: b.log}.Follow(req.ID)
-	ensurer := ask.Ensurer{Asker: fleetcmd.RunAsker(b.store, b.signer, b.log, from, req), Nodes: fleetcmd.RequestNodes(nodes), OnAnswer: answered, Reported: follow}
+	request := ask.Request{
+		ID: req.ID, Network: fleetcmd.RunAsker(b.store, b.signer, b.log, from, req, 0), Targets: targetsOf(nodes), Known: nodes, OnAnswer: answered,
+		Protocol: model.ProtocolRunResponse, Reports: fleetcmd.ReportsOf(b.store, req.ID, nil),
+		OnUnread: func(err error) { b.log.Debug("cannot read the reports of the request", "error", err) },
+	}
 
-	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: req.ID})
+	return request.Send(ctx)
 }
 
 // Preview asks nodes what an assignment would change.
@@ -112,11 +115,8 @@ func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.Prev
 	if !b.signsPreviews {
 		signer = nil
 	}
-	ensurer := ask.Ensurer{Asker: fleetcmd.NewPreviewAsker(b.store, signer, req, b.log), Nodes: fleetcmd.RequestNodes(nodes), OnAnswer: answered}
-	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: req.ID, Expires: req.Expires})
-	if answers == nil {
-		return nil, err
-	}
+	request := ask.Request{ID: req.ID, Network: fleetcmd.NewPreviewAsker(b.store, signer, req, b.log), Targets: targetsOf(nodes), Known: nodes, OnAnswer: answered}
+	answers, err := request.Send(limit)
 
 	return ask.MergePreviews(answers), err
 }

@@ -1,0 +1,370 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/kballard/go-shellquote"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxReading limits the time to read the results that are stored.
+const maxReading = 2 * time.Minute
+
+// requestCommand is the part that fleet ensure, exec and run share: their flags, and sending, resuming and cancelling a
+// request.
+type requestCommand struct {
+	*cli.Env
+	print.Format
+	RequestTargets
+	Signing
+	// batch and maxFailures are texts such as 10 or 20%.
+	batch, maxFailures string
+	timeout            time.Duration
+	// queue is the time to queue the request for unreachable nodes, 0 not to queue it.
+	queue time.Duration
+	noop  bool
+	// resumeID, continueID and cancelID are ids of requests that were sent before.
+	resumeID, continueID, cancelID string
+	kill                           bool
+
+	// verb is the command below muster fleet, and hasSubcommands is set if resume and cancel are commands below it.
+	verb           string
+	hasSubcommands bool
+	// protocol is the protocol of the answers.
+	protocol string
+	// did and finished describe nodes that finished, in the summary and in the progress line.
+	did, finished string
+	// grace is the additional time to wait for answers.
+	grace time.Duration
+	// results names the command that shows the results of unfinished nodes.
+	results func(*ask.Ensured) string
+	// show prints all answers at the end. If it is nil, printAnswer prints each when it arrives.
+	show        func(*ask.Ensured)
+	printAnswer func(node string, r model.EnsureResponse)
+	// queueCommand is the command line that queues the request, for operators that may only do that.
+	queueCommand string
+}
+
+// addBatches adds the flags of a request that is sent in batches.
+func (c *requestCommand) addBatches(cmd *fisk.CmdClause) {
+	cmd.Flag("batch", "Ask this many nodes at a time, a number or a percentage: the next ones when these have ended").PlaceHolder("N|P%").StringVar(&c.batch)
+	cmd.Flag("max-failures", "With --batch: ask no further nodes once more than this many failed or did not answer").PlaceHolder("N|P%").StringVar(&c.maxFailures)
+}
+
+// addResume adds the flag that shows the results of a request that was sent before.
+func (c *requestCommand) addResume(cmd *fisk.CmdClause) {
+	cmd.Flag("resume", "Send nothing; show the results of the request with this id, and wait for the results of the targets").PlaceHolder("ID").StringVar(&c.resumeID)
+}
+
+// addContinue adds the flag that continues a request that was sent before.
+func (c *requestCommand) addContinue(cmd *fisk.CmdClause) {
+	cmd.Flag("continue", "Continue the request with this id: send the same request to the targets without a result").PlaceHolder("ID").StringVar(&c.continueID)
+}
+
+// addCancel adds the flag that cancels a request.
+func (c *requestCommand) addCancel(cmd *fisk.CmdClause) {
+	cmd.Flag("cancel", "Cancel the request with this id on the targets, and show its state there").PlaceHolder("ID").StringVar(&c.cancelID)
+}
+
+// addKill adds the flag that ends a request where it is being executed.
+func (c *requestCommand) addKill(cmd *fisk.CmdClause) {
+	cmd.Flag("kill", "When cancelling: end the request also where it is being executed, as a time-out does").UnNegatableBoolVar(&c.kill)
+}
+
+// limits returns the limits of batches, nil without --batch. The error is a usage error.
+func (c *requestCommand) limits() (*ask.BatchLimits, error) {
+	if c.batch == "" {
+		if c.maxFailures != "" {
+			return nil, cli.Usagef("--max-failures stops between batches: give --batch too")
+		}
+		return nil, nil
+	}
+	size, err := ask.ParseAmount(c.batch)
+	if err == nil && size == (ask.Amount{}) {
+		err = fmt.Errorf("%q: a batch has at least one node", c.batch)
+	}
+	if err != nil {
+		return nil, cli.Usagef("--batch %w", err)
+	}
+	out := &ask.BatchLimits{Size: size}
+	if c.maxFailures != "" {
+		most, err := ask.ParseAmount(c.maxFailures)
+		if err != nil {
+			return nil, cli.Usagef("--max-failures %w", err)
+		}
+		out.MaxFailures = &most
+	}
+
+	return out, nil
+}
+
+// checkID returns the usage error of an invalid id of a request; flag is its flag with a colon, or empty.
+func checkID(id, flag string) error {
+	if id == "" || !model.IsRequestID(id) {
+		return cli.Usagef("%sthe id of a request is one line of at most %d bytes", flag, model.MaxRequestID)
+	}
+
+	return nil
+}
+
+// outgoing is a request that is ready to be sent.
+type outgoing struct {
+	id   string
+	noop bool
+	// check checks the permission to send it; nil to queue the request without that permission.
+	check func(ctx context.Context, store *Store) error
+	asker func(store *kvstore.Store, signer *assign.Signing, from model.Sender) Asker
+}
+
+// send sends a request to the targets and prints the results.
+func (c *requestCommand) send(ctx context.Context, out outgoing) error {
+	on, list, err := c.RequestTargets.Compile(c.Env)
+	if err != nil {
+		return err
+	}
+	limits, err := c.limits()
+	switch {
+	case err != nil:
+		return err
+	case c.Given("continue"):
+		if err := checkID(c.continueID, "--continue: "); err != nil {
+			return err
+		}
+	}
+	if limits != nil && c.queue > 0 {
+		return cli.Usagef("--batch and --queue exclude each other: nodes run a queued request when they reconnect")
+	}
+	store, signer, err := OpenLive(ctx, c.Env, &c.Signing)
+	if err == nil && out.check != nil {
+		err = out.check(ctx, store)
+	}
+	if err != nil {
+		return err
+	}
+	to, err := c.Find(ctx, store, on, list, c.matched())
+	if err == nil && !out.noop {
+		err = c.RequestTargets.Confirm(c.Env, to)
+	}
+	if err != nil {
+		return err
+	}
+	asker := out.asker(store.KV, signer, to.Sender())
+	if c.continueID != "" {
+		if to, err = c.withoutResult(ctx, store.KV, to); err != nil {
+			return err
+		}
+		if len(to.List) == 0 {
+			return c.showResults(ctx, c.continueID)
+		}
+	}
+	if out.check == nil && !store.KV.Places().InUse().IsOwn() {
+		return errors.Join(c.queueAll(ctx, asker, to.List, out.id), to.Undecided)
+	}
+	conclusion := c.conclusion(out.id)
+	conclusion.Near = c.Warn(c.Env, to)
+	if !c.IsDocument() && (limits != nil || print.IsTerminal(c.Print.Err)) {
+		c.Print.Remark("for results from another terminal: %s", conclusion.Resume)
+	}
+	line := c.Print.Progress()
+	defer line.Clear()
+	request := ask.Request{
+		ID: out.id, Network: asker, Targets: to.List, Known: to.Known, Batches: limits, Timeout: c.timeout + c.grace,
+		Protocol: c.protocol, Reports: ReportsOf(store.KV, out.id, nil),
+		OnAnswer: func(r model.EnsureResponse) {
+			if !c.IsDocument() && c.show == nil {
+				line.Clear()
+				c.printAnswer(r.Node, r)
+			}
+		},
+		OnProgress: func(batch string, p ask.Progress) {
+			line.Show("%s%d of %s %s, %d working", batch, p.Finished, print.Count(p.Expected, "node"), c.finished, p.Acknowledged-p.Finished)
+		},
+		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
+		OnUnread: func(err error) { c.Log.Debug("cannot read the reports of the request", "error", err) },
+	}
+	result, err := request.Send(ctx)
+	line.Clear()
+	if c.queue > 0 && ctx.Err() == nil {
+		err = errors.Join(err, asker.queueMissing(ctx, result, out.id, c.queue, nil))
+	}
+	if err != nil && len(result.NodeStates()) == 0 {
+		return err
+	}
+
+	return errors.Join(err, conclusion.Conclude(ctx, result), to.Undecided)
+}
+
+// matched returns a function that prints how many nodes match an expression, nil for documents.
+func (c *requestCommand) matched() func(of, known int) {
+	if c.IsDocument() {
+		return nil
+	}
+
+	return func(of, known int) { c.Print.Remark("%d of %d nodes match", of, known) }
+}
+
+// withoutResult returns the targets that have no result of the continued request.
+func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store, to RequestSelection) (RequestSelection, error) {
+	all := ask.NodesOf(to.List, to.Known)
+	results := ask.NewResults(c.continueID, c.protocol, all)
+	if err := c.read(ctx, store, c.continueID, all, results, maxReading, nil); err != nil {
+		return to, err
+	}
+	rest := slices.DeleteFunc(all, results.HasAnswer)
+	if len(results.Ensured(nil).Answers) == 0 {
+		return to, fmt.Errorf("none of the targets has a result of request %s: nothing was sent; to send it to all targets, omit --continue", print.Text(c.continueID))
+	}
+	to.List, to.all, to.selected = fleet.Targets(rest, nil, false), 0, true
+
+	return to, nil
+}
+
+// queueAll queues a request because the account of the operator cannot send requests.
+func (c *requestCommand) queueAll(ctx context.Context, asker Asker, list []fleet.Target, id string) error {
+	if c.queue == 0 {
+		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
+	}
+	names := make([]string, len(list))
+	for i, target := range list {
+		names[i] = target.String()
+		if err := asker.queue(ctx, names[i], id, c.queue); err != nil {
+			return err
+		}
+	}
+
+	return c.Print.Result(c.Format, ask.Ensured{ID: id, Queued: names}, func() {
+		c.Print.Printf("queued for: %s\n", print.Some(names, "--json has all"))
+	})
+}
+
+// sendsNothing returns the usage error of --continue with a command that sends nothing.
+func (c *requestCommand) sendsNothing(other string) error {
+	if !c.Given("continue") {
+		return nil
+	}
+	if !c.hasSubcommands {
+		other = "--" + other
+	}
+
+	return cli.Usagef("--continue sends a request, and %s does not: leave one out", other)
+}
+
+// resume shows the results of a request that was sent before.
+func (c *requestCommand) resume(ctx context.Context) error {
+	if err := c.sendsNothing("resume"); err != nil {
+		return err
+	}
+
+	return c.showResults(ctx, c.resumeID)
+}
+
+// showResults shows the results of the request with an id.
+func (c *requestCommand) showResults(ctx context.Context, id string) error {
+	result, err := c.collect(ctx, id)
+	if result == nil {
+		return err
+	}
+	conclusion := c.conclusion(id)
+	conclusion.States = true
+
+	return errors.Join(err, conclusion.Conclude(ctx, result))
+}
+
+// collect reads the results of the targets from reports and waits for those that are missing. Without a target it
+// returns the stored results.
+func (c *requestCommand) collect(ctx context.Context, id string) (*ask.Ensured, error) {
+	if err := checkID(id, ""); err != nil {
+		return nil, err
+	}
+	hasTargets := c.HasTargets() || c.Given("on")
+	on, list, err := c.RequestTargets.Compile(c.Env)
+	if err != nil && hasTargets {
+		return nil, err
+	}
+	store, err := Open(ctx, c.Env, NeedReports)
+	if err == nil {
+		err = store.KV.Ready(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var to RequestSelection
+	var nodes []string
+	if hasTargets {
+		if to, err = c.Find(ctx, store, on, list, nil); err != nil {
+			return nil, err
+		}
+		if nodes = ask.NodesOf(to.List, to.Known); len(nodes) == 0 {
+			return nil, errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.Undecided)
+		}
+	}
+	results := ask.NewResults(id, c.protocol, nodes)
+	line := c.Print.Progress()
+	defer line.Clear()
+	err = c.read(ctx, store.KV, id, nodes, results, c.timeout, func(r model.EnsureResponse) {
+		if !c.IsDocument() && c.show == nil {
+			line.Clear()
+			c.printAnswer(r.Node, r)
+		}
+		if p := results.Progress(); len(nodes) > 0 {
+			line.Show("%d of %s answered", p.Finished, print.Count(p.Expected, "node"))
+		}
+	})
+	if out := results.Ensured(to.Known); err != nil || len(out.NodeStates()) > 0 {
+		return out, errors.Join(err, to.Undecided)
+	}
+
+	return nil, fmt.Errorf("no node has reported a result of request %s (see muster fleet reports --kind ensure --json)", print.Text(id))
+}
+
+// read adds reports to results. With onAnswer and nodes it waits until the results of the nodes are complete or the
+// time is over. Otherwise it reads the stored reports.
+func (c *requestCommand) read(ctx context.Context, store *kvstore.Store, id string, nodes []string, results *ask.Results, within time.Duration, onAnswer func(model.EnsureResponse)) error {
+	limit, done := context.WithTimeout(ctx, within)
+	defer done()
+	isWarned, follow := false, onAnswer != nil && len(nodes) > 0
+	all := ReportsOf(store, id, func(err error) {
+		if !isWarned { // a node may publish any number of them
+			isWarned = true
+			c.Log.Warn("invalid reports are left out", "first", err)
+		}
+	})
+	err := results.Read(all(limit, nodes, follow), onAnswer)
+	if follow && limit.Err() != nil {
+		return nil
+	}
+
+	return err
+}
+
+// command returns a command line with the targets of this command.
+func (c *requestCommand) command(words ...string) string {
+	return shellquote.Join(slices.Concat([]string{"muster", "fleet", c.verb}, words, c.TargetFlags(), c.OnFlags())...)
+}
+
+// conclusion returns how the result is shown.
+func (c *requestCommand) conclusion(id string) Conclusion {
+	out := Conclusion{
+		Printer: c.Print, Format: c.Format, Did: c.did, States: c.batch != "", ID: id, Show: c.show, Results: c.results,
+		Resume: c.command("--resume", id), Cancel: c.command("--cancel", id), Continue: c.CommandLine("continue", id, "resume"),
+	}
+	if c.hasSubcommands {
+		out.Resume, out.Cancel = c.command("resume", id), c.command("cancel", id)
+		// Properties may be long, and secret.
+		out.Continue = "the same command with --continue " + id
+	}
+
+	return out
+}
