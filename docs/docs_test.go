@@ -30,7 +30,7 @@ func pages(t *testing.T) map[string][]markdown.Block {
 	if err != nil || len(paths) < 5 {
 		t.Fatal(paths, err)
 	}
-	types, err := filepath.Glob("[tgc]*/*.md") // types, guides, coming-from
+	types, err := filepath.Glob("[tgcf]*/*.md") // types, guides, coming-from, fleet
 	if err != nil || len(types) < 2 {
 		t.Fatal(types, err)
 	}

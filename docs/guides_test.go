@@ -64,7 +64,7 @@ func TestTroubleshootingQuotesTheProduct(t *testing.T) {
 // one, and each error of NATS and of signatures has a heading.
 func TestProblemsLeadToTroubleshooting(t *testing.T) {
 	messages := strings.Join(quoted(page(t, "guides/troubleshooting.md")), "\n")
-	for _, status := range markdown.Rows(markdown.Section(page(t, "fleet.md"), "## Rollout status")) {
+	for _, status := range markdown.Rows(markdown.Section(page(t, "fleet/status.md"), "## Rollout status")) {
 		if !slices.Contains([]string{"up-to-date", "overridden", "not-applicable"}, status) && !strings.Contains(messages, status) {
 			t.Errorf("nothing about nodes that are %s", status)
 		}
@@ -117,7 +117,7 @@ func TestAlertsLeadToTheirGuide(t *testing.T) {
 // TestSizesWereMeasured: each figure of the tables is one of the pages that have the measurements.
 func TestSizesWereMeasured(t *testing.T) {
 	sizing := page(t, "guides/sizing.md")
-	for section, source := range map[string]string{"## A node": "performance.md", "## The server": "performance.md", "## The dashboard": "performance.md", "## Disk": "fleet.md"} {
+	for section, source := range map[string]string{"## A node": "performance.md", "## The server": "performance.md", "## The dashboard": "performance.md", "## Disk": "fleet/storage.md"} {
 		figures := regexp.MustCompile(`\b\d[\d.,]* ?(?:MB|GB|KB|ms|s|%)\b`).FindAllString(strings.ReplaceAll(markdown.Section(sizing, section), "2 GB", ""), -1)
 		if len(figures) < 4 {
 			t.Errorf("%s: only %q", section, figures)

@@ -2,20 +2,96 @@ package fleet
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// LastStored is when the server stored the last message of a stream, by its clock.
-type LastStored struct {
-	// Stream and Server are the names of the stream and the server that leads it.
-	Stream, Server string
-	// At is the time of the last message, Now the time of the answer.
-	At, Now time.Time
+// LastStored is the time at which the server stored the last message of a stream.
+type LastStored = model.LastStored
+
+// Storage reports what NATS stores.
+type Storage interface {
+	// SilentServers returns the NATS servers that do not answer the others, with the time of their last answer.
+	SilentServers(ctx context.Context) (map[string]time.Time, error)
+	// LastStored returns when the last state of a node and the last report were stored.
+	LastStored(ctx context.Context) (states, reports LastStored, err error)
+	// IsAdministrator reports whether UnstoredReason may be called. UnstoredReason asks a node why its state is not
+	// stored. It returns nothing if the node does not answer or its state is stored.
+	IsAdministrator() bool
+	UnstoredReason(ctx context.Context, node string) string
+}
+
+// Unstored is what the server does not store.
+type Unstored struct {
+	// States and Reports are why states and reports are not stored, empty if they are.
+	States, Reports string
+	// Since is the time of the last stored state if enough nodes confirm that later ones are not stored.
+	Since time.Time
+	// Silent has the NATS servers that do not answer the others, with the time of the last answer.
+	Silent map[string]time.Time
+	// LastReport is the time of the last stored report.
+	LastReport time.Time
+}
+
+// Lines returns the reasons.
+func (u Unstored) Lines() []string {
+	var out []string
+	for _, server := range slices.Sorted(maps.Keys(u.Silent)) {
+		out = append(out, SilentServer(server, u.Silent[server]))
+	}
+	for _, text := range []string{u.States, u.Reports} {
+		if text != "" {
+			out = append(out, text)
+		}
+	}
+
+	return out
+}
+
+// SilentServer returns a problem: a NATS server that is silent since a time.
+func SilentServer(name string, since time.Time) string {
+	return fmt.Sprintf("the server %s does not answer the other NATS servers since %s: check whether it runs and its /healthz, and restart it if it hangs", name, at(since))
+}
+
+// FindUnstored looks for states and reports that the server does not store. Only administrators can ask nodes for the
+// reason.
+func FindUnstored(ctx context.Context, s Storage, nodes iter.Seq[*model.Node]) (out Unstored, err error) {
+	if out.Silent, err = s.SilentServers(ctx); err != nil {
+		return out, err
+	}
+	states, reports, err := s.LastStored(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.LastReport = reports.At
+	out.Reports = UnstoredReports(reports, nodes)
+	suspicious := FindUnstoredStates(states, nodes)
+	if !s.IsAdministrator() {
+		out.States = suspicious.Guess()
+		return out, nil
+	}
+	witnesses := 0
+	for _, node := range suspicious.Ask {
+		reason := s.UnstoredReason(ctx, node)
+		if reason == "" {
+			continue
+		}
+		if witnesses++; witnesses == suspicious.Witnesses {
+			out.States, out.Since = suspicious.Reason(node, reason), states.At
+			return out, nil
+		}
+	}
+	if witnesses > 0 {
+		out.States = suspicious.Guess()
+	}
+
+	return out, nil
 }
 
 // remedy is what to do where a server does not store messages. After a write error nats-server refuses messages until its
@@ -36,7 +112,7 @@ const (
 )
 
 // isQuiet reports whether the stream stored nothing for a suspicious time, by the usual state_ttl of nodes.
-func (l LastStored) isQuiet(ttl time.Duration) bool {
+func isQuiet(l LastStored, ttl time.Duration) bool {
 	quiet := quietTime
 	if ttl > 0 {
 		quiet = min(quiet, ttl/quietPart)
@@ -82,7 +158,7 @@ func UnstoredReports(l LastStored, nodes iter.Seq[*model.Node]) string {
 			}
 		}
 	}
-	if waiting < witnesses(len(known)) || !l.isQuiet(ttl) {
+	if waiting < witnesses(len(known)) || !isQuiet(l, ttl) {
 		return ""
 	}
 
@@ -104,7 +180,7 @@ type UnstoredStates struct {
 func FindUnstoredStates(l LastStored, nodes iter.Seq[*model.Node]) UnstoredStates {
 	out := UnstoredStates{LastStored: l}
 	found, ttl := reachableAt(l.At, nodes)
-	if len(found) == 0 || !l.isQuiet(ttl) {
+	if len(found) == 0 || !isQuiet(l, ttl) {
 		return out
 	}
 	out.Witnesses = witnesses(len(found))

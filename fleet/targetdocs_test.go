@@ -15,7 +15,7 @@ import (
 // documented.
 func TestDocumentedTargets(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "fleet.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "fleet", "targets.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,9 @@ func (s *Store) Reconnected() time.Time {
 	return time.Time{}
 }
 
+// IsOutage is the function IsOutage as a method, for packages that do not import kvstore.
+func (*Store) IsOutage(err error) bool { return IsOutage(err) }
+
 // IsOutage reports whether an error is one of a server that is away, or elects a leader: what failed may be tried
 // again.
 func IsOutage(err error) bool {

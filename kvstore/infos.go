@@ -144,12 +144,8 @@ func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created 
 	return info.Created, info.State.LastSeq, nil
 }
 
-// LastStored is when the leader of a stream stored its last message, by its clock.
-type LastStored struct {
-	Stream, Server string
-	// At is the time of the last message, or of the creation of an empty stream. Now is the time of the answer.
-	At, Now time.Time
-}
+// LastStored is the time at which a stream stored its last message.
+type LastStored = model.LastStored
 
 // LastStored returns when each of some streams stored its last message. The error wraps model.ErrNotFound or
 // ErrUnanswered.

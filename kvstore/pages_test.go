@@ -234,7 +234,7 @@ func TestStoredAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, err := store.StoredAt(t.Context(), stream, subject, last)
+		at, err := store.Store.StoredAt(t.Context(), stream, subject, last)
 		if err != nil || at.IsZero() {
 			t.Fatalf("%d: %s, %v", last, at, err)
 		}
@@ -243,10 +243,10 @@ func TestStoredAt(t *testing.T) {
 	if times[0].Equal(times[1]) {
 		t.Error("two messages are one")
 	}
-	if at, err := store.StoredAt(t.Context(), stream, subject, 99); !errors.Is(err, model.ErrNotFound) {
+	if at, err := store.Store.StoredAt(t.Context(), stream, subject, 99); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("99: %s, %v", at, err)
 	}
-	if at, err := store.StoredAt(t.Context(), stream, "$KV.MUSTER_NODES.web02", 1); !errors.Is(err, model.ErrNotFound) {
+	if at, err := store.Store.StoredAt(t.Context(), stream, "$KV.MUSTER_NODES.web02", 1); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("of another subject: %s, %v", at, err)
 	}
 }

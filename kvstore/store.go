@@ -2,7 +2,6 @@ package kvstore
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,11 +12,11 @@ import (
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/jsapi"
+	"github.com/musterfleet/muster/model"
 )
 
-// ErrNotProvisioned is a bucket or stream that is missing or not configured as
-// muster needs it. The remedy is `muster fleet init`, which an operator runs.
-var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
+// ErrNotProvisioned is model.ErrNotProvisioned.
+var ErrNotProvisioned = model.ErrNotProvisioned
 
 // Store is one fleet's data on a NATS connection. It creates nothing. Its
 // methods may be called from several goroutines. They wrap context errors and

@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/demo"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
 	"github.com/musterfleet/muster/cmd/muster/localcmd"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/resources"
@@ -92,7 +91,7 @@ func commands(env *cli.Env) *fisk.Application {
 	env.AddGlobals(app)
 	localcmd.Add(env, app)
 	agentcmd.Add(env, app)
-	fleetcmd.Add(env, app, servecmd.Add)
+	fleetcmd.Add(env, app)
 	fleetcmd.AddRegistration(env, app)
 	fleetcmd.AddTrust(env, app)
 	demo.Add(env, app, execute)

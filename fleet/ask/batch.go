@@ -67,7 +67,7 @@ func (r *Request) sendBatches(ctx context.Context, nodes []string) (*Ensured, er
 		}
 		if failed := out.Failures(); r.Batches.MaxFailures != nil && failed > r.Batches.MaxFailures.Of(len(nodes)) {
 			out.NotAsked = slices.Concat(all[i+1:]...)
-			out.Stopped = fmt.Sprintf("stopped after %s: %d failed or did not answer, at most %d may", batch, failed, r.Batches.MaxFailures.Of(len(nodes)))
+			out.Stopped = fmt.Sprintf("stopped after batch %d of %d: %d failed or did not answer, at most %d may", i+1, len(all), failed, r.Batches.MaxFailures.Of(len(nodes)))
 			return out, nil
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/testing/markdown"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -222,11 +221,11 @@ func TestOfReport(t *testing.T) {
 // TestDocumentedColumns: each column is documented, and each documented expression compiles.
 func TestDocumentedColumns(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "fleet.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "fleet", "query.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := markdown.Section(string(page), "## Queries")
+	section := string(page)
 	for _, table := range []query.Table{query.Nodes(), query.Results(), query.Packages()} {
 		for _, c := range table.Columns {
 			if !strings.Contains(section, "`"+c+"`") {

@@ -2,20 +2,63 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view/compact"
+	"github.com/musterfleet/muster/model"
 )
 
-// Share is the reports of one node, kind and outcome of which the stream keeps so many.
+// Shares counts the stored messages of reports by node, kind and outcome. The stream limits their number, see
+// model.ReportBounds. The zero value is ready.
+type Shares struct{ all map[string]*Share }
+
+// Share describes the messages of one node, kind and outcome.
 type Share struct {
 	Node string
-	// Name is that of the node with the kind and outcome, Oldest when the oldest report was stored that
-	// there is.
-	Name   string
+	// Name consists of the node, the kind and the outcome.
+	Name string
+	// Oldest is the time at which the oldest message was stored.
 	Oldest time.Time
+	count  int
+}
+
+// Add counts a message.
+func (s *Shares) Add(m model.StoredReports) {
+	if len(m.Reports) == 0 {
+		return
+	}
+	if s.all == nil {
+		s.all = map[string]*Share{}
+	}
+	first := m.Reports[0]
+	name := fmt.Sprintf("%s (%s %s)", first.Node, first.Kind, first.Outcome)
+	if len(m.Reports) > 1 {
+		name = first.Node + " (" + first.Kind + ")" // a batch has one share for all outcomes
+	}
+	share := s.all[name]
+	if share == nil {
+		share = &Share{Node: strings.Clone(first.Node), Name: name, Oldest: m.Stored}
+		s.all[name] = share
+	}
+	share.count++
+	if m.Stored.Before(share.Oldest) {
+		share.Oldest = m.Stored
+	}
+}
+
+// Full returns the shares that reached the limit, by name. Their older messages may be missing.
+func (s *Shares) Full(b model.ReportBounds) []Share {
+	var full []Share
+	for _, name := range slices.Sorted(maps.Keys(s.all)) {
+		if share := s.all[name]; b.PerSubject > 0 && share.count >= b.PerSubject {
+			full = append(full, *share)
+		}
+	}
+
+	return full
 }
 
 // fullShares are those that were full when the past was read: what was reported before is not known, and is

@@ -41,3 +41,21 @@ func (s Bucket) Lost(ctx context.Context, revisions map[string]uint64) (map[stri
 func isOutdated(m kvstore.Message, revision uint64, now time.Time) bool {
 	return m.Deleted() && !m.Forged && m.Sequence < revision && now.Sub(m.Time) > removalGrace
 }
+
+// Name returns a name of the bucket for messages.
+func (s Bucket) Name() string { return "bucket " + s.store.Names().Manifests() }
+
+// Age returns the creation time of the bucket and its last revision. A new bucket counts from 1. The error wraps
+// model.ErrNotFound if there is no bucket.
+func (s Bucket) Age(ctx context.Context) (created time.Time, last uint64, err error) {
+	bucket := s.store.Names().Manifests()
+
+	return s.store.StreamAge(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">"))
+}
+
+// StoredAt returns the time at which a revision was stored. The error wraps model.ErrNotFound if it is not there.
+func (s Bucket) StoredAt(ctx context.Context, revision uint64) (time.Time, error) {
+	bucket := s.store.Names().Manifests()
+
+	return s.store.StoredAt(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">"), revision)
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -37,6 +38,18 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	}
 
 	return all, errors.Join(failed...)
+}
+
+// Readable is Nodes, but ignores states that cannot be read: their nodes are Unreadable.
+func (b Bucket) Readable(ctx context.Context) ([]model.Node, error) {
+	all, err := b.Nodes(ctx)
+	for _, err := range denial.Split(err) {
+		if !errors.Is(err, ErrInvalidState) {
+			return nil, err
+		}
+	}
+
+	return all, nil
 }
 
 // byName compares states by the names of their nodes.

@@ -195,3 +195,21 @@ func decodeInto(r *model.Node, node string, m *kvstore.Message, now time.Time) e
 
 	return nil
 }
+
+// Name returns a name of the bucket for messages.
+func (b Bucket) Name() string { return "bucket " + b.store.Names().Nodes() }
+
+// Age returns the creation time of the bucket and its last revision. A new bucket counts from 1. The error wraps
+// model.ErrNotFound if there is no bucket.
+func (b Bucket) Age(ctx context.Context) (created time.Time, last uint64, err error) {
+	bucket := b.store.Names().Nodes()
+
+	return b.store.StreamAge(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">"))
+}
+
+// StoredAt returns the time at which a revision was stored. The error wraps model.ErrNotFound if it is not there.
+func (b Bucket) StoredAt(ctx context.Context, revision uint64) (time.Time, error) {
+	bucket := b.store.Names().Nodes()
+
+	return b.store.StoredAt(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">"), revision)
+}

@@ -11,11 +11,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Change is a node whose state was stored, or with Gone removed.
-type Change struct {
-	model.Node
-	Gone bool
-}
+// Change is a change of a node.
+type Change = model.NodeChange
 
 // Watch yields the states that are stored, in no order, and then each one that a node stores or
 // somebody removes, until ctx ends. One that cannot be read is an Unreadable node. A state that

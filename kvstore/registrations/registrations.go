@@ -39,9 +39,8 @@ const (
 )
 
 var (
-	// ErrInvalidRegistration is a registration that cannot be read, or that is on the
-	// subject of another one.
-	ErrInvalidRegistration = errors.New("invalid registration")
+	// ErrInvalidRegistration is registration.ErrInvalid.
+	ErrInvalidRegistration = registration.ErrInvalid
 	// ErrNotCurrent is a watch that may be out of date, because the server does not
 	// answer.
 	ErrNotCurrent = errors.New("registrations cannot be kept up to date")
@@ -150,6 +149,21 @@ func (s Stream) explain(what string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
+}
+
+// Services returns the registered services, none if there is no stream of registrations. If some of them cannot be read,
+// it returns the others and an error that wraps registration.ErrInvalid.
+func (s Stream) Services(ctx context.Context) ([]registration.Registration, error) {
+	all, err := s.Registrations(ctx, Filter{})
+	if errors.Is(err, kvstore.ErrNotProvisioned) {
+		err = nil
+	}
+	out := make([]registration.Registration, len(all))
+	for i, r := range all {
+		out[i] = r.Registration
+	}
+
+	return out, err
 }
 
 // Registrations returns the current registrations, those of the lowest priority

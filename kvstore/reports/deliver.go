@@ -15,40 +15,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Subscription reads the reports that are stored from now on, and goes on where it was when it is
-// read again: each until it is done. Readers of the same name share what it has, one message at
-// a time and in order, so that one of two waits until the other is gone.
-type Subscription struct {
-	// Name is one word.
-	Name string
-	// Kinds and Outcomes select reports, all where they are empty. A batch is delivered whole,
-	// whatever outcomes it has.
-	Kinds, Outcomes []string
-	// All begins with the oldest report, After behind a sequence, where nobody has read yet.
-	All   bool
-	After uint64
-}
-
-// The bounds of a subscription.
-const (
-	// SubscriptionHold is how long a message is left to its reader: after half of it Hold it again.
-	SubscriptionHold = 30 * time.Second
-	// subscriptionKept is for how long a subscription that nobody reads is remembered.
-	subscriptionKept = 31 * 24 * time.Hour
-)
-
-// Delivery is a message of a subscription.
-type Delivery struct {
-	Message
-	scan.Delivery
-}
+// subscriptionKept is the time after which the server forgets a subscription that has no reader.
+const subscriptionKept = 31 * 24 * time.Hour
 
 // Deliver yields the messages of a subscription until ctx ends. An error is the last thing yielded.
 // It wraps model.ErrInvalidName where no report is of the kinds and outcomes, and
-// scan.ErrOtherAccount.
+// model.ErrOtherAccount.
 func (s Stream) Deliver(ctx context.Context, sub Subscription) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
-		cfg, err := sub.consumer(s.store.Names())
+		cfg, err := consumer(sub, s.store.Names())
 		if err != nil {
 			yield(Delivery{}, err)
 			return
@@ -58,7 +33,7 @@ func (s Stream) Deliver(ctx context.Context, sub Subscription) iter.Seq2[Deliver
 				yield(Delivery{}, err)
 				return
 			}
-			if !yield(Delivery{s.read(d.Message), d}, nil) {
+			if !yield(Delivery{StoredReports: s.read(d.Message), Receipt: d}, nil) {
 				return
 			}
 		}
@@ -67,15 +42,15 @@ func (s Stream) Deliver(ctx context.Context, sub Subscription) iter.Seq2[Deliver
 
 // CheckSubscription returns the error that Deliver would for what is wrong with a subscription itself.
 func (s Stream) CheckSubscription(sub Subscription) error {
-	_, err := sub.consumer(s.store.Names())
+	_, err := consumer(sub, s.store.Names())
 
 	return err
 }
 
 // consumer returns the configuration of the consumer that remembers where a subscription is.
-func (sub Subscription) consumer(n kvstore.Names) (jetstream.ConsumerConfig, error) {
+func consumer(sub Subscription, n kvstore.Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
-		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: SubscriptionHold, MaxAckPending: 1,
+		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,
 		InactiveThreshold: subscriptionKept,
 	}
 	switch {

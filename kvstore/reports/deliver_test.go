@@ -85,7 +85,7 @@ func TestDeliver(t *testing.T) {
 	publishRun(t, store, "e", model.OutcomeFailed)
 	for d, err := range reports.New(store.Store).Deliver(t.Context(), sub) {
 		if err != nil || d.Reports[0].Node != "d" {
-			t.Fatalf("%+v %v", d.Message, err)
+			t.Fatalf("%+v %v", d.StoredReports, err)
 		}
 		if err := d.Again(t.Context()); err != nil {
 			t.Fatal(err)

@@ -13,31 +13,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Message is what the stream stored at once: a report, or a batch of one run.
-type Message struct {
-	// Sequence is its number in the stream, Stored when the server took it: the times in
-	// reports are those of nodes.
-	Sequence uint64
-	Stored   time.Time
-	// Size is how many bytes it has.
-	Size    int
-	Reports []model.Report
-	// Invalid is why some of it cannot be read, nil where all can; it wraps ErrInvalidEvent.
-	Invalid error
-}
-
-// Range is a part of the stream. What is zero has no bound.
-type Range struct {
-	// Node and Kind select some reports.
-	Node, Kind string
-	// After leaves out what has this sequence or a lower one, Since what was stored before.
-	After uint64
-	Since time.Time
-	// Newest selects the last message of each subject: of each node, kind and outcome.
-	Newest bool
-	// Follow goes on with what arrives, until the context ends.
-	Follow bool
-}
+// Message, Range, Bounds, Subscription and Delivery are types of model, because package fleet uses them.
+type (
+	Message      = model.StoredReports
+	Range        = model.ReportRange
+	Bounds       = model.ReportBounds
+	Subscription = model.ReportSubscription
+	Delivery     = model.ReportDelivery
+)
 
 // Messages yields the messages of a range in the order in which they were stored. An error is
 // the last thing it yields.
@@ -81,12 +64,25 @@ func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
 	return s.read(m), nil
 }
 
-// Age returns since when there is this stream, and its last sequence: one that was created again counts
-// from 1. The error wraps model.ErrNotFound where there is none.
+// Event is the function Event as a method, for packages that do not import kvstore.
+func (Stream) Event(r model.Report) ([]byte, error) { return Event(r) }
+
+// Name returns a name of the stream for messages.
+func (Stream) Name() string { return "stream of reports" }
+
+// Age returns the creation time of the stream and its last sequence. A new stream counts from 1. The error wraps
+// model.ErrNotFound if there is no stream.
 func (s Stream) Age(ctx context.Context) (created time.Time, last uint64, err error) {
 	names := s.store.Names()
 
 	return s.store.StreamAge(ctx, names.Reports(), names.Report("*", "*", "*"))
+}
+
+// StoredAt returns the time at which a message was stored. The error wraps model.ErrNotFound if it is not there.
+func (s Stream) StoredAt(ctx context.Context, sequence uint64) (time.Time, error) {
+	names := s.store.Names()
+
+	return s.store.StoredAt(ctx, names.Reports(), names.Report("*", "*", "*"), sequence)
 }
 
 // End returns the last sequence of the stream as its leader has it, 0 where it has nothing, see kvstore.Store.StreamEnd.
@@ -94,16 +90,6 @@ func (s Stream) End(ctx context.Context) (uint64, error) {
 	names := s.store.Names()
 
 	return s.store.StreamEnd(ctx, names.Reports(), names.Report("*", "*", "*"))
-}
-
-// Bounds are what the stream keeps.
-type Bounds struct {
-	// Oldest is when the oldest report was stored that is there, zero where there is none. Dropped
-	// reports whether there were older ones.
-	Oldest  time.Time
-	Dropped bool
-	// PerSubject is how many messages of one node, kind and outcome are kept, 0 for any number.
-	PerSubject int
 }
 
 // Bounds returns what the stream keeps. The error wraps model.ErrNotFound where there is none.

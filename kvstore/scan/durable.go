@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // Delivery is a message that a durable consumer delivered. Unless it is done, or held, within the
@@ -43,14 +44,10 @@ func (d Delivery) Again(ctx context.Context) error {
 // Hold begins the time that the consumer gives for the message anew.
 func (d Delivery) Hold() error { return d.conn.Publish(d.reply, []byte("+WPI")) }
 
-// ErrOtherAccount is that the connection is of an account that is joined with the fleet's: there
-// the deliveries of a consumer would begin.
-var ErrOtherAccount = errors.New("a durable consumer needs a connection to the account of the fleet itself")
-
 // Durable yields what a durable consumer delivers, one message after the other, until ctx ends.
 // The consumer is created where there is none; one that is there goes on where it is, with the
 // subjects of cfg. All readers of one consumer share its messages. An error is the last thing
-// yielded; reading may be begun again after it, but for ErrOtherAccount.
+// yielded; reading may be begun again after it, but for model.ErrOtherAccount.
 func Durable(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		if err := durable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
@@ -64,7 +61,7 @@ func durable(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream
 		return err
 	}
 	if !s.Places().InUse().IsOwn() {
-		return ErrOtherAccount
+		return model.ErrOtherAccount
 	}
 	if err := createDurable(ctx, s.JetStream(), stream, cfg); err != nil {
 		return err

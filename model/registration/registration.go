@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ const (
 	defaultTTL      = time.Minute
 	minTTL          = 3 * time.Second
 )
+
+// ErrInvalid is a stored registration that cannot be read, or that is on the subject of another one.
+var ErrInvalid = errors.New("invalid registration")
 
 // Validate reports every problem of a resource's entries, by property path:
 // register_when_stable.0.port.

@@ -264,7 +264,7 @@ func (e *events) fill(b *testing.B, store *kvtest.Store, size int) (sent int) {
 func awaitStored(b *testing.B, store *kvtest.Store, seq uint64) {
 	b.Helper()
 	kvtest.Eventually(b, "the reports are stored", func() (bool, string) {
-		_, last, err := store.Age(b.Context())
+		_, last, err := reports.New(store.Store).Age(b.Context())
 		return err == nil && last >= seq, fmt.Sprint(last, err)
 	})
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
@@ -143,7 +142,7 @@ func runLogging(t *testing.T, log io.Writer, args ...string) string {
 	env := cli.NewEnv(resources.All(), strings.NewReader(""), address, log, cli.NewInterrupt())
 	app := fisk.New("muster", "")
 	env.AddGlobals(app)
-	servecmd.Add(env, app.Command("fleet", ""))
+	fleetcmd.AddServe(env, app.Command("fleet", ""))
 	if _, err := app.Parse(args); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestOneHungServer(t *testing.T) {
 		func() string {
 			var last []kvstore.LastStored
 			kvtest.Eventually(t, "the bucket has a leader", func() (bool, string) {
-				last, err = store.LastStored(t.Context(), "KV_MUSTER_MANIFESTS")
+				last, err = store.Store.LastStored(t.Context(), "KV_MUSTER_MANIFESTS")
 				return err == nil && len(last) == 1, fmt.Sprint(last, err)
 			})
 			return last[0].Server
@@ -70,7 +70,7 @@ func TestOneHungServer(t *testing.T) {
 			return err == nil && string(e.Value) == last, fmt.Sprint(string(e.Value), err)
 		})
 		kvtest.Eventually(t, "the silent server is named", func() (bool, string) {
-			silent, err := store.SilentServers(t.Context())
+			silent, err := store.Store.SilentServers(t.Context())
 			_, is := silent[hung.name]
 			return is && len(silent) == 1, fmt.Sprint(silent, err)
 		})
@@ -83,7 +83,7 @@ func TestOneHungServer(t *testing.T) {
 		}
 		hung.signal(syscall.SIGCONT)
 		kvtest.Eventually(t, "the server answers again", func() (bool, string) {
-			silent, err := store.SilentServers(t.Context())
+			silent, err := store.Store.SilentServers(t.Context())
 			return err == nil && len(silent) == 0, fmt.Sprint(silent, err)
 		})
 	}

@@ -127,9 +127,9 @@ func (s *show) agent(args ...string) (stop func()) {
 	}
 }
 
-// TestExamplesOfTheDocumentation runs what the pages show, and compares what they say comes of it.
+// TestExamplesOfTheDocumentation runs the examples of each page and compares their output with the page.
 func TestExamplesOfTheDocumentation(t *testing.T) {
-	for name, least := range map[string]int{"manifest.md": 5, "apply.md": 8, "fleet.md": 5, "health.md": 3, "registrations.md": 5, "types/file.md": 2, "types/exec.md": 2, "types/scaffold.md": 2, "types/apply.md": 1, "coming-from/choria-ccm.md": 1, "guides/without-a-type.md": 2} {
+	for name, least := range map[string]int{"manifest.md": 5, "apply.md": 8, "health.md": 3, "registrations.md": 5, "types/file.md": 2, "types/exec.md": 2, "types/scaffold.md": 2, "types/apply.md": 1, "coming-from/choria-ccm.md": 1, "guides/without-a-type.md": 2} {
 		t.Run(name, func(t *testing.T) {
 			s := newShow(t, natstest.Start(t).URL())
 			ran := 0
@@ -140,14 +140,34 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 					continue
 				}
 				s.compare(blocks[i+1], s.run(b))
-				if ran++; ran == 1 && name == "fleet.md" {
-					defer s.agent("--server", s.url)()
-				}
+				ran++
 			}
 			if ran < least {
 				t.Errorf("only %d examples were run", ran)
 			}
 		})
+	}
+}
+
+// TestExamplesOfAFleet runs the examples of the pages of a fleet, in this order, with one node.
+func TestExamplesOfAFleet(t *testing.T) {
+	s := newShow(t, natstest.Start(t).URL())
+	ran := 0
+	for _, name := range []string{"provision", "assign", "status", "targets", "query", "pause", "labels", "history", "requests"} {
+		blocks := markdown.Blocks(docsPage(t, "fleet/"+name+".md"))
+		for i, b := range blocks {
+			s.write(b)
+			if b.Language != "sh" || b.Info != "run" {
+				continue
+			}
+			s.compare(blocks[i+1], s.run(b))
+			if ran++; ran == 1 {
+				defer s.agent("--server", s.url)()
+			}
+		}
+	}
+	if ran < 11 {
+		t.Errorf("only %d examples were run", ran)
 	}
 }
 
@@ -168,7 +188,7 @@ func find(t *testing.T, page, language, info string) markdown.Block {
 // the permissions that muster prints, and runs a node there: with the
 // assignment that the page shows, and reports of the form that it shows.
 func TestConfigurationOfTheServer(t *testing.T) {
-	page := docsPage(t, "fleet.md")
+	page := docsPage(t, "fleet/assign.md")
 	s := newShow(t, "")
 	permissions := s.run(markdown.Block{Text: "muster fleet permissions web01 --groups web"})
 	deployed, err := os.ReadFile("../../deploy/nats.conf")
@@ -273,7 +293,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 		if outer, inner, nested := strings.Cut(r[1], "."); nested {
 			text = outer + ": {" + inner + ": " + r[2] + "}"
 		}
-		got, err := config.Parse("table", []byte(text), "host")
+		got, err := config.Parse("table", []byte(text), config.Default("host"))
 		if err != nil || !reflect.DeepEqual(got, config.Default("host")) {
 			t.Errorf("%s is not the default: %v", text, err)
 		}
@@ -281,7 +301,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	if len(rows) < 12 {
 		t.Errorf("only %d defaults were found", len(rows))
 	}
-	if _, err := config.Parse("agent.yaml", []byte(find(t, page, "yaml", "agent").Text), "host"); err != nil {
+	if _, err := config.Parse("agent.yaml", []byte(find(t, page, "yaml", "agent").Text), config.Default("host")); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
@@ -41,7 +40,7 @@ func serveFleet(t *testing.T, server string) *served {
 	env := cli.NewEnv(resources.All(), strings.NewReader(""), address, io.Discard, cli.NewInterrupt())
 	app := fisk.New("muster", "")
 	env.AddGlobals(app)
-	servecmd.Add(env, app.Command("fleet", ""))
+	fleetcmd.AddServe(env, app.Command("fleet", ""))
 	if _, err := app.Parse([]string{"--server", server, "fleet", "serve", "--listen", "127.0.0.1:0"}); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	addStatus(env, parent)
 	example := parent.Command("config", "Print the default configuration, with a comment for each key")
 	example.Action(env.Action(func(context.Context) error {
-		text, err := config.Example(config.Default(cli.Hostname()))
+		text, err := config.Example(c.defaults())
 		if err != nil {
 			return err
 		}
@@ -84,6 +84,16 @@ func (c *runCommand) path() string {
 	return cmp.Or(c.file, filepath.Join(c.Flags.ConfigDir, "agent.yaml"))
 }
 
+// defaults returns the default configuration. Facts are in the configuration directory.
+func (c *runCommand) defaults() config.Config {
+	out := config.Default(cli.Hostname())
+	if dir, err := filepath.Abs(c.Flags.ConfigDir); err == nil {
+		out.FactsDir = dir
+	}
+
+	return out
+}
+
 // config reads the configuration, overridden by the flags.
 func (c *runCommand) config() (agent.Config, error) {
 	path, named := c.path(), c.file != ""
@@ -91,7 +101,7 @@ func (c *runCommand) config() (agent.Config, error) {
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, cli.FileError("configuration", path, err)
 	}
-	config, err := config.Parse(path, text, cli.Hostname())
+	config, err := config.Parse(path, text, c.defaults())
 	if err != nil {
 		return config, err
 	}

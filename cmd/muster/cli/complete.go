@@ -15,23 +15,23 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// CompletionFlag is the flag of fisk by which shells ask what may follow on a command line.
+// CompletionFlag is the flag that fisk adds when a shell completes a command line.
 const CompletionFlag = "completion-bash"
 
-// completionTime is how long a shell that completes a name waits for NATS.
+// completionTime limits the wait for NATS during completion.
 const completionTime = time.Second
 
-// completion is what a shell that completes a command line is told. NATS is asked for each thing once, and for
-// all of it within completionTime: fisk asks for the names of one word several times.
+// completion provides names for a shell that completes a command line. It sends each request to NATS once,
+// because fisk requests the names of one word several times, and ends after completionTime.
 type completion struct {
-	// store returns nil where NATS does not answer.
+	// store returns nil if NATS does not answer.
 	store    func() *kvstore.Store
 	nodes    func() []model.Node
 	assigned func() []model.Entry
 	asked    bool
 }
 
-// newCompletion returns the completion by what connect opens.
+// newCompletion returns a completion that uses connect.
 func newCompletion(connect func(context.Context) (*kvstore.Store, error)) *completion {
 	until := time.Now().Add(completionTime)
 	within := func(read func(context.Context)) {
@@ -57,14 +57,14 @@ func newCompletion(connect func(context.Context) (*kvstore.Store, error)) *compl
 	}
 }
 
-// StartCompletion makes this command line one that a shell completes: what completes names has some from now on.
+// StartCompletion marks this command line as one that a shell completes.
 func (e *Env) StartCompletion() { e.completion = newCompletion(e.openUnasked) }
 
-// NamesAsked reports whether a name was to be completed.
+// NamesAsked reports whether the shell requested names.
 func (e *Env) NamesAsked() bool { return e.completion != nil && e.completion.asked }
 
-// CompleteNodes returns the names of the known nodes for a shell that completes a command line,
-// nothing for any other command or where NATS does not answer at once.
+// CompleteNodes returns the names of the known nodes for completion. It returns nothing if no shell completes
+// this command line or NATS does not answer in time.
 func (e *Env) CompleteNodes() []string {
 	return e.complete(func(c *completion) (names []string) {
 		for _, n := range c.nodes() {
@@ -75,8 +75,7 @@ func (e *Env) CompleteNodes() []string {
 	})
 }
 
-// CompleteGroups is CompleteNodes for groups: those of known nodes, and those that something
-// is assigned to.
+// CompleteGroups returns the groups of known nodes and the groups with assignments, like CompleteNodes.
 func (e *Env) CompleteGroups() []string {
 	return e.complete(func(c *completion) []string {
 		names := []string{model.GroupAll}
@@ -93,7 +92,7 @@ func (e *Env) CompleteGroups() []string {
 	})
 }
 
-// CompleteManifests is CompleteNodes for the names of what is assigned.
+// CompleteManifests returns the names of assigned manifests, like CompleteNodes.
 func (e *Env) CompleteManifests() []string {
 	return e.complete(func(c *completion) (names []string) {
 		for _, a := range c.assigned() {
@@ -104,7 +103,7 @@ func (e *Env) CompleteManifests() []string {
 	})
 }
 
-// CompleteAssignments is CompleteNodes for the names and keys of what is assigned.
+// CompleteAssignments returns the names and keys of assignments, like CompleteNodes.
 func (e *Env) CompleteAssignments() []string {
 	return e.complete(func(c *completion) (names []string) {
 		for _, a := range c.assigned() {
@@ -115,8 +114,7 @@ func (e *Env) CompleteAssignments() []string {
 	})
 }
 
-// CompleteNodesAndAssignments is CompleteNodes for names of nodes, and names and keys of what
-// is assigned.
+// CompleteNodesAndAssignments returns names of nodes, and names and keys of assignments, like CompleteNodes.
 func (e *Env) CompleteNodesAndAssignments() []string {
 	all := append(e.CompleteNodes(), e.CompleteAssignments()...)
 	slices.Sort(all)
@@ -124,7 +122,7 @@ func (e *Env) CompleteNodesAndAssignments() []string {
 	return slices.Compact(all)
 }
 
-// complete returns the names that read finds, each once, in order.
+// complete returns the sorted, distinct names that read returns.
 func (e *Env) complete(read func(*completion) []string) []string {
 	if e.completion == nil {
 		return nil
@@ -137,8 +135,8 @@ func (e *Env) complete(read func(*completion) []string) []string {
 	return completable(read(e.completion))
 }
 
-// openUnasked is Store for a shell that completes a command line. It asks people nothing, and logs nothing: what
-// is written would be in the middle of that line.
+// openUnasked connects to NATS for completion. It does not prompt or log, because any output would appear in
+// the user's command line.
 func (e *Env) openUnasked(ctx context.Context) (*kvstore.Store, error) {
 	options := e.Flags.Connect
 	if options.User != "" && options.PasswordFile == "" && options.Password == "" {
@@ -155,9 +153,8 @@ func (e *Env) openUnasked(ctx context.Context) (*kvstore.Store, error) {
 	return store, err
 }
 
-// completable returns the names that can be completed, sorted and each once. Shells expand what
-// they are given, and what servers store may be anything: names are words without any meaning
-// to a shell, and not flags either.
+// completable returns the sorted, distinct names that a shell can complete. Servers may store any text, and
+// shells expand it. It omits flags and words with a meaning to a shell.
 func completable(names []string) []string {
 	isName := func(s string) bool { return model.IsToken(strings.ReplaceAll(s, ".", "")) && s[0] != '-' }
 	names = slices.DeleteFunc(names, func(s string) bool { return !isName(s) })

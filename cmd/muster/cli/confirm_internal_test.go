@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestConfirm asks who sits at a terminal, and nobody else.
+// TestConfirm prompts only on a terminal.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{"y": "", "Yes ": "", "n": "nothing was pushed", "": "nothing was pushed", "yep": "nothing was pushed"} {

@@ -27,7 +27,7 @@ func (e *Env) AddReadEnv(cmd *fisk.CmdClause) {
 	cmd.Flag("read-env", "Read variables for expressions from .env in the working directory").Default("true").BoolVar(&e.readEnv)
 }
 
-// environ returns the variables for expressions. The environment of the process wins over the
+// environ returns the variables for expressions. The environment of the process takes precedence over the
 // file.
 func (e *Env) environ() map[string]string {
 	out := Environ()

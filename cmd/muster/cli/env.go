@@ -1,5 +1,5 @@
-// Package cli is what muster's commands share: streams, global flags, the log,
-// the machine, the connection to NATS, and errors with exit codes.
+// Package cli contains the shared parts of muster's commands: streams, global flags, the log, the machine,
+// the connection to NATS, and errors with exit codes.
 package cli
 
 import (
@@ -39,7 +39,7 @@ type Env struct {
 	chosen func(context.Context) error
 	host   *host.Host
 	store  *kvstore.Store
-	// elements are those of the command line, globals the flags that all commands have.
+	// elements are the elements of the command line. globals are the global flags.
 	elements []*fisk.ParseElement
 	globals  map[string]bool
 	// completion is nil unless a shell completes this command line.
@@ -51,7 +51,7 @@ func NewEnv(types resource.Types, stdin io.Reader, stdout, stderr io.Writer, sto
 	return &Env{Stdin: newInput(stdin, stop.Requested()), Print: print.Printer{Out: stdout, Err: stderr}, Types: types, Stop: stop, given: map[string]bool{}, globals: map[string]bool{}}
 }
 
-// Action makes f the command that Run runs.
+// Action sets f as the command that Run runs.
 func (e *Env) Action(f func(context.Context) error) fisk.Action {
 	return func(*fisk.ParseContext) error {
 		e.chosen = f
@@ -59,8 +59,8 @@ func (e *Env) Action(f func(context.Context) error) fisk.Action {
 	}
 }
 
-// Run runs the command that the command line names; an error of NATS comes with its
-// remedy. It reports false where it names none, but asks for help or the version.
+// Run runs the command of the command line. It adds the remedy to an error of NATS. It returns false if the
+// command line only requests help or the version.
 func (e *Env) Run(ctx context.Context) (ran bool, err error) {
 	if e.chosen == nil {
 		return false, nil
@@ -75,8 +75,8 @@ func (e *Env) Given(flags ...string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return e.given[f] })
 }
 
-// CommandLine returns this command line with a flag more, and without global flags, which environment variables may
-// be, and the flags that are named.
+// CommandLine returns this command line with another flag. It omits global flags, which may be set by
+// environment variables, and the named flags.
 func (e *Env) CommandLine(flag, value string, without ...string) string {
 	words, flags, args := []string{"muster"}, []string{"--" + flag, value}, []string(nil)
 	for _, element := range e.elements {
@@ -107,10 +107,10 @@ func (e *Env) CommandLine(flag, value string, without ...string) string {
 	return shellquote.Join(slices.Concat(words, flags, args)...)
 }
 
-// formats are the flags that choose the format of a result.
+// formats are the output format flags.
 var formats = []string{"dot", "env", "json", "prometheus", "yaml"}
 
-// prepare notes which flags are given; at most one may choose a format.
+// prepare records the given flags. At most one may be a format.
 func (e *Env) prepare(c *fisk.ParseContext) error {
 	var chosen, old []string
 	e.elements = c.Elements
@@ -139,7 +139,7 @@ func (e *Env) prepare(c *fisk.ParseContext) error {
 // SetLog makes l the log of the process.
 func (e *Env) SetLog(l *slog.Logger) {
 	e.Log = l
-	// As a part of another program, as in tests, the standard log is not ours.
+	// In another program, such as a test, the standard log belongs to that program.
 	if e.Print.Err == os.Stderr {
 		log.SetFlags(0)
 		log.SetOutput(print.StandardLog{Log: l})
@@ -155,7 +155,7 @@ func (e *Env) Host() *host.Host {
 	return e.host
 }
 
-// CleanUp calls f, whose error only the log needs to know.
+// CleanUp calls f and logs its error.
 func (e *Env) CleanUp(f func() error) {
 	if err := f(); err != nil {
 		e.Log.Warn("cleanup failed", "error", err)
@@ -165,8 +165,8 @@ func (e *Env) CleanUp(f func() error) {
 // GossCommand is the hidden command that evaluates goss rules.
 const GossCommand = "evaluate-goss-rules"
 
-// self is the running program, also after its file was replaced.
+// self is the path of the running program, also after its file was replaced.
 const self = "/proc/self/exe"
 
-// Checker returns what makes health checks; goss rules run in a process of muster.
+// Checker returns the health checker. It evaluates goss rules in a process of muster.
 func Checker(h *host.Host) *health.Checker { return health.New(h, self, GossCommand) }

@@ -27,19 +27,18 @@ const (
 	ExitInterrupted = 130
 )
 
-// ErrInterrupted is the cause of a command that ended at a signal.
+// ErrInterrupted is the cause of a command that a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// errNoop is a command that would change the fleet, started by a guard of a run
-// in noop.
+// errNoop means that a guard of a noop run started a command that would change the fleet.
 var errNoop = errors.New(engine.EnvNoop + " is set, so this command changes nothing")
 
-// ExitError is an error with an exit code of its own. Without Err nothing is
-// printed: the cause is on the screen already.
+// ExitError is an error with a specific exit code. If Err is nil, nothing is printed, because the command has
+// already printed the cause.
 type ExitError struct {
 	Code int
 	Err  error
-	// Note is what was not done because of problems.
+	// Note describes what the command did not do because of the error.
 	Note string
 }
 
@@ -55,13 +54,13 @@ func (e *ExitError) Error() string {
 // Unwrap returns Err.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Usagef returns an error in how muster was called.
+// Usagef returns an error about the usage of muster.
 func Usagef(format string, args ...any) error {
 	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// FileError returns an error in plain words where it is about opening a file: what
-// that is for, its path and the remedy. Any other error comes back as it is.
+// FileError rewrites an error about opening a file: purpose of the file, path and remedy. It returns other
+// errors unchanged.
 func FileError(what, path string, err error) error {
 	var failed *fs.PathError
 	remedy := "check the path"
@@ -77,8 +76,7 @@ func FileError(what, path string, err error) error {
 	return fmt.Errorf("%s %s: %w (%s)", what, path, failed.Err, remedy)
 }
 
-// Report prints an error, every problem on a line of its own, and returns the
-// exit code.
+// Report prints an error with one line per problem, and returns the exit code.
 func Report(w io.Writer, err error) int {
 	if err == nil {
 		return ExitOK
@@ -104,8 +102,7 @@ func Report(w io.Writer, err error) int {
 	return code
 }
 
-// Plain returns the text of an error, with words of users instead of those that
-// libraries have for common ones.
+// Plain returns the text of an error. It replaces common messages of libraries by words of users.
 func Plain(err error) string {
 	text := web.DescribeNetworkError(err)
 	if errors.Is(err, connect.ErrConnect) && errors.Is(err, io.EOF) {
@@ -126,7 +123,7 @@ func Plain(err error) string {
 		{nats.ErrSecureConnRequired, "the server requires TLS"},
 		{io.ErrUnexpectedEOF, "it ends too early"},
 	} {
-		// A server writes some with capitals.
+		// The server capitalizes some messages.
 		at := strings.Index(strings.ToLower(text), strings.ToLower(known.err.Error()))
 		if errors.Is(err, known.err) && at >= 0 {
 			text = text[:at] + known.words + text[at+len(known.err.Error()):]
@@ -136,11 +133,10 @@ func Plain(err error) string {
 	return text
 }
 
-// Noop reports whether a command changes nothing: that was asked for, or a run
-// in noop started it.
+// Noop reports whether a command changes nothing, because of --noop or because a noop run started it.
 func Noop(asked bool) bool { return asked || os.Getenv(engine.EnvNoop) != "" }
 
-// UnlessNoop returns f, or errNoop where a run in noop started the command.
+// UnlessNoop returns f, or errNoop if a noop run started the command.
 func UnlessNoop(f func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if Noop(false) {

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestErrorsOfLibraries are shown in the words of users, with what was tried.
+// TestErrorsOfLibraries checks that errors of libraries are rewritten for users.
 func TestErrorsOfLibraries(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 )
 
-// The environment of settings that win over an agent's configuration file.
+// Environment variables that override the agent's configuration file.
 const (
 	EnvLogLevel  = "MUSTER_LOG_LEVEL"
 	EnvLogFormat = "MUSTER_LOG_FORMAT"
@@ -35,7 +35,7 @@ type Flags struct {
 // ConnectFlags are the flags that choose a server and how to connect to it.
 var ConnectFlags = [...]string{"context", "server", "creds", "nkey", "user", "password-file", "tlsca", "tlscert", "tlskey", "inbox-prefix", "js-api-prefix"}
 
-// AddGlobals adds the global flags, and sets up the log by them.
+// AddGlobals adds the global flags and configures the log.
 func (e *Env) AddGlobals(app *fisk.Application) {
 	f, c := &e.Flags, &e.Flags.Connect
 	Enum(app.Flag("log-level", "Minimum log level").Default("info").Envar(EnvLogLevel), &f.LogLevel, "debug", "info", "warn", "error")
@@ -60,8 +60,7 @@ func (e *Env) AddGlobals(app *fisk.Application) {
 	app.PreAction(e.prepare)
 }
 
-// defaultStateDir returns the node's directory for root, and the user's own for
-// everyone else.
+// defaultStateDir returns the node's directory for root, and the user's directory otherwise.
 func defaultStateDir() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/muster"
@@ -77,26 +76,26 @@ func defaultStateDir() string {
 	return filepath.Join(home, ".local", "state", "muster")
 }
 
-// enumFlag is one of several words.
+// enumFlag is a flag with a list of valid words.
 type enumFlag struct {
 	target *string
 	words  []string
-	// meant are words of the list by others that people write for them.
+	// meant maps words that users write instead to words of the list.
 	meant map[string]string
 }
 
-// Enum makes flag one of several words.
+// Enum limits the values of a flag to words.
 func Enum(flag *fisk.FlagClause, target *string, words ...string) {
 	EnumMeant(flag, target, nil, words...)
 }
 
-// EnumMeant makes flag one of several words; meant are some of them by words that
-// people write instead, for the hint.
+// EnumMeant limits the values of a flag to words. The hint of an error uses meant, which maps other words to
+// words of the list.
 func EnumMeant(flag *fisk.FlagClause, target *string, meant map[string]string, words ...string) {
 	flag.HintOptions(words...).SetValue(enumFlag{target, words, meant})
 }
 
-// EnumArg makes an argument one of several words.
+// EnumArg limits the values of an argument to words.
 func EnumArg(arg *fisk.ArgClause, target *string, words ...string) {
 	arg.HintOptions(words...).SetValue(enumFlag{target: target, words: words})
 }
@@ -114,8 +113,7 @@ func (f enumFlag) Set(text string) error {
 // String returns the word.
 func (f enumFlag) String() string { return *f.target }
 
-// DidYouMean returns a question about the known word that is nearest to another
-// one, empty where none is near.
+// DidYouMean returns a question about the most similar known word, empty if none is similar.
 func DidYouMean(word string, known []string) string {
 	if near := document.Nearest(word, known); near != "" {
 		return ", did you mean " + near + "?"
@@ -124,10 +122,10 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// intFlag rejects 1.9, which fisk truncates to 1.
+// intFlag rejects 1.9. fisk would truncate it to 1.
 type intFlag struct{ target *int }
 
-// Int makes flag one of a whole number.
+// Int makes the value of a flag a whole number.
 func Int(flag *fisk.FlagClause, target *int) { flag.SetValue(intFlag{target}) }
 
 // Set parses the value.

@@ -26,13 +26,13 @@ import (
 // Stdin is the source of a lone dash, which fisk passes as an empty argument.
 const Stdin = "-"
 
-// Inputs are the flags of what goes into a manifest besides itself.
+// Inputs are the flags for the external inputs of a manifest.
 type Inputs struct {
 	Data     string
 	MaxDepth int
 
-	// NoSystemFacts omits the facts of the machine. Environ has facts that win over them. FactArguments are facts as
-	// NAME=VALUE, which win over all others.
+	// NoSystemFacts omits the facts of the machine. Environ has facts that override them. FactArguments are
+	// facts as NAME=VALUE, which override all others.
 	NoSystemFacts bool
 	Environ       map[string]string
 	FactArguments []string
@@ -54,7 +54,7 @@ func (i *Inputs) AddMaxDepth(cmd *fisk.CmdClause) {
 	Int(cmd.Flag("max-depth", "Maximum depth of nested manifests").Default(strconv.Itoa(manifest.DefaultMaxDepth)).Envar("MUSTER_MAX_DEPTH"), &i.MaxDepth)
 }
 
-// CheckMaxDepth rejects a depth that would be no limit, or let nothing run.
+// CheckMaxDepth rejects a depth below 1.
 func (i *Inputs) CheckMaxDepth() error {
 	if i.MaxDepth < 1 {
 		return Usagef("--max-depth must be at least 1, not %d", i.MaxDepth)
@@ -112,7 +112,7 @@ func (i *Inputs) DataSource() (source, name string, err error) {
 	return cmp.Or(i.Data, Stdin), name, nil
 }
 
-// Facts gathers the node's facts and overrides them with those of the flags.
+// Facts gathers the node's facts and overrides them with the facts of the flags.
 func (e *Env) Facts(ctx context.Context, in Inputs) (model.Facts, error) {
 	extra, err := in.givenFacts()
 	if err != nil {
@@ -178,8 +178,8 @@ func nested(name, value string) map[string]any {
 // FactsFunc returns the facts of a node.
 type FactsFunc func(context.Context) (model.Facts, error)
 
-// LazyFacts returns a function that gathers facts once, at its first call. The error
-// is about the flags, which are read at once.
+// LazyFacts returns a function that gathers facts at its first call. It parses the flags immediately, and
+// returns an error about them.
 func (e *Env) LazyFacts(in Inputs) (FactsFunc, error) {
 	extra, err := in.givenFacts()
 	if err != nil {
@@ -222,15 +222,15 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 			}
 			return content.New(store).Object(ctx, bucket, name)
 		},
-		// The state directory belongs to commands that change the machine.
+		// Only commands that change the machine use the state directory.
 		Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
 			return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
 		},
 	}
 }
 
-// UnpackForRun returns a function that unpacks a bundle where the next run finds
-// what a killed one left.
+// UnpackForRun returns a function that unpacks a bundle into a directory where the next run finds the files
+// of a killed run.
 func UnpackForRun(h *host.Host) func(context.Context, io.Reader) (dir string, cleanup func() error, err error) {
 	return func(ctx context.Context, r io.Reader) (string, func() error, error) {
 		return unpack(ctx, r, func() (string, error) { return h.TempDir("bundle") })
@@ -251,7 +251,7 @@ func unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (d
 	return dir, cleanup, nil
 }
 
-// Environ returns the environment that expressions see.
+// Environ returns the environment for expressions.
 func Environ() map[string]string {
 	out := map[string]string{}
 	for _, pair := range command.Environ() {

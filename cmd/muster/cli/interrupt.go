@@ -19,18 +19,18 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 )
 
-// Interrupt is the wish of the user that a command ends.
+// Interrupt is a request of the user to end a command.
 type Interrupt struct {
 	requested chan struct{}
 	once      sync.Once
 	finishing atomic.Bool
 	// reloads is set while a command handles SIGHUP.
 	reloads atomic.Bool
-	// byUser means that it was ctrl-C.
+	// byUser means that the user pressed ctrl-C.
 	byUser atomic.Bool
 }
 
-// NewInterrupt returns an Interrupt that is not requested.
+// NewInterrupt returns an Interrupt without a request.
 func NewInterrupt() *Interrupt { return &Interrupt{requested: make(chan struct{})} }
 
 // Requested returns a channel that is closed when the command should end.
@@ -39,12 +39,10 @@ func (i *Interrupt) Requested() <-chan struct{} { return i.requested }
 // Request asks the command to end.
 func (i *Interrupt) Request() { i.once.Do(func() { close(i.requested) }) }
 
-// Finish sets whether the first signal lets a change come to its end, instead of
-// cancelling.
+// Finish sets whether the first signal lets a change finish instead of cancelling it.
 func (i *Interrupt) Finish(changing bool) { i.finishing.Store(changing) }
 
-// ExitCode returns the exit code of a command: 130 for one that ctrl-C ended before
-// it succeeded, as shells have it.
+// ExitCode returns the exit code of a command: 130 if ctrl-C ended it before success, as in shells.
 func (i *Interrupt) ExitCode(code int) int {
 	if code != ExitOK && i.byUser.Load() {
 		return ExitInterrupted
@@ -66,9 +64,9 @@ func (i *Interrupt) Hangups() (hangups <-chan os.Signal, stop func()) {
 	}
 }
 
-// Watch requests the end at the first SIGINT, SIGTERM or SIGHUP, and cancels unless a
-// change may be in progress; the second signal cancels in any case. A SIGHUP that nohup
-// ignores stays ignored.
+// Watch requests the end of the command at the first SIGINT, SIGTERM or SIGHUP. It also cancels the command
+// unless a change may be in progress. The second signal always cancels. A SIGHUP that nohup ignores stays
+// ignored.
 func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 	signals := make(chan os.Signal, 2)
 	done := make(chan struct{})
@@ -77,15 +75,15 @@ func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 		ends = append(ends, syscall.SIGHUP)
 	}
 	signal.Notify(signals, ends...)
-	// A reader that leaves does not stop a run: a write is an error then. Caught
-	// and not ignored, because commands would inherit that.
+	// A closed pipe does not stop a run: writes return an error. The signal is caught and not ignored,
+	// because child processes would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for count := 0; ; {
 			select {
 			case s := <-signals:
-				// A closed terminal can send several.
+				// A closed terminal may send several signals.
 				if s == syscall.SIGHUP && (count > 0 || i.reloads.Load()) {
 					continue
 				}
@@ -111,17 +109,16 @@ func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 	}
 }
 
-// inputPoll is how often, in milliseconds, the wait for input checks for an interrupt.
+// inputPoll is the interval, in milliseconds, of the checks for an interrupt while muster waits for input.
 const inputPoll = 100
 
-// input is standard input that ends with ErrInterrupted at an interrupt, also
-// while it waits for more.
+// input is standard input. A read ends with ErrInterrupted at an interrupt, also while it waits.
 type input struct {
 	file        *os.File
 	interrupted <-chan struct{}
 }
 
-// newInput returns input of a file; a read of any other reader does not wait.
+// newInput returns the input of a file. Reads of other readers cannot be interrupted.
 func newInput(r io.Reader, interrupted <-chan struct{}) io.Reader {
 	if file, ok := r.(*os.File); ok {
 		return &input{file: file, interrupted: interrupted}
@@ -148,8 +145,7 @@ func (i *input) Read(b []byte) (int, error) {
 	}
 }
 
-// password reads a line of a terminal that does not show it, and ends at an
-// interrupt as Read does.
+// password reads a line from a terminal without echo. It ends at an interrupt like Read.
 func (i *input) password() (string, error) {
 	fd := int(i.file.Fd())
 	shown, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -174,11 +170,11 @@ func (e *Env) asksPeople() bool {
 	return ok && term.IsTerminal(int(in.file.Fd()))
 }
 
-// CanAsk reports whether somebody sits at a terminal, who can be asked.
+// CanAsk reports whether standard input and output are a terminal, so that muster can prompt the user.
 func (e *Env) CanAsk() bool { return e.asksPeople() && print.IsTerminal(e.Print.Err) }
 
-// Ask asks a question on a terminal, and reports whether the answer is yes, or that was given
-// otherwise. Elsewhere the answer is no.
+// Ask prompts on a terminal and reports whether the answer is yes; otherwise is the default. Without a
+// terminal the answer is no.
 func (e *Env) Ask(question string, otherwise bool) bool {
 	if !e.CanAsk() {
 		return false
@@ -199,8 +195,7 @@ func (e *Env) Ask(question string, otherwise bool) bool {
 	}
 }
 
-// Confirm asks on a terminal; elsewhere there is nobody to ask, and the error
-// names --yes.
+// Confirm prompts on a terminal. Without a terminal it returns an error that names --yes.
 func (e *Env) Confirm(nothing, why string) error {
 	if !e.CanAsk() {
 		return fmt.Errorf("%s: %s; confirm with --yes", nothing, why)

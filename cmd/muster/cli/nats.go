@@ -21,11 +21,10 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// OneAccount is what holds for nodes that are users of the account with the streams.
-const OneAccount = "nodes of this account must trust each other; those of an account of their own need not, see muster fleet accounts and docs/fleet.md"
+// OneAccount is the warning about nodes in the account of the streams.
+const OneAccount = "nodes of this account must trust each other; for isolation, give nodes a separate account (see muster fleet accounts and docs/fleet/accounts.md)"
 
-// Store returns the fleet on NATS and connects first where needed. It does not
-// check what is provisioned: reading any bucket needs none of it.
+// Store returns the fleet's store. It connects to NATS at its first call. It does not check the provisioning.
 func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	if e.store != nil {
 		return e.store, nil
@@ -51,8 +50,8 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	return store, nil
 }
 
-// OpenAnother returns the fleet on another connection than Store, which was called before and
-// asked for what is missing. onStatus is called for each change of it; the caller closes it.
+// OpenAnother returns the fleet's store on a second connection. Call Store first, because it prompts for a
+// password. OpenAnother calls onStatus after each change of the connection. The caller closes the store.
 func (e *Env) OpenAnother(ctx context.Context, onStatus func(connect.Status)) (*kvstore.Store, error) {
 	options := e.Flags.Connect
 	options.Name, options.OnStatus = "muster "+Version(), onStatus
@@ -60,8 +59,8 @@ func (e *Env) OpenAnother(ctx context.Context, onStatus func(connect.Status)) (*
 	return kvstore.Open(ctx, options, e.Flags.Prefix)
 }
 
-// askPassword completes the password of a user, whose arguments everyone on the
-// machine can see: from the environment, or a terminal.
+// askPassword reads the password of a user from the environment or a terminal. It is not a flag, because
+// other users of the machine can read arguments.
 func (e *Env) askPassword(o *connect.Options) error {
 	if o.User == "" || o.PasswordFile != "" || o.Password != "" {
 		return nil
@@ -88,15 +87,14 @@ func (e *Env) Close() {
 	}
 }
 
-// NamesNATS reports whether a server or context of NATS is given, also by the
-// environment.
+// NamesNATS reports whether a server or NATS context is set by a flag or the environment.
 func (e *Env) NamesNATS() bool {
 	c := e.Flags.Connect
 
 	return e.Given(ConnectFlags[:]...) || cmp.Or(c.Context, c.Creds, c.NKey, c.User) != "" || len(c.Servers) > 0
 }
 
-// ConnectHint adds the remedy to an error to connect.
+// ConnectHint adds the remedy to a connection error.
 func (e *Env) ConnectHint(err error) error {
 	switch {
 	case denial.IsExplained(err):
@@ -122,7 +120,7 @@ func (e *Env) reach() Reach {
 	return Reach{Options: e.Flags.Connect, Name: func(option string) string { return "--" + option }}
 }
 
-// server returns what is connected to, with its address.
+// server returns the name and the address of the server.
 func (e *Env) server() string {
 	if e.store == nil || !e.store.Conn().IsConnected() {
 		return "nats-server"
@@ -131,8 +129,8 @@ func (e *Env) server() string {
 	return "nats-server at " + e.store.Conn().ConnectedUrlRedacted()
 }
 
-// Registrations returns what the function registrations calls. It logs
-// registrations that cannot be read, and leaves them out.
+// Registrations returns the implementation of the function registrations. It logs and omits unreadable
+// registrations.
 func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store, error)) manifest.ReadRegistrations {
 	return func(ctx context.Context, cluster, protocol, service, address string) ([]registration.Registration, error) {
 		store, err := open(ctx)
@@ -148,8 +146,7 @@ func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store,
 	}
 }
 
-// FindRegistrations reads registrations. It logs those that cannot be read, and
-// leaves them out.
+// FindRegistrations returns registrations. It logs and omits unreadable registrations.
 func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Store, filter registrations.Filter) ([]registrations.Registered, error) {
 	all, err := registrations.New(store).Registrations(ctx, filter)
 	if errors.Is(err, registrations.ErrInvalidRegistration) {
@@ -160,7 +157,7 @@ func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Sto
 	return all, err
 }
 
-// PrintDifferences prints what provisioning changes.
+// PrintDifferences prints the changes of provisioning.
 func (e *Env) PrintDifferences(planned []provision.Difference) {
 	if len(planned) == 0 {
 		e.Print.Printf("everything is up to date\n")
@@ -175,8 +172,8 @@ func (e *Env) PrintDifferences(planned []provision.Difference) {
 	}
 }
 
-// RoomHint adds the remedy to an error of a server without room. What was created
-// before it stays, so the same command continues from there.
+// RoomHint adds the remedy to an error of a server without free space. The command can be repeated, because
+// earlier changes stay.
 func RoomHint(err error) error {
 	if !errors.Is(err, provision.ErrNoRoom) {
 		return err

@@ -6,7 +6,7 @@ import (
 	"github.com/choria-io/fisk"
 )
 
-// newName returns the name that a flag has now, empty for one that never had another.
+// newName returns the current name of a renamed flag, empty for other flags.
 func newName(old string) string {
 	switch old {
 	case "within":
@@ -20,13 +20,13 @@ func newName(old string) string {
 	}
 }
 
-// OldFlag adds the old name of a flag, which still works: help does not show it, and who gives it is told
-// the new one. Its value is that of the other flag.
+// OldFlag adds a hidden flag with the old name of a flag. The caller sets its value, which is the value of
+// the renamed flag.
 func OldFlag(cmd *fisk.CmdClause, old string) *fisk.FlagClause {
 	return cmd.Flag(old, "Old name of --"+newName(old)).Hidden()
 }
 
-// FlagNames returns the names of the flags that a command has by now.
+// FlagNames returns the names of the flags that the command already has.
 func FlagNames(cmd *fisk.CmdClause) []string {
 	var names []string
 	for _, f := range cmd.Model().Flags {
@@ -36,8 +36,8 @@ func FlagNames(cmd *fisk.CmdClause) []string {
 	return names
 }
 
-// noteOldNames notes of each old name that is given the flag that it is, and logs the new name. The error is
-// that both are given: one of them may be meant for the resource, whose flag once had the new name.
+// noteOldNames sets the current flag for each given old name, and logs the new name. It returns an error if
+// both are given, because the user may have meant a flag of the resource by the new name.
 func (e *Env) noteOldNames(old []string, cmd *fisk.CmdClause) error {
 	isCompletion := e.given[CompletionFlag]
 	for _, o := range old {
@@ -45,7 +45,7 @@ func (e *Env) noteOldNames(old []string, cmd *fisk.CmdClause) error {
 		if e.given[now] && !isCompletion {
 			hint := ""
 			if cmd != nil && cmd.GetFlag(typeFlag(cmd.Model().Name, now)) != nil {
-				hint = fmt.Sprintf("; that of the resource is --%s", typeFlag(cmd.Model().Name, now))
+				hint = fmt.Sprintf("; the flag of the resource is --%s", typeFlag(cmd.Model().Name, now))
 			}
 			return fmt.Errorf("--%s is --%s now, give one of them%s", o, now, hint)
 		}

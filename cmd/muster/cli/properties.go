@@ -155,14 +155,14 @@ func withDefaults(t *resource.Type, v document.Value) []document.Entry {
 // OutsideExpressions returns a text without the expressions in it.
 func OutsideExpressions(text string) string { return expressions.ReplaceAllString(text, "") }
 
-// holdsExpression reports whether any text in a value may hold an expression.
+// holdsExpression reports whether a text in a value may contain an expression.
 func holdsExpression(v document.Value) bool {
 	return v.Kind == document.String && expression.MayHoldExpression(v.Text) ||
 		slices.ContainsFunc(v.Items, holdsExpression) ||
 		slices.ContainsFunc(v.Entries, func(e document.Entry) bool { return expression.MayHoldExpression(e.Key) || holdsExpression(e.Value) })
 }
 
-// withFlags names the flags of properties that are missing, and has examples as flags.
+// withFlags adds the names of missing flags, and examples as flags.
 func withFlags(problems model.Problems, flags []*propertyFlag) model.Problems {
 	for i, p := range problems {
 		for _, f := range flags {
@@ -182,8 +182,8 @@ func withFlags(problems model.Problems, flags []*propertyFlag) model.Problems {
 	return problems
 }
 
-// addProperties adds the flags in the order of a type's help: what there shall
-// be, the type's own properties, and those of every resource.
+// addProperties adds the flags in the order of a type's help: ensure, the type's properties, and the common
+// properties.
 func addProperties(cmd *fisk.CmdClause, t *resource.Type, taken []string) []*propertyFlag {
 	rank := func(p resource.Property) int {
 		switch {
@@ -225,10 +225,10 @@ type propertyFlag struct {
 // flagOf returns the name of the flag of a property.
 func flagOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// typeFlag returns the name of the flag of a property where the command has another flag of its name.
+// typeFlag returns the name of the flag of a property whose own name is taken.
 func typeFlag(typ, name string) string { return typ + "-" + name }
 
-// TypeFlags returns the names of the flags of a type's properties whose own names are taken.
+// TypeFlags returns the flags of a type's properties with taken names.
 func TypeFlags(t *resource.Type, taken []string) []string {
 	var out []string
 	for _, p := range t.Properties {
@@ -302,7 +302,7 @@ func (f *propertyFlag) placeHolder() string {
 	}
 }
 
-// value returns the flag's value; its place is the flag.
+// value returns the flag's value. Its position is the flag.
 func (f *propertyFlag) value() document.Value {
 	switch pos := f.pos(); f.GoType.Kind() {
 	case reflect.Bool:
@@ -331,7 +331,7 @@ func text(s string, pos model.Position) document.Value {
 	return document.Value{Kind: document.String, Text: s, Pos: pos}
 }
 
-// structure parses a document. Any other text stays one, which is rejected later.
+// structure parses a document. It returns other text unchanged, and validation rejects it later.
 func structure(s string, pos model.Position) document.Value {
 	v, problems := document.Read(pos.File, []byte(s), int64(len(s)))
 	if len(problems) > 0 {
@@ -341,8 +341,8 @@ func structure(s string, pos model.Position) document.Value {
 	return v
 }
 
-// checkPairs returns the error of an item of a mapping that is no pair. It does not show the item,
-// which may be a secret.
+// checkPairs returns an error for an item without a key and a value. The error omits the item, because it may
+// be a secret.
 func (f *propertyFlag) checkPairs() error {
 	if !f.isMappings() && f.GoType.Kind() != reflect.Map {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// Reach is how NATS is reached, for what to do where it is not.
+// Reach describes a connection to NATS, for the remedies of connection errors.
 type Reach struct {
 	connect.Options
-	// Name returns what whoever sets an option calls it: a flag or the key of a file.
+	// Name returns the caller's name of an option: a flag or a key of a file.
 	Name func(option string) string
 }
 
-// Named returns an error about the file of an option with the caller's name of the option.
+// Named replaces the name of an option in an error about its file by the caller's name.
 func (r Reach) Named(err error) error {
 	if file := (*connect.FileError)(nil); errors.As(err, &file) {
 		return &connect.FileError{Option: r.Name(file.Option), Path: file.Path, Err: file.Err}
@@ -31,7 +31,7 @@ func (r Reach) Named(err error) error {
 	return err
 }
 
-// Remedy returns what to do about an error to connect, empty where that is unknown.
+// Remedy returns the remedy for a connection error, empty if none is known.
 func (r Reach) Remedy(err error) string {
 	var network *net.OpError
 	var untrusted *tls.CertificateVerificationError
@@ -55,7 +55,7 @@ func (r Reach) Remedy(err error) string {
 	case errors.As(err, &untrusted):
 		return "give the authority that signed it with " + r.Name("tlsca") + ", or correct the host"
 	case is(nats.ErrTLS), errors.As(err, &network) && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"):
-		// It depends on timing whether the reason of the server arrives.
+		// The reason of the server arrives only sometimes.
 		return fmt.Sprintf("the server may want the certificate of a client that it trusts: give %s and %s", r.Name("tlscert"), r.Name("tlskey"))
 	case web.NetworkRemedy(err) != "":
 		return web.NetworkRemedy(err)
@@ -70,7 +70,7 @@ func (r Reach) Remedy(err error) string {
 	}
 }
 
-// credentials returns what to do where the server rejects them.
+// credentials returns the remedy for rejected credentials.
 func (r Reach) credentials() string {
 	switch {
 	case r.User != "" && r.PasswordFile != "":

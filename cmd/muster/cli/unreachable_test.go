@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/connect"
 )
 
-// TestRemedies: what to do is named by the settings of whoever connects.
+// TestRemedies checks that remedies name the settings of the caller.
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	silent := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 )
 
-// provision makes what a fleet is kept in, and serves the dashboard of it until node ends.
+// provision creates the buckets and streams of a fleet, and serves its dashboard until node ends.
 func (d *demo) provision(ctx, node context.Context) ([]string, error) {
 	if err := d.command(ctx, "fleet", "init", "--yes"); err != nil {
 		return nil, err

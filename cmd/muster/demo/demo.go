@@ -36,7 +36,7 @@ const (
 	// interval is how often the node checks for drift.
 	interval = 2 * time.Second
 	nodeName = "demo"
-	// adminName is the user of NATS who may do everything.
+	// adminName is the NATS user with all permissions.
 	adminName = "admin"
 )
 
@@ -61,17 +61,17 @@ type demo struct {
 	store   *kvstore.Store
 	// dashboard is its URL.
 	dashboard string
-	// once is that all of it ends after the last step.
+	// once ends the demo after the last step.
 	once  bool
 	began time.Time
-	// digests are those of the verified runs.
+	// digests are the digests of the verified runs.
 	digests map[string]bool
 	server  *embedded
 	// running is the node.
 	running sync.WaitGroup
 }
 
-// step is one part of the demo. show runs it and returns what was verified.
+// step is one part of the demo. show runs it and returns a description of the verified result.
 type step struct {
 	title string
 	show  func(ctx context.Context) (verified []string, err error)
@@ -85,7 +85,7 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	if err != nil {
 		return err
 	}
-	// Without a terminal nobody is there to end it.
+	// Without a terminal no user can end the demo.
 	once = once || !print.IsTerminal(env.Print.Out)
 	d := &demo{Env: env, execute: execute, dir: dir, once: once, began: time.Now(), digests: map[string]bool{}}
 	defer func() { err = errors.Join(err, paths.RemoveTree(context.WithoutCancel(ctx), dir)) }()
@@ -110,9 +110,7 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	return d.linger(ctx)
 }
 
-// forgetFleet removes what was taken from the environment, and from there what flags of the
-// commands of the demo would be taken from: it has a fleet of its own, whatever fleet its
-// user works with.
+// forgetFleet removes the environment variables and flag defaults of any other fleet.
 func forgetFleet(f *cli.Flags) error {
 	f.Prefix = kvstore.DefaultPrefix
 	var errs []error
@@ -191,7 +189,7 @@ func (d *demo) serverConfig(accounts permissions.Accounts) (string, error) {
 	}), nil
 }
 
-// groups are those of the node.
+// groups are the groups of the node.
 func groups() []string { return []string{"web"} }
 
 // password is the file with the password of a user of NATS.

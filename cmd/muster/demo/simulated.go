@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// simulatedNodes is how many nodes are played beside the real one: enough that one sees a
-// fleet, and one of each kind.
+// simulatedNodes is the number of simulated nodes. It is large enough to show a fleet on the dashboard.
 const simulatedNodes = 25
 
 // simulatedManifest is what the simulated nodes are assigned, and the real one is not.

@@ -98,7 +98,7 @@ func (d *demo) push(ctx context.Context, version int) ([]string, error) {
 	}, nil
 }
 
-// isOld reports whether a run is that of an earlier push: each push has its own digest.
+// isOld reports whether a run belongs to an earlier push. Each push has its own digest.
 func (d *demo) isOld(r model.Run) bool {
 	if d.digests[r.Digest] {
 		return true

@@ -11,72 +11,35 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
-// aim is about whom something is written.
+// aim selects the nodes of a command that writes about nodes.
 type aim struct {
 	*cli.Env
-	On
-	names, groups []string
-	all, yes      bool
-	// named is that there are the flags of groups, and of all.
-	named bool
+	TargetFlags
 	// refusesUnknown refuses unknown nodes and asks for confirmation of unknown groups, unless yes.
 	refusesUnknown bool
 	// readsOnly is set if the command writes nothing: unknown nodes are an error.
 	readsOnly bool
-	// judgesUnknown is that the command says itself which targets nobody is.
+	// judgesUnknown is set if the command reports unknown targets itself.
 	judgesUnknown bool
 }
 
-// add adds the flags; named are those of groups, which not everything can be written about.
-func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
-	a.Env, a.named = env, named
-	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &a.names)
-	if named {
-		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&a.groups)
-		cmd.Flag("all", "Target all nodes, with those that join later").UnNegatableBoolVar(&a.all)
+// add adds the flags; hasGroups adds --group and --all.
+func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, hasGroups bool) {
+	a.Env = env
+	help := targetHelp{node: "Target node; repeatable"}
+	a.remedy = "name nodes, or give --on EXPR"
+	if hasGroups {
+		help.group, help.all = "Target group, with the nodes that join it later; repeatable", "Target all nodes, with those that join later"
+		a.remedy = "name nodes, or give --group GROUP, --on EXPR or --all"
 	}
-	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&a.yes)
+	a.TargetFlags.add(env, cmd, help)
+	a.addYes(cmd)
 	a.AddOn(cmd)
-}
-
-// compile returns the expression of the targets, or without one the list of them; more are the
-// nodes that are named besides by flags.
-func (a *aim) compile(more []string) (*targets.Expression, []fleet.Target, error) {
-	nodes := slices.Concat(more, a.names)
-	on, err := a.Compile(a.Env, AnyOf(nodes, a.groups))
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case on != nil && a.all:
-		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
-	case on != nil:
-		return on, nil, nil
-	}
-	list := fleet.Targets(nodes, a.groups, a.all)
-	if len(list) == 0 {
-		if a.named {
-			return nil, nil, cli.Usagef("no target: name nodes, or give --group GROUP, --on EXPR or --all")
-		}
-		return nil, nil, cli.Usagef("no target: name nodes, or give --on EXPR")
-	}
-	return nil, list, CheckTargets(list)
-}
-
-// selection is whom an expression or a list means.
-type selection struct {
-	targets []fleet.Target
-	// known are the states of all nodes.
-	known []model.Node
-	// isAll is that the targets are all nodes, byExpression that they are those that match one.
-	isAll, byExpression bool
-	// undecided is the error of nodes of which nobody knows whether they match.
-	undecided error
 }
 
 // states returns the states by name.
@@ -92,30 +55,10 @@ func (s selection) states() map[string]model.Node {
 // almostAll is the part of a fleet, in percent, that a group has if a mistake in it is one for the whole fleet.
 const almostAll = 90
 
-// hit returns how many known nodes are in the targets.
-func (s selection) hit() int { return len(ask.NodesOf(s.targets, s.known)) }
-
 // isAlmostAll reports whether groups among the targets contain almost all nodes of a fleet that is not small.
 func (s selection) isAlmostAll() bool {
-	hit, isGroup := s.hit(), func(t fleet.Target) bool { return t.Group != "" }
+	hit, isGroup := len(s.nodes()), func(t fleet.Target) bool { return t.Group != "" }
 	return slices.ContainsFunc(s.targets, isGroup) && hit > fleet.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
-}
-
-// selectNodes reads the nodes, and finds whom the targets mean.
-func selectNodes(ctx context.Context, store *Store, on *targets.Expression, list []fleet.Target) (selection, error) {
-	known, err := store.Nodes(ctx)
-	out := selection{targets: list, known: known, isAll: slices.Contains(list, fleet.Target{Group: model.GroupAll})}
-	if err != nil || on == nil {
-		return out, err
-	}
-	found, err := store.Select(ctx, on, known)
-	if err == nil {
-		err = NoMatch(on, found)
-	}
-	out.targets, out.byExpression, out.undecided = found.Targets(), true, UndecidedError(found)
-	out.isAll = len(found.Nodes) == found.Known
-
-	return out, err
 }
 
 // begun is a connection, with whom the targets mean.
@@ -129,7 +72,8 @@ type begun struct {
 // begin compiles the targets, checks the other flags, connects and finds whom the targets mean. nodes are those
 // that are named besides by flags; sign is nil where nothing is signed, check where nothing else is checked.
 func (a *aim) begin(ctx context.Context, nodes []string, sign *Signing, check func() error) (out begun, err error) {
-	on, list, err := a.compile(nodes)
+	a.AddNames(nodes)
+	on, list, err := a.Compile(a.Env)
 	if err == nil && check != nil {
 		err = check()
 	}
@@ -151,7 +95,7 @@ func (a *aim) begin(ctx context.Context, nodes []string, sign *Signing, check fu
 
 // find selects the nodes. It warns of unknown targets, and asks before unknown or many nodes are written about.
 func (a *aim) find(ctx context.Context, store *Store, on *targets.Expression, list []fleet.Target) (selection, error) {
-	out, err := selectNodes(ctx, store, on, list)
+	out, err := find(ctx, store, on, list)
 	switch {
 	case err != nil:
 		return out, err
@@ -161,7 +105,7 @@ func (a *aim) find(ctx context.Context, store *Store, on *targets.Expression, li
 	if err := a.confirm(out); err != nil {
 		return out, err
 	}
-	if !out.byExpression && !a.judgesUnknown {
+	if out.expression == nil && !a.judgesUnknown {
 		WarnUnknown(a.Log, list, out.known)
 	}
 
@@ -187,9 +131,9 @@ func (a *aim) confirm(found selection) error {
 	switch {
 	case found.isAll:
 		return ConfirmAll(a.Env, did, len(found.known))
-	case !found.byExpression && found.isAlmostAll():
-		return Confirm(a.Env, did, fmt.Sprintf("this is for %d of %d nodes", found.hit(), len(found.known)))
-	case found.byExpression && len(found.targets) > fleet.MaxUnconfirmed:
+	case found.expression == nil && found.isAlmostAll():
+		return Confirm(a.Env, did, fmt.Sprintf("this is for %d of %d nodes", len(found.nodes()), len(found.known)))
+	case found.expression != nil && len(found.targets) > fleet.MaxUnconfirmed:
 		return Confirm(a.Env, did, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
 	default:
 		return nil

@@ -25,29 +25,13 @@ const (
 	pollShare    = 5
 )
 
-// confirmation is what a node does of what was written under a key.
-type confirmation struct {
-	Node  string    `json:"node"`
-	State ask.State `json:"state"`
-	Text  string    `json:"text"`
-}
-
 // writtenChange is what was written under a key, and what the nodes do of it.
 type writtenChange struct {
 	PauseResult
-	Nodes []confirmation `json:"nodes,omitempty"`
+	Nodes []ask.Confirmation `json:"nodes,omitempty"`
 
-	change change
+	change ask.Change
 	target fleet.Target
-}
-
-// change is what was written about nodes.
-type change interface {
-	// Status returns what a node does of it. known is whether the node has a state; settled is that a rejection in
-	// that is of this change, and not of what was there before.
-	Status(n model.Node, known, settled bool) ask.PauseStatus
-	// Rejection returns why a node rejects what is under the key, empty where it does not.
-	Rejection(n model.Node) string
 }
 
 // confirmWait waits until nodes confirm what was written.
@@ -77,77 +61,44 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, kno
 	if w.timeout == 0 || len(all) == 0 {
 		return nil
 	}
-	began := time.Now()
-	before := map[string]model.Node{}
-	for _, n := range known {
-		before[n.Node] = n
-	}
+	var nodes []*ask.Confirmation
 	for i := range all {
-		all[i].Nodes = openNodes(all[i].target, known, before)
+		for _, n := range known {
+			if all[i].target.Includes(n.NodeState) {
+				all[i].Nodes = append(all[i].Nodes, ask.NewConfirmation(all[i].change, n))
+			}
+		}
+		for k := range all[i].Nodes {
+			nodes = append(nodes, &all[i].Nodes[k])
+		}
 	}
 	limit, done := context.WithTimeout(ctx, w.timeout)
 	defer done()
 	line := env.Print.Progress()
 	defer line.Clear()
-	for {
-		asked := time.Now()
-		now, err := store.Nodes(limit)
-		switch {
-		case err != nil && limit.Err() == nil:
-			return err
-		case err == nil:
-			judgeAll(all, before, now, time.Since(began) >= ask.PauseSettling)
-		}
-		counts, open := count(all)
-		if len(open) == 0 || limit.Err() != nil {
-			return w.verdict(ctx, counts)
-		}
-		line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], total(counts), print.Some(open, "and others"))
-		select {
-		case <-limit.Done():
-		case <-time.After(max(pollInterval, pollShare*time.Since(asked))):
-		}
-	}
-}
-
-// openNodes returns the known nodes of a target, of which nothing is known yet.
-func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node) []confirmation {
-	open := func(name string) confirmation {
-		pending := ask.PausePending()
-		return confirmation{name, pending.State, pending.Text}
-	}
-	var out []confirmation
-	if t.Node != "" {
-		if _, is := byName[t.Node]; is {
-			out = append(out, open(t.Node))
-		}
-		return out
-	}
-	for _, n := range known {
-		if t.Includes(n.NodeState) {
-			out = append(out, open(n.Node))
-		}
-	}
-
-	return out
-}
-
-// judgeAll notes what the nodes do now of what was written.
-func judgeAll(all []writtenChange, before map[string]model.Node, now []model.Node, settled bool) {
-	states := map[string]model.Node{}
-	for _, n := range now {
-		states[n.Node] = n
-	}
-	for _, w := range all {
-		for i, o := range w.Nodes {
-			if o.State == ask.StatePending {
-				n, known := states[o.Node]
-				isNew := w.change.Rejection(n) != w.change.Rejection(before[o.Node])
-				status := w.change.Status(n, known, settled || isNew)
-				w.Nodes[i] = confirmation{o.Node, status.State, status.Text}
+	waiter := ask.Waiter{
+		States: func(ctx context.Context) (func(string) (model.Node, bool), error) {
+			now, err := store.Nodes(ctx)
+			states := selection{known: now}.states()
+			return func(name string) (model.Node, bool) { n, known := states[name]; return n, known }, err
+		},
+		Pause: func(ctx context.Context, took time.Duration) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(max(pollInterval, pollShare*took)):
 			}
-		}
+		},
+		OnPending: func(int) {
+			counts, open := count(all)
+			line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], total(counts), print.Some(open, "and others"))
+		},
 	}
+	if err := waiter.Wait(limit, nodes); err != nil {
+		return err
+	}
+	counts, _ := count(all)
+
+	return w.verdict(ctx, counts)
 }
 
 // count counts the nodes by their state, and names those that are waited for.

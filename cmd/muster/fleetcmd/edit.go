@@ -25,7 +25,7 @@ import (
 // editCommand is muster fleet edit: a push of what an editor made of what is assigned.
 type editCommand struct {
 	pushCommand
-	owner Owner
+	owner TargetFlags
 	name  string
 }
 
@@ -39,7 +39,7 @@ func addEdit(env *cli.Env, parent *fisk.CmdClause) {
 		"  EDITOR='sed -i s/debug/info/' muster fleet edit motd --yes")
 	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	c.owner.AddOwner(env, cmd)
-	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	c.addYes(cmd)
 	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show also what would change on the nodes, as muster fleet preview does; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("timeout", "Maximum time to wait for --preview").Default("5m").DurationVar(&c.timeout)

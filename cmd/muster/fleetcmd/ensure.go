@@ -49,7 +49,7 @@ func addEnsure(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet ensure exec 'systemctl reload nginx' --group web --timeout 30s\n" +
 		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
-	c.AddAim(env, cmd)
+	c.AddRequest(env, cmd)
 	c.AddOldGroup(cmd)
 	cmd.Flag("timeout", "Time limit, of each batch; nodes do not start the request after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)

@@ -39,7 +39,7 @@ func addExec(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet exec --on 'state == \"failed\"' --check -- systemctl --failed\n" +
 		"  muster fleet exec --node web01 --timeout 10m -- apt-get update")
 	cmd.Arg("command", "Command and its arguments, after --").StringsVar(&c.words)
-	c.AddAim(env, cmd)
+	c.AddRequest(env, cmd)
 	cmd.Flag("shell", "Pass the text to a shell").UnNegatableBoolVar(&c.shell)
 	cmd.Flag("timeout", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
@@ -78,7 +78,7 @@ func (c *execCommand) run(ctx context.Context) error {
 	if c.shell {
 		queued = []string{"exec", "--provider", "shell", strings.Join(c.words, " ")}
 	}
-	c.queueCommand = (&requestCommand{verb: "ensure", RequestTargets: c.RequestTargets}).command(queued...)
+	c.queueCommand = (&requestCommand{verb: "ensure", TargetFlags: c.TargetFlags}).command(queued...)
 	properties := commandLine(c.words, c.shell, c.timeout)
 	typ, _ := c.Types.Get("exec")
 	if _, problems := resource.Decode(typ, properties, properties.Pos); len(problems) > 0 {

@@ -7,9 +7,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 )
 
-// Add adds the commands to the command line. The function serve adds muster fleet serve,
-// which package servecmd holds because it uses this package.
-func Add(env *cli.Env, app *fisk.Application, serve func(*cli.Env, *fisk.CmdClause)) {
+// Add adds the commands to the command line.
+func Add(env *cli.Env, app *fisk.Application) {
 	addValidate(env, app)
 	cmd := app.Command("fleet", "Manage a fleet: assign manifests to nodes, watch and query them")
 	cmd.HelpLong("Nodes run `muster agent run`; everything between them and these commands is in NATS, at --server or --context.\n\n" +
@@ -33,7 +32,7 @@ func Add(env *cli.Env, app *fisk.Application, serve func(*cli.Env, *fisk.CmdClau
 	addStatus(env, cmd)
 	addDescribe(env, cmd)
 	addFacts(env, cmd)
-	serve(env, cmd)
+	AddServe(env, cmd)
 	addNodes(env, cmd)
 	addQuery(env, cmd)
 	addEnsure(env, cmd)

@@ -32,16 +32,16 @@ type forgetCommand struct {
 // addForget adds muster fleet forget.
 func addForget(env *cli.Env, parent *fisk.CmdClause) {
 	c := &forgetCommand{}
-	c.Env = env
+	c.Env, c.remedy = env, "name nodes, or give --on EXPR"
 	cmd := parent.Command("forget", "Remove the stored data of decommissioned nodes")
 	cmd.HelpLong("Removes the state, facts and inventory of nodes, and the pause, labels and groups that operators set. --reports also removes their reports. Removes nothing if one of the nodes was seen recently. Assignments to the node stay, and the command lists them. Only administrators forget nodes.\n\n" +
 		"  muster fleet forget web09\n  muster fleet forget --on 'state == \"unreachable\"' --yes\n  muster fleet forget web09 --reports")
 	cli.NodesVar(cmd.Arg("node", "Nodes to forget").HintAction(env.CompleteNodes), &c.nodes)
-	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.names)
+	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.TargetFlags.nodes)
 	c.AddOn(cmd)
 	cmd.Flag("reports", "Also remove the reports of the nodes").UnNegatableBoolVar(&c.reports)
 	cmd.Flag("force", "Also a node that was seen lately; its agent stores its state again").UnNegatableBoolVar(&c.force)
-	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	c.addYes(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
@@ -66,7 +66,8 @@ type leftover struct {
 }
 
 func (c *forgetCommand) run(ctx context.Context) error {
-	on, list, err := c.compile(c.nodes)
+	c.AddNames(c.nodes)
+	on, list, err := c.Compile(c.Env)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (c *forgetCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := selectNodes(ctx, store, on, list)
+	found, err := find(ctx, store, on, list)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
@@ -37,7 +38,7 @@ type grouped struct {
 	// Order lists the groups that win over the others.
 	Order []string `json:"order,omitempty"`
 	// Nodes are the confirmations of the nodes.
-	Nodes []confirmation `json:"nodes,omitempty"`
+	Nodes []ask.Confirmation `json:"nodes,omitempty"`
 	// left are the groups that it had before.
 	left []string
 }

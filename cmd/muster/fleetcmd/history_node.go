@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -159,7 +160,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	defer line.Clear()
 	read, invalid := 0, 0
 	var known Repeats
-	var shares Shares
+	var shares view.Shares
 	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
 		if err != nil {
 			return err
@@ -181,7 +182,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 			}
 		}
 	}
-	doc.Incomplete = append(doc.Incomplete, slices.Concat(begins(bounds, c.from), shares.Missing(bounds))...)
+	doc.Incomplete = append(doc.Incomplete, slices.Concat(begins(bounds, c.from), missingReports(&shares, bounds))...)
 	if invalid > 0 {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("%s cannot be read", print.Count(invalid, "stored report")))
 	}

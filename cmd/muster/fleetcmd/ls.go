@@ -22,7 +22,7 @@ import (
 type lsCommand struct {
 	*cli.Env
 	print.Format
-	Targets
+	TargetFlags
 	Order
 	name    string
 	removed bool

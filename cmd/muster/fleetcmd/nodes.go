@@ -30,12 +30,9 @@ import (
 type nodesCommand struct {
 	*cli.Env
 	print.Format
-	On
+	TargetFlags
 	Order
 	names    []string
-	flagged  []string
-	groups   []string
-	all      bool
 	exitCode bool
 }
 
@@ -55,10 +52,7 @@ func addNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
 	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cli.NodesVar(cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes), &c.names)
-	cli.NodesVar(cmd.Flag("node", "Node to show; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.flagged)
-	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
-	AddAllDefault(cmd, &c.all)
-	c.AddOn(cmd)
+	c.AddFilter(env, cmd, "Node to show; repeatable", "Filter by group; repeatable")
 	c.AddOrder(cmd, nodeColumns()...)
 	cmd.Flag("exit-code", "Exit with 1 where a node matches, or cannot be judged").UnNegatableBoolVar(&c.exitCode)
 	c.AddFormat(cmd)
@@ -74,8 +68,8 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err := c.Check(nodeColumns()...); err != nil {
 		return err
 	}
-	c.names = append(c.names, c.flagged...)
-	on, err := c.CompileUnlessAll(c.Env, c.all, AnyOf(c.names, c.groups))
+	c.AddNames(c.names)
+	on, err := c.CompileOn(c.Env)
 	if err != nil {
 		return err
 	}
@@ -225,12 +219,12 @@ func (c *nodesCommand) selected(ctx context.Context, store *Store, on *targets.E
 
 // filter returns the nodes that the flags select; an unknown name is an error.
 func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
-	for _, name := range c.names {
+	for _, name := range c.nodes {
 		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
 			return nil, NoSuchNode(name, all)
 		}
 	}
-	targets := fleet.Targets(c.names, c.groups, false)
+	targets := fleet.Targets(c.nodes, c.groups, false)
 	if len(targets) == 0 || c.all {
 		return all, nil
 	}
@@ -248,7 +242,7 @@ func (c *nodesCommand) none(all []model.Node) string {
 	switch {
 	case len(groups) == 0:
 		return "no known nodes; nodes run muster agent run"
-	case len(unknown) < len(groups) || len(c.names) > 0:
+	case len(unknown) < len(groups) || len(c.nodes) > 0:
 		WarnUnknown(c.Log, unknown, all)
 		return "" // there are others
 	default:

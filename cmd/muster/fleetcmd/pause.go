@@ -82,7 +82,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		}
 		return writtenChange{PauseResult: w, change: ask.PauseChange{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
 	})
-	if !found.byExpression {
+	if found.expression == nil {
 		c.warnUnknown(found, done)
 	}
 	if len(done) > 0 && p.Until.IsZero() {

@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -23,8 +22,7 @@ import (
 type pingCommand struct {
 	*cli.Env
 	print.Format
-	Targets
-	On
+	TargetFlags
 	names   []string
 	timeout time.Duration
 }
@@ -45,7 +43,7 @@ func addPing(env *cli.Env, parent *fisk.CmdClause) {
 
 func (c *pingCommand) run(ctx context.Context) error {
 	c.AddNames(c.names)
-	on, err := c.On.Compile(c.Env, c.Expression())
+	on, err := c.CompileOn(c.Env)
 	if err != nil {
 		return err
 	}
@@ -68,9 +66,15 @@ func (c *pingCommand) run(ctx context.Context) error {
 	if !store.KV.Places().InUse().IsOwn() {
 		return cli.Usagef("only administrators reach nodes at once; when each was last heard says %s", store.KV.Names().Run("fleet nodes"))
 	}
-	known, by, undecided, err := c.nodes(ctx, store, on)
+	found, err := find(ctx, store, on, nil)
 	if err != nil {
 		return err
+	}
+	by := pinger{Asker: Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbPing, Encode: func(context.Context, string, time.Time) ([]byte, error) { return nil, nil }}}
+	known := found.known
+	if on != nil { // all nodes are asked, and only the answers of these count
+		by.only = found.names()
+		known = slices.DeleteFunc(known, func(n model.Node) bool { return !by.only[n.Node] })
 	}
 	WarnUnknown(c.Log, list, known)
 	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
@@ -92,25 +96,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	return errors.Join(c.conclude(ctx, pinged, limit.Err() == nil), undecided)
-}
-
-// nodes returns the nodes that are known, or those that an expression selects, and who asks
-// them: all are asked then, and only these count. undecided is the error of nodes of which
-// nobody knows whether they match.
-func (c *pingCommand) nodes(ctx context.Context, store *Store, on *targets.Expression) (known []model.Node, by pinger, undecided, err error) {
-	by = pinger{Asker: Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbPing, Encode: func(context.Context, string, time.Time) ([]byte, error) { return nil, nil }}}
-	if on == nil {
-		known, err = store.Nodes(ctx)
-		return known, by, nil, err
-	}
-	found, err := store.SelectNow(ctx, on)
-	by.only = map[string]bool{}
-	for _, n := range found.Nodes {
-		by.only[n.Node] = true
-	}
-
-	return found.Nodes, by, UndecidedError(found), err
+	return errors.Join(c.conclude(ctx, pinged, limit.Err() == nil), found.undecided)
 }
 
 // took returns how long an answer took, for people.

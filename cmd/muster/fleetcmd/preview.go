@@ -13,14 +13,12 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
 // previewCommand is muster fleet preview: a push that is not made.
 type previewCommand struct {
 	pushCommand
-	On
 }
 
 // addPreview adds muster fleet preview.
@@ -38,6 +36,7 @@ func addPreview(env *cli.Env, parent *fisk.CmdClause) {
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
 	c.AddTargets(env, cmd)
 	c.AddOn(cmd)
+	c.remedy = "give --node NODE, --group GROUP, --on EXPR or --all"
 	c.addTerms(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
@@ -45,14 +44,14 @@ func addPreview(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *previewCommand) run(ctx context.Context) error {
-	on, targets, err := c.CompileOr(c.Env, &c.Targets)
+	on, list, err := c.Compile(c.Env)
 	if err != nil {
 		return err
 	}
 	if c.timeout < time.Second || c.timeout > model.MaxPreview {
 		return cli.Usagef("--timeout must be at least 1s, and at most %s", model.MaxPreview)
 	}
-	push, err := c.prepare(ctx, targets)
+	push, err := c.prepare(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -60,38 +59,24 @@ func (c *previewCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, undecided, err := c.aim(ctx, store, on, &push)
+	to, err := find(ctx, store, on, list)
 	if err != nil {
 		return err
 	}
-	found, err := RequestPreview(ctx, c.Env, store, PreviewRequest{Push: push, Known: known, Signer: signer, Within: c.timeout})
+	push.Targets = to.targets
+	switch {
+	case on == nil:
+		WarnUnknown(c.Log, to.targets, to.known)
+	case !c.IsDocument():
+		to.remark(c.Print)
+	}
+	found, err := RequestPreview(ctx, c.Env, store, PreviewRequest{Push: push, Known: to.known, Signer: signer, Within: c.timeout})
 	if found == nil {
 		return err
 	}
 	err = errors.Join(err, c.Print.Result(c.Format, found, func() { PrintPreview(c.Print, found) }))
 
-	return errors.Join(err, PreviewError(found), undecided)
-}
-
-// aim reads the nodes, and sets the targets that an expression selects.
-func (c *previewCommand) aim(ctx context.Context, store *Store, on *targets.Expression, push *fleet.Push) (known []model.Node, undecided, err error) {
-	if on == nil {
-		known, err = store.Nodes(ctx)
-		if err == nil {
-			WarnUnknown(c.Log, push.Targets, known)
-		}
-		return known, nil, err
-	}
-	found, err := store.SelectNow(ctx, on)
-	if err != nil {
-		return nil, nil, err
-	}
-	push.Targets = found.Targets()
-	if !c.IsDocument() {
-		c.Print.Remark("%d of %d nodes match", len(found.Nodes), found.Known)
-	}
-
-	return found.Nodes, UndecidedError(found), nil
+	return errors.Join(err, PreviewError(found), to.undecided)
 }
 
 // confirmPreview shows what a push would change, and asks. With --yes it does not ask, and

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -26,14 +27,13 @@ import (
 type pushCommand struct {
 	*cli.Env
 	print.Format
-	Targets
+	TargetFlags
 	Signing
 	terms
 	source, name string
 	bundle, wait bool
 	// waitUnreachable also waits for nodes that are unreachable from the start.
 	waitUnreachable bool
-	yes             bool
 	// preview asks the nodes first what would change.
 	preview bool
 	// despiteConflicts skips checkConflicts.
@@ -57,7 +57,7 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest that is too large").UnNegatableBoolVar(&c.bundle)
-	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	c.addYes(cmd)
 	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
@@ -158,12 +158,8 @@ func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node)
 	if c.yes {
 		return nil
 	}
-	err := ConfirmUnknown(c.Env, "pushed", targets, nodes)
-	if err == nil && c.All() {
-		err = ConfirmAll(c.Env, "pushed", len(nodes))
-	}
 
-	return err
+	return selection{targets: targets, known: nodes, isAll: slices.Contains(targets, fleet.Target{Group: model.GroupAll})}.confirm(c.Env, "pushed")
 }
 
 // prepare reads and checks everything that is pushed.

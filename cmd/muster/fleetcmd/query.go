@@ -29,7 +29,7 @@ const (
 type queryCommand struct {
 	*cli.Env
 	print.Format
-	On
+	TargetFlags
 	Order
 	csv                           bool
 	expression, from, columns, by string
@@ -94,7 +94,7 @@ func (c *queryCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	on, err := c.Compile(c.Env)
+	on, err := c.CompileOn(c.Env)
 	if err != nil {
 		return err
 	}

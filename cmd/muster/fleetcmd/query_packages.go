@@ -24,7 +24,7 @@ func (c *queryCommand) runPackages(ctx context.Context) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	on, err := c.Compile(c.Env)
+	on, err := c.CompileOn(c.Env)
 	if err != nil {
 		return err
 	}

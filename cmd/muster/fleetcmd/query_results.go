@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
 
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -45,7 +46,7 @@ type queryResults struct {
 	// current is set where the newest of each resource are wanted.
 	current   *query.Current
 	known     Repeats
-	shares    Shares
+	shares    view.Shares
 	invalid   int
 	undecided map[string]bool
 	full      bool
@@ -61,14 +62,14 @@ func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Resu
 	}
 	var incomplete []string
 	if on != nil {
-		found, err := store.SelectNow(ctx, on)
+		found, err := find(ctx, store, on, nil)
 		if err != nil {
 			return query.Answer{}, err
 		}
-		if err := UndecidedError(found); err != nil {
-			incomplete = append(incomplete, err.Error())
+		if found.undecided != nil {
+			incomplete = append(incomplete, found.undecided.Error())
 		}
-		r.nodes = found.Names()
+		r.nodes = found.names()
 	}
 	bounds, err := reports.New(store.KV).Bounds(ctx)
 	if err == nil {
@@ -227,7 +228,7 @@ func (r *queryResults) incomplete(b reports.Bounds, since time.Time) []string {
 	if b.Dropped && b.Oldest.After(since) {
 		out = append(out, "reports from before "+print.Time(b.Oldest)+" are not stored any more")
 	}
-	out = append(out, r.shares.Missing(b)...)
+	out = append(out, missingReports(&r.shares, b)...)
 	if r.invalid > 0 {
 		out = append(out, print.Count(r.invalid, "message")+" with reports that cannot be read")
 	}

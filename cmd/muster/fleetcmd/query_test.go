@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -20,7 +21,7 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	for i := range query.MaxResources + 1 {
 		many.AddResult(targets.Result{Node: "web01", Resource: strconv.Itoa(i)})
 	}
-	var full Shares
+	var full view.Shares
 	full.Add(reports.Message{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})
 	for name, c := range map[string]struct {
 		results queryResults

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -27,12 +26,10 @@ type reportsCommand struct {
 	*cli.Env
 	print.Format
 	Order
-	On
+	TargetFlags
 	follow               bool
 	since                string
 	kind, outcome, cause string
-	nodes, groups        []string
-	all                  bool
 }
 
 // addReports adds muster fleet reports.
@@ -44,10 +41,7 @@ func addReports(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
-	cli.NodesVar(cmd.Flag("node", "Show reports of this node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
-	cmd.Flag("group", "Filter by group, with its current nodes; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
-	AddAllDefault(cmd, &c.all)
-	c.AddOn(cmd)
+	c.AddFilter(env, cmd, "Show reports of this node; repeatable", "Filter by group, with its current nodes; repeatable")
 	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
 	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
 		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
@@ -106,7 +100,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if err := c.checkOrder(); err != nil {
 		return err
 	}
-	on, err := c.CompileUnlessAll(c.Env, c.all, AnyOf(c.nodes, c.groups))
+	on, err := c.CompileOn(c.Env)
 	if err != nil {
 		return err
 	}
@@ -180,8 +174,8 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 // knows whether they match.
 func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expression) (of map[string]bool, undecided, err error) {
 	if on != nil {
-		found, err := store.SelectNow(ctx, on)
-		return found.Names(), UndecidedError(found), err
+		found, err := find(ctx, store, on, nil)
+		return found.names(), found.undecided, err
 	}
 	targets := fleet.Targets(c.nodes, c.groups, false)
 	if len(targets) == 0 || c.all {
@@ -202,12 +196,8 @@ func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expre
 			return nil, nil, err
 		}
 	}
-	of = map[string]bool{}
-	for _, name := range ask.NodesOf(targets, known) {
-		of[name] = true
-	}
 
-	return of, nil, nil
+	return selection{targets: targets, known: known}.names(), nil, nil
 }
 
 // warnUnknown warns of a node that is not known, with the nearest one that is.

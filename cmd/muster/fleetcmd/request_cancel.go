@@ -37,7 +37,7 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	if err := checkID(c.cancelID, ""); err != nil {
 		return err
 	}
-	on, list, err := c.RequestTargets.Compile(c.Env)
+	on, list, err := c.Compile(c.Env)
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,13 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := c.Find(ctx, store, on, list, nil)
+	to, err := find(ctx, store, on, list)
 	if err != nil {
 		return err
 	}
 	asker := cancelAsker(store.KV, signer, c.Log, model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator()})
 	if !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueCancels(ctx, asker, to.List), to.Undecided)
+		return errors.Join(c.queueCancels(ctx, asker, to.targets), to.undecided)
 	}
 	out := Cancelled{}
 	if out.Withdrawn, err = c.withdraw(ctx, asker, to); err != nil {
@@ -60,7 +60,7 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	line := c.Print.Progress()
 	defer line.Clear()
 	request := ask.Request{
-		ID: c.cancelID, Network: asker, Targets: to.List, Known: to.Known, Timeout: max(c.timeout, time.Second),
+		ID: c.cancelID, Network: asker, Targets: to.targets, Known: to.known, Timeout: max(c.timeout, time.Second),
 		FirstOnly: !c.kill, // only a kill has a second answer to wait for
 		OnProgress: func(_ string, p ask.Progress) {
 			line.Show("%d of %s answered", p.Acknowledged, print.Count(p.Expected, "node"))
@@ -72,7 +72,7 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 		err = errors.Join(err, asker.queueMissing(ctx, out.Ensured, c.cancelID, kvstore.MaxCommandTTL, out.Withdrawn))
 	}
 
-	return errors.Join(err, c.concludeCancel(ctx, out), to.Undecided)
+	return errors.Join(err, c.concludeCancel(ctx, out), to.undecided)
 }
 
 // cancelAsker returns the asker of a cancel, signed unless signer is nil.
@@ -105,18 +105,18 @@ func (c *requestCommand) queueCancels(ctx context.Context, asker Asker, list []f
 }
 
 // withdraw replaces the queued requests of the targets with the cancel and returns their families.
-func (c *requestCommand) withdraw(ctx context.Context, asker Asker, to RequestSelection) ([]string, error) {
+func (c *requestCommand) withdraw(ctx context.Context, asker Asker, to selection) ([]string, error) {
 	queued, err := requests.New(asker.Store).Queued(ctx, c.cancelID)
 	if err != nil {
 		return nil, err
 	}
 	isAll := false
 	families := map[string]bool{}
-	for _, t := range to.List {
+	for _, t := range to.targets {
 		families[t.String()] = true
 		isAll = isAll || t.Group == model.GroupAll
 	}
-	for _, node := range ask.NodesOf(to.List, to.Known) {
+	for _, node := range to.nodes() {
 		families[model.NodeFamily(node)] = true
 	}
 	var out []string

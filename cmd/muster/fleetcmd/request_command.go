@@ -27,7 +27,7 @@ const maxReading = 2 * time.Minute
 type requestCommand struct {
 	*cli.Env
 	print.Format
-	RequestTargets
+	TargetFlags
 	Signing
 	// batch and maxFailures are texts such as 10 or 20%.
 	batch, maxFailures string
@@ -130,7 +130,7 @@ type outgoing struct {
 
 // send sends a request to the targets and prints the results.
 func (c *requestCommand) send(ctx context.Context, out outgoing) error {
-	on, list, err := c.RequestTargets.Compile(c.Env)
+	on, list, err := c.Compile(c.Env)
 	if err != nil {
 		return err
 	}
@@ -153,34 +153,37 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 	if err != nil {
 		return err
 	}
-	to, err := c.Find(ctx, store, on, list, c.matched())
-	if err == nil && !out.noop {
-		err = c.RequestTargets.Confirm(c.Env, to)
+	to, err := find(ctx, store, on, list)
+	if err == nil && !c.IsDocument() {
+		to.remark(c.Print)
+	}
+	if err == nil && !out.noop && !c.yes {
+		err = to.confirm(c.Env, "sent")
 	}
 	if err != nil {
 		return err
 	}
-	asker := out.asker(store.KV, signer, to.Sender())
+	asker := out.asker(store.KV, signer, to.sender())
 	if c.continueID != "" {
 		if to, err = c.withoutResult(ctx, store.KV, to); err != nil {
 			return err
 		}
-		if len(to.List) == 0 {
+		if len(to.targets) == 0 {
 			return c.showResults(ctx, c.continueID)
 		}
 	}
 	if out.check == nil && !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueAll(ctx, asker, to.List, out.id), to.Undecided)
+		return errors.Join(c.queueAll(ctx, asker, to.targets, out.id), to.undecided)
 	}
 	conclusion := c.conclusion(out.id)
-	conclusion.Near = c.Warn(c.Env, to)
+	conclusion.Near = to.warn(c.Log)
 	if !c.IsDocument() && (limits != nil || print.IsTerminal(c.Print.Err)) {
 		c.Print.Remark("for results from another terminal: %s", conclusion.Resume)
 	}
 	line := c.Print.Progress()
 	defer line.Clear()
 	request := ask.Request{
-		ID: out.id, Network: asker, Targets: to.List, Known: to.Known, Batches: limits, Timeout: c.timeout + c.grace,
+		ID: out.id, Network: asker, Targets: to.targets, Known: to.known, Batches: limits, Timeout: c.timeout + c.grace,
 		Protocol: c.protocol, Reports: ReportsOf(store.KV, out.id, nil),
 		OnAnswer: func(r model.EnsureResponse) {
 			if !c.IsDocument() && c.show == nil {
@@ -203,21 +206,12 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		return err
 	}
 
-	return errors.Join(err, conclusion.Conclude(ctx, result), to.Undecided)
-}
-
-// matched returns a function that prints how many nodes match an expression, nil for documents.
-func (c *requestCommand) matched() func(of, known int) {
-	if c.IsDocument() {
-		return nil
-	}
-
-	return func(of, known int) { c.Print.Remark("%d of %d nodes match", of, known) }
+	return errors.Join(err, conclusion.Conclude(ctx, result), to.undecided)
 }
 
 // withoutResult returns the targets that have no result of the continued request.
-func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store, to RequestSelection) (RequestSelection, error) {
-	all := ask.NodesOf(to.List, to.Known)
+func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store, to selection) (selection, error) {
+	all := to.nodes()
 	results := ask.NewResults(c.continueID, c.protocol, all)
 	if err := c.read(ctx, store, c.continueID, all, results, maxReading, nil); err != nil {
 		return to, err
@@ -226,7 +220,7 @@ func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store
 	if len(results.Ensured(nil).Answers) == 0 {
 		return to, fmt.Errorf("none of the targets has a result of request %s: nothing was sent; to send it to all targets, omit --continue", print.Text(c.continueID))
 	}
-	to.List, to.all, to.selected = fleet.Targets(rest, nil, false), 0, true
+	to.targets, to.isAll = fleet.Targets(rest, nil, false), false
 
 	return to, nil
 }
@@ -289,7 +283,7 @@ func (c *requestCommand) collect(ctx context.Context, id string) (*ask.Ensured, 
 		return nil, err
 	}
 	hasTargets := c.HasTargets() || c.Given("on")
-	on, list, err := c.RequestTargets.Compile(c.Env)
+	on, list, err := c.Compile(c.Env)
 	if err != nil && hasTargets {
 		return nil, err
 	}
@@ -300,14 +294,14 @@ func (c *requestCommand) collect(ctx context.Context, id string) (*ask.Ensured, 
 	if err != nil {
 		return nil, err
 	}
-	var to RequestSelection
+	var to selection
 	var nodes []string
 	if hasTargets {
-		if to, err = c.Find(ctx, store, on, list, nil); err != nil {
+		if to, err = find(ctx, store, on, list); err != nil {
 			return nil, err
 		}
-		if nodes = ask.NodesOf(to.List, to.Known); len(nodes) == 0 {
-			return nil, errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.Undecided)
+		if nodes = to.nodes(); len(nodes) == 0 {
+			return nil, errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.undecided)
 		}
 	}
 	results := ask.NewResults(id, c.protocol, nodes)
@@ -322,8 +316,8 @@ func (c *requestCommand) collect(ctx context.Context, id string) (*ask.Ensured, 
 			line.Show("%d of %s answered", p.Finished, print.Count(p.Expected, "node"))
 		}
 	})
-	if out := results.Ensured(to.Known); err != nil || len(out.NodeStates()) > 0 {
-		return out, errors.Join(err, to.Undecided)
+	if out := results.Ensured(to.known); err != nil || len(out.NodeStates()) > 0 {
+		return out, errors.Join(err, to.undecided)
 	}
 
 	return nil, fmt.Errorf("no node has reported a result of request %s (see muster fleet reports --kind ensure --json)", print.Text(id))
@@ -351,7 +345,7 @@ func (c *requestCommand) read(ctx context.Context, store *kvstore.Store, id stri
 
 // command returns a command line with the targets of this command.
 func (c *requestCommand) command(words ...string) string {
-	return shellquote.Join(slices.Concat([]string{"muster", "fleet", c.verb}, words, c.TargetFlags(), c.OnFlags())...)
+	return shellquote.Join(slices.Concat([]string{"muster", "fleet", c.verb}, words, c.Arguments())...)
 }
 
 // conclusion returns how the result is shown.

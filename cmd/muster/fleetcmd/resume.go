@@ -50,7 +50,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	var failed []error
 	for _, t := range found.targets {
 		w, err := c.end(ctx, found.store, by, t, found.known)
-		switch isOne := !found.byExpression || len(found.targets) == 1; {
+		switch isOne := found.expression == nil || len(found.targets) == 1; {
 		case errors.Is(err, errNotPaused):
 			if idle++; isOne {
 				c.Print.Remark("%s is not paused", t)
@@ -67,7 +67,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	case len(done)+len(failed) > 0:
 	case idle < len(found.targets):
 		failed = append(failed, fmt.Errorf("none of %s that match is paused by itself", matched))
-	case idle > 1 && found.byExpression:
+	case idle > 1 && found.expression != nil:
 		c.Print.Remark("none of %s that match is paused", matched)
 	}
 	waited := c.await(ctx, c.Env, found.store, found.known, done)

@@ -21,10 +21,9 @@ import (
 type rmCommand struct {
 	*cli.Env
 	print.Format
-	Targets
+	TargetFlags
 	Signing
 	names []string
-	yes   bool
 }
 
 // removed is the result for one key.
@@ -40,7 +39,7 @@ func addRm(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
-	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	c.addYes(cmd)
 	c.AddTargets(env, cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)

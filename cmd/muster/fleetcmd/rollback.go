@@ -21,10 +21,9 @@ type rollbackCommand struct {
 	*cli.Env
 	print.Format
 	Signing
-	Owner
+	TargetFlags
 	name string
 	to   uint64
-	yes  bool
 }
 
 // addRollback adds muster fleet rollback.
@@ -37,7 +36,7 @@ func addRollback(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	c.AddOwner(env, cmd)
 	cmd.Flag("to", "Revision to assign again (default: the last that differs)").PlaceHolder("N").Uint64Var(&c.to)
-	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	c.addYes(cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))

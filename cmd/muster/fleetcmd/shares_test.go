@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -12,7 +13,7 @@ import (
 func TestShares(t *testing.T) {
 	t.Parallel()
 	one := model.Report{Node: "web01", Kind: model.KindTransaction, Outcome: model.OutcomeFailed}
-	var s Shares
+	var s view.Shares
 	s.Add(reports.Message{Invalid: reports.ErrInvalidEvent})
 	for range 2 {
 		s.Add(reports.Message{Reports: []model.Report{one}})
@@ -23,7 +24,7 @@ func TestShares(t *testing.T) {
 		2: "[the newest 2 of each are stored, older ones are not: web01 (transaction failed)]",
 		1: "[the newest 1 of each are stored, older ones are not: web01 (transaction failed), web01 (transaction)]",
 	} {
-		if got := fmt.Sprint(s.Missing(reports.Bounds{PerSubject: most})); got != want {
+		if got := fmt.Sprint(missingReports(&s, reports.Bounds{PerSubject: most})); got != want {
 			t.Errorf("at most %d: %s", most, got)
 		}
 	}

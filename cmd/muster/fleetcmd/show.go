@@ -22,7 +22,7 @@ import (
 type showCommand struct {
 	*cli.Env
 	print.Format
-	Owner
+	TargetFlags
 	name           string
 	revision, from uint64
 	history, diff  bool

@@ -74,15 +74,17 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
 		States:      nodes.New(store),
 		Publisher:   reports.New(store),
-		Serve:       func(ctx context.Context, n *simulate.Node) error { return serve(ctx, requests.New(store), n, l.log) },
+		Serve: func(ctx context.Context, n *simulate.Node) error {
+			return serveNode(ctx, requests.New(store), n, l.log)
+		},
 	}, nil
 }
 
 // first returns the store of the first connection, once there is one.
 func (l *links) first() *kvstore.Store { return l.stores[0] }
 
-// serve answers requests to a node, and hands over those that waited for it, until ctx ends.
-func serve(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
+// serveNode answers requests to a node, and hands over those that waited for it, until ctx ends.
+func serveNode(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
 	for ctx.Err() == nil {
 		if err := serveGroups(ctx, client, n, log); err != nil {
 			return err

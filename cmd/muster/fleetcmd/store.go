@@ -74,7 +74,7 @@ func Open(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	silent := s.KV.LastSilentServers()
 	for _, server := range slices.Sorted(maps.Keys(silent)) {
 		if s.named.add(server) {
-			env.Log.Warn(SilentServer(server, silent[server]))
+			env.Log.Warn(fleet.SilentServer(server, silent[server]))
 		}
 	}
 

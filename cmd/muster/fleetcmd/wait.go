@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -24,12 +23,10 @@ import (
 type waitCommand struct {
 	*cli.Env
 	print.Format
-	On
-	name          string
-	nodes, groups []string
-	all           bool
-	revision      uint64
-	timeout       time.Duration
+	TargetFlags
+	name     string
+	revision uint64
+	timeout  time.Duration
 }
 
 // addWait adds muster fleet wait.
@@ -41,10 +38,7 @@ func addWait(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Manifest name, or key (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
-	cli.NodesVar(cmd.Flag("node", "Node to wait for; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
-	cmd.Flag("group", "Wait for the nodes of this group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
-	AddAllDefault(cmd, &c.all)
-	c.AddOn(cmd)
+	c.AddFilter(env, cmd, "Node to wait for; repeatable", "Wait for the nodes of this group; repeatable")
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
@@ -53,8 +47,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 	if err := CheckNameOrKey(c.name); err != nil {
 		return err
 	}
-	among := AnyOf(c.nodes, c.groups)
-	on, err := c.CompileUnlessAll(c.Env, c.all, among)
+	on, err := c.CompileOn(c.Env)
 	if err == nil {
 		err = CheckTargets(fleet.Targets(c.nodes, c.groups, false))
 	}
@@ -80,17 +73,16 @@ func (c *waitCommand) run(ctx context.Context) error {
 		}
 		g.Keys, g.Revisions = []string{key}, map[string]uint64{key: c.revision}
 	}
-	var found fleet.Selection
-	switch {
-	case on != nil:
-		if found, err = store.SelectNow(ctx, on); err != nil {
+	var undecided error
+	if list := fleet.Targets(c.nodes, c.groups, false); on != nil || len(list) > 0 && !c.all {
+		found, err := find(ctx, store, on, list)
+		if err == nil && on == nil {
+			err = NoSuchTargets(list, found.known)
+		}
+		if err != nil {
 			return err
 		}
-		g.Nodes = found.Names()
-	case among != "" && !c.all:
-		if g.Nodes, err = c.named(ctx, store); err != nil {
-			return err
-		}
+		undecided, g.Nodes = found.undecided, found.names()
 	}
 	statuses, waited := Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), Again: c.again()}.Run(ctx, store, g)
 	if c.IsDocument() && statuses != nil {
@@ -99,7 +91,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 		}
 	}
 
-	return errors.Join(waited, UndecidedError(found))
+	return errors.Join(waited, undecided)
 }
 
 // again returns the words after muster that wait for the same.
@@ -111,35 +103,8 @@ func (c *waitCommand) again() []string {
 	if c.Given("timeout") {
 		out = append(out, "--timeout", c.timeout.String())
 	}
-	for _, n := range c.nodes {
-		out = append(out, "--node", n)
-	}
-	for _, g := range c.groups {
-		out = append(out, "--group", g)
-	}
-	if c.all {
-		out = append(out, "--all")
-	}
 
-	return append(out, c.OnFlags()...)
-}
-
-// named returns the nodes that flags name, or that are in groups that they name. The error is that nobody is.
-func (c *waitCommand) named(ctx context.Context, store *Store) (map[string]bool, error) {
-	known, err := store.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	targets := fleet.Targets(c.nodes, c.groups, false)
-	if err := NoSuchTargets(targets, known); err != nil {
-		return nil, err
-	}
-	out := map[string]bool{}
-	for _, name := range ask.NodesOf(targets, known) {
-		out[name] = true
-	}
-
-	return out, nil
+	return append(out, c.Arguments()...)
 }
 
 // checkRevision returns the error of a revision that never existed. One before those that are kept may

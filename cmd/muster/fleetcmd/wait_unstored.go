@@ -15,7 +15,7 @@ type storage struct {
 	// warned are the printed warnings.
 	warned map[string]bool
 	// found is the result of the last check, nil before the first one.
-	found *Unstored
+	found *fleet.Unstored
 	// isFailing is set after a check confirmed that states are not stored, isDoubtful also after a guess.
 	isFailing, isDoubtful bool
 }

@@ -62,8 +62,8 @@ func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties do
 	return c.conclude(ctx, run)
 }
 
-// one runs one resource, with those of the manifest it includes. each, where it
-// is set, gets the resource's own transaction.
+// one runs one resource, and the resources of a manifest that it includes.
+// If each is set, it receives the transaction of the resource.
 func (c *ensureCommand) one(ctx context.Context, req model.EnsureRequest, properties document.Value, each func(*model.Transaction)) (*model.Run, error) {
 	if err := c.CheckMaxDepth(); err != nil {
 		return nil, err

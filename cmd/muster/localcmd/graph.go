@@ -72,7 +72,7 @@ type shownStep struct {
 	Waits    []shownWait `json:"waits"`
 }
 
-// shownWait is the reason that a resource comes after another one.
+// shownWait is the reason for the order of two resources.
 type shownWait struct {
 	For       model.Ref `json:"for"`
 	Reason    string    `json:"reason"`
@@ -111,7 +111,7 @@ func showGraph(resolved *manifest.Resolved, g *graph.Graph, known graph.Known) s
 	return out
 }
 
-// text returns a line for each resource, and one for each that it comes after.
+// text returns one line per resource and one per resource that must come before it.
 func (g shownGraph) text() string {
 	var b strings.Builder
 	width := len(strconv.Itoa(len(g.Resources)))
@@ -129,7 +129,7 @@ func (g shownGraph) text() string {
 	return b.String()
 }
 
-// reasons returns what a resource comes after, each once with all its reasons.
+// reasons returns the distinct resources that must come before a resource, with all reasons.
 func (s shownStep) reasons() []string {
 	var order []model.Ref
 	why := map[model.Ref][]string{}

@@ -62,7 +62,7 @@ func (p *dotParser) expect(text string) {
 	p.next()
 }
 
-// name takes a quoted text, of which DOT knows two escapes.
+// name reads a quoted text with the two escapes of DOT.
 func (p *dotParser) name() string {
 	if p.tok != scanner.String {
 		p.fail("no quoted text")
@@ -122,7 +122,7 @@ func (p *dotParser) attributes() string {
 	return out
 }
 
-// TestDotIsAGraph reads back what is written for Graphviz, whatever the names hold.
+// TestDotIsAGraph parses the output for Graphviz with unusual names.
 func TestDotIsAGraph(t *testing.T) {
 	ref := func(name string) model.Ref { return model.Ref{Type: "file", Name: name} }
 	names := []string{"/plain", `/quo"te`, `/back\slash\`, `\"`, "/né [x]; -> {}", "a,b=c"}

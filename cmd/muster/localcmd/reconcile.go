@@ -38,7 +38,7 @@ type reconciliation struct {
 	scope     resource.Scope
 	facts     model.Facts
 	stopFirst bool // fail_on_error
-	// request is a run of one resource, whose transaction has its outputs.
+	// request means that the run is a request for one resource. Its transaction has outputs.
 	request bool
 	// check marks a command that only reads.
 	check bool
@@ -88,9 +88,9 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		o.Env.Scope.Noop = true
 	}
 	var begun atomic.Bool
-	o.Locked = func(context.Context, *engine.ReconcileOptions) (*graph.Graph, error) {
+	o.Locked = func(_ context.Context, o engine.ReconcileOptions) (*graph.Graph, engine.Options, error) {
 		begun.Store(true)
-		return built, nil
+		return built, o.Options, nil
 	}
 	stop, end := c.untilInterrupted(ctx, o.Env.Scope.Noop, begun.Load)
 	defer end()

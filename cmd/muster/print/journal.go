@@ -30,7 +30,7 @@ func NewServiceLogger(w io.Writer, format string, level slog.Leveler) *slog.Logg
 type journalHandler struct {
 	lines *lineHandler
 	send  func(message string, priority journal.Priority, fields map[string]string) error
-	// fields are those of With, group is the prefix of the next ones.
+	// fields are the fields of With. group is the prefix of later fields.
 	fields map[string]string
 	group  string
 }
@@ -85,7 +85,7 @@ func (j *journalHandler) WithGroup(name string) slog.Handler {
 	return &out
 }
 
-// addField adds the field of an attribute, or those of a group.
+// addField adds the field of an attribute, or the fields of a group.
 func addField(fields map[string]string, prefix string, a slog.Attr) {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {

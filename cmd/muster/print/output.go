@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// Output is standard output that keeps its first error, so that a command whose
-// output was lost fails, whatever wrote it.
+// Output is standard output. It stores its first error, so that a command fails if its output is incomplete.
 type Output struct {
 	w   io.Writer
 	mu  sync.Mutex
@@ -43,7 +42,7 @@ func (o *Output) Failure() error {
 	return o.err
 }
 
-// WithoutReader returns an error without those of a reader of standard output that left: it has what it wanted.
+// WithoutReader removes errors of a closed standard output from an error.
 func WithoutReader(err error) error {
 	rest, left := withoutReader(err)
 	if !left {
@@ -53,8 +52,8 @@ func WithoutReader(err error) error {
 	return errors.Join(rest...)
 }
 
-// withoutReader returns the errors that an error is made of but for those of a reader that left, and whether there
-// are such.
+// withoutReader returns the errors that err consists of, without errors of a closed output, and whether there
+// were any.
 func withoutReader(err error) (rest []error, left bool) {
 	var parts []error
 	switch e := err.(type) {
@@ -80,8 +79,7 @@ func withoutReader(err error) (rest []error, left bool) {
 	return rest, left
 }
 
-// DiscardErrors is a writer whose errors are lost: fisk panics where it cannot
-// print its help. Output keeps them.
+// DiscardErrors is a writer that ignores errors, because fisk panics if it cannot write.
 type DiscardErrors struct{ io.Writer }
 
 // Write writes b as far as possible.

@@ -34,7 +34,7 @@ func terminal(w io.Writer) *os.File {
 // IsTerminal reports whether a writer is a terminal.
 func IsTerminal(w io.Writer) bool { return terminal(w) != nil }
 
-// IsPipe reports whether what is printed goes to another program.
+// IsPipe reports whether the output goes to another program.
 func (p Printer) IsPipe() bool {
 	w := p.Out
 	if out, ok := w.(*Output); ok {
@@ -117,8 +117,7 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Clear empties the terminal that Out is, so that what follows is shown in place of what was
-// there.
+// Clear clears the terminal, so that the next output replaces the previous output.
 func (p Printer) Clear() {
 	if IsTerminal(p.Out) {
 		_, _ = io.WriteString(p.Out, "\x1b[H\x1b[2J")

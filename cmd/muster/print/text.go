@@ -81,7 +81,7 @@ func (p Printer) Short(s string) string {
 	return Cut(OneLine(s), shortTo)
 }
 
-// Time returns a time in the zone of whoever reads it.
+// Time returns a time in the local time zone.
 func Time(t time.Time) string { return t.Local().Format(model.TimeFormat) }
 
 // Count returns a number with its noun: "1 node", "2 nodes".

@@ -1,0 +1,131 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// requesterConfig configures a server with a fleet, and in the account of requesters a dashboard that may
+// send requests of some verbs.
+func requesterConfig(t *testing.T, verbs ...string) string {
+	t.Helper()
+	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+	p := kvtest.Must(t, func() (permissions.Permissions, error) {
+		return permissions.Dashboard("", "board", permissions.Serving{Requests: verbs})
+	})
+
+	return a.ServerConfig(permissions.Users{
+		a.Fleet.Name:      {"{user: admin, password: admin}"},
+		a.Requesters.Name: {fmt.Sprintf("{user: board, password: board, %s}", p.ServerConfig())},
+	})
+}
+
+// newRequester starts such a server, and returns it with the stores of an administrator and of the dashboard.
+func newRequester(t *testing.T, verbs ...string) (srv *natstest.Server, admin, board *kvtest.Store) {
+	t.Helper()
+	srv = natstest.Start(t, natstest.WithConfig(requesterConfig(t, verbs...)))
+	admin, err := kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
+	if err == nil {
+		_, err = admin.Apply(t.Context(), provision.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return srv, admin, kvtest.BindTo(t, srv.Connect(t, nats.UserInfo("board", "board"), nats.CustomInboxPrefix("_INBOX_board")))
+}
+
+// TestPermittedFollowsPermissions: what is not permitted is known by verb, and checked again, since the server
+// may permit it while serve runs; what is permitted is not checked again on the same connection.
+func TestPermittedFollowsPermissions(t *testing.T) {
+	t.Parallel()
+	srv, admin, s := newRequester(t, kvstore.VerbRun)
+	p := newPermitted(s.Store)
+	if err := p.check(kvstore.VerbRun); err != nil {
+		t.Error(err)
+	}
+	if err := p.check(kvstore.VerbPreview); !errors.Is(err, requests.ErrRequestsNotPermitted) {
+		t.Error(err)
+	}
+	sent := func() uint64 { return s.Conn().Stats().OutMsgs }
+	before := sent()
+	for _, verb := range kvstore.RequesterVerbs() {
+		_ = p.check(verb)
+	}
+	if sent() != before {
+		t.Error("it asked again")
+	}
+	srv.Reload(t, requesterConfig(t, kvstore.RequesterVerbs()...))
+	if err := p.check(kvstore.VerbPreview); !errors.Is(err, requests.ErrRequestsNotPermitted) {
+		t.Error(err)
+	}
+	p = newPermitted(s.Store)
+	p.recheck = time.Nanosecond
+	kvtest.Eventually(t, "the new permission", func() (bool, string) {
+		err := p.check(kvstore.VerbPreview)
+		return err == nil, fmt.Sprint(err)
+	})
+	// Without a connection nobody says anything else, or waits for it.
+	srv.Stop()
+	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return s.Away() != nil, "" })
+	if slices.ContainsFunc(kvstore.RequesterVerbs(), func(verb string) bool { return p.check(verb) != nil }) {
+		t.Error("without a connection it says that nothing is permitted")
+	}
+	own := newPermitted(admin.Store)
+	if err := own.check(kvstore.VerbPreview); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASlowCheckHoldsUpNoOther: while the server does not answer for one verb, others are known, and all who
+// wait for that one have its answer.
+func TestASlowCheckHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	_, _, s := newRequester(t, kvstore.RequesterVerbs()...)
+	p := newPermitted(s.Store)
+	if err := p.check(kvstore.VerbRun); err != nil {
+		t.Fatal(err)
+	}
+	asked, answer := make(chan string, 9), make(chan struct{})
+	ask := p.ask
+	p.ask = func(_ context.Context, verb string) error {
+		asked <- verb
+		<-answer
+		return ask(t.Context(), verb)
+	}
+	answers := make(chan error, 2)
+	for range cap(answers) {
+		go func() { answers <- p.check(kvstore.VerbPreview) }()
+	}
+	<-asked
+	if err := p.check(kvstore.VerbRun); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-answers:
+		t.Errorf("the slow one ended before: %v", err)
+	default:
+	}
+	close(answer)
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(asked) > 0 {
+		t.Error("it asked twice")
+	}
+}

@@ -1,0 +1,288 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
+	"github.com/musterfleet/muster/fleet/webhook"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// slowSource is a source whose runs are there when it is released.
+type slowSource struct {
+	web.Source
+	asked, released chan struct{}
+}
+
+func (s slowSource) Run(context.Context, string, string) (view.RunDetail, error) {
+	s.asked <- struct{}{}
+	<-s.released
+
+	return view.RunDetail{}, model.ErrNotFound
+}
+
+// TestNothingIsReadWithoutAConnection: who asks has the answer at once, and waits for no timeout.
+func TestNothingIsReadWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	g := newGated(nil) // which would panic
+	g.away = func() error { return errors.New("disconnected") }
+	h := newHandler(t.Context(), view.New(view.Options{}), g, Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/nodes/web01/facts", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "NATS cannot be reached now (disconnected)") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestFewReadAtOnce: however many pages are asked for, few of them read from NATS at the same time.
+func TestFewReadAtOnce(t *testing.T) {
+	t.Parallel()
+	slow := slowSource{asked: make(chan struct{}, 100), released: make(chan struct{})}
+	g := newGated(slow)
+	h := newHandler(t.Context(), view.New(view.Options{}), g, Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil)
+	done := make(chan int)
+	const pages = 20
+	for i := range pages {
+		go func() {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/runs/web01/"+strconv.Itoa(i), nil))
+			done <- w.Code
+		}()
+	}
+	for range maxAsked {
+		<-slow.asked
+	}
+	if n := len(slow.asked); n > 0 {
+		t.Errorf("%d more read at the same time", n)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := g.Run(ended, "web01", "x"); !errors.Is(err, api.ErrBusy) {
+		t.Error(err)
+	}
+	close(slow.released)
+	for range pages {
+		if code := <-done; code != http.StatusNotFound {
+			t.Errorf("status %d", code)
+		}
+	}
+}
+
+// registered is a source of registrations that counts who reads them.
+type registered struct {
+	web.Source
+	reads, released chan struct{}
+}
+
+func (r registered) Registrations(context.Context) ([]registration.Registration, error) {
+	r.reads <- struct{}{}
+	<-r.released
+
+	return []registration.Registration{{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80, Node: "web01"}}, nil
+}
+
+// TestRegistrationsAreReadOnce for all who ask, whatever they ask.
+func TestRegistrationsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	slow := registered{reads: make(chan struct{}, 100), released: make(chan struct{})}
+	g := newGated(slow)
+	// However long the goroutines take to begin.
+	g.registrations = newTTLCache[[]registration.Registration](time.Hour, 1)
+	h := newHandler(t.Context(), view.New(view.Options{}), g, Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil)
+	answers := make(chan *httptest.ResponseRecorder)
+	const each = 10
+	for range each {
+		for _, path := range []string{"/sd/registrations", "/sd/registrations?cluster=prod", "/api/v1/registrations", "/registrations"} {
+			go func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				answers <- w
+			}()
+		}
+	}
+	<-slow.reads
+	close(slow.released)
+	for range 4 * each {
+		if w := <-answers; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "web01") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	if n := len(slow.reads); n > 0 {
+		t.Errorf("they are read %d times more", n)
+	}
+}
+
+// heldSource is a source that says of which node a run is read, and has none of web02, and fails with all others,
+// when it is released.
+type heldSource struct {
+	web.Source
+	nodes    chan string
+	released chan struct{}
+}
+
+func (s heldSource) Run(_ context.Context, node, _ string) (view.RunDetail, error) {
+	s.nodes <- node
+	<-s.released
+	if node != "web02" {
+		return view.RunDetail{}, errors.New("no")
+	}
+
+	return view.RunDetail{}, model.ErrNotFound
+}
+
+// readers returns what lets some users read, and their tokens.
+func readers(t *testing.T, names ...string) (*access.Guard, map[string]string) {
+	t.Helper()
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	secrets, lines := map[string]string{}, ""
+	for _, name := range names {
+		secret, line, err := access.NewToken(access.Read, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[name], lines = secret, lines+line
+	}
+	if err := os.WriteFile(tokens, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: tokens}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return guard, secrets
+}
+
+// TestNobodyHoldsAllPlaces: what one user asks for leaves places of pages and of the API to others, and few lines in
+// the log.
+func TestNobodyHoldsAllPlaces(t *testing.T) {
+	t.Parallel()
+	slow := heldSource{nodes: make(chan string, 100), released: make(chan struct{})}
+	guard, secrets := readers(t, "eve", "anna")
+	var log strings.Builder
+	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(slow), Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.NewTextHandler(&log, nil))}, nil))
+	var asking sync.WaitGroup
+	ask := func(name, path string) {
+		asking.Go(func() {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = "localhost"
+			r.Header.Set("Authorization", "Bearer "+secrets[name])
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if (w.Code == http.StatusNotFound) != (name == "anna") || w.Code < http.StatusBadRequest {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		})
+	}
+	for i := range 15 {
+		ask("eve", "/runs/web01/"+strconv.Itoa(i))
+		ask("eve", "/api/v1/nodes/web01/runs/"+strconv.Itoa(i))
+	}
+	of := map[string]int{}
+	next := func() {
+		select {
+		case node := <-slow.nodes:
+			of[node]++
+		case <-time.After(kvtest.Deadline):
+			t.Error("whoever asks later has no place")
+		}
+	}
+	for range maxOwn {
+		next()
+	}
+	ask("anna", "/runs/web02/x")
+	ask("anna", "/api/v1/nodes/web02/runs/x")
+	for range 2 {
+		next()
+	}
+	if of["web01"] != maxOwn || of["web02"] != 2 {
+		t.Errorf("places: %v", of)
+	}
+	close(slow.released)
+	asking.Wait()
+	pages, answers := strings.Count(log.String(), "cannot show a page"), strings.Count(log.String(), "a request cannot be answered")
+	if pages != 10 || answers > 10 || strings.Count(log.String(), "\n") != pages+answers {
+		t.Errorf("%d lines of pages, %d of answers: %s", pages, answers, log.String())
+	}
+}
+
+// heldAudit is a source of which the audit is read when it is released, and that says for whom it is.
+type heldAudit struct {
+	web.Source
+	reads    chan string
+	released chan struct{}
+}
+
+func (s heldAudit) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
+	s.reads <- access.UserOf(ctx).Name
+	<-s.released
+
+	return nil, false, nil
+}
+
+// TestTheAuditIsReadForAll: who asks the API, or searches, takes of their own share; the page that all look at is of
+// nobody, and has a place also when its reader has none left.
+func TestTheAuditIsReadForAll(t *testing.T) {
+	t.Parallel()
+	held := heldAudit{reads: make(chan string, 100), released: make(chan struct{})}
+	guard, secrets := readers(t, "eve")
+	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(held), Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil))
+	var asking sync.WaitGroup
+	ask := func(path string) {
+		asking.Go(func() {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = "localhost"
+			r.Header.Set("Authorization", "Bearer "+secrets["eve"])
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		})
+	}
+	of := map[string]int{}
+	next := func() {
+		t.Helper()
+		select {
+		case name := <-held.reads:
+			of[name]++
+		case <-time.After(kvtest.Deadline):
+			t.Error("there is no place")
+		}
+	}
+	for i := range maxAsked {
+		ask("/api/v1/audit/assignments?search=" + strconv.Itoa(i))
+		ask("/audit?q=" + strconv.Itoa(i))
+	}
+	for range maxOwn {
+		next()
+	}
+	ask("/audit")
+	next()
+	if of["eve"] != maxOwn || of[""] != 1 {
+		t.Errorf("places: %v", of)
+	}
+	close(held.released)
+	asking.Wait()
+	for range 2*maxAsked - maxOwn {
+		next()
+	}
+	if of["eve"] != 2*maxAsked || of[""] != 1 {
+		t.Errorf("reads: %v", of)
+	}
+}
