@@ -20,17 +20,11 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
-
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/content"
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -229,7 +223,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 // nameGroups has denials name the groups that the node is in now.
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
-	n.store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
+	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
 }
 
 // Node is an agent with its connection.
@@ -321,7 +315,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		KV: desired.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+		KV: desired.ObserveKV(kvstore.NewContent(store).KVGet), Object: kvstore.NewContent(store).Object,
 		Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
 		Registrations: desired.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
@@ -330,15 +324,15 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments:  watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Control:      watch.NewControl(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
-		Registry:     registrations.New(store),
+		Registry:     kvstore.NewRegistrations(store),
 		Watch:        watcher.Arm,
 		Writers:      listen,
 		Checker:      cli.Checker(machine),
-		Bundles:      content.New(store),
-		Publisher:    reports.New(store),
-		States:       nodes.New(store),
+		Bundles:      kvstore.NewContent(store),
+		Publisher:    kvstore.NewReports(store),
+		States:       kvstore.NewNodes(store),
 		Packages:     status.Machine{Root: "/", Run: machine.Run},
-		PutInventory: nodes.New(store).PutInventory,
+		PutInventory: kvstore.NewNodes(store).PutInventory,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
 			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})
 			return all, facts.Digest(all), failed

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -146,7 +146,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	}
 	states := found.states()
 	groups := updater[model.Groups]{
-		bucket: control.New(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
+		bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
 		// With a key to sign with, what is there is signed again.
 		idle: func(before model.Groups) bool {
 			return found.signer == nil && !edit.setsOrder && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })

@@ -15,9 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,9 +32,9 @@ type ofNodeDocument struct {
 
 func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 	doc := ofNodeDocument{Node: c.node}
-	n, err := nodes.New(store.KV).State(ctx, c.node)
+	n, err := kvstore.NewNodes(store.KV).State(ctx, c.node)
 	known := !errors.Is(err, model.ErrNotFound)
-	if err != nil && known && !errors.Is(err, nodes.ErrInvalidState) {
+	if err != nil && known && !errors.Is(err, kvstore.ErrInvalidState) {
 		return err
 	}
 	families := model.Families(c.node, slices.DeleteFunc(slices.Clone(n.Groups), func(g string) bool { return model.CheckNode(c.node, []string{g}) != nil }))
@@ -118,7 +115,7 @@ func assigned(ctx context.Context, store *Store, families []string, doc *ofNodeD
 
 // writtenEvents returns what operators wrote about a node and its groups.
 func writtenEvents(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
-	entries, err := control.New(store.KV).History(ctx, families...)
+	entries, err := kvstore.NewControl(store.KV).History(ctx, families...)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +148,7 @@ func full(counts map[string]int) []string {
 
 // reported adds what a node reported, each report once.
 func (c *historyCommand) reported(ctx context.Context, store *Store, latest *assign.LatestEvents, doc *ofNodeDocument) error {
-	stream := reports.New(store.KV)
+	stream := kvstore.NewReports(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {
 		return err
@@ -161,7 +158,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	read, invalid := 0, 0
 	var known Repeats
 	var shares view.Shares
-	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
+	for m, err := range stream.Messages(ctx, kvstore.ReportRange{Node: c.node, Since: c.from}) {
 		if err != nil {
 			return err
 		}
@@ -198,7 +195,7 @@ const maxDetails = 1000
 
 // begins returns a line about where the stream of reports begins, none where that is before a time, or it lost
 // nothing yet.
-func begins(b reports.Bounds, from time.Time) []string {
+func begins(b kvstore.ReportBounds, from time.Time) []string {
 	if !b.Dropped || b.Oldest.IsZero() || !from.Before(b.Oldest) {
 		return nil
 	}

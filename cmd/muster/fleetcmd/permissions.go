@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 )
 
 // permissionsCommand is muster fleet permissions.
@@ -126,7 +126,7 @@ func (c *permissionsCommand) isOfNode() bool {
 }
 
 // document returns permissions as they are printed.
-func (c *permissionsCommand) document(allowed permissions.Permissions) ([]byte, error) {
+func (c *permissionsCommand) document(allowed provision.Permissions) ([]byte, error) {
 	if c.IsDocument() {
 		var out bytes.Buffer
 		err := print.Printer{Out: &out}.Document(allowed, c.YAML)
@@ -145,31 +145,31 @@ func (c *permissionsCommand) document(allowed permissions.Permissions) ([]byte, 
 }
 
 // allowed returns the permissions of a user, in the role that the flags name.
-func (c *permissionsCommand) allowed(u natsUser) (permissions.Permissions, error) {
+func (c *permissionsCommand) allowed(u natsUser) (provision.Permissions, error) {
 	groups, nodes := append(splitLists(c.groups), u.groups...), splitLists(c.nodes)
 	switch {
 	case c.serve && (c.viewer || c.operator || len(groups)+len(nodes) > 0):
-		return permissions.Permissions{}, errors.New("--serve is a role of its own, for all groups and nodes: leave out --viewer, --operator, --groups and --nodes")
+		return provision.Permissions{}, errors.New("--serve is a role of its own, for all groups and nodes: leave out --viewer, --operator, --groups and --nodes")
 	case (c.actions || len(c.requests) > 0) && !c.serve:
-		return permissions.Permissions{}, errors.New("--actions and --requests are those of a dashboard, see --serve")
+		return provision.Permissions{}, errors.New("--actions and --requests are those of a dashboard, see --serve")
 	case c.viewer && (c.operator || len(groups)+len(nodes) > 0):
-		return permissions.Permissions{}, errors.New("a viewer sees all groups and nodes: leave out --operator, --groups and --nodes")
+		return provision.Permissions{}, errors.New("a viewer sees all groups and nodes: leave out --operator, --groups and --nodes")
 	case (c.viewer || c.operator || c.serve) && c.oneAccount:
-		return permissions.Permissions{}, errors.New("operators who are no administrators need an account of their own: leave out --one-account")
+		return provision.Permissions{}, errors.New("operators who are no administrators need an account of their own: leave out --one-account")
 	case len(nodes) > 0 && !c.operator:
-		return permissions.Permissions{}, errors.New("--nodes are those of an operator, see --operator")
+		return provision.Permissions{}, errors.New("--nodes are those of an operator, see --operator")
 	case c.operator && len(groups)+len(nodes) == 0:
-		return permissions.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
+		return provision.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
 	case c.viewer:
-		return permissions.Viewer(c.Flags.Prefix, u.name)
+		return provision.ViewerPermissions(c.Flags.Prefix, u.name)
 	case c.serve:
-		return permissions.Dashboard(c.Flags.Prefix, u.name, permissions.Serving{Pauses: c.actions, Requests: splitLists(c.requests)})
+		return provision.DashboardPermissions(c.Flags.Prefix, u.name, provision.Serving{Pauses: c.actions, Requests: splitLists(c.requests)})
 	case c.operator:
-		return permissions.Operator(c.Flags.Prefix, u.name, groups, nodes)
+		return provision.OperatorPermissions(c.Flags.Prefix, u.name, groups, nodes)
 	case c.oneAccount:
-		return permissions.InOneAccount(c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissionsInOneAccount(c.Flags.Prefix, u.name, groups)
 	default:
-		return permissions.Of(c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissions(c.Flags.Prefix, u.name, groups)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/host/files"
 )
@@ -20,7 +20,7 @@ const retryAfter = time.Second
 
 // keepTargets writes the file, and retries until that succeeds or ctx ends. What
 // changes meanwhile waits in the subscription.
-func (c *registrationCommand) keepTargets(ctx context.Context, all []registrations.Registered) {
+func (c *registrationCommand) keepTargets(ctx context.Context, all []kvstore.Registered) {
 	for try := 0; ; try++ {
 		err := c.writeTargets(ctx, all)
 		switch {
@@ -42,7 +42,7 @@ func (c *registrationCommand) keepTargets(ctx context.Context, all []registratio
 
 // writeTargets writes registrations for Prometheus file discovery. It does not
 // touch a file that is up to date.
-func (c *registrationCommand) writeTargets(ctx context.Context, all []registrations.Registered) error {
+func (c *registrationCommand) writeTargets(ctx context.Context, all []kvstore.Registered) error {
 	plain := make([]registration.Registration, len(all))
 	for i, r := range all {
 		plain[i] = r.Registration
