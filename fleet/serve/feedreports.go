@@ -112,8 +112,8 @@ func (f *feed) begin(since time.Time) {
 }
 
 // messageOf converts a message for the view.
-func messageOf(m model.StoredReports) view.Message {
-	return view.Message{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
+func messageOf(m model.StoredReports) view.StreamMessage {
+	return view.StreamMessage{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
 }
 
 // readHistory adds the last run of each node, and then the older reports, the newest block first.
