@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// pollInterval is the pause between two reads of the nodes, pollShare how many times as long as
-	// such a read it is at least.
+	// pollInterval is the minimum pause between two reads of the nodes. The pause is also at least
+	// pollFactor times as long as the last read took.
 	pollInterval = 300 * time.Millisecond
-	pollShare    = 5
+	pollFactor   = 5
 )
 
-// confirmation is what a node does of what was written under a key.
+// confirmation is the state of a written key on a node.
 type confirmation struct {
 	Node  string    `json:"node"`
 	State ask.State `json:"state"`
 	Text  string    `json:"text"`
 }
 
-// writtenChange is what was written under a key, and what the nodes do of it.
+// writtenChange is a written key, and the state of each node.
 type writtenChange struct {
 	PauseResult
 	Nodes []confirmation `json:"nodes,omitempty"`
@@ -41,28 +41,28 @@ type writtenChange struct {
 	target fleet.Target
 }
 
-// change is what was written about nodes.
+// change is a kind of change written about nodes.
 type change interface {
-	// Status returns what a node does of it. known is whether the node has a state; settled is that a rejection in
-	// that is of this change, and not of what was there before.
+	// Status returns how far a node has applied the change. known reports whether the node has a state.
+	// settled means that a rejection in the state is about this change and not about an earlier value.
 	Status(n model.Node, known, settled bool) ask.PauseStatus
-	// Rejection returns why a node rejects what is under the key, empty where it does not.
+	// Rejection returns why a node rejects the value of the key, or an empty string.
 	Rejection(n model.Node) string
 }
 
-// confirmWait waits until nodes confirm what was written.
+// confirmWait waits until nodes confirm a change.
 type confirmWait struct {
 	timeout time.Duration
-	// failed is what begins the error of nodes that do not do it, without it "refused by".
+	// failed is the start of the error for failed nodes; the default is "refused by".
 	failed string
 }
 
-// addWait adds the flag.
+// addWait adds the --timeout flag.
 func (w *confirmWait) addWait(cmd *fisk.CmdClause) {
 	cmd.Flag("timeout", "Maximum time to wait until the nodes confirm; 0 does not wait").Default("10s").DurationVar(&w.timeout)
 }
 
-// check returns the error of the flag.
+// check validates --timeout.
 func (w *confirmWait) check() error {
 	if w.timeout < 0 {
 		return cli.Usagef("--timeout must not be negative")
@@ -71,8 +71,8 @@ func (w *confirmWait) check() error {
 	return nil
 }
 
-// await waits until the known nodes of all do what was written, cannot be reached or refuse. The
-// error is that nodes cannot be read, that some refused, or that some said nothing in time.
+// await waits until each known node confirms, refuses or is unreachable. It returns an error if nodes cannot
+// be read, a node refuses, or a node does not confirm in time.
 func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, known []model.Node, all []writtenChange) error {
 	if w.timeout == 0 || len(all) == 0 {
 		return nil
@@ -105,12 +105,12 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, kno
 		line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], total(counts), print.Some(open, "and others"))
 		select {
 		case <-limit.Done():
-		case <-time.After(max(pollInterval, pollShare*time.Since(asked))):
+		case <-time.After(max(pollInterval, pollFactor*time.Since(asked))):
 		}
 	}
 }
 
-// openNodes returns the known nodes of a target, of which nothing is known yet.
+// openNodes returns the known nodes of a target in state pending.
 func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node) []confirmation {
 	open := func(name string) confirmation {
 		pending := ask.PausePending()
@@ -132,7 +132,7 @@ func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node)
 	return out
 }
 
-// judgeAll notes what the nodes do now of what was written.
+// judgeAll updates the pending nodes from their current states.
 func judgeAll(all []writtenChange, before map[string]model.Node, now []model.Node, settled bool) {
 	states := map[string]model.Node{}
 	for _, n := range now {
@@ -150,7 +150,7 @@ func judgeAll(all []writtenChange, before map[string]model.Node, now []model.Nod
 	}
 }
 
-// count counts the nodes by their state, and names those that are waited for.
+// count counts the nodes by state, and returns the names of the pending nodes.
 func count(all []writtenChange) (counts map[ask.State]int, open []string) {
 	counts = map[ask.State]int{}
 	for _, w := range all {
@@ -173,7 +173,7 @@ func total(counts map[ask.State]int) (all int) {
 	return all
 }
 
-// verdict returns the error of what nodes did. Those that cannot be reached are none.
+// verdict returns an error for nodes that failed or did not confirm. Unreachable nodes are not an error.
 func (w *confirmWait) verdict(ctx context.Context, counts map[ask.State]int) error {
 	all := print.Count(total(counts), "node")
 	var failed []error
@@ -190,7 +190,7 @@ func (w *confirmWait) verdict(ctx context.Context, counts map[ask.State]int) err
 	return errors.Join(failed...)
 }
 
-// printPauses prints what was written, of many targets what and how many, and what the nodes do of it.
+// printPauses prints the written keys, a summary for many targets, and the confirmations of the nodes.
 func printPauses(p print.Printer, what string, all []writtenChange, line func(writeSummary) string) {
 	keys, lines := make([]writeSummary, len(all)), make([]string, len(all))
 	for i, w := range all {
@@ -201,7 +201,7 @@ func printPauses(p print.Printer, what string, all []writtenChange, line func(wr
 	printConfirmations(p, all)
 }
 
-// printConfirmations prints what nodes do, equal ones once, the most frequent first.
+// printConfirmations groups nodes by their text, largest group first.
 func printConfirmations(p print.Printer, all []writtenChange) {
 	var texts []string
 	nodes := map[string][]string{}

@@ -28,12 +28,12 @@ func TestMoreThanAreRead(t *testing.T) {
 		c.command.Env = &cli.Env{Print: print.Printer{Out: &out, Err: &remarks}}
 		doc := ofFleetDocument{Changes: []describe.ControlChange{{Key: "group.web.motd"}}, More: true, isLimited: isLimit}
 		if !isLimit {
-			doc.Incomplete = []string{lookedAt("assignments", most)}
+			doc.Incomplete = []string{onlyLast("assignments", most)}
 		}
 		if err := c.command.showChanges(doc); err != nil || most != c.most || isLimit != c.says {
 			t.Errorf("%s: %d, %t, %v", name, most, isLimit, err)
 		}
-		if says := strings.Contains(remarks.String(), "--limit 0 shows all"); says != c.says || says == strings.Contains(remarks.String(), "the last 50000 changes are looked at") {
+		if says := strings.Contains(remarks.String(), "--limit 0 shows all"); says != c.says || says == strings.Contains(remarks.String(), "only the last 50000 changes") {
 			t.Errorf("%s: %s", name, &remarks)
 		}
 	}

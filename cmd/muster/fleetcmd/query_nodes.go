@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// nodes answers a query over nodes; without an expression, over all.
+// nodes queries nodes. A nil expression selects all.
 func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expression) (query.Answer, error) {
 	all, entries, err := store.All(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expre
 	return out, nil
 }
 
-// unknownColumns returns warnings about labels, facts and manifests of the columns that no node has.
+// unknownColumns returns warnings about labels, facts and manifests in columns that no node has.
 func (c *queryCommand) unknownColumns(rows []query.Node, all []model.Node, assigned *fleet.Assigned) []string {
 	unknown := targets.NewFinder(targets.InColumns(append(slices.Clone(c.shown), c.Sort)))
 	for _, n := range rows {
@@ -68,7 +68,7 @@ func (c *queryCommand) unknownColumns(rows []query.Node, all []model.Node, assig
 	return fleet.UnknownNames(unknown, each(all), func(n *model.Node) []fleet.RolloutStatus { return assigned.Statuses(*n) })
 }
 
-// each returns the nodes.
+// each iterates over the nodes.
 func each(all []model.Node) iter.Seq[*model.Node] {
 	return func(yield func(*model.Node) bool) {
 		for i := range all {
@@ -79,7 +79,7 @@ func each(all []model.Node) iter.Seq[*model.Node] {
 	}
 }
 
-// addFactColumns adds the facts of nodes, and returns of which they are missing.
+// addFactColumns adds the facts of the nodes, and returns remarks about nodes without facts.
 func addFactColumns(ctx context.Context, store *Store, rows []query.Node) (incomplete []string, err error) {
 	byName, names := map[string]*query.Node{}, make([]string, len(rows))
 	for i := range rows {

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/nodes"
 )
 
-// runPackages answers a query over installed packages.
+// runPackages queries installed packages.
 func (c *queryCommand) runPackages(ctx context.Context) error {
 	text := c.expression
 	if text == "" {
