@@ -10,9 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -64,7 +63,7 @@ func TestTheStoreOfTheServerIsFull(t *testing.T) {
 		t.Errorf("the stored state has %q", text)
 	}
 	seen, ensured := map[string]int{}, 0
-	for r, err := range operator.Reports(t.Context(), reports.Filter{Node: n.config.Node}) {
+	for r, err := range operator.Reports(t.Context(), kvstore.ReportFilter{Node: n.config.Node}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +88,7 @@ func (n *node) onServer(server *natstest.Server, more ...nats.Option) *agent.Age
 	n.injected()
 	options := n.options()
 	options.Assignments = watch.New(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond, Log: options.Log})
-	options.Publisher, options.States = reports.New(store.Store), nodes.New(store.Store)
+	options.Publisher, options.States = kvstore.NewReports(store.Store), kvstore.NewNodes(store.Store)
 	running := kvtest.Must(n.t, func() (*agent.Agent, error) { return agent.New(n.t.Context(), options) })
 	ctx, stop := context.WithCancel(context.WithoutCancel(n.t.Context()))
 	ended := make(chan error, 2)

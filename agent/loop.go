@@ -15,27 +15,27 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// startWait is how long the agent waits at start for what it needs to judge its
-// assignments: the facts, and the bucket.
+// startWait limits the wait at the start for the facts and the bucket, which decide which assignments
+// apply.
 const startWait = 10 * time.Second
 
-// longestSleep bounds the wait when nothing is due.
+// longestSleep limits the wait for the next task.
 const longestSleep = time.Hour
 
-// loop decides what the node does next. One goroutine, run, begins the runs and health check
-// passes; they share the turn of running with it and hold it briefly. Another goroutine, assign,
-// reads the assignments, and may wait for NATS.
+// loop decides what the node does next. The goroutine run starts runs and health check passes. The
+// goroutine assign reads the assignments and may wait for NATS. They share the state below with the runs,
+// under the lock of running, and hold it briefly.
 type loop struct {
 	set       *desired.Set
 	manifests *runner.Manifests
 	running   *runner.Running
 	runner    *runner.Runner
-	// facts returns the facts, and waits for the first ones.
+	// facts returns the facts and waits for the first ones.
 	facts    func(context.Context) (model.Facts, error)
 	requests *requests.Service
 	watch    Assignments
 	control  *desired.Control
-	// paused reports whether the node was paused at the last look.
+	// paused reports whether the node was paused at the last check.
 	paused   bool
 	bucket   bucketNotices
 	wakes    *wakes
@@ -44,18 +44,18 @@ type loop struct {
 	started chan struct{}
 	goal    status.Goal
 	result  status.Result
-	// syncing, synced and known are guarded by the turn. syncing reports whether assign works,
-	// synced whether it finished once, and known is the state of the bucket at that time.
+	// The lock guards syncing, synced and known. syncing reports whether assign works, synced whether
+	// it finished once. known is the state of the bucket at the last sync.
 	syncing, synced bool
 	known           model.Sync
-	// startBy limits the wait for the facts and the bucket at the start.
+	// startBy ends the wait for the facts and the bucket at the start.
 	startBy time.Time
-	// unconverged returns why not all of keys is in its desired state.
+	// unconverged returns why some of keys are not in their desired state.
 	unconverged func(keys []string, known model.Sync) []string
 	log         *slog.Logger
 }
 
-// run works until ctx ends. hard outlives it, for the runs in progress.
+// run works until ctx ends. The runs in progress continue until hard ends.
 func (l *loop) run(ctx, hard context.Context) {
 	l.startBy = time.Now().Add(startWait)
 	close(l.started)
@@ -77,8 +77,7 @@ func (l *loop) run(ctx, hard context.Context) {
 	l.manifests.Close(context.WithoutCancel(ctx))
 }
 
-// work does the next thing that is due. If nothing is due, it returns the time of the next work. The
-// turn is held.
+// work starts the task that is due, or returns the time of the next one. The caller holds the lock.
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
 	m.NoteDrift(time.Now())
@@ -102,66 +101,78 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	return time.Time{}
 }
 
-// assign follows the assignments until ctx ends.
+// assign follows the assignments until ctx ends. After a panic it syncs again after a growing wait.
 func (l *loop) assign(ctx context.Context) {
 	l.awaitFacts(ctx)
 	for !l.mayStart(time.Now(), l.startBy) && ctx.Err() == nil {
 		tasks.Pause(ctx, time.Until(l.startBy), l.wakes.assign)
 	}
 	l.wakes.assignments.Store(true)
+	var wait tasks.Backoff
+	var retryAt time.Time // zero after a sync without a panic
 	for ctx.Err() == nil {
-		l.running.Lock()
-		view := l.manifests.View()
-		l.syncing = l.wakes.assignments.Swap(false) || isOver(view.Next, time.Now())
-		syncs := l.syncing
-		l.running.Unlock()
+		next, syncs := l.beginSync(retryAt)
 		if syncs {
-			if l.wakes.retry.Swap(false) {
-				l.set.RetryNow(time.Now())
+			if retryAt = (time.Time{}); l.sync(ctx) {
+				wait.Reset()
+			} else {
+				retryAt = time.Now().Add(wait.Next())
 			}
-			l.step("syncing assignments", func() {
-				entries, sync := l.watch.Entries()
-				l.noteBucket(ctx, sync)
-				l.manifests.Sync(ctx, entries, sync)
-			})
-			l.running.Lock()
-			l.syncing, l.synced = false, true
-			l.running.Unlock()
-			l.wakes.signal.Notify()
+			l.endSync(true)
 			continue
 		}
 		select {
 		case <-ctx.Done():
 		case <-l.wakes.assign:
-		case <-time.After(time.Until(model.EarlierNonZero(view.Next, time.Now().Add(longestSleep)))):
+		case <-time.After(time.Until(model.EarlierNonZero(next, time.Now().Add(longestSleep)))):
 		case <-l.set.Messages:
-			l.setSyncing(true)
+			l.running.Do(func() { l.syncing = true })
 			l.step("updating assignments", func() { l.manifests.Handle(ctx) })
-			l.setSyncing(false)
-			l.wakes.signal.Notify()
+			l.endSync(false)
 		}
 	}
 }
 
-// setSyncing records whether assign works.
-func (l *loop) setSyncing(syncing bool) {
+// beginSync reports whether a sync is due, and otherwise returns the time of the next one. After a failed
+// sync only a change of the assignments makes a sync due before retryAt.
+func (l *loop) beginSync(retryAt time.Time) (next time.Time, due bool) {
 	l.running.Lock()
 	defer l.running.Unlock()
-	l.syncing = syncing
-}
-
-// noteBucket notes the state of the bucket.
-func (l *loop) noteBucket(ctx context.Context, sync model.Sync) {
-	l.running.Lock()
-	defer l.running.Unlock()
-	if !l.synced {
-		l.runner.NoteChange(time.Now())
+	if next = retryAt; retryAt.IsZero() {
+		next = l.manifests.View().Next
 	}
-	l.known = sync
-	l.bucket.note(ctx, sync)
+	l.syncing = l.wakes.assignments.Swap(false) || isOver(next, time.Now())
+
+	return next, l.syncing
 }
 
-// awaitFacts waits a while for the first facts.
+// endSync records that assign does not work, and wakes run. synced reports whether it read the
+// assignments.
+func (l *loop) endSync(synced bool) {
+	l.running.Do(func() { l.syncing, l.synced = false, l.synced || synced })
+	l.wakes.signal.Notify()
+}
+
+// sync reads the assignments and updates the manifests. It returns false after a panic.
+func (l *loop) sync(ctx context.Context) bool {
+	if l.wakes.retry.Swap(false) {
+		l.set.RetryNow(time.Now())
+	}
+
+	return l.step("syncing assignments", func() {
+		entries, sync := l.watch.Entries()
+		l.running.Do(func() {
+			if !l.synced {
+				l.runner.NoteChange(time.Now())
+			}
+			l.known = sync
+		})
+		l.bucket.note(ctx, sync)
+		l.manifests.Sync(ctx, entries, sync)
+	})
+}
+
+// awaitFacts waits for the first facts, for at most startWait.
 func (l *loop) awaitFacts(ctx context.Context) {
 	waiting, stop := context.WithTimeout(ctx, startWait)
 	defer stop()
@@ -170,8 +181,8 @@ func (l *loop) awaitFacts(ctx context.Context) {
 	}
 }
 
-// mayStart reports whether the bucket was read, or is not waited for any longer,
-// because it is away or does not answer.
+// mayStart reports whether the first sync may begin: the bucket was read or cannot be read, or startBy is
+// over.
 func (l *loop) mayStart(now, startBy time.Time) bool {
 	_, sync := l.watch.Entries()
 
@@ -180,7 +191,7 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 	return known && l.control.IsSettled() || !now.Before(startBy)
 }
 
-// notePause notes whether the node is paused; all manifests run once that is over.
+// notePause checks whether the node is paused. All manifests run after a pause.
 func (l *loop) notePause(ctx context.Context, now time.Time) {
 	before, paused := l.paused, l.control.Paused()
 	if l.paused = paused != nil; before == l.paused {
@@ -194,26 +205,28 @@ func (l *loop) notePause(ctx context.Context, now time.Time) {
 	l.manifests.Pause(l.paused, now)
 }
 
-// step runs a part of the work; a panic ends that part alone.
-func (l *loop) step(task string, f func()) {
-	_ = tasks.Guard(l.log, task, func() error { // Guard logs it
+// step runs a part of the work. It returns false after a panic, which ends only this part.
+func (l *loop) step(task string, f func()) bool {
+	err := tasks.Guard(l.log, task, func() error { // Guard logs the panic
 		f()
 		return nil
 	})
+
+	return err == nil
 }
 
-// sleep waits for a wake, or a time.
+// sleep waits for a signal, at most until a time.
 func (l *loop) sleep(ctx context.Context, until time.Time) {
 	tasks.Pause(ctx, time.Until(until), l.wakes.signal)
 }
 
-// next returns when something is due by itself.
+// next returns the time of the next task that needs no signal.
 func (l *loop) next(now time.Time) time.Time {
 	return model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep))
 }
 
-// endAt returns when the goal is reached if nothing happens, not before the bucket was read
-// or l.startBy; zero is never. It is called when nothing is due.
+// endAt returns the time at which the goal is reached without further changes, or zero. It is not before
+// startBy unless the bucket was read. No task is due.
 func (l *loop) endAt(now time.Time) time.Time {
 	at := now
 	if !l.goal.Once {
@@ -229,5 +242,5 @@ func (l *loop) endAt(now time.Time) time.Time {
 	}
 }
 
-// isOver reports whether a time, unless it is zero, is over.
+// isOver reports whether a time has passed. Zero never passes.
 func isOver(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

@@ -12,10 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -72,7 +71,7 @@ func TestWithARealServer(t *testing.T) {
 	n.injected()
 	options := n.options()
 	options.Assignments = watch.New(store.Store, watch.Options{Node: n.config.Node, Retry: 50 * time.Millisecond, Log: options.Log})
-	options.Publisher, options.States = reports.New(store.Store), nodes.New(store.Store)
+	options.Publisher, options.States = kvstore.NewReports(store.Store), kvstore.NewNodes(store.Store)
 	running, err = agent.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +133,7 @@ func TestWithARealServer(t *testing.T) {
 
 	var words []string
 	last := uint64(0)
-	for r, err := range operator.Reports(t.Context(), reports.Filter{Node: n.config.Node}) {
+	for r, err := range operator.Reports(t.Context(), kvstore.ReportFilter{Node: n.config.Node}) {
 		if err != nil {
 			t.Fatal(err)
 		}

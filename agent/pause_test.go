@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -41,7 +40,7 @@ func (n *node) own(name string) string { return model.Key(model.NodeFamily(n.con
 func (n *node) control(key, value string) {
 	n.t.Helper()
 	var err error
-	if bucket := control.New(n.nats.Store); value == "" {
+	if bucket := kvstore.NewControl(n.nats.Store); value == "" {
 		_, err = bucket.Delete(n.t.Context(), key, nil)
 	} else {
 		_, err = bucket.Put(n.t.Context(), key, []byte(value))
@@ -374,7 +373,7 @@ func TestSignedPauses(t *testing.T) {
 		n.control(key, "")
 		n.isPaused(key)
 		refuses("the end of the pause is not accepted: not signed")
-		if _, err := control.New(n.nats.Store).Delete(t.Context(), key, []byte(sign(signed.Resume, family, alice))); err != nil {
+		if _, err := kvstore.NewControl(n.nats.Store).Delete(t.Context(), key, []byte(sign(signed.Resume, family, alice))); err != nil {
 			t.Fatal(err)
 		}
 		n.settle()

@@ -9,8 +9,6 @@ import (
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
 // maxRequests is how many requests are in hand at the same time, those that wait for others
@@ -61,16 +59,8 @@ func (l *loop) runRequest(ctx, hard context.Context, lane *runner.Lane, q reques
 		runner.LogTransaction(ctx, l.log, t)
 		q.OnTransaction(t)
 	}
-	o.Locked = func(ctx context.Context, _ *engine.ReconcileOptions) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, runner.Holds, error) {
-			return q.Graph, func() bool { return true }, q.MayBegin()
-		}
-		g, err := l.runner.Await(ctx, o.RunID, lane, prepare, func(*graph.Graph) {})
-		if err == nil {
-			err = q.Began()
-		}
-		return g, err
-	}
 
-	return l.runner.Run(ctx, lane, q.Graph, o)
+	return l.runner.Run(ctx, lane, o, func(context.Context, bool) (runner.Prepared, error) {
+		return runner.Prepared{Graph: q.Graph, Began: q.Began}, q.MayBegin()
+	})
 }

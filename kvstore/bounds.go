@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/nats-io/jsm.go/api"
-
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 const (
@@ -29,10 +27,10 @@ type listed int
 // long, or makes the list so.
 func (l *listed) add(page []byte, most int) error {
 	if len(page) > most {
-		return fmt.Errorf("%w: a page of %d bytes, more than %d", answer.ErrWrong, len(page), most)
+		return fmt.Errorf("%w: a page of %d bytes, more than %d", ErrWrongAnswer, len(page), most)
 	}
 	if *l += listed(len(page)); *l > listBytes {
-		return fmt.Errorf("%w: a list of more than %d bytes", answer.ErrWrong, listBytes)
+		return fmt.Errorf("%w: a list of more than %d bytes", ErrWrongAnswer, listBytes)
 	}
 
 	return nil
@@ -60,14 +58,14 @@ func (f *fewStreams) UnmarshalJSON(data []byte) error {
 	}
 	for dec.More() {
 		if len(*f) == streamsAPage {
-			return fmt.Errorf("%w: a page of more than %d streams", answer.ErrWrong, streamsAPage)
+			return fmt.Errorf("%w: a page of more than %d streams", ErrWrongAnswer, streamsAPage)
 		}
 		var info *api.StreamInfo
 		if err := dec.Decode(&info); err != nil {
 			return err
 		}
 		if info == nil {
-			return fmt.Errorf("%w: a stream without info", answer.ErrWrong)
+			return fmt.Errorf("%w: a stream without info", ErrWrongAnswer)
 		}
 		*f = append(*f, info)
 	}

@@ -3,8 +3,6 @@ package kvstore
 import (
 	"errors"
 	"testing"
-
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // TestListsEndByTheirBytes: a list of pages that are short enough has 64 MiB at most.
@@ -17,7 +15,7 @@ func TestListsEndByTheirBytes(t *testing.T) {
 			t.Fatalf("page %d: %v", n, err)
 		}
 	}
-	if err := size.add(page[:1], len(page)); !errors.Is(err, answer.ErrWrong) {
+	if err := size.add(page[:1], len(page)); !errors.Is(err, ErrWrongAnswer) {
 		t.Errorf("64 MiB and more: %v", err)
 	}
 }

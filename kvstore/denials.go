@@ -9,11 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model"
 )
-
-// ErrNotPermitted is an operation that the permissions of these credentials deny.
-var ErrNotPermitted = denial.ErrNotPermitted
 
 // Denials end the calls that wait for an answer to a denied request: the server
 // reports a denial to the connection only, and never answers.
@@ -59,7 +56,7 @@ type waiter struct {
 
 // listen receives the denials of a connection, and passes them on to its error handler,
 // but for those of expected subjects.
-func (r *Denials) listen(nc *nats.Conn, c denial.Connection, expected func(subject string) bool) {
+func (r *Denials) listen(nc *nats.Conn, c DenialContext, expected func(subject string) bool) {
 	r.nc, r.waiting, r.subscriptions, r.unsubscribed = nc, map[*waiter]bool{}, map[string]lasting{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
@@ -76,7 +73,7 @@ func (r *Denials) listen(nc *nats.Conn, c denial.Connection, expected func(subje
 }
 
 // deny ends the calls that a denial concerns: all of them, where it is of their answers.
-func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
+func (r *Denials) deny(d *Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := lasting{d, r.nc.Stats().Reconnects}
@@ -131,7 +128,7 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 		r.mu.Lock()
 		delete(r.waiting, w)
 		r.mu.Unlock()
-		if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrNotPermitted) {
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, model.ErrNotPermitted) {
 			err = cause
 		}
 		fail(nil)

@@ -10,11 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
-	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -25,15 +21,17 @@ import (
 // and of carol, who is an operator as she should be.
 func misplaced(t *testing.T) map[string]*kvtest.Store {
 	t.Helper()
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-	user := func(name string, p permissions.Permissions) string {
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+	user := func(name string, p provision.Permissions) string {
 		return fmt.Sprintf("{user: %s, password: %s, %s}", name, name, p.ServerConfig())
 	}
-	operator := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Operator("", "bob", []string{"web"}, nil) })
-	carol := kvtest.Must(t, func() (permissions.Permissions, error) {
-		return permissions.Operator("", "carol", []string{"web"}, nil)
+	operator := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.OperatorPermissions("", "bob", []string{"web"}, nil)
 	})
-	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(permissions.Users{
+	carol := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.OperatorPermissions("", "carol", []string{"web"}, nil)
+	})
+	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(provision.Users{
 		a.Fleet.Name:     {"{user: admin, password: admin}", user("db01", kvtest.PermissionsOf(t, "db01"))},
 		a.Nodes.Name:     {user("web01", kvtest.PermissionsOf(t, "web01")), user("bob", operator)},
 		a.Operators.Name: {user("web02", kvtest.PermissionsOf(t, "web02")), user("carol", carol)},
@@ -65,7 +63,7 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 		"list":  func() error { _, err := node.List(t.Context()); return err },
 		"nodes": func() error { _, err := node.Nodes(t.Context()); return err },
 		"reports": func() error {
-			for _, err := range node.Reports(t.Context(), reports.Filter{}) {
+			for _, err := range node.Reports(t.Context(), kvstore.ReportFilter{}) {
 				return err
 			}
 			return nil
@@ -73,7 +71,7 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := do(); !errors.Is(err, kvstore.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to publish to fleet.API.DIRECT.GET.") || !strings.Contains(err.Error(), "these are the permissions of a node") {
+			if err := do(); !errors.Is(err, model.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to publish to fleet.API.DIRECT.GET.") || !strings.Contains(err.Error(), "these are the permissions of a node") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -96,7 +94,7 @@ func TestAUserOfAnotherAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := do()
-			if !errors.As(err, &denial.Unrouted{}) || !strings.Contains(err.Error(), "from this account: is the user in the right account") || strings.Contains(err.Error(), "nats:") {
+			if !errors.As(err, &kvstore.Unrouted{}) || !strings.Contains(err.Error(), "from this account: is the user in the right account") || strings.Contains(err.Error(), "nats:") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -114,9 +112,9 @@ func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 	} {
 		t.Run(node, func(t *testing.T) {
 			t.Parallel()
-			stores[node].Denials().OfNode(denial.NodeCommand(node, []string{"web"}))
+			stores[node].Denials().OfNode(kvstore.PermissionsCommand(node, []string{"web"}))
 			err := stores[node].PutState(t.Context(), model.NodeState{Node: node}, time.Minute)
-			if err == nil || !denial.IsExplained(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "nats:") {
+			if err == nil || !kvstore.IsExplained(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "nats:") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -127,7 +125,7 @@ func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
 	t.Parallel()
 	nc := misplaced(t)["web01"].Conn()
-	for api, answers := range map[jsapi.Prefix]bool{jsapi.Own: false, jsapi.Joined: true} {
+	for api, answers := range map[kvstore.APIPrefix]bool{kvstore.OwnAPI: false, kvstore.JoinedAPI: true} {
 		s, err := kvstore.New(nc, "", api)
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +155,7 @@ func TestTheFirstDeniedSubscriptionIsNamed(t *testing.T) {
 		}
 	}
 	// The server denies them in their order, and then this.
-	if _, err := node.List(t.Context()); !errors.Is(err, kvstore.ErrNotPermitted) {
+	if _, err := node.List(t.Context()); !errors.Is(err, model.ErrNotPermitted) {
 		t.Fatal(err)
 	}
 	all := func(string) bool { return true }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -92,7 +91,7 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 			err = nats.ErrNoResponders
 		}
 		if err == nil {
-			m, err = s.refused.decode(answer.Asked{Stream: stream, Subject: subject}, reply)
+			m, err = s.refused.decode(Query{Stream: stream, Subject: subject}, reply)
 		}
 	}
 	if err != nil {
@@ -172,8 +171,8 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 type refused struct{ atomic.Uint64 }
 
 // decode decodes an answer to a direct get, and counts what it refuses.
-func (r *refused) decode(a answer.Asked, reply *nats.Msg) (Message, error) {
-	m, err := answer.Decode(a, reply)
+func (r *refused) decode(a Query, reply *nats.Msg) (Message, error) {
+	m, err := decodeAnswer(a, reply)
 	if m.Forged {
 		r.Add(1)
 	}
@@ -183,7 +182,7 @@ func (r *refused) decode(a answer.Asked, reply *nats.Msg) (Message, error) {
 
 // count counts an error that is a refused answer, and returns it.
 func (r *refused) count(err error) error {
-	if errors.Is(err, answer.ErrWrong) || errors.Is(err, answer.ErrUnreadable) {
+	if errors.Is(err, ErrWrongAnswer) || errors.Is(err, ErrUnreadable) {
 		r.Add(1)
 	}
 

@@ -9,8 +9,6 @@ import (
 
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // FormatKey is the key of the format in the metadata of each bucket and stream,
@@ -150,7 +148,7 @@ func (s *Store) survey(ctx context.Context) (Infos, error) {
 		s.silent.Store(&silent)
 		b.judge(s.names, found)
 	}
-	if reason := (denial.Unusable{}); errors.As(err, &reason) {
+	if reason := (Unusable{}); errors.As(err, &reason) {
 		b.err = reason.Err
 	}
 	if old := CheckServer(s.nc); old != nil {
@@ -176,7 +174,7 @@ func (b *binding) refusal() error {
 		return nil
 	}
 
-	return denial.Unusable{Err: b.err}
+	return Unusable{Err: b.err}
 }
 
 // judge notes the formats of the streams that were found.
@@ -212,7 +210,7 @@ func (s *Store) Routed(ctx context.Context, subject string, err error) error {
 		return err
 	}
 
-	return denial.Unrouted{Subject: subject, Err: err}
+	return Unrouted{Subject: subject, Err: err}
 }
 
 // isComplete reports whether all streams were found by this connection.

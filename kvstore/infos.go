@@ -12,8 +12,6 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -86,7 +84,7 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *
 	if err != nil {
 		return nil, err
 	}
-	page, err := jsapi.Find(ctx, s.places, func(ctx context.Context, place jsapi.Prefix) (*streamPage, error) {
+	page, err := findAPI(ctx, s.places, func(ctx context.Context, place APIPrefix) (*streamPage, error) {
 		return s.listStreams(ctx, place, body, *size)
 	})
 	if err != nil {
@@ -98,7 +96,7 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *
 }
 
 // listStreams returns a page of the streams at a place. size is the size of all pages before it.
-func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte, size listed) (*streamPage, error) {
+func (s *Store) listStreams(ctx context.Context, place APIPrefix, body []byte, size listed) (*streamPage, error) {
 	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
 		return nil, err
@@ -109,12 +107,12 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	resp := streamPage{size: size}
 	err = json.Unmarshal(reply.Data, &resp)
 	switch {
-	case errors.Is(err, answer.ErrWrong):
+	case errors.Is(err, ErrWrongAnswer):
 		return nil, err
 	case err != nil || resp.Type != streamListType && resp.Error == nil:
-		return nil, jsapi.ErrNotJetStream
+		return nil, errNotJetStream
 	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
-		return nil, jsapi.ErrNoJetStream
+		return nil, ErrNoJetStream
 	}
 
 	return &resp, resp.ToError()

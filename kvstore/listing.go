@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
-
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // subjectPages is how many pages of subjects a stream may have: the server sends up
@@ -49,7 +47,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		if err := size.add(reply.Data, subjectsBytes); err != nil {
 			return failed(err)
 		}
-		info, err := answer.Subjects(stream, filter, reply.Data)
+		info, err := decodeSubjects(stream, filter, reply.Data)
 		if err != nil {
 			return failed(err)
 		}
@@ -60,7 +58,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 			return failed(errors.New("it was made again meanwhile"))
 		}
 		if n := len(info.State.Subjects); n > subjectsAPage {
-			return failed(fmt.Errorf("%w: a page of %d subjects, more than %d", answer.ErrWrong, n, subjectsAPage))
+			return failed(fmt.Errorf("%w: a page of %d subjects, more than %d", ErrWrongAnswer, n, subjectsAPage))
 		}
 		before := len(out.Subjects)
 		for subject := range info.State.Subjects {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -34,12 +33,12 @@ const addedBytes = 1 << 10
 // Page reads a number of messages at most by one direct get. Those before an error
 // are returned with it. What is Forged is returned too: it must not hide the
 // messages behind it. One whose headers cannot be read is left out, and counted.
-func (s *Store) Page(ctx context.Context, a answer.Asked, batch int) (Page, error) {
+func (s *Store) Page(ctx context.Context, a Query, batch int) (Page, error) {
 	return s.page(ctx, a, batch, map[string]any{"seq": a.From, "batch": batch, "max_bytes": pageBytes, "next_by_subj": a.Subject})
 }
 
 // page reads what a request asks for, which is as many messages as batch.
-func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map[string]any) (Page, error) {
+func (s *Store) page(ctx context.Context, a Query, batch int, request map[string]any) (Page, error) {
 	out := Page{Next: a.From}
 	if err := s.Bind(ctx, a.Stream); err != nil {
 		return out, err
@@ -64,7 +63,7 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 
 // pageOnce reads a page by one request. Messages that are not followed by another answer for repeatAfter are a page with
 // more behind it.
-func (s *Store) pageOnce(ctx context.Context, a answer.Asked, batch int, subject string, body []byte, heard func()) (Page, error) {
+func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string, body []byte, heard func()) (Page, error) {
 	first := a.From
 	out := Page{Next: first}
 	answers, stop, err := ask(s.nc, subject, body, batch+1)
@@ -93,7 +92,7 @@ func (s *Store) pageOnce(ctx context.Context, a answer.Asked, batch int, subject
 		before := size
 		size += reply.Size()
 		switch {
-		case errors.Is(err, answer.ErrEndOfBatch):
+		case errors.Is(err, errEndOfBatch):
 			// The last sequence is also that of a message that was left out.
 			if last := number(reply, nats.JSLastSequence, 0); last >= out.Next {
 				out.Next = last + 1
@@ -103,10 +102,10 @@ func (s *Store) pageOnce(ctx context.Context, a answer.Asked, batch int, subject
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil
 		case received == batch:
-			return out, fmt.Errorf("%w: more messages than the %d that were asked for", answer.ErrWrong, batch)
+			return out, fmt.Errorf("%w: more messages than the %d that were asked for", ErrWrongAnswer, batch)
 		case before >= pageBytes+received*addedBytes:
-			return out, fmt.Errorf("%w: more than the %d bytes that were asked for", answer.ErrWrong, pageBytes)
-		case errors.Is(err, answer.ErrUnreadable):
+			return out, fmt.Errorf("%w: more than the %d bytes that were asked for", ErrWrongAnswer, pageBytes)
+		case errors.Is(err, ErrUnreadable):
 			continue
 		case err != nil:
 			return out, err
@@ -119,7 +118,7 @@ func (s *Store) pageOnce(ctx context.Context, a answer.Asked, batch int, subject
 
 // number returns a number in the headers of an answer, or otherwise for none.
 func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
-	if n, err := strconv.ParseUint(answer.Last(reply.Header, header), 10, 64); err == nil {
+	if n, err := strconv.ParseUint(lastHeader(reply.Header, header), 10, 64); err == nil {
 		return n
 	}
 
@@ -129,7 +128,7 @@ func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
 // StoredAt returns when the message of a sequence was stored, if it has a subject, which may be a
 // wildcard. The error wraps model.ErrNotFound where the stream does not have it.
 func (s *Store) StoredAt(ctx context.Context, stream, subject string, sequence uint64) (time.Time, error) {
-	p, err := s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: sequence}, 1)
+	p, err := s.Page(ctx, Query{Stream: stream, Subject: subject, From: sequence}, 1)
 	switch {
 	case err != nil:
 		return time.Time{}, err
@@ -143,7 +142,7 @@ func (s *Store) StoredAt(ctx context.Context, stream, subject string, sequence u
 // Since returns the sequence of the first message of a subject, which may be a
 // wildcard, from a time on; that behind the newest when there is none.
 func (s *Store) Since(ctx context.Context, stream, subject string, at time.Time) (uint64, error) {
-	a := answer.Asked{Stream: stream, Subject: subject}
+	a := Query{Stream: stream, Subject: subject}
 	p, err := s.page(ctx, a, 1, map[string]any{"start_time": at, "batch": 1, "next_by_subj": subject})
 	if err != nil || p.Next > 0 {
 		return p.Next - min(p.Next, 1), err
@@ -151,7 +150,7 @@ func (s *Store) Since(ctx context.Context, stream, subject string, at time.Time)
 	// Nothing since then: go on behind the newest.
 	m, err := s.Last(ctx, stream, subject)
 	switch {
-	case errors.Is(err, model.ErrNotFound), errors.Is(err, answer.ErrUnreadable):
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrUnreadable):
 		return 1, nil
 	default:
 		return m.Sequence + 1, err

@@ -14,9 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -27,7 +25,7 @@ import (
 func TestListsEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix = jsapi.Prefix("lying.API")
+	const prefix = kvstore.APIPrefix("lying.API")
 	server := srv.Connect(t)
 	answers := func(subject string, page func(n int) any) {
 		t.Helper()
@@ -76,7 +74,7 @@ func TestListsEnd(t *testing.T) {
 func TestPagesOfListsAreBounded(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t, natstest.WithConfig("max_payload: 32MB"))
-	const prefix = jsapi.Prefix("lying.API")
+	const prefix = kvstore.APIPrefix("lying.API")
 	server := srv.Connect(t)
 	of := func(how string, count int, text func(n int) string) string {
 		parts := make([]string, count)
@@ -121,7 +119,7 @@ func TestPagesOfListsAreBounded(t *testing.T) {
 	for name, tt := range tests {
 		answers.Store(&tt.answer)
 		got, err := tt.list()
-		if got != tt.want && tt.want > 0 || errors.Is(err, answer.ErrWrong) != (tt.want == 0) {
+		if got != tt.want && tt.want > 0 || errors.Is(err, kvstore.ErrWrongAnswer) != (tt.want == 0) {
 			t.Errorf("%s: %d, %v", name, got, err)
 		}
 	}
@@ -132,7 +130,7 @@ func TestPagesOfListsAreBounded(t *testing.T) {
 func TestBatchesEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix = jsapi.Prefix("lying.API")
+	const prefix = kvstore.APIPrefix("lying.API")
 	server := srv.Connect(t)
 	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {
 		for n := range 1000 {
@@ -152,8 +150,8 @@ func TestBatchesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Conn().Close)
-	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 4)
-	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != 4 {
+	page, err := store.Page(t.Context(), kvstore.Query{Stream: "S", Subject: "s.>", From: 1}, 4)
+	if !errors.Is(err, kvstore.ErrWrongAnswer) || len(page.Messages) != 4 {
 		t.Errorf("%d messages, %v", len(page.Messages), err)
 	}
 }
@@ -163,7 +161,7 @@ func TestBatchesEnd(t *testing.T) {
 func TestLargeBatchesEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix, most = jsapi.Prefix("lying.API"), 4 << 20
+	const prefix, most = kvstore.APIPrefix("lying.API"), 4 << 20
 	server := srv.Connect(t)
 	value := make([]byte, 900<<10)
 	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {
@@ -187,8 +185,8 @@ func TestLargeBatchesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Conn().Close)
-	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 256)
-	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != most/len(value)+1 {
+	page, err := store.Page(t.Context(), kvstore.Query{Stream: "S", Subject: "s.>", From: 1}, 256)
+	if !errors.Is(err, kvstore.ErrWrongAnswer) || len(page.Messages) != most/len(value)+1 {
 		t.Errorf("%d messages, %v", len(page.Messages), err)
 	}
 }
@@ -205,7 +203,7 @@ func TestPagesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, read := answer.Asked{Stream: "KV_MUSTER_MANIFESTS", Subject: "$KV.MUSTER_MANIFESTS.>", From: 1}, 0
+	a, read := kvstore.Query{Stream: "KV_MUSTER_MANIFESTS", Subject: "$KV.MUSTER_MANIFESTS.>", From: 1}, 0
 	for more := true; more; {
 		p, err := store.Page(t.Context(), a, 256)
 		if err != nil || len(p.Messages) == 0 || (len(p.Messages)-1)*size > 4<<20 {

@@ -12,8 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
-
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // ErrFull is a stream that takes no more: it has as many bytes as an administrator allows.
@@ -33,7 +31,7 @@ func NewMsg(subject string, data []byte) *nats.Msg {
 // NewDeletion returns a message that marks the end of a key.
 func NewDeletion(subject string) *nats.Msg {
 	m := NewMsg(subject, nil)
-	m.Header.Set(answer.OperationHeader, "DEL")
+	m.Header.Set(operationHeader, "DEL")
 
 	return m
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -97,7 +96,7 @@ func TestAPageIsReadAgain(t *testing.T) {
 	}
 	found := map[string]int{}
 	for next, more := uint64(1), true; more; {
-		p, err := hung.Page(t.Context(), answer.Asked{Stream: "KV_MUSTER_MANIFESTS", Subject: "$KV.MUSTER_MANIFESTS.>", From: next}, 100)
+		p, err := hung.Page(t.Context(), kvstore.Query{Stream: "KV_MUSTER_MANIFESTS", Subject: "$KV.MUSTER_MANIFESTS.>", From: next}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

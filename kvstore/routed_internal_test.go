@@ -7,8 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -16,7 +14,7 @@ import (
 // call, which checks the formats of the fleet meanwhile, longer than its context lasts.
 func TestRoutedGivesUp(t *testing.T) {
 	t.Parallel()
-	s, err := New(natstest.Start(t).Connect(t), "", jsapi.Joined)
+	s, err := New(natstest.Start(t).Connect(t), "", JoinedAPI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +29,12 @@ func TestRoutedGivesUp(t *testing.T) {
 // TestRoutedKnowsAnOutage: where nobody answers for the streams either, the account is not to blame.
 func TestRoutedKnowsAnOutage(t *testing.T) {
 	t.Parallel()
-	s, err := New(natstest.Start(t).Connect(t), "", jsapi.Joined)
+	s, err := New(natstest.Start(t).Connect(t), "", JoinedAPI)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.binding.complete, s.binding.epoch = true, s.nc.Stats().Reconnects
-	var blamed denial.Unrouted
+	var blamed Unrouted
 	if err := s.Routed(t.Context(), "muster.x", jetstream.ErrNoStreamResponse); !errors.Is(err, jetstream.ErrNoStreamResponse) || errors.As(err, &blamed) {
 		t.Errorf("%T: %v", err, err)
 	}

@@ -10,8 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -25,7 +23,7 @@ var ErrNotProvisioned = model.ErrNotProvisioned
 type Store struct {
 	nc     *nats.Conn
 	names  Names
-	places *jsapi.Places
+	places *APIFinder
 	user   string
 
 	denials     Denials
@@ -49,7 +47,7 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(nc, prefix, jsapi.Prefix(api))
+	s, err := New(nc, prefix, APIPrefix(api))
 	if err != nil {
 		nc.Close()
 	}
@@ -60,12 +58,12 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 // New returns the store of a fleet on a connection. It asks the server nothing, so that
 // a node can start while NATS is away; where JetStream is asked is found later, unless
 // it is given.
-func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
+func New(nc *nats.Conn, prefix string, api APIPrefix) (*Store, error) {
 	names, err := NewNames(prefix)
 	if err != nil {
 		return nil, err
 	}
-	places, err := jsapi.New(nc, api, RequestTimeout)
+	places, err := newAPIFinder(nc, api, RequestTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +71,7 @@ func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
 	s := &Store{nc: nc, names: names, places: places, binding: newBinding(names), user: nameOf(inbox)}
 	s.sizes.nc = nc
 	s.reconnected.listen(nc)
-	s.denials.listen(nc, denial.Connection{
+	s.denials.listen(nc, DenialContext{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Control: KVSubject(names.Control(), ""), Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Control()), KVStream(names.Nodes()), names.Reports()},
 		States: KVSubject(names.Nodes(), ""), Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
 	}, func(subject string) bool { return places.IsExpected(subject) || names.IsCheck(subject) })
@@ -89,7 +87,7 @@ func (s *Store) Names() Names { return s.names }
 func (s *Store) User() string { return s.user }
 
 // Places returns where JetStream is asked.
-func (s *Store) Places() *jsapi.Places { return s.places }
+func (s *Store) Places() *APIFinder { return s.places }
 
 // JetStream returns JetStream on the connection.
 func (s *Store) JetStream() jetstream.JetStream { return s.places.JetStream() }

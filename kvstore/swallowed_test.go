@@ -8,8 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/jsapi"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -38,7 +37,7 @@ func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 	if _, err := node.Infos(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if at := node.Places().InUse(); at != jsapi.Own {
+	if at := node.Places().InUse(); at != kvstore.OwnAPI {
 		t.Errorf("JetStream is asked at %s", at)
 	}
 	// A responder that is not JetStream does not count.
@@ -50,7 +49,7 @@ func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	node = kvtest.Bind(t, srv, nats.CustomInboxPrefix(admin.Names().InboxPrefix("web02")))
-	if _, err := node.Infos(t.Context(), ""); err != nil || node.Places().InUse() != jsapi.Own {
+	if _, err := node.Infos(t.Context(), ""); err != nil || node.Places().InUse() != kvstore.OwnAPI {
 		t.Errorf("JetStream is asked at %s: %v", node.Places().InUse(), err)
 	}
 }
@@ -72,8 +71,8 @@ func TestASubscriberToEverythingHidesNoMissingBucket(t *testing.T) {
 // TestASubscriberToEverythingDeniesNoRequests: the check of permissions needs no answer.
 func TestASubscriberToEverythingDeniesNoRequests(t *testing.T) {
 	t.Parallel()
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(permissions.Users{
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(provision.Users{
 		a.Fleet.Name: {"{user: admin, password: admin}"},
 		a.Requesters.Name: {
 			fmt.Sprintf("{user: %s, password: %s, %s}", kvtest.Requester, kvtest.Requester, kvtest.RequesterPermissions(t).ServerConfig()),

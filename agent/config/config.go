@@ -123,10 +123,10 @@ func Default(hostname string) Config {
 	}
 }
 
-// Parse reads a configuration in YAML over the defaults for a host name. Decoding is strict. Parse
+// Parse reads a configuration in YAML over defaults, which it changes. Decoding is strict. Parse
 // returns all problems at once, as model.Problems, with their positions in the file.
-func Parse(name string, data []byte, hostname string) (Config, error) {
-	c := Default(hostname)
+func Parse(name string, data []byte, defaults Config) (Config, error) {
+	c := defaults
 	places, problems := document.DecodeInto(name, data, manifest.DefaultMaxBytes, &c)
 	invalid := c.checkKeys()
 	if len(problems) == 0 { // otherwise a misspelled key may be the missing key of a pair

@@ -14,7 +14,7 @@ import (
 
 func parse(t *testing.T, text string) config.Config {
 	t.Helper()
-	c, err := config.Parse("agent.yaml", []byte(text), "web01.example.net")
+	c, err := config.Parse("agent.yaml", []byte(text), config.Default("web01.example.net"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,21 +126,21 @@ func TestConfigProblems(t *testing.T) {
 		"node: a\n---\nnode: b":                 "agent.yaml:2:1: a second document begins here (put each document into a separate file)",
 		"interval: 1ms\nnodee: a\nmax_depth: 0": "agent.yaml:2:1: unknown key `nodee`",
 	} {
-		_, err := config.Parse("agent.yaml", []byte(text), "web01")
+		_, err := config.Parse("agent.yaml", []byte(text), config.Default("web01"))
 		var problems model.Problems
 		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gives\n  %v\nwant\n  %s", text, err, want)
 		}
 	}
-	_, err := config.Parse("agent.yaml", []byte("interval: 1ms\nnodee: a\nmax_depth: 0"), "web01")
+	_, err := config.Parse("agent.yaml", []byte("interval: 1ms\nnodee: a\nmax_depth: 0"), config.Default("web01"))
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 || !slices.IsSorted(lines) {
 		t.Errorf("not all at once, in the order of the file: %q", lines)
 	}
-	_, err = config.Parse("agent.yaml", []byte("trust: {keys: [{name: a}, {key: x}]}"), "web01")
+	_, err = config.Parse("agent.yaml", []byte("trust: {keys: [{name: a}, {key: x}]}"), config.Default("web01"))
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 2 || strings.Count(err.Error(), "(muster trust key") != 2 {
 		t.Errorf("not one remedy for each key: %q", lines)
 	}
-	if _, err := config.Parse("agent.yaml", nil, "bad host"); err == nil || !strings.Contains(err.Error(), "not a valid node id") {
+	if _, err := config.Parse("agent.yaml", nil, config.Default("bad host")); err == nil || !strings.Contains(err.Error(), "not a valid node id") {
 		t.Errorf("a host name that is no id gives %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func FuzzConfig(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Parse("agent.yaml", data, "web01")
+		c, err := Parse("agent.yaml", data, Default("web01"))
 		if err != nil {
 			if len(model.AsProblems(err)) == 0 {
 				t.Fatalf("no problems in %v", err)
@@ -36,7 +36,7 @@ func FuzzConfig(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse("agent.yaml", text, "web01")
+		again, err := Parse("agent.yaml", text, Default("web01"))
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}

@@ -53,7 +53,7 @@ func TestMetricsAreServedOnThisMachine(t *testing.T) {
 			t.Errorf("%q gives %v, want %q and the remedy", listen, problem, want)
 		}
 	}
-	_, err := config.Parse("agent.yaml", []byte("node: a\nmetrics:\n  listen: 0.0.0.0:9780\n"), "web01")
+	_, err := config.Parse("agent.yaml", []byte("node: a\nmetrics:\n  listen: 0.0.0.0:9780\n"), config.Default("web01"))
 	if err == nil || !strings.HasPrefix(err.Error(), "agent.yaml:3:11: `metrics.listen` \"0.0.0.0:9780\" is not on loopback") {
 		t.Errorf("the file gives %v", err)
 	}

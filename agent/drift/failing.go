@@ -1,36 +1,38 @@
 package drift
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// firstWait is how long a resource that failed waits where its run may have seen what somebody
-// else did at its path, firstLongWait where that is not so, and what it needs is perhaps away:
-// a mirror, a lock, a database.
 const (
+	// firstWait is the first wait of a failed resource with a path, firstLongWait of one without. The
+	// latter often fails because of something else, such as a mirror, a lock or a database.
 	firstWait     = time.Second
 	firstLongWait = 8 * time.Second
-	// maxHeld bounds how long events of the latter wait: a failed start of a service has events of its
-	// own, and so has somebody who mends it, for whom MaxDelay is too long. So a service that cannot be
-	// started is tried each minute.
+	// maxHeld limits how long events of a failed resource without a path wait. A failed start of a
+	// service causes events, but so does an administrator who repairs it, and MaxDelay is too long for
+	// that.
 	maxHeld = time.Minute
 )
 
-// retry is how a resource that did not reach its state is tried again.
+// retry schedules the next attempt of a failed resource.
 type retry struct {
-	// failed is that the last try did; retried that what is taken of the resource is one more, and
-	// nobody was seen to have changed it since.
+	// failed reports whether the last attempt failed. retried reports whether the next drift is a
+	// retry: no watch reported a change since.
 	failed, retried bool
-	// next is when it is looked at again, wait after how long.
+	// next is the time of the next attempt, wait the wait before it.
 	next time.Time
 	wait time.Duration
-	// held is until when events of one without a path are not looked at: they may be its own.
+	// held is the time until which events of a resource without a path wait. The attempt itself may
+	// cause them.
 	held time.Time
 }
 
-// after notes a try that failed, of a resource with a path or without.
+// after records a failed attempt of a resource.
 func (r *retry) after(now time.Time, hasPath bool) {
 	first := firstWait
 	if !hasPath {
@@ -43,11 +45,33 @@ func (r *retry) after(now time.Time, hasPath bool) {
 	}
 }
 
-// Failed notes that a resource did not reach its state. It is looked at again after
-// firstWait or firstLongWait, then after twice that time, up to MaxDelay: what its run saw in the
-// end may be what somebody else did meanwhile, of which the event finds nothing new, and what
-// it needs may come back without one. What may alter everything, such as a command, is not
-// repeated by itself.
+// Note records the result of a resource in a run. part lists the resources of a partial run; nil is a
+// full run.
+func (m *Monitor) Note(ctx context.Context, key string, part []model.Ref, t *model.Transaction) {
+	ref, now := t.Ref(), time.Now()
+	m.Turned(key, ref)
+	if t.NotRun {
+		return
+	}
+	switch {
+	case t.OK():
+		m.Reached(key, ref)
+	case t.Failed && !t.Noop:
+		m.Failed(key, ref, now)
+	}
+	switch {
+	case t.Cause != model.CauseDrift:
+	case t.Failed, t.Changed && !t.Noop:
+		m.Repaired(ctx, key, ref, now)
+	case slices.Contains(part, ref):
+		m.NothingDue(key, ref, now)
+	}
+}
+
+// Failed records a failed attempt. Take returns the resource after firstWait or firstLongWait, and then
+// after twice the last wait, at most MaxDelay. The state after the attempt may include a change by another
+// program, and a missing dependency may return without an event. Commands are not retried, because they
+// may change anything.
 func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 	f := m.of(key).resources[ref]
 	if f == nil {
@@ -60,18 +84,18 @@ func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 	m.failing[id{key, ref}] = f
 }
 
-// Reached notes that a resource is in its state.
+// Reached records that a resource is in its desired state.
 func (m *Monitor) Reached(key string, ref model.Ref) {
 	if f := m.of(key).resources[ref]; f != nil {
-		// Repaired asks next whether this was a retry.
+		// Repaired must know whether this was a retry.
 		f.retry = retry{retried: f.retry.retried}
 		f.putOff, f.seen = time.Time{}, time.Time{}
 		delete(m.failing, id{key, ref})
 	}
 }
 
-// DriftSince returns when drift of a resource was first noticed since it reached its state; zero is
-// not at all.
+// DriftSince returns the time at which the current drift of a resource was noticed. It is zero without
+// drift.
 func (m *Monitor) DriftSince(key string, ref model.Ref) (at time.Time) {
 	if f := m.of(key).resources[ref]; f != nil {
 		at = f.seen

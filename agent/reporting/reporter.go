@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,16 +26,18 @@ type Appender interface {
 	SyncSoon()
 }
 
-// Reporter puts reports into the outbox. Only one goroutine at a time may report
-// transactions and runs, and End follows each run. Make it with New.
+// Reporter puts reports into the outbox. Its methods are safe for concurrent use, but only one goroutine may
+// report a run. End follows each run.
 type Reporter struct {
-	// Outbox takes the reports; it is set before the first.
+	// Outbox stores the reports. It is set before the first report.
 	Outbox Appender
 	o      ReporterOptions
-	// results are not reported again; lost is set when reports were dropped, perhaps of
-	// these.
+	// lost is set when reports were dropped. They may include reports of results.
+	lost atomic.Bool
+
+	mu sync.Mutex
+	// results are not reported again.
 	results results
-	lost    atomic.Bool
 	// runs holds the current runs by id.
 	runs map[string]*currentRun
 }
@@ -87,42 +90,60 @@ func (p *Reporter) sync() {
 // Transaction reports the result of one resource. A result that an earlier run reported is only
 // counted in the summary.
 func (p *Reporter) Transaction(t *model.Transaction) {
-	run := p.begin(t)
-	if !isReported(t) {
-		p.results.forget(t)
-		return
-	}
 	now := time.Now()
-	if runID, ok := p.results.repeated(t, now); ok {
-		run.unchanged[runID]++
+	run, isNews := p.begin(t, now)
+	if !isNews {
 		return
 	}
-	run.reported++
 	if p.add(model.Report{
 		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
 		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID, Batch: run.reported > singles,
 	}, bounds.Transaction(t, p.o.MaxDocument())) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.results.note(t, now)
 	}
 }
 
-// begin returns the run of a transaction, which begins the report of it with its first.
-func (p *Reporter) begin(t *model.Transaction) *currentRun {
-	if run := p.runs[t.RunID]; run != nil {
-		return run
+// begin counts a transaction in its run. It reports whether the transaction gets a report.
+func (p *Reporter) begin(t *model.Transaction, now time.Time) (run *currentRun, isNews bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if run = p.runs[t.RunID]; run == nil {
+		run = &currentRun{unchanged: map[string]int{}}
+		p.runs[t.RunID] = run
+		if p.lost.Swap(false) {
+			clear(p.results)
+		}
+		p.results.limit(t.Manifest)
 	}
-	run := &currentRun{unchanged: map[string]int{}}
-	p.runs[t.RunID] = run
-	if p.lost.Swap(false) {
-		clear(p.results)
+	if !isReported(t) {
+		p.results.forget(t)
+		return run, false
 	}
-	p.results.limit(t.Manifest)
+	if runID, ok := p.results.repeated(t, now); ok {
+		run.unchanged[runID]++
+		return run, false
+	}
+	run.reported++
 
-	return run
+	return run, true
 }
 
-// End forgets a run that is over, reported or not.
-func (p *Reporter) End(runID string) { delete(p.runs, runID) }
+// run returns the counts of a current run, nil if it reported nothing.
+func (p *Reporter) run(runID string) *currentRun {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.runs[runID]
+}
+
+// End forgets a run that ended.
+func (p *Reporter) End(runID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.runs, runID)
+}
 
 // isReported reports whether a transaction gets a separate report. Stable resources do not. Resources
 // that this node does not manage get one only in requested runs.
@@ -139,7 +160,7 @@ func isReported(t *model.Transaction) bool {
 
 // News reports whether anything of a run was reported that was not known.
 func (p *Reporter) News(runID string) bool {
-	run := p.runs[runID]
+	run := p.run(runID)
 
 	return run != nil && run.reported > 0
 }
@@ -147,7 +168,7 @@ func (p *Reporter) News(runID string) bool {
 // Run reports a summary and makes all reports so far durable: after a repair asynchronously, otherwise
 // before it returns.
 func (p *Reporter) Run(r *model.Run) {
-	if run := p.runs[r.RunID]; run != nil {
+	if run := p.run(r.RunID); run != nil {
 		for _, id := range slices.Sorted(maps.Keys(run.unchanged)) {
 			r.Unchanged = append(r.Unchanged, model.Unchanged{RunID: id, Transactions: run.unchanged[id]})
 		}
@@ -209,7 +230,11 @@ func (p *Reporter) Health(t *model.Transaction, was model.HealthStatus, now mode
 }
 
 // Forget has all results of a manifest reported again.
-func (p *Reporter) Forget(manifest string) { delete(p.results, manifest) }
+func (p *Reporter) Forget(manifest string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.results, manifest)
+}
 
 // Dropped returns the report about dropped ones, from the identity of the node: the
 // outbox is locked, so nothing is read that it knows.

@@ -14,24 +14,24 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Request asks for runs now.
+// RunRequest requests runs of manifests.
 type RunRequest struct {
 	// ID is the correlation id of the runs.
 	ID string
-	// Names are those of the manifests, none for all.
+	// Names lists the manifests; empty means all.
 	Names []string
 	Noop  bool
-	// MayBegin returns why nothing may be run for it any more. It is called again whenever a
-	// run has waited.
+	// MayBegin returns an error if no run may begin any more. It is called again whenever a run has
+	// waited.
 	MayBegin func() error
-	// Begin is called once, when the first run begins, End once, with what came of all
-	// manifests, by key, or why nothing was run. They may be called from any goroutine, and
-	// not at all where the agent ends before.
+	// Begin is called once, when the first run begins. End is called once, with the results of all
+	// manifests by key, or with the reason why nothing ran. Both may be called from any goroutine, and
+	// not at all if the agent stops before.
 	Begin func()
 	End   func(runs []model.RequestedRun, err error)
 }
 
-// asked is a request until its end. Its methods may be called from several goroutines.
+// asked is a request that has not ended. Its methods are safe for concurrent use.
 type asked struct {
 	RunRequest
 
@@ -41,7 +41,7 @@ type asked struct {
 	results []model.RequestedRun
 }
 
-// begin notes that one of its runs begins.
+// begin records that a run of the request begins.
 func (a *asked) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,8 +51,8 @@ func (a *asked) begin() {
 	}
 }
 
-// done notes what came of a manifest. Err is why there was no run; of a request that nothing
-// was run for, the first is that of all.
+// done records the result of a manifest. err is the reason why it did not run. If nothing ran, the
+// request ends with the first such error.
 func (a *asked) done(r model.RequestedRun, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,17 +75,17 @@ func (a *asked) done(r model.RequestedRun, err error) {
 	a.End(a.results, nil)
 }
 
-// queue are the requests that wait for the run of a manifest to begin.
+// queue holds the requests that wait for the next run of a manifest.
 type queue struct {
 	all []*asked
-	// scheduled is that the run was asked for: it may wait for its bundle.
+	// scheduled reports whether the run is scheduled. It may still wait for its bundle.
 	scheduled bool
 }
 
-// queues are those of the manifests, by key.
+// queues holds the queue of each manifest, by key.
 type queues map[string]*queue
 
-// add adds a request that the next run of a manifest answers.
+// add adds a request to the queue of a manifest.
 func (q queues) add(key string, a *asked) {
 	if q[key] == nil {
 		q[key] = &queue{}
@@ -93,7 +93,7 @@ func (q queues) add(key string, a *asked) {
 	q[key].all = append(q[key].all, a)
 }
 
-// take removes and returns the requests that the run of a manifest answers.
+// take removes and returns the requests in the queue of a manifest.
 func (q queues) take(key string) (all []*asked) {
 	if waiting := q[key]; waiting != nil {
 		all = waiting.all
@@ -103,19 +103,20 @@ func (q queues) take(key string) (all []*asked) {
 	return all
 }
 
-// errUnassigned is a request for what is not assigned to the node.
+// errUnassigned rejects a request for a manifest that is not assigned to the node.
 var errUnassigned = errors.New("not assigned to this node")
 
-// candidate is a manifest that a request may be about.
+// candidate is a manifest that a request may select.
 type candidate struct {
 	key, name string
 	state     model.ManifestState
-	// active is that it is run. It applies where it is, or would be but for what is wrong with it; else its condition
-	// is false, it expired, or another one of its name overrides it.
+	// active reports whether the manifest is active. applies is also true if only an error prevents
+	// that. It is false if the condition of the manifest is false, if it expired, or if another manifest
+	// of the same name overrides it.
 	active, applies bool
 }
 
-// candidates returns what is assigned, by key.
+// candidates returns all assigned manifests, by key.
 func (m *Manifests) candidates() []candidate {
 	states := m.view.States()
 	out := make([]candidate, 0, len(states))
@@ -129,10 +130,11 @@ func (m *Manifests) candidates() []candidate {
 	return out
 }
 
-// askedFor returns those of the candidates that names are about, none of these for all: what applies, and of a name
-// that was given something also where nothing of it applies. The error wraps errUnassigned where there is none of a name.
-func askedFor(all []candidate, names []string) (about []candidate, err error) {
-	applies := map[string]bool{} // by name, of those that there are
+// selectCandidates returns the candidates with one of names. Without names it returns all that apply. If no
+// candidate of a name applies, it returns all candidates of that name. It returns errUnassigned if a name
+// has no candidate.
+func selectCandidates(all []candidate, names []string) (selected []candidate, err error) {
+	applies := map[string]bool{} // by name
 	for _, c := range all {
 		applies[c.name] = applies[c.name] || c.applies
 	}
@@ -143,37 +145,43 @@ func askedFor(all []candidate, names []string) (about []candidate, err error) {
 	}
 	for _, c := range all {
 		if len(names) == 0 && c.applies || slices.Contains(names, c.name) && (c.applies || !applies[c.name]) {
-			about = append(about, c)
+			selected = append(selected, c)
 		}
 	}
 
-	return about, nil
+	return selected, nil
 }
 
-// Ask runs manifests soon: one that is running is run once more after that. Runs that several
-// ask for are one. hard ends when a run is broken off.
+// finish records a result of a request after the lock is released, because the end of a request is
+// written to disk. The caller holds the lock.
+func (m *Manifests) finish(a *asked, r model.RequestedRun, err error) {
+	m.o.Running.After(func() { a.done(r, err) })
+}
+
+// Ask schedules runs of manifests. A manifest that runs now runs again afterwards. One run may answer
+// several requests. hard ends when runs must stop.
 func (m *Manifests) Ask(ctx, hard context.Context, r RunRequest) {
-	about, err := askedFor(m.candidates(), r.Names)
-	if err != nil || len(about) == 0 {
-		r.End(nil, err)
+	selected, err := selectCandidates(m.candidates(), r.Names)
+	if err != nil || len(selected) == 0 {
+		m.o.Running.After(func() { r.End(nil, err) })
 		return
 	}
 	a := &asked{RunRequest: r, waiting: map[string]bool{}}
-	for _, c := range about {
+	for _, c := range selected {
 		a.waiting[c.key] = true
 	}
 	var active []string
-	for _, c := range about {
+	for _, c := range selected {
 		if c.active {
 			active = append(active, c.key)
 			continue
 		}
 		none := model.RequestedRun{Manifest: c.key, Revision: c.state.Seen, Outcome: model.OutcomeSkipped}
-		if late := c.state.Late; late != "" {
-			a.done(none, errors.New(late))
-		} else {
-			a.done(none, nil)
+		var why error
+		if c.state.Late != "" {
+			why = errors.New(c.state.Late)
 		}
+		m.finish(a, none, why)
 	}
 	if r.Noop {
 		m.predict(ctx, hard, a, active)
@@ -184,8 +192,8 @@ func (m *Manifests) Ask(ctx, hard context.Context, r RunRequest) {
 	}
 }
 
-// scheduleAsked asks for the runs that requests wait for and that can begin now. One that must
-// not begin any more is answered.
+// scheduleAsked schedules the requested runs that can begin now, and ends the requests that must not begin
+// any more.
 func (m *Manifests) scheduleAsked(now time.Time) {
 	for key, q := range m.asked {
 		q.all = slices.DeleteFunc(q.all, func(a *asked) bool { return m.isOver(key, a) })
@@ -199,28 +207,20 @@ func (m *Manifests) scheduleAsked(now time.Time) {
 	}
 }
 
-// isOver reports whether nothing is run for a request any more, and answers it then.
+// isOver reports whether a request must not run a manifest any more. It ends such a request.
 func (m *Manifests) isOver(key string, a *asked) bool {
 	err := a.MayBegin()
 	if err == nil && m.view.Active(key) == nil {
 		err = errInactive
 	}
 	if err != nil {
-		a.done(model.RequestedRun{Manifest: key}, err)
+		m.finish(a, model.RequestedRun{Manifest: key}, err)
 	}
 
 	return err != nil
 }
 
-// begins notes that a run begins for the requests that waited for it.
-func (r *run) begins() {
-	for _, a := range r.asked {
-		a.begin()
-	}
-}
-
-// answer answers those who asked for a run. Of one that the agent's end stopped nothing is
-// known yet.
+// answer sends the result of the run to its requests. It sends nothing if the agent stopped the run.
 func (r *run) answer(ctx context.Context, summary *model.Run, err error) {
 	if summary == nil && ctx.Err() != nil {
 		return
@@ -234,7 +234,7 @@ func (r *run) answer(ctx context.Context, summary *model.Run, err error) {
 	}
 }
 
-// requested returns what came of a run.
+// requested returns the result of a run.
 func requested(s *model.Run) model.RequestedRun {
 	out := model.RequestedRun{Manifest: s.Manifest, Revision: s.Revision, RunID: s.RunID, Outcome: s.Outcome(), Noop: s.Noop, Counts: s.Counts}
 	if len(s.Errors) > 0 {

@@ -27,7 +27,7 @@ func TestAskedFor(t *testing.T) {
 		{[]string{"off", "app"}, "[group.web.app group.web.off node.web01.off]", ""},
 		{[]string{"app", "nope", "none"}, "[]", "nope"},
 	} {
-		about, err := askedFor(all, c.names)
+		about, err := selectCandidates(all, c.names)
 		keys := []string{}
 		for _, one := range about {
 			keys = append(keys, one.key)
@@ -36,7 +36,7 @@ func TestAskedFor(t *testing.T) {
 			t.Errorf("%v: %v, %v", c.names, keys, err)
 		}
 	}
-	if about, err := askedFor(nil, nil); len(about) > 0 || err != nil {
+	if about, err := selectCandidates(nil, nil); len(about) > 0 || err != nil {
 		t.Errorf("of nothing: %v, %v", about, err)
 	}
 }

@@ -94,6 +94,6 @@ func (c *checks) note(ctx context.Context, key string, t *model.Transaction) {
 			level = slog.LevelInfo
 		}
 		c.o.Log.Log(ctx, level, "health check "+string(change.Result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", change.Result.Name, "was", cmp.Or(change.Was, "nothing"), "output", bounds.Text(change.Result.Output))
-		c.o.Report.Health(t, change.Was, change.Result)
+		c.o.Running.After(func() { c.o.Report.Health(t, change.Was, change.Result) })
 	}
 }

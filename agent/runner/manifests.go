@@ -52,15 +52,17 @@ type Manifests struct {
 	view     *desired.View
 	schedule *Schedule
 	checks   *checks
-	repairs  *drift.Repairs
+	drift    *drift.Monitor
 	// kept is what the runs of a manifest leave for the next ones, by key.
 	kept map[string]*kept
 	// stableFacts is the digest of the stable facts at the last Sync.
 	stableFacts string
 	// asked are the requests that wait for the run of a manifest to begin.
 	asked queues
-	// paused is that the node observes and changes nothing.
+	// paused reports whether the node observes and changes nothing.
 	paused bool
+	// announcing reports whether full runs wait for the reports of the assignments.
+	announcing bool
 	// rejected logs what was rejected, reported counts what is reported of that.
 	rejected telemetry.RateLimitedLog
 	reported quota
@@ -85,7 +87,8 @@ type kept struct {
 func NewManifests(o ManifestsOptions) *Manifests {
 	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
-	m.repairs = drift.NewRepairs(drift.RepairOptions{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
+	o.Drift.Flapping, o.Drift.Calm = m.beginFlapping, m.endFlapping
+	m.drift = drift.New(o.Drift)
 	monitor := NewMonitor(MonitorOptions{
 		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
 		Wake:     o.Wake, Log: o.Log,
@@ -98,7 +101,7 @@ func NewManifests(o ManifestsOptions) *Manifests {
 // Close stops watching for drift, waits for the health check passes and closes the set. No run
 // is in progress, and neither Sync nor Handle.
 func (m *Manifests) Close(ctx context.Context) {
-	m.repairs.Close()
+	m.drift.Close()
 	m.checks.Wait()
 	m.o.Set.Handle(ctx, m.input()) // the messages of the last runs
 	m.o.Set.Close(ctx)
@@ -107,13 +110,13 @@ func (m *Manifests) Close(ctx context.Context) {
 // Next returns when something is due by itself; zero is never.
 func (m *Manifests) Next(now time.Time) (at time.Time) {
 	earlier := func(t time.Time) { at = model.EarlierNonZero(t, at) }
-	earlier(m.repairs.Next())
+	earlier(m.drift.Next())
 	free := m.o.Running.Lanes.Next()
 	if now.Before(free) {
 		earlier(free)
 	}
 	for _, key := range m.view.Keys() {
-		if !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
+		if !m.announcing && !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.checks.passAt(key))
@@ -176,27 +179,31 @@ func (m *Manifests) keptOf(key string) *kept {
 	return k
 }
 
-// forget forgets what the runs of a manifest left, unless one is still in progress, which
-// does that at its end.
+// forget removes what the runs of a manifest left. A run in progress does so again at its end. No other
+// run of the manifest begins before the journal is empty.
 func (m *Manifests) forget(ctx context.Context, key string) {
-	if err := m.keptOf(key).journal.Reset(ctx); err != nil {
-		m.o.Log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
-	}
+	journal := m.keptOf(key).journal
 	delete(m.kept, key)
+	m.o.Running.After(func() {
+		if err := journal.Reset(ctx); err != nil {
+			m.o.Log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
+		}
+	})
 }
 
 // follow follows the resources of a manifest; late are those that its run found.
 func (m *Manifests) follow(key string, late []*resource.Resource) {
 	r := m.view.Active(key).Resolution
 	all := append(r.Resources[:len(r.Resources):len(r.Resources)], late...)
-	m.repairs.Follow(key, drift.Manifest{Facts: m.o.Facts().Values, Resources: all, Inputs: r.Inputs, Bundle: r.Dir, Limits: r.Flapping})
+	m.drift.Follow(key, drift.Manifest{Facts: m.o.Facts().Values, Resources: all, Inputs: r.Inputs, Bundle: r.Dir, Limits: r.Flapping})
 }
 
 // NoteDrift asks for the repair of what may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
-	for _, d := range m.repairs.Take(now) {
+	for _, d := range m.drift.Take(now) {
 		m.schedule.AskFor(d.Key, Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
 	}
+	m.o.Status.SetWatches(m.drift.Watched())
 }
 
 // BeginPasses begins the health check passes that are due, and reports whether

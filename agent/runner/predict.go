@@ -6,27 +6,25 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/desired"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// prediction is the run in noop of one manifest that somebody asked for. It is reported, and
-// nothing else follows from it: the state of the manifest is that of its runs.
+// prediction is a requested noop run of one manifest. It is reported and does not change the state of
+// the manifest.
 type prediction struct {
 	*Manifests
 	hard  context.Context
 	asked *asked
 	key   string
 	id    string
-	// version is what runs, release ends that it is kept.
+	// version is the version that runs. release releases its bundle.
 	version *desired.Version
 	release func()
 }
 
-// predict runs manifests in noop, one after the other.
+// predict starts noop runs of manifests, one after the other. The caller holds the lock.
 func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) {
 	if len(keys) == 0 {
 		return
@@ -34,7 +32,7 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 	p := &prediction{Manifests: m, hard: hard, asked: a, key: keys[0], id: ksuid.New().String()}
 	p.version = m.view.Active(p.key)
 	if p.version == nil {
-		a.done(model.RequestedRun{Manifest: p.key}, errInactive)
+		m.finish(a, model.RequestedRun{Manifest: p.key}, errInactive)
 		m.predict(ctx, hard, a, keys[1:])
 		return
 	}
@@ -49,13 +47,11 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 			result, err = requested(summary), nil
 		}
 		a.done(result, err)
-		m.o.Running.Lock()
-		defer m.o.Running.Unlock()
-		m.predict(ctx, hard, a, keys[1:])
+		m.o.Running.Do(func() { m.predict(ctx, hard, a, keys[1:]) })
 	})
 }
 
-// options are those of the run.
+// options returns the options of the run.
 func (p *prediction) options() engine.ReconcileOptions {
 	o := options(p.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
 	o.CorrelationID = p.asked.ID
@@ -66,47 +62,9 @@ func (p *prediction) options() engine.ReconcileOptions {
 	return o
 }
 
-// activeNow returns the active version, nil for none. The turn is not held.
-func (p *prediction) activeNow() (v *desired.Version) {
-	p.inTurn(func() { v = p.view.Active(p.key) })
-
-	return v
-}
-
-// run makes the run, and reports it. The summary is nil where it did not come to its end.
+// run makes the run and reports it. The summary is nil if the run did not complete.
 func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOptions) (*model.Run, error) {
-	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, Holds, error) {
-			v := p.activeNow()
-			if v == nil {
-				return nil, nil, errInactive
-			}
-			p.refresh(ctx, v, false)
-			p.version = v
-			var resolution *desired.Resolution
-			p.inTurn(func() { resolution = v.Resolution })
-			holds := func() bool { return p.view.Active(p.key) == v && v.Resolution == resolution }
-			return resolution.Graph, holds, p.asked.MayBegin()
-		}
-		g, err := p.o.Runner.Await(ctx, p.id, lane, prepare, func(*graph.Graph) {
-			p.release = p.o.Set.Hold(p.version.Bundle)
-			engine := p.options()
-			engine.OnTransaction = func(t *model.Transaction) {
-				LogTransaction(ctx, p.o.Log, t)
-				p.o.Running.Lock()
-				defer p.o.Running.Unlock()
-				p.o.Report.Transaction(t)
-			}
-			o.Options = engine.Options
-		})
-		if err == nil {
-			p.asked.begin()
-		}
-		return g, err
-	}
-	summary, err := p.o.Runner.Run(ctx, lane, nil, o)
-	p.o.Running.Lock()
-	defer p.o.Running.Unlock()
+	summary, err := p.o.Runner.Run(ctx, lane, o, p.prepare)
 	defer p.o.Report.End(p.id)
 	if p.release != nil {
 		defer p.release()
@@ -121,4 +79,35 @@ func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOpti
 	}
 
 	return summary, err
+}
+
+// prepare returns the graph of the active version.
+func (p *prediction) prepare(ctx context.Context, _ bool) (Prepared, error) {
+	var v *desired.Version
+	p.o.Running.Do(func() { v = p.view.Active(p.key) })
+	if v == nil {
+		return Prepared{}, errInactive
+	}
+	p.refresh(ctx, v, false)
+	p.version = v
+	var resolution *desired.Resolution
+	p.o.Running.Do(func() { resolution = v.Resolution })
+
+	return Prepared{
+		Graph:   resolution.Graph,
+		IsValid: func() bool { return p.view.Active(p.key) == v && v.Resolution == resolution },
+		Begin: func() engine.Options {
+			p.release = p.o.Set.Hold(v.Bundle)
+			o := p.options()
+			o.OnTransaction = func(t *model.Transaction) {
+				LogTransaction(ctx, p.o.Log, t)
+				p.o.Report.Transaction(t)
+			}
+			return o.Options
+		},
+		Began: func() error {
+			p.asked.begin()
+			return nil
+		},
+	}, p.asked.MayBegin()
 }

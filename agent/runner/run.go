@@ -9,7 +9,6 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/desired"
-
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -19,13 +18,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// RunNext begins the first run of a manifest that is due, and reports whether there was
-// one.
+// RunNext starts the first run of a manifest that is due. It reports whether a run was due.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	m.scheduleAsked(now)
 	key, w := m.schedule.Take(m.view.Keys(), now, func(key string, part []model.Ref) ([]model.Ref, bool) {
 		if part == nil {
-			return nil, m.mayRun(key) && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
+			return nil, !m.announcing && m.mayRun(key) && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
 		}
 		if m.mayRun(key) {
 			part = m.o.Running.Lanes.Admitted(key, m.view.Active(key).Resolution.Graph, part)
@@ -41,7 +39,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	if w.Part == nil {
 		kind, m.keptOf(key).whole = Manifest, r
 		if !r.observes {
-			m.checks.Cancel(key) // the run makes the checks itself
+			m.checks.Cancel(key) // the run makes the checks
 			r.asked = m.asked.take(key)
 		}
 	}
@@ -51,27 +49,28 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	return true
 }
 
-// run is a run of a manifest, or of a part of it.
+// run is a full or partial run of a manifest.
 type run struct {
 	*Manifests
 	hard context.Context
 	key  string
 	wake Wake
 	id   string
-	// observes is that the node is paused: the run changes nothing.
+	// observes reports whether the node is paused: the run changes nothing.
 	observes bool
 	lane     *Lane
-	// version is what runs, nil before the run has begun; release ends that it is kept.
+	// version is the version that runs, nil before the run begins. release releases its bundle.
 	version *desired.Version
 	release func()
 	// record receives the results; it is nil before the run begins.
 	record *status.Record
-	// late are resources that the run discovered while it ran.
+	// late holds the resources that the run discovered.
 	late []*resource.Resource
-	// taken is when the run counted changes of resources, unusedTurn that it left a turn to others.
-	taken      map[model.Ref]time.Time
-	unusedTurn bool
-	// asked are the requests that the run answers.
+	// taken holds the times at which the run counted changes against limits. gaveBack reports whether it
+	// gave one back.
+	taken    map[model.Ref]time.Time
+	gaveBack bool
+	// asked holds the requests that the run answers.
 	asked []*asked
 	// damaged reports whether the run failed and its bundle is damaged.
 	damaged bool
@@ -79,75 +78,68 @@ type run struct {
 	runsDamaged bool
 }
 
-// errPaused is a run whose turn comes while the node is paused, since after it was asked for.
+// errPaused ends a run because the node was paused before the run began.
 var errPaused = errors.New("the node is paused")
 
-// errDamaged is returned for a run that waits until its damaged bundle is downloaded again.
+// errDamaged ends a run that must wait for another download of its bundle.
 var errDamaged = errors.New("the bundle is damaged")
 
-// errInactive is a run of a manifest that is not active any more when it is its turn.
+// errInactive ends a run whose manifest became inactive before the run began.
 var errInactive = errors.New("the manifest is not active any more")
 
-// reconcile reconciles a manifest, or a part of it, and reports. A wake for a part becomes one
-// for the whole manifest where there is no such part.
+// reconcile makes the run and reports it.
 func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptions) {
 	r.lane = lane
-	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
-		waited := o.Waited
-		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, Holds, error) {
-			defer func() { waited = false }()
-			return r.prepare(ctx, waited)
-		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
-		if err == nil {
-			r.begins()
-		}
-		return g, err
-	}
-	summary, err := r.o.Runner.Run(ctx, lane, nil, o)
+	summary, err := r.o.Runner.Run(ctx, lane, o, r.prepare)
 	r.damaged = summary != nil && summary.Outcome() == model.OutcomeFailed && r.version != nil && r.isDamaged(r.version)
-	defer func() { r.answer(ctx, summary, err) }() // after its report and its state
-	r.o.Running.Lock()
-	defer r.o.Running.Unlock()
-	defer r.o.Report.End(r.id)
-	if r.release != nil {
-		defer r.release()
-	}
-	if k := r.kept[r.key]; k != nil && k.whole == r {
-		k.whole = nil
-	}
 	failed := tasks.Guard(r.o.Log, "concluding the run of "+r.key, func() error {
 		r.end(ctx, summary, err)
 		return nil
 	})
-	if failed != nil && r.view.Active(r.key) != nil {
-		r.schedule.Retry(r.key)
-	}
+	r.o.Report.End(r.id)
+	r.o.Running.Do(func() {
+		if r.release != nil {
+			r.release()
+		}
+		if failed != nil && r.view.Active(r.key) != nil {
+			r.schedule.Retry(r.key)
+		}
+	})
+	r.answer(ctx, summary, err)
 }
 
-// prepare returns the graph of the run, resolved again where its inputs may have changed. waited
-// reports that another process delayed the run. The turn is not held.
-func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, Holds, error) {
+// prepare returns the graph of the run and resolves it again if its inputs may have changed.
+func (r *run) prepare(ctx context.Context, waited bool) (Prepared, error) {
 	v, err := r.next()
 	if err != nil {
-		return nil, nil, err
+		return Prepared{}, err
 	}
 	if r.awaitsBundle(v) {
-		return nil, nil, errDamaged
+		return Prepared{}, errDamaged
 	}
 	if r.wake.Part == nil || waited {
 		r.refresh(ctx, v, waited)
 	}
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
-	resolution := v.Resolution
-	holds := func() bool {
-		return r.view.Active(r.key) == v && v.Resolution == resolution && (r.observes || !r.paused)
-	}
+	resolution, g := v.Resolution, r.graph(v)
 
-	return r.graph(v), holds, nil
+	return Prepared{
+		Graph: g,
+		IsValid: func() bool {
+			return r.view.Active(r.key) == v && v.Resolution == resolution && (r.observes || !r.paused)
+		},
+		Begin: func() engine.Options { return r.begin(ctx, v, g) },
+		Began: func() error {
+			for _, a := range r.asked {
+				a.begin()
+			}
+			return nil
+		},
+	}, nil
 }
 
-// next returns the version that runs next. The turn is not held.
+// next returns the version to run.
 func (r *run) next() (*desired.Version, error) {
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
@@ -166,8 +158,7 @@ func (r *run) next() (*desired.Version, error) {
 	return v, nil
 }
 
-// awaitsBundle reports whether the run waits until its damaged bundle is downloaded again. The
-// turn is not held.
+// awaitsBundle reports whether the run must wait for another download of its damaged bundle.
 func (r *run) awaitsBundle(v *desired.Version) bool {
 	if v.Bundle == "" {
 		return false
@@ -191,8 +182,8 @@ func (r *run) awaitsBundle(v *desired.Version) bool {
 	return waits
 }
 
-// graph returns the part of a manifest that runs, or the whole manifest where it has no such
-// part.
+// graph returns the graph to run. A wake for a part that no longer exists becomes a wake for the whole
+// manifest.
 func (r *run) graph(v *desired.Version) *graph.Graph {
 	g := v.Resolution.Graph
 	if r.wake.Part != nil {
@@ -205,19 +196,20 @@ func (r *run) graph(v *desired.Version) *graph.Graph {
 	return g
 }
 
-// begun completes the options of a run that begins.
-func (r *run) begun(ctx context.Context, o *engine.ReconcileOptions, g *graph.Graph) {
-	r.version = r.view.Active(r.key)
-	r.release = r.o.Set.Hold(r.version.Bundle)
-	o.Options = r.engineOptions(ctx)
+// begin returns the options of the run, which begins. The caller holds the lock.
+func (r *run) begin(ctx context.Context, v *desired.Version, g *graph.Graph) engine.Options {
+	r.version, r.release = v, r.o.Set.Hold(v.Bundle)
 	r.record = r.o.Status.Record(r.key, r.wake.Part == nil)
+	o := r.engineOptions(ctx)
 	if r.wake.Part != nil {
 		failed := r.record.Failed()
 		o.Prior = plan.HistoryForPartial(g, func(ref model.Ref) bool { return failed[ref] })
-		return
+		return o
 	}
 	o.AlreadyConverged = r.converged()
-	r.say(ctx, r.version.Resolution.PreMessage)
+	r.say(ctx, v.Resolution.PreMessage)
+
+	return o
 }
 
 // converged reports whether a requested run converged a resource without drift repair. The caller holds
@@ -241,12 +233,12 @@ func (r *run) say(ctx context.Context, message string) {
 	}
 }
 
-// isCurrent reports whether what runs is still active.
+// isCurrent reports whether the version of the run is still active. The caller holds the lock.
 func (r *run) isCurrent() bool {
 	return r.version != nil && r.view.Active(r.key) == r.version
 }
 
-// engineOptions are those of the engine. What it calls takes the turn.
+// engineOptions returns the options of the engine. The caller holds the lock; the callbacks take it.
 func (r *run) engineOptions(ctx context.Context) engine.Options {
 	v := r.version
 	o := r.options(v)
@@ -288,12 +280,13 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	o.DriftSince = func(ref model.Ref) time.Time {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
-		return r.repairs.DriftSince(r.key, ref)
+		return r.drift.DriftSince(r.key, ref)
 	}
 	o.RecordOwnState = func(ref model.Ref, state resource.State) {
-		r.o.Running.Lock()
-		defer r.o.Running.Unlock()
-		r.repairs.Left(r.key, ref, state)
+		if s, ok := state.(resource.Marker); ok {
+			path, mark := s.Mark()
+			r.o.Running.Do(func() { r.drift.Left(r.key, ref, path, mark) })
+		}
 	}
 	if r.wake.Part == nil {
 		run, every := r.schedule.Begin(r.key), r.o.Config().ReadAllEvery
@@ -303,13 +296,12 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	return o.Options
 }
 
-// options are those of a run of a version.
+// options returns the options of a run of a version.
 func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 	return options(r.hard, r.o.Runner, r.key, v, v.Noop || r.observes, r.wake.Cause, r.id)
 }
 
-// options are those that runs and health check passes of a manifest have in
-// common.
+// options returns the options that runs and health check passes of a manifest share.
 func options(hard context.Context, by *Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
@@ -319,14 +311,14 @@ func options(hard context.Context, by *Runner, key string, v *desired.Version, n
 	return o
 }
 
-// note takes over what came of a resource.
+// note reports and records the result of a resource.
 func (r *run) note(ctx context.Context, t *model.Transaction) {
 	LogTransaction(ctx, r.o.Log, t)
+	r.o.Report.Transaction(t)
+	r.record.Note(t, r.wake.Part == nil)
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	r.lane.Done(t.Ref())
-	r.o.Report.Transaction(t)
-	r.record.Note(t, r.wake.Part == nil)
 	if !r.isCurrent() {
 		return
 	}
@@ -335,13 +327,13 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 		if r.wake.Part != nil {
 			seen = r.wake.At
 		}
-		r.repairs.PutOff(r.key, t.Ref(), seen, t.RetryAt)
+		r.drift.PutOff(r.key, t.Ref(), seen, t.RetryAt)
 	}
 	if t.Outcome() == model.OutcomeStable {
-		r.unusedTurn = r.keptOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.unusedTurn
+		r.gaveBack = r.keptOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.gaveBack
 	}
-	r.repairs.Note(ctx, r.key, r.wake.Part, t)
-	if ctx.Err() == nil { // else its checks were broken off
+	r.drift.Note(ctx, r.key, r.wake.Part, t)
+	if ctx.Err() == nil { // otherwise the checks were aborted
 		r.checks.note(ctx, r.key, t)
 	}
 }

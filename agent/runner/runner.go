@@ -16,25 +16,25 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Shown is what administrators are shown of runs; *status.Runs is one. Its methods may be
-// called from several goroutines.
+// Shown shows the runs in progress to administrators. *status.Runs implements it. Its methods are safe
+// for concurrent use.
 type Shown interface {
-	// Begin notes that a run is in progress until end.
+	// Begin adds a run. end removes it.
 	Begin(run model.RunningRun) (end func())
-	// Wait notes what the run with an id waits for, empty for nothing: then it begins.
+	// Wait records the run that blocks a run. An empty blocker means that the run begins.
 	Wait(id, blocker string)
 }
 
-// Options are what a Runner is made from.
+// Options configure a Runner.
 type Options struct {
 	Node, Version string
 	Host          *host.Host
-	// Checker makes health checks; without it they are unknown.
+	// Checker makes health checks. Without it their status is unknown.
 	Checker engine.Checker
-	// Origin returns what the resources of a manifest may ask of it when they run; it is
-	// called with nil for those of no manifest.
+	// Origin returns what the resources of a manifest may request of it during a run. Its argument is
+	// nil for resources of no manifest.
 	Origin func(*manifest.Resolved) resource.Origin
-	// Facts returns the facts as they are known.
+	// Facts returns the known facts.
 	Facts func() model.Facts
 	Shown Shown
 	// Ran is notified after each run.
@@ -42,38 +42,57 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Runner makes single runs on the node, and knows when one last changed something. Make it
-// with New.
+// Runner makes single runs on the node and remembers when a run last changed something.
 type Runner struct {
 	o       Options
 	running *Running
-	// changes counts how often a run changed the machine, or may have, changedAt is when
-	// that, or NoteChange, was last. Whoever touches either holds the turn.
+	// changes counts the runs that changed the machine, or may have. changedAt is the time of the last
+	// change. The lock of running guards both.
 	changes   int
 	changedAt time.Time
 }
 
-// New returns a Runner whose runs are among those in progress.
+// New returns a Runner whose runs are part of running.
 func New(o Options, running *Running) *Runner { return &Runner{o: o, running: running} }
 
-// Changes returns how often a run changed the machine, or may have. The turn is held.
+// Changes returns the number of runs that changed the machine, or may have. The caller holds the lock.
 func (r *Runner) Changes() int { return r.changes }
 
-// ChangedAt returns when a run last changed something, or NoteChange was called; in the
-// future where a run goes on then. The turn is held.
+// ChangedAt returns the time of the last change by a run or NoteChange. It is in the future if a limit
+// delays a run until then. The caller holds the lock.
 func (r *Runner) ChangedAt() time.Time { return r.changedAt }
 
-// NoteChange notes that the desired state of the node changed at a time. The turn is held.
+// NoteChange records the time of a change of the desired state. The caller holds the lock.
 func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 
-// Run makes a run in its lane. ctx ends when no further change may begin.
-// The run is nil when it did not come to its end. The turn is not held.
-func (r *Runner) Run(ctx context.Context, lane *Lane, g *graph.Graph, o engine.ReconcileOptions) (run *model.Run, err error) {
+// Prepared is a run that can begin.
+type Prepared struct {
+	Graph *graph.Graph
+	// IsValid reports whether the graph may still run; nil means yes. The caller holds the lock.
+	IsValid func() bool
+	// Begin returns the final options of the run when it begins; nil keeps the options. The caller
+	// holds the lock.
+	Begin func() engine.Options
+	// Began is called after the run began, without the lock. An error ends the run. Nil does nothing.
+	Began func() error
+}
+
+// Prepare returns a run that can begin. It may take long, so the caller does not hold the lock. waited
+// reports that another process delayed the run. Runner.Run calls it again if the run waited for another
+// run, which may have changed its inputs.
+type Prepare func(ctx context.Context, waited bool) (Prepared, error)
+
+// Run makes a run in its lane. No change begins after ctx ends. The run is nil if it did not complete.
+// The caller does not hold the lock.
+func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions, prepare Prepare) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
 	o.Command, o.Seq = "muster agent", lane.Turn
+	o.Locked = func(ctx context.Context, o engine.ReconcileOptions) (*graph.Graph, engine.Options, error) {
+		return r.await(ctx, lane, o, prepare)
+	}
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.o.Log, "running "+o.Manifest, func() (err error) {
-		run, err = engine.Reconcile(ctx, g, o)
+		run, err = engine.Reconcile(ctx, nil, o)
 		return err
 	})
 	r.running.Lock()
@@ -82,7 +101,7 @@ func (r *Runner) Run(ctx context.Context, lane *Lane, g *graph.Graph, o engine.R
 		r.changedAt = model.LaterTime(r.changedAt, time.Now())
 	}
 	if run != nil {
-		r.changedAt = model.LaterTime(r.changedAt, run.RetryAt) // when it goes on
+		r.changedAt = model.LaterTime(r.changedAt, run.RetryAt)
 	}
 	if !o.Env.Scope.ReadOnly() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++
@@ -91,24 +110,53 @@ func (r *Runner) Run(ctx context.Context, lane *Lane, g *graph.Graph, o engine.R
 	return run, err
 }
 
-// Holds reports whether a prepared graph may still run. The turn is held.
-type Holds func() bool
-
-// Await waits until the run with an id may begin, and returns its graph. prepare returns the graph;
-// it may take long and does not hold the turn. It is called again after the run waited for others,
-// which may have changed its inputs, and when its graph holds no longer. begun is called when the
-// run begins, with the turn held. The error is the error of prepare, or the cause of the end of ctx.
-func (r *Runner) Await(ctx context.Context, id string, lane *Lane, prepare func() (*graph.Graph, Holds, error), begun func(*graph.Graph)) (*graph.Graph, error) {
-	waits := func(blocker *Lane) { r.o.Shown.Wait(id, blocker.String()) }
-
-	return r.running.await(ctx, lane, prepare, waits, func(g *graph.Graph) {
-		r.o.Shown.Wait(id, "")
-		begun(g)
-	})
+// await prepares a run and waits until no other run blocks it. It returns the error of prepare or
+// Began, or the cause of the end of ctx.
+func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOptions, prepare Prepare) (*graph.Graph, engine.Options, error) {
+	for waited := o.Waited; ; waited = false {
+		p, err := prepare(ctx, waited)
+		if err != nil {
+			return nil, o.Options, err
+		}
+		changed, began := r.tryBegin(lane, p, &o)
+		if began {
+			if err := context.Cause(ctx); err != nil || p.Began == nil {
+				return p.Graph, o.Options, err
+			}
+			return p.Graph, o.Options, p.Began()
+		}
+		for changed != nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return nil, o.Options, context.Cause(ctx)
+			}
+			changed = r.running.blocked(lane)
+		}
+	}
 }
 
-// Options returns those that all runs have in common. hard ends when the change in
-// hand is broken off.
+// tryBegin begins a run unless another run blocks it or its graph is no longer valid. changed is closed
+// when the blocking run may have ended; nil means that no run blocks.
+func (r *Runner) tryBegin(lane *Lane, p Prepared, o *engine.ReconcileOptions) (changed <-chan struct{}, began bool) {
+	r.running.Lock()
+	defer r.running.Unlock()
+	if p.IsValid != nil && !p.IsValid() {
+		return nil, false
+	}
+	if blocker := lane.Begin(p.Graph); blocker != nil {
+		r.o.Shown.Wait(o.RunID, blocker.String())
+		return r.running.Lanes.Changed(), false
+	}
+	r.o.Shown.Wait(o.RunID, "")
+	if p.Begin != nil {
+		o.Options = p.Begin()
+	}
+
+	return nil, true
+}
+
+// Options returns the options that all runs share. hard ends when the current change must stop.
 func (r *Runner) Options(hard context.Context, id string, noop bool) engine.ReconcileOptions {
 	return engine.ReconcileOptions{Options: engine.Options{
 		Env:      r.Env(r.o.Facts(), noop),
@@ -125,15 +173,15 @@ func (r *Runner) Options(hard context.Context, id string, noop bool) engine.Reco
 	}}
 }
 
-// Env returns that of resources of no manifest.
+// Env returns the environment of resources of no manifest.
 func (r *Runner) Env(facts model.Facts, noop bool) resource.Env {
 	return resource.Env{Host: r.o.Host, Facts: facts, Log: r.o.Log, Scope: resource.Scope{Noop: noop, Origin: r.o.Origin(nil)}}
 }
 
-// Origin returns what the resources of a manifest may ask of it when they run.
+// Origin returns what the resources of a manifest may request of it during a run.
 func (r *Runner) Origin(of *manifest.Resolved) resource.Origin { return r.o.Origin(of) }
 
-// Unmade returns the summary of a run of an entry that did not come about.
+// Unmade returns the summary of a run that did not begin.
 func (r *Runner) Unmade(e model.Entry, digest string, cause model.Cause) *model.Run {
 	return &model.Run{
 		Protocol: model.ProtocolRun, RunID: ksuid.New().String(), Node: r.o.Node, Manifest: e.Key, Revision: e.Revision,

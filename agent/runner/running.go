@@ -1,101 +1,87 @@
 package runner
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
-// Running are the runs in progress. They go on in goroutines of their own, and touch what
-// they share with whoever began them just while they hold the turn, as that one does. Make
-// it with NewRunning.
+// Running holds the runs in progress and the lock of the agent's state. Each run has a goroutine. Runs
+// and the agent loop hold the lock only to read and write shared state, never while they wait for NATS,
+// templates or the disk.
 type Running struct {
-	// Lanes decides which of them may go on. Whoever touches it holds the turn.
+	// Lanes decides which runs may work at the same time. The lock guards it.
 	Lanes *Lanes
-	// turn is a channel and no mutex, so that tests with a clock of their own see who waits.
-	turn chan struct{}
-	all  sync.WaitGroup
+	// lock is a channel and not a mutex, so that tests with synctest can wait for it.
+	lock chan struct{}
+	// after holds the functions to call after Unlock.
+	after []func()
+	all   sync.WaitGroup
 	// ended is notified after each run.
 	ended tasks.Signal
 }
 
-// NewRunning returns Running without runs. ended is notified after each.
+// NewRunning returns a Running without runs. It notifies ended after each run.
 func NewRunning(ended tasks.Signal) *Running {
-	return &Running{Lanes: NewLanes(), turn: make(chan struct{}, 1), ended: ended}
+	return &Running{Lanes: NewLanes(), lock: make(chan struct{}, 1), ended: ended}
 }
 
-// Lock takes the turn, and waits until nobody else has it.
-func (r *Running) Lock() { r.turn <- struct{}{} }
+// Lock locks the agent's state.
+func (r *Running) Lock() { r.lock <- struct{}{} }
 
-// Unlock gives the turn back.
-func (r *Running) Unlock() { <-r.turn }
+// Unlock unlocks the agent's state. Then it calls the functions of After in order.
+func (r *Running) Unlock() {
+	after := r.after
+	r.after = nil
+	<-r.lock
+	for _, f := range after {
+		f()
+	}
+}
 
-// Begin starts a run in a goroutine, behind the runs that began before. part lists its resources,
-// nil for a whole manifest. The turn is held.
+// After calls f after the next Unlock, in the same goroutine. Use it for disk work. The caller holds the
+// lock.
+func (r *Running) After(f func()) { r.after = append(r.after, f) }
+
+// Do calls f with the lock.
+func (r *Running) Do(f func()) {
+	r.Lock()
+	defer r.Unlock()
+	f()
+}
+
+// Begin starts a run in a goroutine, behind the runs that began before. part lists its resources; nil is
+// a full run. The caller holds the lock.
 func (r *Running) Begin(kind Kind, key string, part []model.Ref, run func(*Lane)) {
 	lane := r.Lanes.Enter(kind, key, time.Now())
 	lane.Part = part
 	r.all.Go(func() {
 		defer func() {
-			r.Lock()
-			lane.Leave()
-			r.Unlock()
+			r.Do(lane.Leave)
 			r.ended.Notify()
 		}()
 		run(lane)
 	})
 }
 
-// IsEmpty reports whether no run goes on. The turn is held.
+// IsEmpty reports whether no run is in progress. The caller holds the lock.
 func (r *Running) IsEmpty() bool {
 	return r.Lanes.Len(Manifest)+r.Lanes.Len(Part)+r.Lanes.Len(Request) == 0
 }
 
-// Wait waits for the end of all runs. None begins meanwhile.
+// Wait waits until all runs have ended. No run may begin meanwhile.
 func (r *Running) Wait() { r.all.Wait() }
 
-// await is Runner.Await. waits is called with the run that blocks this one, begun when it begins;
-// both hold the turn.
-func (r *Running) await(ctx context.Context, lane *Lane, prepare func() (*graph.Graph, Holds, error), waits func(*Lane), begun func(*graph.Graph)) (*graph.Graph, error) {
-	for {
-		g, holds, err := prepare()
-		if err != nil {
-			return nil, err
-		}
-		began, changed := r.tryBegin(lane, g, holds, waits, begun)
-		if began {
-			return g, context.Cause(ctx)
-		}
-		for free := changed == nil; !free; {
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-			r.Lock()
-			free, changed = lane.Blocker() == nil, r.Lanes.Changed()
-			r.Unlock()
-		}
-	}
-}
-
-// tryBegin begins a run unless its graph holds no longer or another run blocks it; changed is
-// closed when that one may be over.
-func (r *Running) tryBegin(lane *Lane, g *graph.Graph, holds Holds, waits func(*Lane), begun func(*graph.Graph)) (began bool, changed <-chan struct{}) {
+// blocked returns nil if no run blocks a run, and otherwise a channel that is closed when that may have
+// changed.
+func (r *Running) blocked(lane *Lane) <-chan struct{} {
 	r.Lock()
 	defer r.Unlock()
-	if !holds() {
-		return false, nil
+	if lane.Blocker() == nil {
+		return nil
 	}
-	if blocker := lane.Begin(g); blocker != nil {
-		waits(blocker)
-		return false, r.Lanes.Changed()
-	}
-	begun(g)
 
-	return true, nil
+	return r.Lanes.Changed()
 }

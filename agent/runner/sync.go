@@ -17,11 +17,7 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 	in := m.inputNow()
 	in.Entries, in.Sync = entries, sync
 	result := m.o.Set.Sync(ctx, in)
-	next := m.o.Set.View()
-	m.inTurn(func() {
-		m.put(ctx, result, next)
-		m.noteFacts(in.Facts, in.Now)
-	})
+	m.apply(ctx, result, func() { m.noteFacts(in.Facts, in.Now) })
 	m.o.Set.RemoveBundles(ctx)
 }
 
@@ -31,8 +27,23 @@ func (m *Manifests) Handle(ctx context.Context) {
 	if result.IsEmpty() {
 		return
 	}
+	m.apply(ctx, result, func() {})
+}
+
+// apply activates the result of the assignments and reports it. also is called with the lock. Full runs
+// begin after the reports are on disk, so that the report of an assignment precedes the reports of its run.
+func (m *Manifests) apply(ctx context.Context, result desired.Result, also func()) {
 	next := m.o.Set.View()
-	m.inTurn(func() { m.put(ctx, result, next) })
+	m.o.Running.Do(func() {
+		m.announcing = true
+		m.put(ctx, result, next)
+		also()
+	})
+	defer func() {
+		m.o.Running.Do(func() { m.announcing = false })
+		m.o.Wake()
+	}()
+	m.announce(ctx, result)
 }
 
 // put puts the result of the assignments into force. The turn is held.
@@ -46,7 +57,7 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	for _, key := range result.Deactivated {
 		m.o.Log.InfoContext(ctx, "assignment deactivated", "manifest", key)
 		m.checks.Remove(key)
-		m.repairs.Unfollow(key)
+		m.drift.Remove(key)
 		m.o.Status.SetHealth(key, model.HealthCounts{})
 	}
 	for _, a := range result.Activated {
@@ -65,28 +76,21 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 		m.schedule.Within(key, m.interval(key))
 		m.checks.ScheduleBy(key, now.Add(m.o.Config().HealthInterval.Std()))
 	}
-	m.announce(ctx, result)
 	retainRegistrations(m.o.Registrar, m.view)
-	m.o.Wake()
+	m.showWatches()
 }
 
 // inputNow is input for a caller without the turn.
 func (m *Manifests) inputNow() (in desired.Input) {
-	m.inTurn(func() { in = m.input() })
+	m.o.Running.Do(func() { in = m.input() })
 
 	return in
-}
-
-func (m *Manifests) inTurn(f func()) {
-	m.o.Running.Lock()
-	defer m.o.Running.Unlock()
-	f()
 }
 
 // isDamaged reports whether the bundle of a version is damaged. The turn is not held.
 func (m *Manifests) isDamaged(v *desired.Version) bool {
 	var now desired.Version
-	m.inTurn(func() { now = *v })
+	m.o.Running.Do(func() { now = *v })
 
 	return now.Damaged()
 }
@@ -128,7 +132,7 @@ func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.o.Runner.NoteChange(time.Now())
 	m.checks.Remove(key)
-	m.repairs.Unfollow(key)
+	m.drift.Remove(key)
 	m.schedule.Forget(key)
 	m.o.Report.Forget(key)
 	m.forget(ctx, key)
@@ -142,7 +146,7 @@ func (m *Manifests) refresh(ctx context.Context, v *desired.Version, waited bool
 	var before desired.Version
 	var conflicts func([]*resource.Resource) model.Problems
 	valid := true
-	m.inTurn(func() {
+	m.o.Running.Do(func() {
 		in = m.input()
 		if waited {
 			in.Changes++ // the other process may have changed anything
@@ -161,11 +165,12 @@ func (m *Manifests) refresh(ctx context.Context, v *desired.Version, waited bool
 	if ctx.Err() != nil {
 		return
 	}
-	m.inTurn(func() {
+	m.o.Running.Do(func() {
 		if err == nil && m.view.Active(v.Entry.Key) == v {
 			fresh.Use(in)
 			v.Resolution = fresh
 			m.follow(v.Entry.Key, m.keptOf(v.Entry.Key).late)
+			m.showWatches()
 		}
 	})
 	m.o.Set.Resolved(v, fresh, err)

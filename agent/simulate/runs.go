@@ -73,7 +73,7 @@ func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked
 	run.Counts.Unique = len(a.manifest.Resources)
 	r.report.Run(run)
 	if !asked.Noop {
-		record.Conclude(run)
+		record.Conclude(run, true)
 	}
 	r.report.End(run.RunID)
 

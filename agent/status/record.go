@@ -206,23 +206,20 @@ func (r *Record) IsNews(run *model.Run) bool {
 	r.results.mu.Lock()
 	defer r.results.mu.Unlock()
 
-	return r.results.manifests[r.key].isNews(run)
-}
-
-func (m *manifestResults) isNews(run *model.Run) bool {
 	checked := run.Cause == model.CauseDrift && run.Outcome() == model.OutcomeStable && len(run.Errors) == 0
+	m := r.results.manifests[r.key]
 
 	return !checked || m == nil || m.state.Outcome == model.OutcomeFailed || m.last != nil && isPending(m.last.Cause, m.last.Outcome)
 }
 
-// Conclude records the end of a full run of the active version. outdated reports whether a partial run
-// changed a result during the run.
-func (r *Record) Conclude(run *model.Run) (outdated bool) {
+// Conclude records the end of a full run of the active version. news is the result of IsNews. outdated
+// reports whether a partial run changed a result during the run.
+func (r *Record) Conclude(run *model.Run, news bool) (outdated bool) {
 	r.results.update(r.key, func(m *manifestResults) (changed bool) {
 		if run.Counts.Total > 0 {
 			outdated = r.retainRun()
 		}
-		if changed = m.isNews(run); changed {
+		if changed = news; news {
 			m.state.Revision, m.state.Digest, m.state.Counts = run.Revision, run.Digest, run.Counts
 			m.conclude(run)
 		} else {

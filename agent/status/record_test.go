@@ -27,7 +27,7 @@ func TestWhatFailedIsShownFirst(t *testing.T) {
 		found.Note(&model.Transaction{Type: "file", Name: fmt.Sprintf("/%d", i), NotRun: true}, true)
 	}
 	found.Note(&model.Transaction{Type: "file", Name: "/broken", Failed: true}, true)
-	found.Conclude(&model.Run{RunID: "run"})
+	found.Conclude(&model.Run{RunID: "run"}, true)
 	var out model.AgentStatus
 	r.Describe(&out)
 	last := out.Manifests[0].Last
@@ -51,18 +51,18 @@ func TestLastRepair(t *testing.T) {
 	}
 	record := r.Record(key, true)
 	record.Note(drifted("/whole"), true)
-	record.Conclude(&model.Run{RunID: "first"})
+	record.Conclude(&model.Run{RunID: "first"}, true)
 	if got := shown(); got != "file#/whole" {
 		t.Errorf("after the run of the whole, %s is shown", got)
 	}
 	record.Note(drifted("/part"), false)
-	record.Conclude(&model.Run{RunID: "second"})
+	record.Conclude(&model.Run{RunID: "second"}, true)
 	if got := shown(); got != "file#/part" {
 		t.Errorf("after a run of a part and one without a repair, %s is shown", got)
 	}
 	record.Note(drifted("/whole"), true)
 	record.Note(drifted("/later"), false)
-	record.Conclude(&model.Run{RunID: "third"})
+	record.Conclude(&model.Run{RunID: "third"}, true)
 	if got := shown(); got != "file#/later" {
 		t.Errorf("after a run of the whole, and a later repair beside it, %s is shown", got)
 	}
@@ -90,7 +90,7 @@ func TestPending(t *testing.T) {
 		{model.CauseHealth, model.OutcomeNotRun, false, false},
 	} {
 		n := newNode(key)
-		n.Record(key, true).Conclude(&model.Run{Cause: c.cause, Counts: outcomes[c.outcome]})
+		n.Record(key, true).Conclude(&model.Run{Cause: c.cause, Counts: outcomes[c.outcome]}, true)
 		if pending, failed := n.Pending(key); pending != c.pending || failed != c.failed {
 			t.Errorf("%s, %s: %v, %v", c.cause, c.outcome, pending, failed)
 		}
@@ -122,7 +122,7 @@ func TestPartBesideAFullRun(t *testing.T) {
 		for _, part := range c.parts {
 			r.Note(&part, false)
 		}
-		if got := r.Conclude(&model.Run{Counts: model.Counts{Total: 1}}); got != c.want {
+		if got := r.Conclude(&model.Run{Counts: model.Counts{Total: 1}}, true); got != c.want {
 			t.Errorf("%s: outdated %v", name, got)
 		}
 	}
@@ -140,7 +140,7 @@ func TestEndOfAFailure(t *testing.T) {
 	}
 	note("/a", true, true)
 	note("/b", true, true)
-	r.Conclude(&model.Run{Revision: 1, Errors: []string{"site.yaml:3: file#/a: no", "site.yaml:4: file#/b: no"}, Counts: model.Counts{Total: 2, Failed: 2}})
+	r.Conclude(&model.Run{Revision: 1, Errors: []string{"site.yaml:3: file#/a: no", "site.yaml:4: file#/b: no"}, Counts: model.Counts{Total: 2, Failed: 2}}, true)
 	for _, c := range []struct {
 		name  string
 		stale bool

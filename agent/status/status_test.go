@@ -47,7 +47,7 @@ func TestChangesAreShown(t *testing.T) {
 		"config":      func() { n.SetConfig("no") },
 		"rejected":    func() { n.SetControl(nil, nil, nil, map[string]string{"node.a.pause": "no"}, "") },
 		"duplicate":   func() { n.setDuplicate("no") },
-		"run":         func() { n.Record("a", true).Conclude(failed) },
+		"run":         func() { n.Record("a", true).Conclude(failed, true) },
 		"assignments": func() { n.SetAssignments(map[string]model.ManifestState{"a": {}}) },
 	} {
 		set()
@@ -78,7 +78,7 @@ func TestAStableRunIsShownOnly(t *testing.T) {
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	assigned := map[string]model.ManifestState{"a": {Revision: 1, Digest: "x"}}
 	stable := func() {
-		n.Record("a", true).Conclude(&model.Run{Revision: 1, Digest: "x", Counts: model.Counts{Total: 1, Stable: 1}})
+		n.Record("a", true).Conclude(&model.Run{Revision: 1, Digest: "x", Counts: model.Counts{Total: 1, Stable: 1}}, true)
 	}
 	n.SetAssignments(assigned)
 	stable()
@@ -132,11 +132,11 @@ func TestSinceWhenItFails(t *testing.T) {
 		t.Fatalf("it fails since %s", first)
 	}
 	for name, next := range map[string]func(){
-		"another run":                        func() { n.Record(key, true).Conclude(fails(1)) },
+		"another run":                        func() { n.Record(key, true).Conclude(fails(1), true) },
 		"another part":                       func() { n.Record(key, false).ConcludePart(fails(1)) },
-		"a run that did not come to its end": func() { n.Record(key, true).Conclude(&model.Run{Revision: 1, Counts: model.Counts{NotRun: 1}}) },
+		"a run that did not come to its end": func() { n.Record(key, true).Conclude(&model.Run{Revision: 1, Counts: model.Counts{NotRun: 1}}, true) },
 		"a revision, its run to come":        func() { n.SetAssignments(map[string]model.ManifestState{key: {Revision: 2}}) },
-		"the run of a revision":              func() { n.Record(key, true).Conclude(fails(2)) },
+		"the run of a revision":              func() { n.Record(key, true).Conclude(fails(2), true) },
 	} {
 		if next(); !since(n).Equal(first) {
 			t.Errorf("after %s it fails since %s, not since %s", name, since(n), first)
@@ -147,15 +147,15 @@ func TestSinceWhenItFails(t *testing.T) {
 	if !since(again).Equal(first) {
 		t.Errorf("after a restart it fails since %s, not since %s", since(again), first)
 	}
-	again.Record(key, true).Conclude(fails(1))
+	again.Record(key, true).Conclude(fails(1), true)
 	if !since(again).Equal(first) {
 		t.Errorf("after the first run of a restarted agent it fails since %s, not since %s", since(again), first)
 	}
-	again.Record(key, true).Conclude(&model.Run{Revision: 1, Counts: model.Counts{Total: 1, Stable: 1}})
+	again.Record(key, true).Conclude(&model.Run{Revision: 1, Counts: model.Counts{Total: 1, Stable: 1}}, true)
 	if again.Recall(before); !since(again).IsZero() {
 		t.Errorf("after a run that went well it fails since %s", since(again))
 	}
-	again.Record(key, true).Conclude(fails(1))
+	again.Record(key, true).Conclude(fails(1), true)
 	if failed := since(again); !failed.After(first) {
 		t.Errorf("it fails again since %s, and failed first at %s", failed, first)
 	}
@@ -218,7 +218,7 @@ func TestWhatRanLastOutlivesWhatIsNotActive(t *testing.T) {
 	const key, fresh = "group.all.site", "group.all.new"
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
 	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 5, Digest: "d"}})
-	n.Record(key, true).Conclude(&model.Run{Revision: 5, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
+	n.Record(key, true).Conclude(&model.Run{Revision: 5, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}}, true)
 	n.SetAssignments(map[string]model.ManifestState{key: {Seen: 6}, fresh: {Seen: 1, Late: "rejected: no"}})
 	for _, k := range []string{key, fresh} {
 		if got := n.State().Manifests[k].Last(); got != (model.RanRevision{}) {
@@ -248,7 +248,7 @@ func TestWhatRanLast(t *testing.T) {
 	}
 	n := start()
 	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 6, Digest: "d"}})
-	n.Record(key, true).Conclude(&model.Run{Revision: 6, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
+	n.Record(key, true).Conclude(&model.Run{Revision: 6, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}}, true)
 	for revision := range uint64(2) {
 		n.SetAssignments(map[string]model.ManifestState{key: {Revision: 7 + revision, Digest: "e"}, fresh: {Revision: 9, Digest: "f"}})
 	}
@@ -264,7 +264,7 @@ func TestWhatRanLast(t *testing.T) {
 	if got := last(again, key) + "; " + last(again, fresh); got != "8 ran 6d stable true; 9 ran 0  false" {
 		t.Errorf("after a restart: %s", got)
 	}
-	again.Record(key, true).Conclude(&model.Run{Revision: 8, Digest: "e", Counts: model.Counts{Total: 1, Changed: 1}})
+	again.Record(key, true).Conclude(&model.Run{Revision: 8, Digest: "e", Counts: model.Counts{Total: 1, Changed: 1}}, true)
 	if got := last(again, key); got != "8 ran 8e changed true" || again.State().Manifests[key].Ran != nil {
 		t.Errorf("after its run: %s", got)
 	}

@@ -109,7 +109,7 @@ func TestDrainedOutbox(t *testing.T) {
 		go func() { _ = h.Run(ctx) }()
 		outbox.Store(3)
 		n.SetAssignments(map[string]model.ManifestState{"group.all.site": {Revision: 1}})
-		n.Record("group.all.site", true).Conclude(&model.Run{Revision: 1})
+		n.Record("group.all.site", true).Conclude(&model.Run{Revision: 1}, true)
 		synctest.Wait()
 		before := looked
 		outbox.Store(0)
@@ -150,7 +150,7 @@ func TestANewRevisionIsStoredWithItsRun(t *testing.T) {
 			t.Error("it is stored before its run")
 		}
 		outbox.Store(1)
-		n.Record("group.all.site", true).Conclude(&model.Run{Revision: 1})
+		n.Record("group.all.site", true).Conclude(&model.Run{Revision: 1}, true)
 		synctest.Wait()
 		if revision() != 0 {
 			t.Error("it is stored before its reports are published")

@@ -1,14 +1,13 @@
 package ask
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -36,31 +35,16 @@ func (e *execution) write(ctx context.Context) error {
 
 // writeAll writes to every target. What fails is a result of the node, or returned for a group.
 func (e *execution) writeAll(ctx context.Context) error {
-	targets := make(chan fleet.Target)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	for range writers {
-		all.Go(func() {
-			for t := range targets {
-				if err := e.writeOne(ctx, t); err != nil {
-					mu.Lock()
-					failed = cmp.Or(failed, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
+	var all errgroup.Group
+	all.SetLimit(writers)
 	for _, t := range e.record.targets(e.nodes) {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			break // the others stay as they are
 		}
-		targets <- t
+		all.Go(func() error { return e.writeOne(ctx, t) })
 	}
-	close(targets)
-	all.Wait()
 
-	return failed
+	return all.Wait()
 }
 
 // writeOne writes to one target.
@@ -96,7 +80,7 @@ func (e *execution) notPaused(name string) Result {
 	return r
 }
 
-// awaitNodes waits until every node does what was written, or says why not; a while at most.
+// awaitNodes waits until every node confirms or rejects the change, but not longer than Patience.
 func (e *execution) awaitNodes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Patience)
 	defer cancel()
@@ -104,44 +88,30 @@ func (e *execution) awaitNodes(ctx context.Context) {
 	defer end()
 	again := time.NewTicker(PauseSettling)
 	defer again.Stop()
-	settled := false
-	for {
-		open := 0
-		for _, n := range e.nodes {
-			if !e.judge(n.Node, settled) {
-				open++
+	var all []*Confirmation
+	for _, n := range e.nodes {
+		if s := e.registry.result(e.record, n.Node).State; s != StateDone && s != StateFailed {
+			c := NewConfirmation(e.record.change(n.Node), n)
+			all = append(all, &c)
+			e.set(Result{Node: c.Node, State: c.State, Text: c.Text})
+		}
+	}
+	_ = Waiter{
+		States: func(context.Context) (func(string) (model.Node, bool), error) { return e.Model.State, nil },
+		Pause: func(ctx context.Context, _ time.Duration) {
+			select {
+			case <-changed:
+			case <-again.C:
+			case <-ctx.Done():
 			}
-		}
-		if open == 0 {
-			return
-		}
-		select {
-		case <-changed:
-		case <-again.C:
-			settled = true
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// judge notes what a node does of what was written, and reports whether that stays so.
-func (e *execution) judge(name string, settled bool) bool {
-	before := e.registry.result(e.record, name)
-	if before.State == StateDone || before.State == StateFailed {
-		return true
-	}
-	n, known := e.Model.State(name)
-	status := e.record.change(name).Status(n, known, settled)
-	if status.Unsigned {
-		e.note(unsignedNote)
-	}
-	now := Result{Node: name, State: status.State, Text: cut(status.Text)}
-	if now.State != before.State || now.Text != before.Text {
-		e.set(now)
-	}
-
-	return now.State != StatePending
+		},
+		OnChange: func(c *Confirmation) {
+			if c.unsigned {
+				e.note(unsignedNote)
+			}
+			e.set(Result{Node: c.Node, State: c.State, Text: cut(c.Text)})
+		},
+	}.Wait(ctx, all) // States has no error
 }
 
 // unsignedNote is for whoever acts where nodes refuse what is done since it is not signed.

@@ -11,7 +11,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -44,14 +44,14 @@ func TestReportsInDisorder(t *testing.T) {
 	broken, doubled := 0, 0
 	for i, r := range all {
 		send(t, store, r)
-		event, err := reports.Event(r)
+		event, err := kvstore.EncodeEvent(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i%10 == 0 { // without its id the server does not know that it has it
 			doubled++
 			put := all[random.IntN(i+1)]
-			if event, err = reports.Event(put); err != nil {
+			if event, err = kvstore.EncodeEvent(put); err != nil {
 				t.Fatal(err)
 			}
 			raw(t, store, store.Names().Report(put.Node, put.Kind, string(put.Outcome)), event)

@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/webhook"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -394,7 +394,7 @@ func TestHistory(t *testing.T) {
 func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	bounds, err := reports.New(store.Store).Bounds(t.Context())
+	bounds, err := kvstore.NewReports(store.Store).Bounds(t.Context())
 	if err != nil || bounds.PerSubject == 0 {
 		t.Fatalf("%+v, %v", bounds, err)
 	}
@@ -433,8 +433,8 @@ func TestHistoryGoesOn(t *testing.T) {
 	feed := newFeed(storeOf(store), f, time.Hour, slog.New(slog.DiscardHandler))
 	feed.until, feed.block = 4, block{from: 1}
 	lost := errors.New("lost")
-	broken := func(yield func(reports.Message, error) bool) {
-		for m, err := range feed.Reports.Messages(t.Context(), reports.Range{}) {
+	broken := func(yield func(kvstore.ReportMessage, error) bool) {
+		for m, err := range feed.Reports.Messages(t.Context(), kvstore.ReportRange{}) {
 			if m.Sequence == 3 {
 				yield(m, lost)
 				return

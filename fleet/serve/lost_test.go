@@ -31,7 +31,7 @@ func TestOverviewNamesLostManifests(t *testing.T) {
 		return len(all) == 1 && all[0].Key == lost && all[0].Nodes == 1, fmt.Sprintf("%+v", all)
 	})
 	page := s.text("/")
-	for _, want := range []string{"1 manifest has lost its key", "push it again or run muster fleet rm KEY: group.web.motd runs on 1 node", `href="/manifests/group.web.motd"`} {
+	for _, want := range []string{"1 manifest has lost its key", "group.web.motd still runs on 1 node; push it again or run muster fleet rm KEY", `href="/manifests/group.web.motd"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is missing in the page", want)
 		}

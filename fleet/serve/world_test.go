@@ -17,11 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/webhook"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -30,8 +26,8 @@ import (
 // storeOf returns the data of a fleet.
 func storeOf(s *kvtest.Store) Store {
 	return Store{
-		Connection: s.Store, Nodes: nodes.New(s.Store), Assignments: assignments.New(s.Store), Reports: reports.New(s.Store),
-		Control: control.New(s.Store), Registrations: registrations.New(s.Store), Storage: requests.New(s.Store),
+		Connection: s.Store, Nodes: kvstore.NewNodes(s.Store), Assignments: kvstore.NewAssignments(s.Store), Reports: kvstore.NewReports(s.Store),
+		Control: kvstore.NewControl(s.Store), Registrations: kvstore.NewRegistrations(s.Store), Storage: requests.New(s.Store),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -171,7 +171,7 @@ func deliverTo(t *testing.T, store *kvtest.Store, w *Webhooks, show Notices, log
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	c := w.Couriers(reports.New(store.Store), func(string) Notices { return show }, log, false)[0]
+	c := w.Couriers(kvstore.NewReports(store.Store), func(string) Notices { return show }, log, false)[0]
 	go func() { done <- c.Deliver(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -297,7 +297,7 @@ func TestWebhookOfABatch(t *testing.T) {
 		batch = append(batch, kvtest.Outgoing("web01", model.KindTransaction, model.OutcomeChanged, 1))
 		batch[len(batch)-1].Data = json.RawMessage(`{"changed":true}`)
 	}
-	if err := reports.New(store.Store).PublishBatch(t.Context(), batch); err != nil {
+	if err := kvstore.NewReports(store.Store).PublishBatch(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"+WPI", "+WPI", "+WPI", "+ACK"} {
@@ -343,7 +343,7 @@ func TestWebhookTakenAtTheEnd(t *testing.T) {
 	_, store := kvtest.New(t)
 	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
 	ctx, end := context.WithCancel(t.Context())
-	c := hooked(t, r.URL).Couriers(reports.New(store.Store), func(string) Notices { return ends{end} }, slog.New(slog.DiscardHandler), true)[0]
+	c := hooked(t, r.URL).Couriers(kvstore.NewReports(store.Store), func(string) Notices { return ends{end} }, slog.New(slog.DiscardHandler), true)[0]
 	report(t, store, "web01", "r")
 	if err := c.Deliver(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -357,11 +357,11 @@ func TestWebhookFiles(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
 	w := hooked(t, "http://127.0.0.1:1")
-	if err := w.Check(reports.New(store.Store)); err != nil {
+	if err := w.Check(kvstore.NewReports(store.Store)); err != nil {
 		t.Error(err)
 	}
 	w.senders[0].Kinds = []string{model.KindNode}
-	if err := w.Check(reports.New(store.Store)); err == nil || !strings.Contains(err.Error(), "no report of the kinds [node] has one of the outcomes [stable]") {
+	if err := w.Check(kvstore.NewReports(store.Store)); err == nil || !strings.Contains(err.Error(), "no report of the kinds [node] has one of the outcomes [stable]") {
 		t.Error(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -33,7 +33,7 @@ func changes(t *testing.T, store *kvtest.Store, node string, n int) {
 		batch[i] = kvtest.Outgoing(node, model.KindTransaction, model.OutcomeChanged, 1)
 		batch[i].Data = json.RawMessage(`{"changed":true}`)
 	}
-	if err := reports.New(store.Store).PublishBatch(t.Context(), batch); err != nil {
+	if err := kvstore.NewReports(store.Store).PublishBatch(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
 }

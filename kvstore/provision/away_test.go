@@ -13,7 +13,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -23,7 +22,7 @@ import (
 func electing(t *testing.T, lists int32, first func(*api.JSApiStreamListResponse)) (store *kvstore.Store, listed *atomic.Int32) {
 	t.Helper()
 	srv, _ := kvtest.New(t)
-	const prefix = jsapi.Prefix("electing.API")
+	const prefix = kvstore.APIPrefix("electing.API")
 	server := srv.Connect(t)
 	listed = &atomic.Int32{}
 	natstest.Answer(t, server, prefix.StreamList(), func(m *nats.Msg) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/jsm.go/api"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 )
 
 // Change is one setting of a bucket or stream that differs from the desired one.
@@ -143,7 +142,7 @@ func (c *comparison) subjects(have *api.StreamConfig, want api.StreamConfig) {
 // all that another does.
 func covers(subjects []string, other string) bool {
 	return slices.ContainsFunc(subjects, func(s string) bool {
-		return answer.Matches(other, s) && (strings.HasSuffix(s, ">") || !strings.HasSuffix(other, ">"))
+		return kvstore.SubjectMatches(other, s) && (strings.HasSuffix(s, ">") || !strings.HasSuffix(other, ">"))
 	})
 }
 

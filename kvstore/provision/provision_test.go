@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -206,7 +205,7 @@ func TestWhatOperatorsWriteAboutNodesIsBounded(t *testing.T) {
 		t.Errorf("one without a bound: %v, %v, %d bytes", done, err, bytes())
 	}
 	kvtest.Update(t, m, "KV_MUSTER_CONTROL", unbounded)
-	b := control.New(store.Store)
+	b := kvstore.NewControl(store.Store)
 	full := func(err error) bool {
 		return errors.Is(err, kvstore.ErrFull) && strings.Contains(err.Error(), "muster fleet init --control-size")
 	}

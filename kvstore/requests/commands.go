@@ -16,8 +16,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -171,7 +169,7 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 				if logged != err.Error() {
 					level, logged = slog.LevelWarn, err.Error()
 				}
-				c.o.Log.Log(ctx, level, "cannot read commands, will retry", "node", c.o.Node, "in", retry, "error", denial.WithRemedy(err, c.o.Node, c.o.Groups))
+				c.o.Log.Log(ctx, level, "cannot read commands, will retry", "node", c.o.Node, "in", retry, "error", kvstore.DenialWithRemedy(err, c.o.Node, c.o.Groups))
 				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
 			default:
 				if logged != "" && logged != nats.ErrDisconnected.Error() {
@@ -197,7 +195,7 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 		err := kvstore.UntilCurrent(ctx, func(last bool) (bool, error) {
 			var err error
 			found, err = c.read(ctx, names.Command(q.family, token))
-			return last || found != nil && found.Sequence >= answer.Sequence(m), err
+			return last || found != nil && found.Sequence >= kvstore.RepublishedSequence(m), err
 		})
 		if err == nil && found != nil {
 			err = c.do(ctx, q, *found)
@@ -219,7 +217,7 @@ func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, 
 	switch {
 	case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
 		return nil, nil
-	case errors.Is(err, answer.ErrUnreadable):
+	case errors.Is(err, kvstore.ErrUnreadable):
 		return &kvstore.Message{Subject: subject, Forged: true, Unreadable: true}, nil
 	case err != nil:
 		return nil, err
@@ -266,7 +264,7 @@ func (c *commands) drain(ctx context.Context) error {
 		}
 	}
 
-	return denial.Join(failed)
+	return kvstore.JoinDenials(failed)
 }
 
 // drainQueue lists the commands of a family only where there is something new, which
@@ -279,7 +277,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 	case errors.Is(err, model.ErrNotFound):
 		clear(q.handled)
 		return nil
-	case errors.Is(err, answer.ErrUnreadable): // which one it is the list tells
+	case errors.Is(err, kvstore.ErrUnreadable): // which one it is the list tells
 	case err != nil:
 		return err
 	case newest.Sequence == q.newest && newest.Time.Equal(q.stored):

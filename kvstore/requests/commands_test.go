@@ -14,8 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -69,7 +67,7 @@ func TestCommandsWithUnreadableHeaders(t *testing.T) {
 	}
 	var got kvtest.Inbox
 	take := func(c requests.Command) {
-		if errors.Is(c.Refused, answer.ErrUnreadable) && c.Data == nil {
+		if errors.Is(c.Refused, kvstore.ErrUnreadable) && c.Data == nil {
 			c.ID = "refused " + c.ID
 		}
 		got.Take(c)
@@ -128,8 +126,8 @@ func TestHandledCommandsAreNotReadAgain(t *testing.T) {
 	}
 	srv.Raw(t, "muster.command.node.web01.bad", "NATS/1.0\r\nfoo\r\n\r\n", "x")
 	var audits, reads atomic.Int64
-	of := jsapi.Own.DirectGet("MUSTER_COMMANDS", "muster.command.node.web01.")
-	sub, err := store.Conn().Subscribe(jsapi.Own.DirectGet("MUSTER_COMMANDS", ">"), func(m *nats.Msg) {
+	of := kvstore.OwnAPI.DirectGet("MUSTER_COMMANDS", "muster.command.node.web01.")
+	sub, err := store.Conn().Subscribe(kvstore.OwnAPI.DirectGet("MUSTER_COMMANDS", ">"), func(m *nats.Msg) {
 		switch {
 		case m.Subject == of+">":
 			audits.Add(1)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // ErrRequestsNotPermitted is a user of whom no request of a verb reaches a node at once.
@@ -90,7 +91,7 @@ func (s Client) checkAccount(ctx context.Context, subject string) error {
 // checked returns the error of a check: ErrRequestsNotPermitted for a denial.
 func checked(err error) error {
 	switch {
-	case errors.Is(err, kvstore.ErrNotPermitted):
+	case errors.Is(err, model.ErrNotPermitted):
 		return ErrRequestsNotPermitted
 	case err != nil:
 		return fmt.Errorf("ask whether requests are permitted: %w", err)

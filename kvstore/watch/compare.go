@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -77,7 +76,7 @@ func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (
 			switch {
 			case err == nil:
 				found[p] = m
-			case errors.Is(err, answer.ErrUnreadable):
+			case errors.Is(err, kvstore.ErrUnreadable):
 				found[p] = kvstore.Message{Unreadable: true}
 			case !errors.Is(err, model.ErrNotFound):
 				failed[p] = l.explained(err)

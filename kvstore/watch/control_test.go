@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/jsm.go/api"
 
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -23,7 +23,7 @@ func controlOptions(audit time.Duration) watch.Options {
 // write writes control keys and their values in turn; an empty value deletes.
 func write(t *testing.T, s *kvtest.Store, keys ...string) {
 	t.Helper()
-	b := control.New(s.Store)
+	b := kvstore.NewControl(s.Store)
 	for i := 0; i < len(keys); i += 2 {
 		var err error
 		if keys[i+1] == "" {
@@ -77,7 +77,7 @@ func TestControlOfAFleetWithoutIt(t *testing.T) {
 			if entries, state := w.Entries(); state.Err != nil || len(entries) > 0 {
 				t.Errorf("without a bucket: %v, %v", entries, state.Err)
 			}
-			if _, err := control.New(store.Store).Put(t.Context(), "node.web01.pause", nil); err == nil {
+			if _, err := kvstore.NewControl(store.Store).Put(t.Context(), "node.web01.pause", nil); err == nil {
 				t.Error("something was put")
 			}
 			if _, err := store.Apply(t.Context(), provision.Options{}); err != nil {

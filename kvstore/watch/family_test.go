@@ -11,9 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -24,7 +22,7 @@ import (
 // permissions are those of the group web only.
 func withheld(t *testing.T) (srv *natstest.Server, admin, node *kvtest.Store) {
 	t.Helper()
-	srv = natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, "+kvtest.Guarded{API: jsapi.Own}.Permissions(t, "web01").ServerConfig()+"}\n]}}"))
+	srv = natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, "+kvtest.Guarded{API: kvstore.OwnAPI}.Permissions(t, "web01").ServerConfig()+"}\n]}}"))
 	admin, err := kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +60,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	w.Has(t, "group.all.sshd=one", "group.web.motd=one", "node.web01.own=one")
 	kvtest.Eventually(t, "what is known, and what not, is reported", func() (bool, string) {
 		_, s := w.Entries()
-		ok := s.At.IsZero() && slices.Equal(s.Known, []string{"node.web01", "group.web", "group.all"}) && slices.Equal(s.Failed, []string{"group.db"}) && errors.Is(s.Err, kvstore.ErrNotPermitted)
+		ok := s.At.IsZero() && slices.Equal(s.Known, []string{"node.web01", "group.web", "group.all"}) && slices.Equal(s.Failed, []string{"group.db"}) && errors.Is(s.Err, model.ErrNotPermitted)
 		return ok, fmt.Sprintf("%+v", s)
 	})
 	_, s := w.Entries()
@@ -143,7 +141,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 			return err
 		},
 		"reports": func() error {
-			for _, err := range node.Reports(t.Context(), reports.Filter{}) {
+			for _, err := range node.Reports(t.Context(), kvstore.ReportFilter{}) {
 				return err
 			}
 			return nil
@@ -157,7 +155,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 		"plan": func() error { _, err := node.Plan(t.Context(), provision.Options{}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := do(); !errors.Is(err, kvstore.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to ") {
+			if err := do(); !errors.Is(err, model.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to ") {
 				t.Errorf("the error is %v", err)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -92,7 +92,7 @@ func TestServerKilledAfterNodesWereForgotten(t *testing.T) {
 			}
 		}
 	}
-	if err := nodes.New(store.Store).Remove(t.Context(), "web02"); err != nil {
+	if err := kvstore.NewNodes(store.Store).Remove(t.Context(), "web02"); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 2 {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -206,7 +206,7 @@ func TestPutWithHeadersOfTheServer(t *testing.T) {
 			has("node.web01.motd", ack.Sequence)
 			has("node.web01.later", put("node.web01.later"))
 			e, err := own.Read(t.Context(), "node.web01.motd", ack.Sequence)
-			if err != nil || e.Refused != answer.ErrServerHeaders.Error() || e.Deleted || e.Revision != ack.Sequence {
+			if err != nil || e.Refused != kvstore.ErrServerHeaders.Error() || e.Deleted || e.Revision != ack.Sequence {
 				t.Errorf("read: %+v, %v", e, err)
 			}
 			if node.Refused() == 0 {

@@ -10,8 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
 )
@@ -105,7 +103,7 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 			if !own {
 				due = due.Add(l.spread())
 			}
-			l.pending.add(i, key, answer.Sequence(m), due)
+			l.pending.add(i, key, kvstore.RepublishedSequence(m), due)
 		})
 		if err != nil {
 			return subs, err
@@ -204,7 +202,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 			l.failed(ctx, p, err)
 			continue
 		}
-		admitted = admitted || errors.Is(p.err, kvstore.ErrNotPermitted)
+		admitted = admitted || errors.Is(p.err, model.ErrNotPermitted)
 		// Never later than the audit that was promised.
 		p.retry, p.err = l.o.Retry, nil
 		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
@@ -231,7 +229,7 @@ func (l *loop) settle() {
 		s.Known, s.Failed, s.Err, s.Refused, s.Denied = known, failed, nil, refused, denied
 		switch {
 		case len(failed) > 0:
-			s.Err = denial.Join(why)
+			s.Err = kvstore.JoinDenials(why)
 		case len(known) == len(l.parts):
 			s.At = time.Now()
 		}
@@ -246,10 +244,10 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	err = denial.OfFamily(err, p.family, l.o.Node, l.o.Groups)
+	err = kvstore.DenialOfFamily(err, p.family, l.o.Node, l.o.Groups)
 	level := slog.LevelDebug
 	away := errors.Is(p.err, nats.ErrDisconnected) && !errors.Is(err, nats.ErrDisconnected)
-	if p.err == nil || away || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {
+	if p.err == nil || away || errors.Is(err, model.ErrNotPermitted) && p.err.Error() != err.Error() {
 		level = slog.LevelWarn
 	}
 	p.err = err

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -41,7 +40,7 @@ func (l *loop) tryKey(ctx context.Context, key string, sequence uint64, last boo
 	}
 	before, known := l.table.get(key)
 	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
-	found, unreadable := err == nil, errors.Is(err, answer.ErrUnreadable)
+	found, unreadable := err == nil, errors.Is(err, kvstore.ErrUnreadable)
 	if !found && !unreadable && !errors.Is(err, model.ErrNotFound) {
 		return false, err
 	}
@@ -134,7 +133,7 @@ func (l *loop) keep(ctx context.Context, key string, h held) {
 // readInvalid looks whether a key that is no manifest's is there.
 func (l *loop) readInvalid(ctx context.Context, key string) error {
 	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
-	unreadable := errors.Is(err, answer.ErrUnreadable)
+	unreadable := errors.Is(err, kvstore.ErrUnreadable)
 	if err != nil && !unreadable && !errors.Is(err, model.ErrNotFound) {
 		return err
 	}

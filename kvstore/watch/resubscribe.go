@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -121,7 +121,7 @@ func (l *loop) denied() error {
 		return nil
 	}
 
-	return denial.WithRemedy(l.store.Denials().Subscription(l.wants), l.o.Node, l.o.Groups)
+	return kvstore.DenialWithRemedy(l.store.Denials().Subscription(l.wants), l.o.Node, l.o.Groups)
 }
 
 // wants reports whether a subject is not one of a group that the node is not in: it left it, and

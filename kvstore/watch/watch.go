@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -155,13 +154,13 @@ func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.En
 		return last || m.Sequence >= revision, err
 	})
 	switch {
-	case errors.Is(err, answer.ErrUnreadable):
+	case errors.Is(err, kvstore.ErrUnreadable):
 		known, _ := w.table.get(key) // what it is now called nobody can read
-		known.Entry.Refused = answer.ErrUnreadable.Error()
+		known.Entry.Refused = kvstore.ErrUnreadable.Error()
 		return known.Entry, nil
-	case errors.Is(err, answer.ErrServerHeaders):
+	case errors.Is(err, kvstore.ErrServerHeaders):
 		e := kvstore.NewEntry(key, m)
-		e.Refused, e.Deleted = answer.ErrServerHeaders.Error(), false
+		e.Refused, e.Deleted = kvstore.ErrServerHeaders.Error(), false
 		return e, nil
 	case err != nil:
 		return model.Entry{}, err

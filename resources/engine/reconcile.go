@@ -29,9 +29,9 @@ type ReconcileOptions struct {
 	StartedBy []string
 	// Waited is set if this run waited for another run.
 	Waited bool
-	// Locked is called while the lock is held, before anything is read. It may return a different
-	// graph. An error ends the run. Nil does nothing.
-	Locked func(ctx context.Context, o *ReconcileOptions) (*graph.Graph, error)
+	// Locked is called while the lock is held, before anything is read. It returns the graph and the
+	// options of the run. An error ends the run. Nil keeps both.
+	Locked func(ctx context.Context, o ReconcileOptions) (*graph.Graph, Options, error)
 }
 
 // Reconcile is the only entry point for running resources. It takes the run lock of the node,
@@ -56,7 +56,7 @@ func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *mo
 		o.Journal = NewFileJournal(h, h.StateDir(), o.JournalOf)
 	}
 	if o.Locked != nil {
-		if g, err = o.Locked(ctx, &o); err != nil {
+		if g, o.Options, err = o.Locked(ctx, o); err != nil {
 			return nil, err
 		}
 	}

@@ -68,6 +68,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 			checkSecrets(&d.Problems, p.Key, e.Value)
 		}
 	}
+	hidesValues := spec.Meta().Sensitive || len(d.Secrets) > 0
 	d.Secrets = append(d.Secrets, secretsOf(t, spec)...)
 	r := &Resource{Type: t, Spec: spec, Pos: pos, Secrets: d.Secrets}
 	if len(d.Secrets) > 0 {
@@ -76,7 +77,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 	d.Problems = append(d.Problems, withoutConsequences(checkCommon(r, deferred), d.Problems)...)
 	place(d.Problems, places, pos)
 	if len(d.Problems) > 0 {
-		redactProblems(&d, r, properties)
+		redactProblems(&d, r, properties, hidesValues)
 	}
 
 	return r, d.Problems
@@ -112,14 +113,14 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 	})
 }
 
-// redactProblems removes from the problems, which quote values, the secrets of the resource, and the values
-// of a sensitive resource.
-func redactProblems(d *document.Decoder, r *Resource, properties document.Value) {
+// redactProblems removes the secrets of the resource from the problems, which quote values. With hidesValues
+// it removes all values of the type's properties.
+func redactProblems(d *document.Decoder, r *Resource, properties document.Value, hidesValues bool) {
 	var secrets []model.Secret
 	for _, s := range d.Secrets {
 		secrets = append(secrets, model.NewSecret(s.Reveal()))
 	}
-	if r.Meta().Sensitive {
+	if hidesValues {
 		for _, e := range properties.Entries {
 			if p, known := r.Type.Property(e.Key); known && !p.Common {
 				e.Value.EachScalar(func(v *document.Value) { secrets = append(secrets, model.NewSecret(v.Text)) })

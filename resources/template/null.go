@@ -149,7 +149,7 @@ func (r *rendering) checkPrinted(n *jet.ActionNode) {
 		return
 	}
 	value := n.Pipe.Cmds[0].BaseExpr
-	name := r.located(namePrinted, n.NodeBase, func(args jet.Arguments) reflect.Value {
+	name := r.located(namePrinted+" "+source, n.NodeBase, func(args jet.Arguments) reflect.Value {
 		v := args.Get(0)
 		if null := nullInJet(source, v); null != nil {
 			panic(null)

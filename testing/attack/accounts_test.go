@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -23,13 +23,13 @@ const stranger = "OTHER"
 // user is a user of an account, without permissions one without limits.
 type user struct {
 	account string
-	may     *permissions.Permissions
+	may     *provision.Permissions
 }
 
 // permissions returns those of the user: of nobody, joined accounts permit nothing.
-func (u user) permissions() permissions.Permissions {
+func (u user) permissions() provision.Permissions {
 	if u.may == nil {
-		return permissions.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
+		return provision.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
 	}
 
 	return *u.may
@@ -38,7 +38,7 @@ func (u user) permissions() permissions.Permissions {
 // realm are the accounts and users of one server.
 type realm struct {
 	// fleets are those of the fleets, the one that is attacked first.
-	fleets []permissions.Accounts
+	fleets []provision.Accounts
 	users  map[string]user
 }
 
@@ -49,7 +49,7 @@ func realmOf(t testing.TB, second string) realm {
 	t.Helper()
 	r := realm{users: map[string]user{"other": {stranger, nil}}}
 	for _, prefix := range slices.Compact([]string{"", second}) {
-		r.fleets = append(r.fleets, kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf(prefix) }))
+		r.fleets = append(r.fleets, kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf(prefix) }))
 	}
 	a, theirs := r.fleets[0], r.fleets[len(r.fleets)-1]
 	r.users["admin"] = user{a.Fleet.Name, nil}
@@ -71,32 +71,32 @@ func realmOf(t testing.TB, second string) realm {
 	return r
 }
 
-func (r realm) requester(t testing.TB, a permissions.Accounts, prefix, name string) {
+func (r realm) requester(t testing.TB, a provision.Accounts, prefix, name string) {
 	t.Helper()
-	p := kvtest.Must(t, func() (permissions.Permissions, error) {
-		return permissions.Dashboard(prefix, name, permissions.Serving{Pauses: true, Requests: kvstore.RequesterVerbs()})
+	p := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.DashboardPermissions(prefix, name, provision.Serving{Pauses: true, Requests: kvstore.RequesterVerbs()})
 	})
 	r.users[name] = user{a.Requesters.Name, &p}
 }
 
-func (r realm) node(t testing.TB, a permissions.Accounts, prefix, node string) {
+func (r realm) node(t testing.TB, a provision.Accounts, prefix, node string) {
 	t.Helper()
-	p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Of(prefix, node, groupsOf(node)) })
+	p := kvtest.Must(t, func() (provision.Permissions, error) { return provision.NodePermissions(prefix, node, groupsOf(node)) })
 	r.users[node] = user{a.Nodes.Name, &p}
 }
 
 // operator adds one of the groups of a node.
-func (r realm) operator(t testing.TB, a permissions.Accounts, prefix, name, node string) {
+func (r realm) operator(t testing.TB, a provision.Accounts, prefix, name, node string) {
 	t.Helper()
-	p := kvtest.Must(t, func() (permissions.Permissions, error) {
-		return permissions.Operator(prefix, name, groupsOf(node), nil)
+	p := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.OperatorPermissions(prefix, name, groupsOf(node), nil)
 	})
 	r.users[name] = user{a.Operators.Name, &p}
 }
 
-func (r realm) viewer(t testing.TB, a permissions.Accounts, prefix, name string) {
+func (r realm) viewer(t testing.TB, a provision.Accounts, prefix, name string) {
 	t.Helper()
-	p := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Viewer(prefix, name) })
+	p := kvtest.Must(t, func() (provision.Permissions, error) { return provision.ViewerPermissions(prefix, name) })
 	r.users[name] = user{a.Operators.Name, &p}
 }
 
@@ -106,7 +106,7 @@ func earOf(account string) string { return "ear-" + strings.ToLower(account) }
 // configuration returns the accounts as configuration of the server, and how users
 // log in.
 func configuration(_ testing.TB, r realm) (text string, login func(string) nats.Option) {
-	all := permissions.Users{}
+	all := provision.Users{}
 	for name, u := range r.users {
 		all[u.account] = append(all[u.account], fmt.Sprintf("{user: %q, password: %q, %s}\n", name, name, u.permissions().ServerConfig()))
 	}
@@ -139,11 +139,11 @@ func claims(t testing.TB, r realm) (text string, login func(string) nats.Option)
 			add(account.Name)
 		}
 		maps.Copy(accounts, kvtest.Must(t, func() (map[string]*jwt.AccountClaims, error) {
-			return a.Claims(permissions.Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[account]) }})
+			return a.Claims(provision.Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[account]) }})
 		}))
 		accounts[stranger].Limits.JetStreamLimits = accounts[a.Fleet.Name].Limits.JetStreamLimits
 	}
-	text = fmt.Sprintf("max_control_line: "+permissions.ControlLine+"\noperator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", kvtest.Signed(t, jwt.NewOperatorClaims(kvtest.Public(t, operator)), operator),
+	text = fmt.Sprintf("max_control_line: "+provision.ControlLine+"\noperator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", kvtest.Signed(t, jwt.NewOperatorClaims(kvtest.Public(t, operator)), operator),
 		kvtest.Public(t, system), kvtest.Public(t, system), kvtest.Signed(t, jwt.NewAccountClaims(kvtest.Public(t, system)), operator))
 	for name, c := range accounts {
 		text += keys[name] + ": " + kvtest.Signed(t, c, operator) + "\n"

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
 
 // basePermissions are those that a node of one account had when the server delivered
 // its answers to whom the node named: the controls attack with them.
-func basePermissions(node string, groups []string) permissions.Permissions {
-	p := permissions.Permissions{
+func basePermissions(node string, groups []string) provision.Permissions {
+	p := provision.Permissions{
 		Publish: []string{
 			"$JS.API.STREAM.LIST", "muster.reply.*." + node,
 			"$JS.API.CONSUMER.MSG.NEXT.KV_MUSTER_MANIFESTS.muster-list-" + node, "$JS.API.CONSUMER.DELETE.KV_MUSTER_MANIFESTS.muster-list-" + node,
@@ -27,7 +27,7 @@ func basePermissions(node string, groups []string) permissions.Permissions {
 			"_INBOX_" + node + ".>",
 			"$SRV.PING", "$SRV.PING.muster", "$SRV.PING.muster.*", "$SRV.INFO", "$SRV.INFO.muster", "$SRV.INFO.muster.*", "$SRV.STATS", "$SRV.STATS.muster", "$SRV.STATS.muster.*",
 		},
-		AllowResponses: &permissions.Responses{Max: 32, Expires: model.Duration(time.Hour)},
+		AllowResponses: &provision.Responses{Max: 32, Expires: model.Duration(time.Hour)},
 	}
 	for _, family := range model.Families(node, groups) {
 		p.Publish = append(p.Publish,

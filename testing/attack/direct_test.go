@@ -8,8 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	written "github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/jsapi"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -87,7 +86,7 @@ func publishOnOthers(a *attacker) {
 
 // prefixes are those by which JetStream can be asked, or might be.
 func prefixes() []string {
-	return []string{"$JS.API", string(jsapi.Joined), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
+	return []string{"$JS.API", string(kvstore.JoinedAPI), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
 }
 
 func streamsOf(f *fleet) []string {
@@ -192,7 +191,7 @@ func (f *fleet) bait(a *attacker) {
 		_, err = f.admin.Put(ctx, "group.db.bait", []byte(secret+"db"))
 	}
 	if err == nil {
-		_, err = written.New(f.admin.Store).Put(ctx, "node.web02.labels", []byte(secret+"web02"))
+		_, err = kvstore.NewControl(f.admin.Store).Put(ctx, "node.web02.labels", []byte(secret+"web02"))
 	}
 	if err == nil {
 		err = f.admin.PutCommand(ctx, "node.web02", "bait", []byte(secret+"web02"), time.Hour)

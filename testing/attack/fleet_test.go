@@ -12,9 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	written "github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/jsapi"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -59,7 +57,7 @@ type fleet struct {
 	// api is the prefix by which nodes ask JetStream.
 	api string
 	// may are the permissions of users with limits.
-	may map[string]permissions.Permissions
+	may map[string]provision.Permissions
 	// login returns the options that make a connection one of a user.
 	login func(user string) nats.Option
 	// accounts are those of the users.
@@ -81,15 +79,15 @@ type fleet struct {
 // there, whoever attacks is of that one.
 func oneAccount(t *testing.T, second string) *fleet {
 	t.Helper()
-	f := &fleet{api: string(jsapi.Own), control: true, may: map[string]permissions.Permissions{}, login: password, second: second}
+	f := &fleet{api: string(kvstore.OwnAPI), control: true, may: map[string]provision.Permissions{}, login: password, second: second}
 	const others = stranger + ": {jetstream: enabled, users: [{user: other, password: other}]}\n"
 	users := "{user: admin, password: admin}\n{user: open, password: open}\n{user: second, password: second}\n"
 	for _, node := range []string{attacking, victim} {
 		f.may[node] = basePermissions(node, groupsOf(node))
 	}
 	if second != "" {
-		f.may[attacking] = kvtest.Must(t, func() (permissions.Permissions, error) {
-			return permissions.InOneAccount(second, attacking, groupsOf(attacking))
+		f.may[attacking] = kvtest.Must(t, func() (provision.Permissions, error) {
+			return provision.NodePermissionsInOneAccount(second, attacking, groupsOf(attacking))
 		})
 	}
 	for _, node := range []string{attacking, victim} {
@@ -167,7 +165,7 @@ func joined(t *testing.T, l layout) *fleet {
 	t.Helper()
 	r := realmOf(t, l.second)
 	text, login := l.accounts(t, r)
-	f := &fleet{api: string(jsapi.Joined), may: map[string]permissions.Permissions{}, accounts: map[string]string{}, login: login, second: l.second, readers: map[string]*kvtest.Store{}}
+	f := &fleet{api: string(kvstore.JoinedAPI), may: map[string]provision.Permissions{}, accounts: map[string]string{}, login: login, second: l.second, readers: map[string]*kvtest.Store{}}
 	for name, u := range r.users {
 		f.accounts[name] = u.account
 		if u.may != nil {
@@ -218,7 +216,7 @@ func (f *fleet) theirs(name string) string {
 	return strings.NewReplacer("MUSTER_", strings.ToUpper(f.second)+"_", "muster.", f.second+".").Replace(name)
 }
 
-func userLine(user string, p permissions.Permissions) string {
+func userLine(user string, p provision.Permissions) string {
 	return fmt.Sprintf("{user: %s, password: %s, %s}\n", user, user, p.ServerConfig())
 }
 
@@ -337,7 +335,7 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 		must("put "+key, func() error { _, err := admin.Put(ctx, key, value(key)); return err })
 	}
 	for _, key := range []string{"node.web01.pause", "node.web02.pause", "node.web02.labels", "group.web.pause", "group.db.pause", "group.all.pause"} {
-		must("write "+key, func() error { _, err := written.New(admin.Store).Put(ctx, key, value(key)); return err })
+		must("write "+key, func() error { _, err := kvstore.NewControl(admin.Store).Put(ctx, key, value(key)); return err })
 	}
 	must("data", func() error {
 		kv, err := admin.JetStream().KeyValue(ctx, "MUSTER_DATA")

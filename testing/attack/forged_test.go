@@ -11,8 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -168,7 +167,7 @@ func (f *fleet) shown(t testing.TB, s *kvtest.Store) string {
 			out = append(out, fmt.Sprintf("%s %+v", n.Node, n.NodeState))
 		}
 	}
-	for r, err := range s.Reports(t.Context(), reports.Filter{}) {
+	for r, err := range s.Reports(t.Context(), kvstore.ReportFilter{}) {
 		if err == nil && r.Node != attacking {
 			out = append(out, fmt.Sprintf("report %s %s %s", r.ID, r.Node, r.Data))
 		}
@@ -189,7 +188,7 @@ func (f *fleet) shown(t testing.TB, s *kvtest.Store) string {
 func registered(t testing.TB, s *kvtest.Store) []string {
 	t.Helper()
 	var out []string
-	all, _ := s.Registrations(t.Context(), registrations.Filter{})
+	all, _ := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
 	for _, r := range all {
 		if r.Node != attacking {
 			out = append(out, fmt.Sprintf("registration %+v", r.Registration))

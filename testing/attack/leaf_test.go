@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/jsapi"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/loopback"
 )
@@ -153,7 +153,7 @@ func TestLeafNodesHold(t *testing.T) {
 	t.Parallel()
 	address := loopback.Address(t).String()
 	config := fmt.Sprintf("server_name: hub\nleafnodes: {listen: %q}\n", address)
-	// The permissions that are printed refuse leaf nodes (kvstore/permissions.TestOtherKindsOfConnectionAreRefused).
+	// The permissions that are printed refuse leaf nodes (kvstore/provision.TestOtherKindsOfConnectionAreRefused).
 	allowing := func(t testing.TB, r realm) (string, func(string) nats.Option) {
 		text, login := configuration(t, r)
 		return strings.ReplaceAll(text, `["STANDARD"]`, `["STANDARD", "LEAFNODE"]`), login
@@ -164,7 +164,7 @@ func TestLeafNodesHold(t *testing.T) {
 			a := f.attacker(t, user, user)
 			defer a.nc.Close()
 			if user == "admin" {
-				a.limits, f.api = attacking, string(jsapi.Own)
+				a.limits, f.api = attacking, string(kvstore.OwnAPI)
 			}
 			l := &leaf{a: a, address: address}
 			l.listen()

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 const (
@@ -63,7 +63,7 @@ func BenchmarkPaint(b *testing.B) {
 		fillNodes(b, store, muster)
 		e := newEvents(b, store.Conn())
 		sent := e.fill(b, store, 128<<20)
-		if _, err := control.New(store.Store).By("anna").Put(b.Context(), "node.web00017.pause", []byte(`{"protocol": "io.muster.v1.pause", "by": "anna"}`)); err != nil {
+		if _, err := kvstore.NewControl(store.Store).By("anna").Put(b.Context(), "node.web00017.pause", []byte(`{"protocol": "io.muster.v1.pause", "by": "anna"}`)); err != nil {
 			b.Fatal(err)
 		}
 		secret, line, err := access.NewToken(access.Operate, "anna")

@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/fleetsim"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -202,7 +202,7 @@ func newTemplate(b *testing.B, kind, protocol string, document any) template {
 		b.Fatal(err)
 	}
 	id, run := ksuid.New().String(), ksuid.New().String()
-	text, err := reports.Event(model.Report{
+	text, err := kvstore.EncodeEvent(model.Report{
 		ID: id, Type: protocol, Node: nodeName(0), Kind: kind, Outcome: model.OutcomeChanged, Time: time.Now(), Seq: 1, RunID: run,
 		Manifest: "group.web.motd", Revision: 3, Digest: "sha256-" + strings.Repeat("0123456789abcdef", 4), Cause: model.CauseSchedule, Data: data,
 	})
@@ -264,7 +264,7 @@ func (e *events) fill(b *testing.B, store *kvtest.Store, size int) (sent int) {
 func awaitStored(b *testing.B, store *kvtest.Store, seq uint64) {
 	b.Helper()
 	kvtest.Eventually(b, "the reports are stored", func() (bool, string) {
-		_, last, err := reports.New(store.Store).Age(b.Context())
+		_, last, err := kvstore.NewReports(store.Store).Age(b.Context())
 		return err == nil && last >= seq, fmt.Sprint(last, err)
 	})
 }

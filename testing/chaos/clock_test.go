@@ -13,10 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/status"
-	"github.com/musterfleet/muster/kvstore/content"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	muster "github.com/musterfleet/muster/resources"
@@ -55,9 +52,9 @@ func (w *world) runHere(c *status.Clock) (stop func()) {
 	o.StateDir, o.FactsDir, o.Interval = w.state, filepath.Join(w.root, "facts"), model.Duration(time.Hour)
 	a, err := agent.New(w.t.Context(), agent.Options{
 		Config: o, Version: "test", Host: machine, Log: log, Clock: c,
-		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), KV: desired.ObserveKV(content.New(w.store.Store).KVGet)}),
+		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), KV: desired.ObserveKV(kvstore.NewContent(w.store.Store).KVGet)}),
 		Assignments: watch.New(w.store.Store, watch.Options{Node: node, Log: log}),
-		Bundles:     content.New(w.store.Store), Publisher: reports.New(w.store.Store), States: nodes.New(w.store.Store), Registry: registrations.New(w.store.Store),
+		Bundles:     kvstore.NewContent(w.store.Store), Publisher: kvstore.NewReports(w.store.Store), States: kvstore.NewNodes(w.store.Store), Registry: kvstore.NewRegistrations(w.store.Store),
 		Facts: func(context.Context, string) (model.Facts, string, []error) { return model.Facts{}, "", nil },
 		Watch: watcher.Arm,
 	})

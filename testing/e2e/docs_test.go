@@ -293,7 +293,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 		if outer, inner, nested := strings.Cut(r[1], "."); nested {
 			text = outer + ": {" + inner + ": " + r[2] + "}"
 		}
-		got, err := config.Parse("table", []byte(text), "host")
+		got, err := config.Parse("table", []byte(text), config.Default("host"))
 		if err != nil || !reflect.DeepEqual(got, config.Default("host")) {
 			t.Errorf("%s is not the default: %v", text, err)
 		}
@@ -301,7 +301,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	if len(rows) < 12 {
 		t.Errorf("only %d defaults were found", len(rows))
 	}
-	if _, err := config.Parse("agent.yaml", []byte(find(t, page, "yaml", "agent").Text), "host"); err != nil {
+	if _, err := config.Parse("agent.yaml", []byte(find(t, page, "yaml", "agent").Text), config.Default("host")); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -59,11 +59,11 @@ func ByConfig(tb testing.TB, nodes []string, groups ...string) Users {
 // Config is the configuration of ByConfig.
 func Config(tb testing.TB, nodes []string, groups ...string) string {
 	tb.Helper()
-	accounts, err := permissions.AccountsOf("")
+	accounts, err := provision.AccountsOf("")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	users := permissions.Users{accounts.Fleet.Name: {"{user: admin, password: admin}"}}
+	users := provision.Users{accounts.Fleet.Name: {"{user: admin, password: admin}"}}
 	for _, node := range nodes {
 		entry := fmt.Sprintf("{user: %s, password: %s, %s}", node, node, permissionsOf(tb, node, groups).ServerConfig())
 		users[accounts.Nodes.Name] = append(users[accounts.Nodes.Name], entry)
@@ -72,9 +72,9 @@ func Config(tb testing.TB, nodes []string, groups ...string) string {
 	return accounts.ServerConfig(users)
 }
 
-func permissionsOf(tb testing.TB, node string, groups []string) permissions.Permissions {
+func permissionsOf(tb testing.TB, node string, groups []string) provision.Permissions {
 	tb.Helper()
-	p, err := permissions.Of("", node, groups)
+	p, err := provision.NodePermissions("", node, groups)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/agentcmd"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -114,7 +113,7 @@ func checkStream(t *testing.T, store *kvtest.Store) {
 	var count uint64
 	failed := map[string]int{}
 	var runs []string
-	for r, err := range reports.New(store.Store).Reports(t.Context(), reports.Filter{}) {
+	for r, err := range kvstore.NewReports(store.Store).Reports(t.Context(), kvstore.ReportFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

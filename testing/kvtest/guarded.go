@@ -15,8 +15,6 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/jsapi"
-	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -27,7 +25,7 @@ type Guarded struct {
 	Admin  *Store
 	// API is where the nodes ask JetStream: that of their own account, or of one that is
 	// joined with it.
-	API jsapi.Prefix
+	API kvstore.APIPrefix
 	// Connect returns a connection of a node or an operator, as muster makes it.
 	Connect func(t *testing.T, user string) *nats.Conn
 }
@@ -51,17 +49,19 @@ func Guards() map[string]func(*testing.T) Guarded {
 }
 
 // PermissionsOf returns the permissions of a node of two accounts.
-func PermissionsOf(t *testing.T, node string) permissions.Permissions {
+func PermissionsOf(t *testing.T, node string) provision.Permissions {
 	t.Helper()
 
-	return Must(t, func() (permissions.Permissions, error) { return permissions.Of("", node, GroupsOf[node]) })
+	return Must(t, func() (provision.Permissions, error) { return provision.NodePermissions("", node, GroupsOf[node]) })
 }
 
 // Permissions returns those of a node.
-func (g Guarded) Permissions(t *testing.T, node string) permissions.Permissions {
+func (g Guarded) Permissions(t *testing.T, node string) provision.Permissions {
 	t.Helper()
-	if g.API == jsapi.Own {
-		return Must(t, func() (permissions.Permissions, error) { return permissions.InOneAccount("", node, GroupsOf[node]) })
+	if g.API == kvstore.OwnAPI {
+		return Must(t, func() (provision.Permissions, error) {
+			return provision.NodePermissionsInOneAccount("", node, GroupsOf[node])
+		})
 	}
 
 	return PermissionsOf(t, node)
@@ -70,7 +70,7 @@ func (g Guarded) Permissions(t *testing.T, node string) permissions.Permissions 
 // OneAccount has the nodes as users of the fleet's account.
 func OneAccount(t *testing.T) Guarded {
 	t.Helper()
-	g := Guarded{API: jsapi.Own}
+	g := Guarded{API: kvstore.OwnAPI}
 	users := user("admin", "")
 	for node := range GroupsOf {
 		users += user(node, g.Permissions(t, node).ServerConfig())
@@ -84,7 +84,7 @@ func OneAccount(t *testing.T) Guarded {
 func ByConfig(t *testing.T) Guarded {
 	t.Helper()
 
-	return Guarded{API: jsapi.Joined}.byPassword(t, AccountsConfig(t))
+	return Guarded{API: kvstore.JoinedAPI}.byPassword(t, AccountsConfig(t))
 }
 
 // AccountsConfig is the configuration of ByConfig, whose users have their names as
@@ -92,7 +92,7 @@ func ByConfig(t *testing.T) Guarded {
 func AccountsConfig(t *testing.T) string {
 	t.Helper()
 	a := accounts(t)
-	users := permissions.Users{a.Fleet.Name: {user("admin", "")}}
+	users := provision.Users{a.Fleet.Name: {user("admin", "")}}
 	for name, p := range members(t) {
 		users[p.account] = append(users[p.account], user(name, p.ServerConfig()))
 	}
@@ -103,7 +103,7 @@ func AccountsConfig(t *testing.T) string {
 // member is a user that is no administrator.
 type member struct {
 	account string
-	permissions.Permissions
+	provision.Permissions
 }
 
 // members returns the users of the joined accounts, by name.
@@ -113,31 +113,31 @@ func members(t *testing.T) map[string]member {
 	for node := range GroupsOf {
 		all[node] = member{a.Nodes.Name, PermissionsOf(t, node)}
 	}
-	all[Viewer] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", Viewer) })}
-	all[Dashboard] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) {
-		return permissions.Dashboard("", Dashboard, permissions.Serving{Pauses: true})
+	all[Viewer] = member{a.Operators.Name, Must(t, func() (provision.Permissions, error) { return provision.ViewerPermissions("", Viewer) })}
+	all[Dashboard] = member{a.Operators.Name, Must(t, func() (provision.Permissions, error) {
+		return provision.DashboardPermissions("", Dashboard, provision.Serving{Pauses: true})
 	})}
 	all[Requester] = member{a.Requesters.Name, RequesterPermissions(t)}
-	all[Operator] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) {
-		return permissions.Operator("", Operator, GroupsOf["web01"], nil)
+	all[Operator] = member{a.Operators.Name, Must(t, func() (provision.Permissions, error) {
+		return provision.OperatorPermissions("", Operator, GroupsOf["web01"], nil)
 	})}
 
 	return all
 }
 
 // RequesterPermissions returns those of Requester.
-func RequesterPermissions(t testing.TB) permissions.Permissions {
+func RequesterPermissions(t testing.TB) provision.Permissions {
 	t.Helper()
 
-	return Must(t, func() (permissions.Permissions, error) {
-		return permissions.Dashboard("", Requester, permissions.Serving{Pauses: true, Requests: kvstore.RequesterVerbs()})
+	return Must(t, func() (provision.Permissions, error) {
+		return provision.DashboardPermissions("", Requester, provision.Serving{Pauses: true, Requests: kvstore.RequesterVerbs()})
 	})
 }
 
-func accounts(t testing.TB) permissions.Accounts {
+func accounts(t testing.TB) provision.Accounts {
 	t.Helper()
 
-	return Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+	return Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
 }
 
 // user is one user in the configuration of nats-server.
@@ -161,7 +161,7 @@ func ByJWT(t *testing.T) Guarded {
 	config, creds := AccountsJWT(t)
 	srv := natstest.Start(t, natstest.WithConfig(config))
 
-	return Guarded{API: jsapi.Joined}.guard(t, srv, srv.Connect(t, nats.UserCredentials(creds["admin"])), func(_ *testing.T, name string) connect.Options {
+	return Guarded{API: kvstore.JoinedAPI}.guard(t, srv, srv.Connect(t, nats.UserCredentials(creds["admin"])), func(_ *testing.T, name string) connect.Options {
 		return connect.Options{Servers: []string{srv.URL()}, Creds: creds[name]}
 	})
 }
@@ -180,7 +180,7 @@ func AccountsJWT(t *testing.T) (config string, creds map[string]string) {
 
 // Issuer has the keys of the accounts of a fleet.
 type Issuer struct {
-	permissions.Accounts
+	provision.Accounts
 	// Joined are the claims of the accounts, by name.
 	Joined map[string]*jwt.AccountClaims
 	// Config is the configuration of a server that trusts them.
@@ -206,7 +206,7 @@ func NewIssuer(t testing.TB) Issuer {
 		keys[account.Name] = Public(t, issuer.pairs[account.Name])
 	}
 	issuer.Joined = Must(t, func() (map[string]*jwt.AccountClaims, error) {
-		return issuer.Claims(permissions.Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) { return c.Encode(issuer.pairs[account]) }})
+		return issuer.Claims(provision.Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) { return c.Encode(issuer.pairs[account]) }})
 	})
 	issuer.Config = issuer.ConfigOf(t, issuer.Joined)
 

@@ -9,12 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/content"
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 )
 
@@ -31,11 +26,11 @@ type Store struct {
 }
 
 type (
-	assignmentBucket   = assignments.Bucket
-	nodeBucket         = nodes.Bucket
-	contentStore       = content.Store
-	reportStream       = reports.Stream
-	registrationStream = registrations.Stream
+	assignmentBucket   = kvstore.Assignments
+	nodeBucket         = kvstore.Nodes
+	contentStore       = kvstore.Content
+	reportStream       = kvstore.Reports
+	registrationStream = kvstore.Registrations
 )
 
 // Of returns the store of a connection. It asks the server nothing.
@@ -46,7 +41,7 @@ func Of(nc *nats.Conn, prefix string) (*Store, error) {
 	}
 
 	return &Store{
-		s, assignments.New(s), nodes.New(s), content.New(s), reports.New(s), registrations.New(s), requests.New(s), provision.New(s),
+		s, kvstore.NewAssignments(s), kvstore.NewNodes(s), kvstore.NewContent(s), kvstore.NewReports(s), kvstore.NewRegistrations(s), requests.New(s), provision.New(s),
 	}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 )
@@ -51,7 +51,7 @@ func WatchSince(t testing.TB, s *Store, o watch.Options, last model.Memory) *Wat
 func WatchControl(t testing.TB, s *Store, o watch.Options, last model.Memory) *Watching {
 	t.Helper()
 
-	return run(t, watch.NewControl(s.Store, quiet(o)), control.New(s.Store).Get, o, last)
+	return run(t, watch.NewControl(s.Store, quiet(o)), kvstore.NewControl(s.Store).Get, o, last)
 }
 
 // quiet has a watch log nothing.

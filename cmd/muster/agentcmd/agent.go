@@ -20,17 +20,11 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
-
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/content"
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -70,7 +64,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	addStatus(env, parent)
 	example := parent.Command("config", "Print the default configuration, with a comment for each key")
 	example.Action(env.Action(func(context.Context) error {
-		text, err := config.Example(config.Default(cli.Hostname()))
+		text, err := config.Example(c.defaults())
 		if err != nil {
 			return err
 		}
@@ -84,6 +78,16 @@ func (c *runCommand) path() string {
 	return cmp.Or(c.file, filepath.Join(c.Flags.ConfigDir, "agent.yaml"))
 }
 
+// defaults returns the default configuration. Facts are in the configuration directory.
+func (c *runCommand) defaults() config.Config {
+	out := config.Default(cli.Hostname())
+	if dir, err := filepath.Abs(c.Flags.ConfigDir); err == nil {
+		out.FactsDir = dir
+	}
+
+	return out
+}
+
 // config reads the configuration, overridden by the flags.
 func (c *runCommand) config() (agent.Config, error) {
 	path, named := c.path(), c.file != ""
@@ -91,7 +95,7 @@ func (c *runCommand) config() (agent.Config, error) {
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, cli.FileError("configuration", path, err)
 	}
-	config, err := config.Parse(path, text, cli.Hostname())
+	config, err := config.Parse(path, text, c.defaults())
 	if err != nil {
 		return config, err
 	}
@@ -219,7 +223,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 // nameGroups has denials name the groups that the node is in now.
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
-	n.store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
+	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
 }
 
 // Node is an agent with its connection.
@@ -311,7 +315,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		KV: desired.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+		KV: desired.ObserveKV(kvstore.NewContent(store).KVGet), Object: kvstore.NewContent(store).Object,
 		Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
 		Registrations: desired.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
@@ -320,16 +324,16 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments:  watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Control:      watch.NewControl(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
-		Registry:     registrations.New(store),
+		Registry:     kvstore.NewRegistrations(store),
 		Watch:        watcher.Arm,
 		Writers:      listen,
 		Checker:      cli.Checker(machine),
-		Bundles:      content.New(store),
+		Bundles:      kvstore.NewContent(store),
 		GiveBack:     true,
-		Publisher:    reports.New(store),
-		States:       nodes.New(store),
+		Publisher:    kvstore.NewReports(store),
+		States:       kvstore.NewNodes(store),
 		Packages:     status.Machine{Root: "/", Run: machine.Run},
-		PutInventory: nodes.New(store).PutInventory,
+		PutInventory: kvstore.NewNodes(store).PutInventory,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
 			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})
 			return all, facts.Digest(all), failed

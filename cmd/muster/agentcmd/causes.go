@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // causeHandler lowers the level of records whose cause was logged before: each part of the
@@ -37,7 +37,7 @@ func (c *loggedCause) replace(text string) (changed bool) {
 
 // Handle writes a record, at the level of debugging if its cause was logged before.
 func (h causeHandler) Handle(ctx context.Context, r slog.Record) error {
-	var cause denial.Unusable
+	var cause kvstore.Unusable
 	away := false
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)

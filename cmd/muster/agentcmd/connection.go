@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
@@ -72,7 +72,7 @@ func (l *connectionLog) status(s connect.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shown.note(s.Connected, s.Server, s.Err)
-	var denied *denial.Denial
+	var denied *kvstore.Denial
 	switch {
 	case errors.As(s.Err, &denied):
 		l.denials.note(denied)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
@@ -34,7 +34,7 @@ type denials struct {
 	// forgot is when those that were logged long ago were last forgotten.
 	forgot time.Time
 	// waiting are those to be logged, by the timer.
-	waiting []*denial.Denial
+	waiting []*kvstore.Denial
 	timer   *time.Timer
 	// unanswered is set on a connection on which no answer arrives: that explains all.
 	unanswered bool
@@ -51,7 +51,7 @@ func (d *denials) connected() {
 }
 
 // note has a denial logged soon, unless it was logged lately.
-func (d *denials) note(denied *denial.Denial) {
+func (d *denials) note(denied *kvstore.Denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.unanswered = d.unanswered || denied.Cause != nil && denied.IsOfSubscription()
@@ -80,7 +80,7 @@ func (d *denials) forget(now time.Time) bool {
 }
 
 // reason returns the cause of a denial, or else what is denied.
-func reason(d *denial.Denial) string {
+func reason(d *kvstore.Denial) string {
 	if d.Cause != nil {
 		return d.Cause.Error()
 	}
@@ -90,7 +90,7 @@ func reason(d *denial.Denial) string {
 
 // take returns what waits: those with a cause, and those without; explained is that the
 // former explain the latter, which are new again where they do not.
-func (d *denials) take() (causes, plain []*denial.Denial, explained bool) {
+func (d *denials) take() (causes, plain []*kvstore.Denial, explained bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.waiting) > 0 {
@@ -114,7 +114,7 @@ func (d *denials) take() (causes, plain []*denial.Denial, explained bool) {
 // flush logs each cause, and of those without one the first.
 func (d *denials) flush() {
 	causes, plain, explained := d.take()
-	byText := func(a, b *denial.Denial) int { return cmp.Compare(a.Error(), b.Error()) }
+	byText := func(a, b *kvstore.Denial) int { return cmp.Compare(a.Error(), b.Error()) }
 	slices.SortFunc(causes, byText)
 	slices.SortFunc(plain, byText)
 	for _, denied := range causes {

@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/agentcmd"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/testing/actor"
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) { actor.Main(m, fleetsim.Roles()) }
 // it again on that connection.
 func TestSubscriptionsComeBack(t *testing.T) {
 	t.Parallel()
-	right := "accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, " + kvtest.Guarded{API: jsapi.Own}.Permissions(t, "web01").ServerConfig() + "}\n]}}"
+	right := "accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, " + kvtest.Guarded{API: kvstore.OwnAPI}.Permissions(t, "web01").ServerConfig() + "}\n]}}"
 	wrong := strings.NewReplacer(`"muster.changed.`, `"other.changed.`, `"muster.ping.`, `"other.ping.`, `DIRECT.GET.MUSTER_COMMANDS.`, `DIRECT.GET.OTHER.`).Replace(right)
 	if right == wrong {
 		t.Fatal(right)

@@ -22,7 +22,7 @@ func TestPageOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	example := markdown.Blocks(string(text))[0]
-	if c, err := config.Parse("agent.yaml", []byte(example.Text), "web01"); err != nil || c.Metrics.Listen == "" {
+	if c, err := config.Parse("agent.yaml", []byte(example.Text), config.Default("web01")); err != nil || c.Metrics.Listen == "" {
 		t.Errorf("line %d: %q, %v", example.Line, c.Metrics.Listen, err)
 	}
 	var want []string

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,11 +45,11 @@ func newCompletion(connect func(context.Context) (*kvstore.Store, error)) *compl
 	return &completion{
 		store: store,
 		nodes: sync.OnceValue(func() (all []model.Node) {
-			within(func(ctx context.Context) { all, _ = nodes.New(store()).Nodes(ctx) })
+			within(func(ctx context.Context) { all, _ = kvstore.NewNodes(store()).Nodes(ctx) })
 			return all
 		}),
 		assigned: sync.OnceValue(func() (all []model.Entry) {
-			within(func(ctx context.Context) { all, _ = assignments.New(store()).List(ctx) })
+			within(func(ctx context.Context) { all, _ = kvstore.NewAssignments(store()).List(ctx) })
 			return all
 		}),
 	}

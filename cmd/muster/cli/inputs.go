@@ -13,7 +13,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
-	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/archive"
@@ -213,14 +213,14 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 			if err != nil {
 				return nil, err
 			}
-			return content.New(store).KVGet(ctx, bucket, key)
+			return kvstore.NewContent(store).KVGet(ctx, bucket, key)
 		},
 		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
 			store, err := e.Store(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return content.New(store).Object(ctx, bucket, name)
+			return kvstore.NewContent(store).Object(ctx, bucket, name)
 		},
 		// Only commands that change the machine use the state directory.
 		Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {

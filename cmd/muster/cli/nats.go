@@ -13,16 +13,14 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // OneAccount is the warning about nodes in the account of the streams.
-const OneAccount = "nodes in this account must trust each other; for isolation, give nodes a separate account (see muster fleet accounts and docs/fleet/accounts.md)"
+const OneAccount = "nodes of this account must trust each other; for isolation, give nodes a separate account (see muster fleet accounts and docs/fleet/accounts.md)"
 
 // Store returns the fleet's store. It connects to NATS at its first call. It does not check the provisioning.
 func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
@@ -97,11 +95,11 @@ func (e *Env) NamesNATS() bool {
 // ConnectHint adds the remedy to a connection error.
 func (e *Env) ConnectHint(err error) error {
 	switch {
-	case denial.IsExplained(err):
+	case kvstore.IsExplained(err):
 		return err
-	case errors.Is(err, kvstore.ErrNotPermitted):
+	case errors.Is(err, model.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
-	case errors.Is(err, jsapi.ErrNoJetStream):
+	case errors.Is(err, kvstore.ErrNoJetStream):
 		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in the configuration of %s, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err, e.server())
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in %s, and for this account?)", err, e.server())
@@ -137,7 +135,7 @@ func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store,
 		if err != nil {
 			return nil, err
 		}
-		all, err := FindRegistrations(ctx, log, store, registrations.Filter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
+		all, err := FindRegistrations(ctx, log, store, kvstore.RegistrationFilter{Cluster: cluster, Protocol: protocol, Service: service, Address: address})
 		out := make([]registration.Registration, len(all))
 		for i, r := range all {
 			out[i] = r.Registration
@@ -147,9 +145,9 @@ func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store,
 }
 
 // FindRegistrations returns registrations. It logs and omits unreadable registrations.
-func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Store, filter registrations.Filter) ([]registrations.Registered, error) {
-	all, err := registrations.New(store).Registrations(ctx, filter)
-	if errors.Is(err, registrations.ErrInvalidRegistration) {
+func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Store, filter kvstore.RegistrationFilter) ([]kvstore.Registered, error) {
+	all, err := kvstore.NewRegistrations(store).Registrations(ctx, filter)
+	if errors.Is(err, kvstore.ErrInvalidRegistration) {
 		log.Warn("invalid registrations left out", "error", err)
 		err = nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
@@ -47,7 +47,7 @@ func (r Reach) Remedy(err error) string {
 	case is(nats.ErrAuthorization):
 		return r.credentials()
 	case is(connect.ErrControlLine):
-		return "set max_control_line: " + permissions.ControlLine + " in the configuration of each nats-server and reload it: the JWT of the user is too long for the default of 4 KB"
+		return "set max_control_line: " + provision.ControlLine + " in the configuration of each nats-server and reload it: the JWT of the user is too long for the default of 4 KB"
 	case is(nats.ErrSecureConnWanted):
 		return "write nats:// instead of tls://"
 	case is(nats.ErrSecureConnRequired):

@@ -24,8 +24,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/permissions"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
@@ -148,7 +147,7 @@ type embedded struct {
 
 // startServer starts NATS with the accounts that muster fleet accounts prints.
 func (d *demo) startServer(context.Context) ([]string, error) {
-	accounts, err := permissions.AccountsOf(kvstore.DefaultPrefix)
+	accounts, err := provision.AccountsOf(kvstore.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +170,8 @@ func (d *demo) startServer(context.Context) ([]string, error) {
 
 // serverConfig returns the accounts with their users, as a configuration file has them, and writes down their
 // passwords: an administrator has root's rights on the node, and other users of the machine reach the server.
-func (d *demo) serverConfig(accounts permissions.Accounts) (string, error) {
-	allowed, err := permissions.Of(kvstore.DefaultPrefix, nodeName, groups())
+func (d *demo) serverConfig(accounts provision.Accounts) (string, error) {
+	allowed, err := provision.NodePermissions(kvstore.DefaultPrefix, nodeName, groups())
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +182,7 @@ func (d *demo) serverConfig(accounts permissions.Accounts) (string, error) {
 		}
 	}
 
-	return accounts.ServerConfig(permissions.Users{
+	return accounts.ServerConfig(provision.Users{
 		accounts.Fleet.Name: {fmt.Sprintf("{user: %s, password: %q}", adminName, passwords[adminName])},
 		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, passwords[nodeName], allowed.ServerConfig())},
 	}), nil
@@ -219,7 +218,7 @@ func (d *demo) startNode(ctx, node context.Context) ([]string, error) {
 			d.Log.Warn("agent stopped", "error", err)
 		}
 	})
-	if err := d.await(ctx, reports.Filter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
+	if err := d.await(ctx, kvstore.ReportFilter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
 		return nil, err
 	}
 
@@ -249,9 +248,9 @@ func (d *demo) run(ctx context.Context, env *cli.Env, args []string) error {
 }
 
 // await reads reports from the stream until one matches.
-func (d *demo) await(ctx context.Context, f reports.Filter, is func(model.Report) bool) error {
+func (d *demo) await(ctx context.Context, f kvstore.ReportFilter, is func(model.Report) bool) error {
 	f.Node, f.Since, f.Follow = nodeName, d.began, true
-	for r, err := range reports.New(d.store).Reports(ctx, f) {
+	for r, err := range kvstore.NewReports(d.store).Reports(ctx, f) {
 		if err != nil {
 			return err
 		}

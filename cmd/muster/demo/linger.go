@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -28,7 +28,7 @@ const linesPerAddress = 6
 // showReports prints the new reports of the node, except for runs without changes.
 func (d *demo) showReports(ctx context.Context) error {
 	lines := 0
-	for r, err := range reports.New(d.store).Reports(ctx, reports.Filter{Node: nodeName, Since: time.Now(), Follow: true}) {
+	for r, err := range kvstore.NewReports(d.store).Reports(ctx, kvstore.ReportFilter{Node: nodeName, Since: time.Now(), Follow: true}) {
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
-	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -38,7 +38,7 @@ const simulatedManifest = `muster:
 
 // simulate begins a fleet around the node, until node ends. It returns when all have joined.
 func (d *demo) simulate(ctx, node context.Context) (found string, err error) {
-	if _, err := assignments.New(d.store).Put(ctx, model.Key(model.GroupFamily(simulate.GroupSim), "base"), []byte(simulatedManifest)); err != nil {
+	if _, err := kvstore.NewAssignments(d.store).Put(ctx, model.Key(model.GroupFamily(simulate.GroupSim), "base"), []byte(simulatedManifest)); err != nil {
 		return "", err
 	}
 	f, err := fleetcmd.NewSimulation(fleetcmd.SimulateOptions{Plan: simulate.Plan{Nodes: simulatedNodes, Seed: 1}, Types: d.Types, Open: d.OpenAnother})

@@ -8,7 +8,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 )
 
 // accountsCommand implements muster fleet accounts.
@@ -27,13 +27,13 @@ func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Prints a block for the configuration of nats-server, without a connection. It has an account with the streams for administrators, and one account each for nodes, for other operators, and for users who may send requests to nodes. Limits prevent one user from displacing the others. " +
 		"--jwt prints the claims of the account JWTs, with public keys and activations left to fill in.\n\n" +
 		"  muster fleet accounts >accounts.conf\n  muster fleet permissions web01 --groups web >web01.conf")
-	cmd.Flag("nodes", "Number of nodes that the limits of connections allow").Default(strconv.Itoa(permissions.DefaultNodes)).PlaceHolder("N").IntVar(&c.nodes)
+	cmd.Flag("nodes", "Number of nodes that the limits of connections allow").Default(strconv.Itoa(provision.DefaultNodes)).PlaceHolder("N").IntVar(&c.nodes)
 	cmd.Flag("jwt", "Print the claims of account JWTs").UnNegatableBoolVar(&c.jwt)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *accountsCommand) run(context.Context) error {
-	accounts, err := permissions.AccountsOf(c.Flags.Prefix)
+	accounts, err := provision.AccountsOf(c.Flags.Prefix)
 	if err != nil {
 		return cli.Usagef("--prefix: %w", err)
 	}
@@ -41,7 +41,7 @@ func (c *accountsCommand) run(context.Context) error {
 		return cli.Usagef("--nodes must be a number from 1 to %d, not %d", maxNodes, c.nodes)
 	}
 	accounts = accounts.For(c.nodes)
-	text := permissions.ServerLimits(accounts) + accounts.ServerConfig(examples(accounts))
+	text := provision.ServerLimits(accounts) + accounts.ServerConfig(examples(accounts))
 	if c.jwt {
 		claims, err := accounts.ClaimsJSON()
 		if err != nil {
@@ -56,8 +56,8 @@ func (c *accountsCommand) run(context.Context) error {
 }
 
 // examples returns example users for each account.
-func examples(a permissions.Accounts) permissions.Users {
-	return permissions.Users{
+func examples(a provision.Accounts) provision.Users {
+	return provision.Users{
 		a.Fleet.Name: {"# administrators, who may do everything", `{user: admin, password: "change me"}`},
 		a.Nodes.Name: {
 			"# one for each node: muster fleet permissions web01 --groups web >web01.conf",

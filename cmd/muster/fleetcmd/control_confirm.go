@@ -25,29 +25,13 @@ const (
 	pollFactor   = 5
 )
 
-// confirmation is the state of a written key on a node.
-type confirmation struct {
-	Node  string    `json:"node"`
-	State ask.State `json:"state"`
-	Text  string    `json:"text"`
-}
-
 // writtenChange is a written key, and the state of each node.
 type writtenChange struct {
 	PauseResult
-	Nodes []confirmation `json:"nodes,omitempty"`
+	Nodes []ask.Confirmation `json:"nodes,omitempty"`
 
-	change change
+	change ask.Change
 	target fleet.Target
-}
-
-// change is a kind of change written about nodes.
-type change interface {
-	// Status returns how far a node has applied the change. known reports whether the node has a state.
-	// settled means that a rejection in the state is about this change and not about an earlier value.
-	Status(n model.Node, known, settled bool) ask.PauseStatus
-	// Rejection returns why a node rejects the value of the key, or an empty string.
-	Rejection(n model.Node) string
 }
 
 // confirmWait waits until nodes confirm a change.
@@ -77,77 +61,44 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, kno
 	if w.timeout == 0 || len(all) == 0 {
 		return nil
 	}
-	began := time.Now()
-	before := map[string]model.Node{}
-	for _, n := range known {
-		before[n.Node] = n
-	}
+	var nodes []*ask.Confirmation
 	for i := range all {
-		all[i].Nodes = openNodes(all[i].target, known, before)
+		for _, n := range known {
+			if all[i].target.Includes(n.NodeState) {
+				all[i].Nodes = append(all[i].Nodes, ask.NewConfirmation(all[i].change, n))
+			}
+		}
+		for k := range all[i].Nodes {
+			nodes = append(nodes, &all[i].Nodes[k])
+		}
 	}
 	limit, done := context.WithTimeout(ctx, w.timeout)
 	defer done()
 	line := env.Print.Progress()
 	defer line.Clear()
-	for {
-		asked := time.Now()
-		now, err := store.Nodes(limit)
-		switch {
-		case err != nil && limit.Err() == nil:
-			return err
-		case err == nil:
-			judgeAll(all, before, now, time.Since(began) >= ask.PauseSettling)
-		}
-		counts, open := count(all)
-		if len(open) == 0 || limit.Err() != nil {
-			return w.verdict(ctx, counts)
-		}
-		line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], total(counts), print.Some(open, "and others"))
-		select {
-		case <-limit.Done():
-		case <-time.After(max(pollInterval, pollFactor*time.Since(asked))):
-		}
-	}
-}
-
-// openNodes returns the known nodes of a target in state pending.
-func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node) []confirmation {
-	open := func(name string) confirmation {
-		pending := ask.PausePending()
-		return confirmation{name, pending.State, pending.Text}
-	}
-	var out []confirmation
-	if t.Node != "" {
-		if _, is := byName[t.Node]; is {
-			out = append(out, open(t.Node))
-		}
-		return out
-	}
-	for _, n := range known {
-		if t.Includes(n.NodeState) {
-			out = append(out, open(n.Node))
-		}
-	}
-
-	return out
-}
-
-// judgeAll updates the pending nodes from their current states.
-func judgeAll(all []writtenChange, before map[string]model.Node, now []model.Node, settled bool) {
-	states := map[string]model.Node{}
-	for _, n := range now {
-		states[n.Node] = n
-	}
-	for _, w := range all {
-		for i, o := range w.Nodes {
-			if o.State == ask.StatePending {
-				n, known := states[o.Node]
-				isNew := w.change.Rejection(n) != w.change.Rejection(before[o.Node])
-				status := w.change.Status(n, known, settled || isNew)
-				w.Nodes[i] = confirmation{o.Node, status.State, status.Text}
+	waiter := ask.Waiter{
+		States: func(ctx context.Context) (func(string) (model.Node, bool), error) {
+			now, err := store.Nodes(ctx)
+			states := selection{known: now}.states()
+			return func(name string) (model.Node, bool) { n, known := states[name]; return n, known }, err
+		},
+		Pause: func(ctx context.Context, took time.Duration) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(max(pollInterval, pollFactor*took)):
 			}
-		}
+		},
+		OnPending: func(int) {
+			counts, open := count(all)
+			line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], total(counts), print.Some(open, "and others"))
+		},
 	}
+	if err := waiter.Wait(limit, nodes); err != nil {
+		return err
+	}
+	counts, _ := count(all)
+
+	return w.verdict(ctx, counts)
 }
 
 // count counts the nodes by state, and returns the names of the pending nodes.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -144,7 +144,7 @@ func (u updater[D]) update(ctx context.Context, family string) (out updated[D], 
 	for range maxTries {
 		out, err = u.updateOnce(ctx, family, read)
 		isIdle := err == nil && out.idle
-		if !isIdle && !errors.Is(err, control.ErrChanged) || isIdle && isCurrent {
+		if !isIdle && !errors.Is(err, kvstore.ErrControlChanged) || isIdle && isCurrent {
 			break
 		}
 		// The read may have come from a stale replica.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -18,7 +18,7 @@ func (l *lagging) Current(context.Context, string) (model.Entry, error) { return
 
 func (l *lagging) Replace(_ context.Context, key string, revision uint64, value []byte) (uint64, error) {
 	if revision != l.current.Revision {
-		return 0, control.ErrChanged
+		return 0, kvstore.ErrControlChanged
 	}
 	l.current = model.Entry{Key: key, Revision: revision + 1, Value: value}
 

@@ -18,9 +18,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -70,7 +68,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := nodes.New(store.KV).State(ctx, c.node)
+	n, err := kvstore.NewNodes(store.KV).State(ctx, c.node)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
 		return store.NoSuchNode(ctx, c.node)
@@ -95,9 +93,9 @@ func (c *describeCommand) run(ctx context.Context) error {
 
 // reports returns the newest reports of the node. Invalid reports are logged and skipped.
 func (c *describeCommand) reports(ctx context.Context, store *Store) ([]model.Report, error) {
-	all, err := reports.New(store.KV).Newest(ctx, c.node)
-	for _, err := range denial.Split(err) {
-		if !errors.Is(err, reports.ErrInvalidEvent) {
+	all, err := kvstore.NewReports(store.KV).Newest(ctx, c.node)
+	for _, err := range kvstore.SplitDenials(err) {
+		if !errors.Is(err, kvstore.ErrInvalidEvent) {
 			return nil, err
 		}
 		c.Log.Warn("invalid report", "error", err)

@@ -13,10 +13,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
-
 	"github.com/musterfleet/muster/fleet/source"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -230,7 +228,7 @@ func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle 
 func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bundle *os.File) error {
 	key := e.current.Key
 	if bundle != nil {
-		if _, err := content.New(e.store.KV).PutBundle(ctx, bundle); err != nil {
+		if _, err := kvstore.NewContent(e.store.KV).PutBundle(ctx, bundle); err != nil {
 			return fmt.Errorf("%s: store bundle: %w", key, err)
 		}
 	}
@@ -242,7 +240,7 @@ func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bund
 	}
 	revision, err := e.store.Replace(ctx, e.current, value, false)
 	switch {
-	case errors.Is(err, assignments.ErrChanged):
+	case errors.Is(err, kvstore.ErrAssignmentChanged):
 		return c.changed(ctx, e)
 	case errors.Is(err, model.ErrTooLarge):
 		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: muster fleet push --bundle", err)

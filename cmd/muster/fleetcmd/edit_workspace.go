@@ -13,7 +13,7 @@ import (
 	"github.com/kballard/go-shellquote"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/archive"
@@ -55,7 +55,7 @@ func newWorkspace(ctx context.Context, store *Store, key string, value document.
 	if err := os.Mkdir(w.source, 0o700); err != nil {
 		return w, err
 	}
-	r, err := content.New(store.KV).GetBundle(ctx, value.Bundle)
+	r, err := kvstore.NewContent(store.KV).GetBundle(ctx, value.Bundle)
 	if err != nil {
 		return w, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -48,7 +48,7 @@ func (c *factsCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bucket := nodes.New(store.KV)
+	bucket := kvstore.NewNodes(store.KV)
 	text, err := bucket.FactsDocument(ctx, c.node)
 	if !errors.Is(err, model.ErrNotFound) {
 		if err != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -174,14 +171,14 @@ func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selectio
 
 // read reads the stored data except the state.
 func (l *leftover) read(ctx context.Context, store *Store, withReports bool) error {
-	_, err := nodes.New(store.KV).FactsDocument(ctx, l.node)
+	_, err := kvstore.NewNodes(store.KV).FactsDocument(ctx, l.node)
 	switch {
-	case err == nil, errors.Is(err, nodes.ErrInvalidFacts):
+	case err == nil, errors.Is(err, kvstore.ErrInvalidFacts):
 		l.removed = append(l.removed, "facts")
 	case !errors.Is(err, model.ErrNotFound):
 		return err
 	}
-	bucket := control.New(store.KV).By(Operator())
+	bucket := kvstore.NewControl(store.KV).By(Operator())
 	for _, name := range []string{model.ControlPause, model.ControlLabels, model.ControlGroups} {
 		key := model.Key(model.NodeFamily(l.node), name)
 		switch _, err := bucket.Get(ctx, key); {
@@ -195,9 +192,9 @@ func (l *leftover) read(ctx context.Context, store *Store, withReports bool) err
 	if !withReports {
 		return nil
 	}
-	newest, err := reports.New(store.KV).Newest(ctx, l.node)
-	l.reports = len(newest) > 0 || errors.Is(err, reports.ErrInvalidEvent)
-	if errors.Is(err, reports.ErrInvalidEvent) {
+	newest, err := kvstore.NewReports(store.KV).Newest(ctx, l.node)
+	l.reports = len(newest) > 0 || errors.Is(err, kvstore.ErrInvalidEvent)
+	if errors.Is(err, kvstore.ErrInvalidEvent) {
 		err = nil
 	}
 
@@ -225,7 +222,7 @@ func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftove
 		if len(f.Removed) > 0 {
 			done = append(done, f)
 		}
-		if failed = append(failed, err); errors.Is(err, kvstore.ErrNotPermitted) {
+		if failed = append(failed, err); errors.Is(err, model.ErrNotPermitted) {
 			break
 		}
 	}
@@ -236,11 +233,11 @@ func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftove
 // one forgets one node. It removes the state first, so a user without permission for that removes nothing.
 func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forgotten, error) {
 	out := forgotten{Node: l.node, Assigned: l.assigned}
-	if err := nodes.New(store.KV).Remove(ctx, l.node); err != nil {
+	if err := kvstore.NewNodes(store.KV).Remove(ctx, l.node); err != nil {
 		return out, err
 	}
 	out.Removed = append(out.Removed, l.removed...)
-	bucket := control.New(store.KV).By(Operator())
+	bucket := kvstore.NewControl(store.KV).By(Operator())
 	for _, key := range l.control {
 		current, err := bucket.Get(ctx, key)
 		if err == nil {
@@ -257,7 +254,7 @@ func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forg
 	if !l.reports {
 		return out, nil
 	}
-	if err := reports.New(store.KV).Remove(ctx, l.node); err != nil {
+	if err := kvstore.NewReports(store.KV).Remove(ctx, l.node); err != nil {
 		return out, err
 	}
 	out.Removed = append(out.Removed, "reports")

@@ -13,8 +13,9 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -37,7 +38,7 @@ type grouped struct {
 	// Order lists the groups that take priority.
 	Order []string `json:"order,omitempty"`
 	// Nodes are the confirmations of the nodes.
-	Nodes []confirmation `json:"nodes,omitempty"`
+	Nodes []ask.Confirmation `json:"nodes,omitempty"`
 	// left are the groups that this change removed.
 	left []string
 }
@@ -145,7 +146,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	}
 	states := found.states()
 	groups := updater[model.Groups]{
-		bucket: control.New(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
+		bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
 		// With a signing key, an unchanged document is signed again.
 		idle: func(before model.Groups) bool {
 			return found.signer == nil && !edit.setsOrder && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })

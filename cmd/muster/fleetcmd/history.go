@@ -13,8 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -172,11 +171,11 @@ func (c *historyCommand) run(ctx context.Context) error {
 // choose decides whether the name is a node or a manifest.
 func (c *historyCommand) choose(ctx context.Context, store *Store) error {
 	isNode := true
-	_, err := nodes.New(store.KV).State(ctx, c.name)
+	_, err := kvstore.NewNodes(store.KV).State(ctx, c.name)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
 		isNode = false
-	case err != nil && !errors.Is(err, nodes.ErrInvalidState):
+	case err != nil && !errors.Is(err, kvstore.ErrInvalidState):
 		return err
 	}
 	keys, err := store.KeysOf(ctx, c.name)
@@ -200,12 +199,12 @@ func (c *historyCommand) choose(ctx context.Context, store *Store) error {
 // chooseUnknown handles a name that is neither a known node nor a manifest: a forgotten node may still have
 // reports.
 func (c *historyCommand) chooseUnknown(ctx context.Context, store *Store) error {
-	left, err := reports.New(store.KV).Newest(ctx, c.name)
+	left, err := kvstore.NewReports(store.KV).Newest(ctx, c.name)
 	if len(left) > 0 {
 		c.node = c.name
 		return nil
 	}
-	if err != nil && !errors.Is(err, reports.ErrInvalidEvent) {
+	if err != nil && !errors.Is(err, kvstore.ErrInvalidEvent) {
 		return err
 	}
 	all, err := store.Nodes(ctx)

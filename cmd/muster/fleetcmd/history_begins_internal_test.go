@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // TestWhereReportsBegin is said where older ones are gone, of the time that is asked for.
@@ -13,15 +13,15 @@ func TestWhereReportsBegin(t *testing.T) {
 	t.Parallel()
 	oldest := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		bounds reports.Bounds
+		bounds kvstore.ReportBounds
 		from   time.Time
 		says   bool
 	}{
-		"nothing is gone":            {reports.Bounds{Oldest: oldest}, time.Time{}, false},
-		"older ones are gone":        {reports.Bounds{Oldest: oldest, Dropped: true}, time.Time{}, true},
-		"and before what is asked":   {reports.Bounds{Oldest: oldest, Dropped: true}, oldest.Add(-time.Hour), true},
-		"but nothing that was asked": {reports.Bounds{Oldest: oldest, Dropped: true}, oldest, false},
-		"all are gone":               {reports.Bounds{Dropped: true}, time.Time{}, false},
+		"nothing is gone":            {kvstore.ReportBounds{Oldest: oldest}, time.Time{}, false},
+		"older ones are gone":        {kvstore.ReportBounds{Oldest: oldest, Dropped: true}, time.Time{}, true},
+		"and before what is asked":   {kvstore.ReportBounds{Oldest: oldest, Dropped: true}, oldest.Add(-time.Hour), true},
+		"but nothing that was asked": {kvstore.ReportBounds{Oldest: oldest, Dropped: true}, oldest, false},
+		"all are gone":               {kvstore.ReportBounds{Dropped: true}, time.Time{}, false},
 	} {
 		lines := begins(c.bounds, c.from)
 		if (len(lines) == 1) != c.says || c.says && !strings.Contains(lines[0], "begins at 2026-01-31") {

@@ -15,9 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/newest"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,15 +44,15 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 	if isShared {
 		most, isLimit = maxChanges, false
 	}
-	read := assignments.New(store.KV).Audit
+	read := kvstore.NewAssignments(store.KV).Audit
 	if isLimit {
-		read = assignments.New(store.KV).Latest
+		read = kvstore.NewAssignments(store.KV).Latest
 	}
 	assigned, more, err := read(ctx, most)
 	if err != nil {
 		return err
 	}
-	written, others, err := control.New(store.KV).Changes(ctx, maxChanges)
+	written, others, err := kvstore.NewControl(store.KV).Changes(ctx, maxChanges)
 	if err != nil && !errors.Is(err, kvstore.ErrNotProvisioned) {
 		return err
 	}
@@ -92,7 +89,7 @@ func (c *historyCommand) newest(changes []describe.ControlChange, isShared bool)
 	}
 	all, _ := assign.Since(changes, timeOf, c.from, 0)
 	slices.Reverse(all)
-	shown = newest.Shared(all, c.limit, func(change describe.ControlChange) string {
+	shown = kvstore.ShareByFamily(all, c.limit, func(change describe.ControlChange) string {
 		family, _, _ := model.SplitKey(change.Key)
 		return family
 	})
@@ -182,7 +179,7 @@ func eventOf(c describe.ControlChange) string {
 // ofControl shows the history of a pause, labels or groups key. found reports whether the key has a history.
 func (c *historyCommand) ofControl(ctx context.Context, store *Store) (found bool, err error) {
 	family, _, _ := model.SplitKey(c.manifest)
-	written, err := control.New(store.KV).History(ctx, family)
+	written, err := kvstore.NewControl(store.KV).History(ctx, family)
 	written = slices.DeleteFunc(written, func(e model.Entry) bool { return e.Key != c.manifest })
 	if err != nil || len(written) == 0 {
 		return false, err

@@ -9,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestOneGroupDoesNotFillTheHistory(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	if _, err := control.New(store.Store).By("anna").Put(t.Context(), "node.db01.labels", []byte(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3"}}`)); err != nil {
+	if _, err := kvstore.NewControl(store.Store).By("anna").Put(t.Context(), "node.db01.labels", []byte(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3000 {

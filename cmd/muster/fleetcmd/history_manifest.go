@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -87,7 +87,7 @@ func (c *historyCommand) ofManifest(ctx context.Context, store *Store) error {
 // rollout counts the nodes that ran each revision, from the reports since the first revision. It returns
 // remarks about missing reports.
 func (c *historyCommand) rollout(ctx context.Context, store *Store, all []assign.Revision) ([]string, error) {
-	stream := reports.New(store.KV)
+	stream := kvstore.NewReports(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *historyCommand) rollout(ctx context.Context, store *Store, all []assign
 	line := c.Print.Progress()
 	defer line.Clear()
 	count, read := assign.NewRollout(all), 0
-	for m, err := range stream.Messages(ctx, reports.Range{Kind: model.KindRun, Since: all[0].Time}) {
+	for m, err := range stream.Messages(ctx, kvstore.ReportRange{Kind: model.KindRun, Since: all[0].Time}) {
 		if err != nil {
 			return nil, err
 		}

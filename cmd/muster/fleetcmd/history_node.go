@@ -15,9 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,9 +32,9 @@ type ofNodeDocument struct {
 
 func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 	doc := ofNodeDocument{Node: c.node}
-	n, err := nodes.New(store.KV).State(ctx, c.node)
+	n, err := kvstore.NewNodes(store.KV).State(ctx, c.node)
 	known := !errors.Is(err, model.ErrNotFound)
-	if err != nil && known && !errors.Is(err, nodes.ErrInvalidState) {
+	if err != nil && known && !errors.Is(err, kvstore.ErrInvalidState) {
 		return err
 	}
 	families := model.Families(c.node, slices.DeleteFunc(slices.Clone(n.Groups), func(g string) bool { return model.CheckNode(c.node, []string{g}) != nil }))
@@ -119,7 +116,7 @@ func assigned(ctx context.Context, store *Store, families []string, doc *ofNodeD
 
 // writtenEvents returns the pauses, labels and groups that operators set for a node and its groups.
 func writtenEvents(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
-	entries, err := control.New(store.KV).History(ctx, families...)
+	entries, err := kvstore.NewControl(store.KV).History(ctx, families...)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +149,7 @@ func full(counts map[string]int) []string {
 
 // reported adds the events that a node reported, each report once.
 func (c *historyCommand) reported(ctx context.Context, store *Store, latest *assign.LatestEvents, doc *ofNodeDocument) error {
-	stream := reports.New(store.KV)
+	stream := kvstore.NewReports(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {
 		return err
@@ -162,7 +159,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	read, invalid := 0, 0
 	var known Repeats
 	var shares view.Shares
-	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
+	for m, err := range stream.Messages(ctx, kvstore.ReportRange{Node: c.node, Since: c.from}) {
 		if err != nil {
 			return err
 		}
@@ -199,7 +196,7 @@ const maxEvents = 50_000
 const maxDetails = 1000
 
 // begins returns a remark about the start of the report stream, if reports after from were already dropped.
-func begins(b reports.Bounds, from time.Time) []string {
+func begins(b kvstore.ReportBounds, from time.Time) []string {
 	if !b.Dropped || b.Oldest.IsZero() || !from.Before(b.Oldest) {
 		return nil
 	}

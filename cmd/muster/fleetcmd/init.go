@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
@@ -110,7 +109,7 @@ func (c *initCommand) run(ctx context.Context) error {
 
 // isFleetAccount reports whether the connection uses the administrators' account of muster fleet accounts.
 func (c *initCommand) isFleetAccount(ctx context.Context, store provision.Provisioner) bool {
-	accounts, err := permissions.AccountsOf(c.Flags.Prefix)
+	accounts, err := provision.AccountsOf(c.Flags.Prefix)
 
 	return err == nil && store.Account(ctx) == accounts.Fleet.Name
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -61,7 +61,7 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	labels := updater[model.Labels]{bucket: control.New(found.store.KV).By(Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels, idle: func(before model.Labels) bool {
+	labels := updater[model.Labels]{bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels, idle: func(before model.Labels) bool {
 		return edit.isIdle(func(name string) bool { _, has := before.Labels[name]; return has })
 	}}
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {

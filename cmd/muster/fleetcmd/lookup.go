@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -129,12 +129,12 @@ func (s *Store) HistoryOf(ctx context.Context, nameOrKey string) (key string, al
 
 // Content reads the content of a revision, see assign.ReadContent.
 func (s *Store) Content(ctx context.Context, e model.Entry) (assign.Content, error) {
-	return assign.ReadContent(ctx, e, content.New(s.KV).GetBundle)
+	return assign.ReadContent(ctx, e, kvstore.NewContent(s.KV).GetBundle)
 }
 
 // WriteFile writes one file of a revision to w, see assign.WriteContent.
 func (s *Store) WriteFile(ctx context.Context, e model.Entry, name string, w io.Writer) error {
-	return assign.WriteContent(ctx, e, content.New(s.KV).GetBundle, name, w)
+	return assign.WriteContent(ctx, e, kvstore.NewContent(s.KV).GetBundle, name, w)
 }
 
 // Digests returns the digests of the stored revisions of a key, by revision.

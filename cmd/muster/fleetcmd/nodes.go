@@ -21,8 +21,6 @@ import (
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -153,12 +151,12 @@ func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStat
 func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model.Node, entries []model.Entry) (map[string]string, error) {
 	all := map[string]string{}
 	inReports := func(ctx context.Context) (map[string]string, error) {
-		return reports.New(store.KV).Flooding(ctx, func(node string) int { return assignedTo(node, known, entries) })
+		return kvstore.NewReports(store.KV).Flooding(ctx, func(node string) int { return assignedTo(node, known, entries) })
 	}
-	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, inReports} {
+	for _, find := range []func(context.Context) (map[string]string, error){kvstore.NewRegistrations(store.KV).Flooding, inReports} {
 		found, err := find(ctx)
 		switch {
-		case errors.Is(err, kvstore.ErrNotPermitted):
+		case errors.Is(err, model.ErrNotPermitted):
 			c.Log.Debug("nodes that flood are not shown", "error", err)
 		case err != nil:
 			return nil, err

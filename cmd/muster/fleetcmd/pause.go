@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -74,7 +74,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by := Pauses{Bucket: control.New(found.store.KV).By(p.By), Signer: found.signer}
+	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(p.By), Signer: found.signer}
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (writtenChange, error) {
 		w, err := by.Begin(ctx, t.String(), p)
 		if w.Unsigned {

@@ -5,14 +5,14 @@ import (
 	"errors"
 
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
 
 // Pauses writes pauses, signed where Signer is not nil.
 type Pauses struct {
-	Bucket control.Bucket
+	Bucket kvstore.Control
 	Signer *assign.Signing
 }
 

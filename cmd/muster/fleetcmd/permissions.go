@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 )
 
 // permissionsCommand implements muster fleet permissions.
@@ -126,7 +126,7 @@ func (c *permissionsCommand) isOfNode() bool {
 }
 
 // document formats permissions for output.
-func (c *permissionsCommand) document(allowed permissions.Permissions) ([]byte, error) {
+func (c *permissionsCommand) document(allowed provision.Permissions) ([]byte, error) {
 	if c.IsDocument() {
 		var out bytes.Buffer
 		err := print.Printer{Out: &out}.Document(allowed, c.YAML)
@@ -145,31 +145,31 @@ func (c *permissionsCommand) document(allowed permissions.Permissions) ([]byte, 
 }
 
 // allowed returns the permissions of a user in the role that the flags name.
-func (c *permissionsCommand) allowed(u natsUser) (permissions.Permissions, error) {
+func (c *permissionsCommand) allowed(u natsUser) (provision.Permissions, error) {
 	groups, nodes := append(splitLists(c.groups), u.groups...), splitLists(c.nodes)
 	switch {
 	case c.serve && (c.viewer || c.operator || len(groups)+len(nodes) > 0):
-		return permissions.Permissions{}, errors.New("--serve includes all groups and nodes: remove --viewer, --operator, --groups and --nodes")
+		return provision.Permissions{}, errors.New("--serve includes all groups and nodes: remove --viewer, --operator, --groups and --nodes")
 	case (c.actions || len(c.requests) > 0) && !c.serve:
-		return permissions.Permissions{}, errors.New("--actions and --requests need --serve")
+		return provision.Permissions{}, errors.New("--actions and --requests need --serve")
 	case c.viewer && (c.operator || len(groups)+len(nodes) > 0):
-		return permissions.Permissions{}, errors.New("--viewer includes all groups and nodes: remove --operator, --groups and --nodes")
+		return provision.Permissions{}, errors.New("--viewer includes all groups and nodes: remove --operator, --groups and --nodes")
 	case (c.viewer || c.operator || c.serve) && c.oneAccount:
-		return permissions.Permissions{}, errors.New("--one-account is for nodes: remove it, or remove --viewer, --operator and --serve")
+		return provision.Permissions{}, errors.New("--one-account is for nodes: remove it, or remove --viewer, --operator and --serve")
 	case len(nodes) > 0 && !c.operator:
-		return permissions.Permissions{}, errors.New("--nodes needs --operator")
+		return provision.Permissions{}, errors.New("--nodes needs --operator")
 	case c.operator && len(groups)+len(nodes) == 0:
-		return permissions.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
+		return provision.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
 	case c.viewer:
-		return permissions.Viewer(c.Flags.Prefix, u.name)
+		return provision.ViewerPermissions(c.Flags.Prefix, u.name)
 	case c.serve:
-		return permissions.Dashboard(c.Flags.Prefix, u.name, permissions.Serving{Pauses: c.actions, Requests: splitLists(c.requests)})
+		return provision.DashboardPermissions(c.Flags.Prefix, u.name, provision.Serving{Pauses: c.actions, Requests: splitLists(c.requests)})
 	case c.operator:
-		return permissions.Operator(c.Flags.Prefix, u.name, groups, nodes)
+		return provision.OperatorPermissions(c.Flags.Prefix, u.name, groups, nodes)
 	case c.oneAccount:
-		return permissions.InOneAccount(c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissionsInOneAccount(c.Flags.Prefix, u.name, groups)
 	default:
-		return permissions.Of(c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissions(c.Flags.Prefix, u.name, groups)
 	}
 }
 

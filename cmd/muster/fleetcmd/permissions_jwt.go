@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 )
 
 // remarkLine prints the server setting that JWT users need.
 func remarkLine(env *cli.Env) {
-	env.Print.Remark("nats-server needs max_control_line: %s in its configuration: the JWT of a node in two groups is longer than the default of 4 KB", permissions.ControlLine)
+	env.Print.Remark("nats-server needs max_control_line: %s in its configuration: the JWT of a node in two groups is longer than the default of 4 KB", provision.ControlLine)
 }
 
 // warnOfLong warns if a JWT may exceed the default limit of nats-server, and names the longest. Otherwise it
@@ -17,7 +17,7 @@ func remarkLine(env *cli.Env) {
 func (c *permissionsCommand) warnOfLong(users []natsUser, sizes []int) {
 	long := 0
 	for _, size := range sizes {
-		if size > permissions.LongJWT {
+		if size > provision.LongJWT {
 			long++
 		}
 	}
@@ -30,5 +30,5 @@ func (c *permissionsCommand) warnOfLong(users []natsUser, sizes []int) {
 	if long > 1 {
 		about = append(about, "others", long-1)
 	}
-	c.Log.Warn("this JWT may be too long for nats-server by default: set max_control_line: "+permissions.ControlLine+" in the configuration of each server", about...)
+	c.Log.Warn("this JWT may be too long for nats-server by default: set max_control_line: "+provision.ControlLine+" in the configuration of each server", about...)
 }

@@ -16,10 +16,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
@@ -89,7 +87,7 @@ func RequestPreview(ctx context.Context, env *cli.Env, store *Store, q PreviewRe
 
 // StoreBundle stores the bundle of a preview. remove removes it, also after the end of ctx.
 func StoreBundle(ctx context.Context, store *kvstore.Store, log *slog.Logger, id, digest string, bundle io.ReadSeeker) (remove func(), err error) {
-	bundles := content.New(store)
+	bundles := kvstore.NewContent(store)
 	if err := bundles.PutPreviewBundle(ctx, id, digest, bundle); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -103,7 +103,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	line := c.Print.Progress()
-	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
+	pusher := fleet.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)

@@ -9,9 +9,8 @@ import (
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/targets"
-
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -87,7 +86,7 @@ func addFactColumns(ctx context.Context, store *Store, rows []query.Node) (incom
 		byName[names[i]] = &rows[i]
 	}
 	unreadable := map[string]bool{}
-	for f, err := range nodes.New(store.KV).Facts(ctx, names) {
+	for f, err := range kvstore.NewNodes(store.KV).Facts(ctx, names) {
 		if err != nil {
 			return nil, err
 		}

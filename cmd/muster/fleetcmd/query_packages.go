@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
-
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // runPackages queries installed packages.
@@ -49,7 +48,7 @@ func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Pac
 	}
 	names := slices.Sorted(maps.Keys(found.Names()))
 	unknown := targets.NewFinder(e.Mentions())
-	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), unknown, names, nodes.New(store.KV).Inventories(ctx, names))
+	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), unknown, names, kvstore.NewNodes(store.KV).Inventories(ctx, names))
 	if err != nil {
 		return query.Answer{}, err
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
-
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -71,7 +70,7 @@ func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Resu
 		}
 		r.nodes = found.names()
 	}
-	bounds, err := reports.New(store.KV).Bounds(ctx)
+	bounds, err := kvstore.NewReports(store.KV).Bounds(ctx)
 	if err == nil {
 		err = r.read(ctx, store, c.sinceAt)
 	}
@@ -126,7 +125,7 @@ func (r *queryResults) only() string {
 
 // each calls take for each report of a kind from the selected nodes.
 func (r *queryResults) each(ctx context.Context, store *Store, kind string, since time.Time, take func(model.Report) error) error {
-	for m, err := range reports.New(store.KV).Messages(ctx, reports.Range{Node: r.only(), Kind: kind, Since: since}) {
+	for m, err := range kvstore.NewReports(store.KV).Messages(ctx, kvstore.ReportRange{Node: r.only(), Kind: kind, Since: since}) {
 		if err != nil {
 			return err
 		}
@@ -223,7 +222,7 @@ func (r *queryResults) readCurrent(ctx context.Context, store *Store, since time
 }
 
 // incomplete returns the reasons why results may be missing.
-func (r *queryResults) incomplete(b reports.Bounds, since time.Time) []string {
+func (r *queryResults) incomplete(b kvstore.ReportBounds, since time.Time) []string {
 	var out []string
 	if b.Dropped && b.Oldest.After(since) {
 		out = append(out, "reports from before "+print.Time(b.Oldest)+" are no longer stored")

@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -21,7 +20,7 @@ import (
 type registrationCommand struct {
 	*cli.Env
 	print.Format
-	filter     registrations.Filter
+	filter     kvstore.RegistrationFilter
 	prometheus string
 	yes        bool
 }
@@ -77,7 +76,7 @@ func (c *registrationCommand) init(ctx context.Context) error {
 }
 
 // find returns the selected registrations.
-func (c *registrationCommand) find(ctx context.Context) (*kvstore.Store, []registrations.Registered, error) {
+func (c *registrationCommand) find(ctx context.Context) (*kvstore.Store, []kvstore.Registered, error) {
 	store, err := c.Store(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +109,7 @@ func (c *registrationCommand) query(ctx context.Context) error {
 }
 
 func (c *registrationCommand) rm(ctx context.Context) error {
-	if c.filter == (registrations.Filter{}) && !c.yes {
+	if c.filter == (kvstore.RegistrationFilter{}) && !c.yes {
 		return cli.Usagef("no filter: give --cluster, --protocol, --service, --node or --address, or --yes for all")
 	}
 	store, all, err := c.find(ctx)
@@ -118,7 +117,7 @@ func (c *registrationCommand) rm(ctx context.Context) error {
 		return err
 	}
 	for _, r := range all {
-		if err := registrations.New(store).Withdraw(ctx, r.Registration); err != nil {
+		if err := kvstore.NewRegistrations(store).Withdraw(ctx, r.Registration); err != nil {
 			return err
 		}
 		if !c.IsDocument() {
@@ -134,7 +133,7 @@ func (c *registrationCommand) rm(ctx context.Context) error {
 }
 
 // port returns the port, or - for a service without a port.
-func port(r registrations.Registered) string {
+func port(r kvstore.Registered) string {
 	if r.Port == 0 {
 		return "-"
 	}
@@ -143,7 +142,7 @@ func port(r registrations.Registered) string {
 }
 
 // expiry returns the time until a registration ends without a renewal.
-func expiry(r registrations.Registered, now time.Time) string {
+func expiry(r kvstore.Registered, now time.Time) string {
 	if r.Expires.IsZero() {
 		return model.Never.String()
 	}
@@ -152,6 +151,6 @@ func expiry(r registrations.Registered, now time.Time) string {
 }
 
 // identity returns what distinguishes a registration from others.
-func identity(r registrations.Registered) string {
+func identity(r kvstore.Registered) string {
 	return print.Text(strings.Join([]string{r.Cluster, r.Service, r.ProtocolName, r.Address + " " + port(r), r.Node}, " "))
 }

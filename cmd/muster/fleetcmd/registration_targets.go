@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/host/files"
 )
@@ -20,7 +20,7 @@ const retryAfter = time.Second
 
 // keepTargets writes the file, and retries until it succeeds or ctx ends. New changes wait in the
 // subscription.
-func (c *registrationCommand) keepTargets(ctx context.Context, all []registrations.Registered) {
+func (c *registrationCommand) keepTargets(ctx context.Context, all []kvstore.Registered) {
 	for try := 0; ; try++ {
 		err := c.writeTargets(ctx, all)
 		switch {
@@ -41,7 +41,7 @@ func (c *registrationCommand) keepTargets(ctx context.Context, all []registratio
 }
 
 // writeTargets writes registrations for Prometheus file discovery. It does not touch an unchanged file.
-func (c *registrationCommand) writeTargets(ctx context.Context, all []registrations.Registered) error {
+func (c *registrationCommand) writeTargets(ctx context.Context, all []kvstore.Registered) error {
 	plain := make([]registration.Registration, len(all))
 	for i, r := range all {
 		plain[i] = r.Registration

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -18,18 +18,18 @@ func (c *registrationCommand) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	current := map[string]registrations.Registered{}
+	current := map[string]kvstore.Registered{}
 	complete, written := false, false
-	for r, err := range registrations.New(store).WatchRegistrations(ctx, c.filter) {
+	for r, err := range kvstore.NewRegistrations(store).WatchRegistrations(ctx, c.filter) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
 			return nil
 		case errors.Is(err, model.ErrInvalidName):
 			return cli.Usagef("%w", err)
-		case errors.Is(err, registrations.ErrInvalidRegistration):
+		case errors.Is(err, kvstore.ErrInvalidRegistration):
 			c.Log.Warn("invalid registration", "error", err)
 			continue
-		case errors.Is(err, registrations.ErrNotCurrent):
+		case errors.Is(err, kvstore.ErrRegistrationsNotCurrent):
 			c.Log.Warn(err.Error())
 			continue
 		case err != nil:
@@ -58,7 +58,7 @@ func (c *registrationCommand) watch(ctx context.Context) error {
 }
 
 // update records a registration, and reports whether it differs from the recorded one.
-func update(current map[string]registrations.Registered, r registrations.Registered) bool {
+func update(current map[string]kvstore.Registered, r kvstore.Registered) bool {
 	key := identity(r)
 	old, known := current[key]
 	if r.Gone {
@@ -73,7 +73,7 @@ func update(current map[string]registrations.Registered, r registrations.Registe
 	return !known || old.Priority != r.Priority || !maps.Equal(old.Annotations, r.Annotations)
 }
 
-func line(r registrations.Registered) string {
+func line(r kvstore.Registered) string {
 	sign := "+"
 	if r.Gone {
 		sign = "-"

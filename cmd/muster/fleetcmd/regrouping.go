@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/ask"
-
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -69,5 +67,5 @@ func (r *regrouping) Rejection(n model.Node) string {
 func isDenied(message, group string) bool {
 	family := model.GroupFamily(group)
 
-	return strings.Contains(message, denial.ErrNotPermitted.Error()) && (strings.Contains(message, family+".") || strings.Contains(message, family+":") || strings.Contains(message, family+" is "))
+	return strings.Contains(message, model.ErrNotPermitted.Error()) && (strings.Contains(message, family+".") || strings.Contains(message, family+":") || strings.Contains(message, family+" is "))
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -71,8 +70,8 @@ func outcomes() []string {
 // followedSince is the age of the first reports of a live view.
 const followedSince = 10 * time.Minute
 
-func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
-	f := reports.Filter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+func (c *reportsCommand) filter(now time.Time) (kvstore.ReportFilter, error) {
+	f := kvstore.ReportFilter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
 	if f.Outcome == string(fleet.StatusRejected) {
 		f.Outcome = string(model.OutcomeRefused)
 	}
@@ -139,7 +138,7 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
 			return nil
-		case errors.Is(err, reports.ErrInvalidEvent):
+		case errors.Is(err, kvstore.ErrInvalidEvent):
 			c.Log.Warn("invalid report", "error", err)
 			continue
 		case err == nil && (c.cause != "" && string(r.Cause) != c.cause || of != nil && !of[r.Node]):
@@ -182,7 +181,7 @@ func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expre
 	}
 	// Reports remain after a node is forgotten, so the node may be unknown.
 	for _, name := range c.nodes {
-		if _, err := nodes.New(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
+		if _, err := kvstore.NewNodes(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
 			c.warnUnknown(ctx, store, name)
 		}
 	}
@@ -257,10 +256,10 @@ func (n *newestReports) inOrder(reversed bool) []model.Report {
 }
 
 // read yields reports without repeats.
-func read(ctx context.Context, store *Store, filter reports.Filter) iter.Seq2[model.Report, error] {
+func read(ctx context.Context, store *Store, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var known Repeats
-		for r, err := range reports.New(store.KV).Reports(ctx, filter) {
+		for r, err := range kvstore.NewReports(store.KV).Reports(ctx, filter) {
 			if err == nil && known.SeenBefore(r) {
 				continue
 			}

@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
@@ -262,13 +261,13 @@ const (
 // ReportsOf returns the reports of the request with an id. onInvalid, if set, is called for each invalid report.
 func ReportsOf(store *kvstore.Store, id string, onInvalid func(error)) ask.Reports {
 	return func(ctx context.Context, nodes []string, follow bool) iter.Seq2[model.Report, error] {
-		filter := reports.Filter{Kind: model.KindEnsure, Since: sentAfter(id, time.Now()), Follow: follow}
+		filter := kvstore.ReportFilter{Kind: model.KindEnsure, Since: sentAfter(id, time.Now()), Follow: follow}
 		if len(nodes) <= maxNodeFilter {
 			filter.Nodes = nodes
 		}
 		return func(yield func(model.Report, error) bool) {
-			for report, err := range reports.New(store).Reports(ctx, filter) {
-				if errors.Is(err, reports.ErrInvalidEvent) {
+			for report, err := range kvstore.NewReports(store).Reports(ctx, filter) {
+				if errors.Is(err, kvstore.ErrInvalidEvent) {
 					if onInvalid != nil {
 						onInvalid(err)
 					}

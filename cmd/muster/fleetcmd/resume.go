@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -44,7 +44,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by := Pauses{Bucket: control.New(found.store.KV).By(Operator()), Signer: found.signer}
+	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Signer: found.signer}
 	var done []writtenChange
 	idle := 0
 	var failed []error

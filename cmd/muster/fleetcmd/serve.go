@@ -14,11 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet/serve"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/webhook"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -92,7 +88,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stream := reports.New(store.KV)
+	stream := kvstore.NewReports(store.KV)
 	if err := hooks.Check(stream); err != nil {
 		return cli.Usagef("--webhooks: %w", err)
 	}
@@ -104,8 +100,8 @@ func (c *serveCommand) run(ctx context.Context) error {
 	debug.SetGCPercent(gcPercent)
 	o := serve.Options{
 		Store: serve.Store{
-			Connection: store.KV, Nodes: nodes.New(store.KV), Assignments: assignments.New(store.KV), Reports: stream,
-			Control: control.New(store.KV), Registrations: registrations.New(store.KV), Storage: requests.New(store.KV),
+			Connection: store.KV, Nodes: kvstore.NewNodes(store.KV), Assignments: kvstore.NewAssignments(store.KV), Reports: stream,
+			Control: kvstore.NewControl(store.KV), Registrations: kvstore.NewRegistrations(store.KV), Storage: requests.New(store.KV),
 		},
 		Keep: c.keep, Webhooks: hooks, Version: cli.Version(), Log: c.Log,
 	}

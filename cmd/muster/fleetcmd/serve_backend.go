@@ -9,11 +9,8 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/content"
-	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -67,7 +64,7 @@ func (b backend) pauses(author string, write func(Pauses) (PauseResult, error)) 
 	if err := b.store.Away(); err != nil {
 		return PauseResult{}, fmt.Errorf("%w (%w): nothing was written", ask.ErrAway, err)
 	}
-	w, err := write(Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
+	w, err := write(Pauses{Bucket: kvstore.NewControl(b.store).By(author), Signer: b.signer})
 	switch {
 	case err == nil, !kvstore.IsOutage(err):
 		return w, err
@@ -128,7 +125,7 @@ func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove f
 		return func() {}, nil // nodes report problems
 	}
 	digest := v.Assignment.Bundle
-	from, err := content.New(b.store).GetBundle(ctx, digest)
+	from, err := kvstore.NewContent(b.store).GetBundle(ctx, digest)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -22,12 +21,12 @@ import (
 // send requests of some verbs.
 func requesterConfig(t *testing.T, verbs ...string) string {
 	t.Helper()
-	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
-	p := kvtest.Must(t, func() (permissions.Permissions, error) {
-		return permissions.Dashboard("", "board", permissions.Serving{Requests: verbs})
+	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
+	p := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.DashboardPermissions("", "board", provision.Serving{Requests: verbs})
 	})
 
-	return a.ServerConfig(permissions.Users{
+	return a.ServerConfig(provision.Users{
 		a.Fleet.Name:      {"{user: admin, password: admin}"},
 		a.Requesters.Name: {fmt.Sprintf("{user: board, password: board, %s}", p.ServerConfig())},
 	})

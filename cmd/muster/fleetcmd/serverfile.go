@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
@@ -30,7 +30,7 @@ const (
 
 // serverFile is a configuration file of nats-server during an edit. It is locked against other edits by muster.
 type serverFile struct {
-	*permissions.ServerFile
+	*provision.ServerFile
 	path  string
 	text  []byte
 	attrs files.Attrs
@@ -64,7 +64,7 @@ func openServerFile(path string) (*serverFile, error) {
 	}
 	f.attrs = files.Attrs{UID: entry.UID, GID: entry.GID, Mode: fs.FileMode(entry.Mode).Perm()}
 	if f.text, err = entry.Read(maxServerFile); err == nil {
-		f.ServerFile, err = permissions.ParseServerFile(path, f.text)
+		f.ServerFile, err = provision.ParseServerFile(path, f.text)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.lock.Close())
@@ -152,7 +152,7 @@ func checkSame(open *os.File, path string) error {
 }
 
 // save replaces the file, unless it changed since it was read.
-func (f *serverFile) save(ctx context.Context, edit permissions.Edit) error {
+func (f *serverFile) save(ctx context.Context, edit provision.ServerFileEdit) error {
 	err := f.disk.WriteWith(ctx, f.path, strings.NewReader(edit.Text), f.attrs, files.WriteOptions{Check: func(path string) error {
 		if now, err := files.Read(f.path, maxServerFile); err != nil || !bytes.Equal(now, f.text) {
 			return errors.Join(err, fmt.Errorf("%s changed: run the command again", f.path))
@@ -251,9 +251,9 @@ func (c *permissionsCommand) addUsers(ctx context.Context, users []natsUser, doc
 	if err != nil {
 		return err
 	}
-	added := make([]permissions.NewUser, len(users))
+	added := make([]provision.NewUser, len(users))
 	for i, u := range users {
-		added[i] = permissions.NewUser{Name: u.name, Include: u.name + ".conf"}
+		added[i] = provision.NewUser{Name: u.name, Include: u.name + ".conf"}
 		if err := f.writeNew(ctx, f.beside(added[i].Include), documents[i]); err != nil {
 			return inFlag("--add", err)
 		}
@@ -277,8 +277,8 @@ func (c *permissionsCommand) addUsers(ctx context.Context, users []natsUser, doc
 }
 
 // edit returns the edit that adds users of the role that the flags name.
-func (c *permissionsCommand) edit(f *serverFile, users []permissions.NewUser) (edit permissions.Edit, account string, err error) {
-	accounts, err := permissions.AccountsOf(c.Flags.Prefix)
+func (c *permissionsCommand) edit(f *serverFile, users []provision.NewUser) (edit provision.ServerFileEdit, account string, err error) {
+	accounts, err := provision.AccountsOf(c.Flags.Prefix)
 	if err != nil {
 		return edit, "", err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -91,7 +91,7 @@ func TestServerFileIsEditedByOne(t *testing.T) {
 	if _, err := openServerFile(path); err == nil || !strings.Contains(err.Error(), "another process edits") {
 		t.Errorf("a second one: %v", err)
 	}
-	users := []permissions.NewUser{{Name: "web02", Include: "web02.conf"}}
+	users := []provision.NewUser{{Name: "web02", Include: "web02.conf"}}
 	if users[0].Password, err = f.password(t.Context(), f.beside("web02.password")); err == nil {
 		err = f.writeNew(t.Context(), f.beside("web02.conf"), []byte("permissions: {publish: \">\"}\n"))
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -14,17 +14,17 @@ func TestShares(t *testing.T) {
 	t.Parallel()
 	one := model.Report{Node: "web01", Kind: model.KindTransaction, Outcome: model.OutcomeFailed}
 	var s view.Shares
-	s.Add(reports.Message{Invalid: reports.ErrInvalidEvent})
+	s.Add(kvstore.ReportMessage{Invalid: kvstore.ErrInvalidEvent})
 	for range 2 {
-		s.Add(reports.Message{Reports: []model.Report{one}})
+		s.Add(kvstore.ReportMessage{Reports: []model.Report{one}})
 	}
-	s.Add(reports.Message{Reports: []model.Report{one, one}})
+	s.Add(kvstore.ReportMessage{Reports: []model.Report{one, one}})
 	for most, want := range map[int]string{
 		0: "[]", 3: "[]",
 		2: "[only the newest 2 reports of each are retained: web01 (transaction failed)]",
 		1: "[only the newest 1 reports of each are retained: web01 (transaction failed), web01 (transaction)]",
 	} {
-		if got := fmt.Sprint(missingReports(&s, reports.Bounds{PerSubject: most})); got != want {
+		if got := fmt.Sprint(missingReports(&s, kvstore.ReportBounds{PerSubject: most})); got != want {
 			t.Errorf("at most %d: %s", most, got)
 		}
 	}

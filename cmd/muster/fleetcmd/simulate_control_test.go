@@ -12,8 +12,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/control"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/fleetsim"
@@ -27,7 +25,7 @@ const web = "group.sim-web.pause"
 func write(t *testing.T, store *kvtest.Store, key, value string) {
 	t.Helper()
 	var err error
-	if bucket := control.New(store.Store); value == "" {
+	if bucket := kvstore.NewControl(store.Store); value == "" {
 		_, err = bucket.Delete(t.Context(), key, nil)
 	} else {
 		_, err = bucket.Put(t.Context(), key, []byte(value))
@@ -140,7 +138,7 @@ func TestPausedNodesOnlyObserve(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	runs, total := map[model.Cause]int{}, 0
-	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindRun, Follow: true}) {
+	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +196,7 @@ func TestDriftOfPausedNodes(t *testing.T) {
 	observed, repaired := model.Drifted{}, model.Drifted{}
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindRun, Follow: true}) {
+	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -55,7 +54,7 @@ func (c *controls) Run(ctx context.Context, changed func(family string)) error {
 // follow follows the bucket until an error.
 func (c *controls) follow(ctx context.Context, changed func(family string)) error {
 	known := false
-	for f, err := range control.New(c.store()).Follow(ctx) {
+	for f, err := range kvstore.NewControl(c.store()).Follow(ctx) {
 		if err != nil {
 			return err
 		}

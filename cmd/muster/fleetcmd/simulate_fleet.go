@@ -9,8 +9,6 @@ import (
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -67,8 +65,8 @@ func (f *SimulatedFleet) Names() []string {
 // CheckNames returns an error that wraps simulate.ErrTaken if a real node, or a running simulated node, has
 // one of the names.
 func (f *SimulatedFleet) CheckNames(ctx context.Context, store *kvstore.Store) error {
-	known, err := nodes.New(store).Nodes(ctx)
-	if err != nil && !errors.Is(err, nodes.ErrInvalidState) {
+	known, err := kvstore.NewNodes(store).Nodes(ctx)
+	if err != nil && !errors.Is(err, kvstore.ErrInvalidState) {
 		return err
 	}
 
@@ -108,7 +106,7 @@ func (f *SimulatedFleet) Remove(ctx context.Context, store *kvstore.Store) error
 	for range maxRemovals {
 		all.Go(func() {
 			for name := range names {
-				err := errors.Join(nodes.New(store).Remove(ctx, name), reports.New(store).Remove(ctx, name))
+				err := errors.Join(kvstore.NewNodes(store).Remove(ctx, name), kvstore.NewReports(store).Remove(ctx, name))
 				mu.Lock()
 				failed = errors.Join(failed, err)
 				mu.Unlock()

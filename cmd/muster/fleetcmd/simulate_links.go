@@ -8,8 +8,6 @@ import (
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/nodes"
-	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 )
@@ -72,8 +70,8 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 
 	return simulate.Link{
 		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
-		States:      nodes.New(store),
-		Publisher:   reports.New(store),
+		States:      kvstore.NewNodes(store),
+		Publisher:   kvstore.NewReports(store),
 		Serve: func(ctx context.Context, n *simulate.Node) error {
 			return serveNode(ctx, requests.New(store), n, l.log)
 		},

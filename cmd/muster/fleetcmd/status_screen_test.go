@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -140,6 +139,6 @@ func TestPictureKeepsUp(t *testing.T) {
 }
 
 // nodesChange is a node that was heard now, and is silent after a time.
-func nodesChange(name string, silentAfter time.Duration) nodes.Change {
-	return nodes.Change{Node: model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(silentAfter)}, Heard: now}}
+func nodesChange(name string, silentAfter time.Duration) kvstore.NodeChange {
+	return kvstore.NodeChange{Node: model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(silentAfter)}, Heard: now}}
 }

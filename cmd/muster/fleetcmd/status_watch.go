@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -63,7 +62,7 @@ func (p *picture) readEntries(ctx context.Context, store *Store) error {
 }
 
 // apply applies a change of a node.
-func (p *picture) apply(c nodes.Change) {
+func (p *picture) apply(c kvstore.NodeChange) {
 	if c.Gone {
 		delete(p.nodes, c.Node.Node)
 	} else {
@@ -113,7 +112,7 @@ func (c *statusCommand) follow(ctx context.Context, store *Store) error {
 
 func (c *statusCommand) redraw(ctx context.Context, store *Store) error {
 	ctx, cancel := context.WithCancel(ctx)
-	changes, keys, failed := make(chan nodes.Change), make(chan struct{}, 1), make(chan error, 2)
+	changes, keys, failed := make(chan kvstore.NodeChange), make(chan struct{}, 1), make(chan error, 2)
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
@@ -164,8 +163,8 @@ func (c *statusCommand) redraw(ctx context.Context, store *Store) error {
 }
 
 // followNodes sends changes of nodes until ctx ends.
-func followNodes(ctx context.Context, store *Store, changes chan<- nodes.Change) error {
-	for c, err := range nodes.New(store.KV).Watch(ctx) {
+func followNodes(ctx context.Context, store *Store, changes chan<- kvstore.NodeChange) error {
+	for c, err := range kvstore.NewNodes(store.KV).Watch(ctx) {
 		if err != nil {
 			return err
 		}

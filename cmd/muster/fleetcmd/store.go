@@ -12,16 +12,13 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/assignments"
-	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
 
 // Store adapts NATS to the interfaces of package fleet.
 type Store struct {
-	assignments.Bucket
+	kvstore.Assignments
 	// KV is the connection, for everything except assignments.
 	KV  *kvstore.Store
 	log *slog.Logger
@@ -88,7 +85,7 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	out := &Store{Bucket: assignments.New(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}, named: named{servers: map[string]bool{}}}
+	out := &Store{Assignments: kvstore.NewAssignments(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}, named: named{servers: map[string]bool{}}}
 	s.OnSilent(func(server string) {
 		if out.named.add(server) {
 			env.Log.Warn("the server " + server + " does not answer; continuing with another server")
@@ -115,9 +112,9 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 
 // Nodes returns all nodes by name. An invalid state is logged and does not hide other nodes.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
-	all, err := nodes.New(s.KV).Nodes(ctx)
-	for _, err := range denial.Split(err) {
-		if !errors.Is(err, nodes.ErrInvalidState) {
+	all, err := kvstore.NewNodes(s.KV).Nodes(ctx)
+	for _, err := range kvstore.SplitDenials(err) {
+		if !errors.Is(err, kvstore.ErrInvalidState) {
 			return nil, err
 		}
 		if !s.logged[err.Error()] {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/targets"
-	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -330,7 +330,7 @@ func isAnyKnown(list []fleet.Target, known []model.Node) (is bool, meant string)
 // Select returns the nodes that match an expression and logs a warning for the undecided nodes.
 func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
 	list := func(ctx context.Context) ([]model.Entry, error) { return s.List(ctx) }
-	bucket := nodes.New(s.KV)
+	bucket := kvstore.NewNodes(s.KV)
 	found, err := fleet.Selector{List: list, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 	if err == nil {
 		warnUndecided(s.log, found.Undecided)
@@ -359,7 +359,7 @@ func strict(err error) error {
 
 // SelectOf is Select with known assignments and without warnings.
 func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
-	bucket := nodes.New(s.KV)
+	bucket := kvstore.NewNodes(s.KV)
 	found, err := fleet.Selector{Statuses: assigned.Statuses, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 
 	return found, strict(err)

@@ -151,7 +151,7 @@ func (c *listCommand) keysOfConfig() ([]keyDocument, error) {
 	if err != nil {
 		return nil, cli.FileError("configuration", c.config, err)
 	}
-	parsed, err := config.Parse(c.config, text, cli.Hostname())
+	parsed, err := config.Parse(c.config, text, config.Default(cli.Hostname()))
 	if err != nil {
 		return nil, err
 	}

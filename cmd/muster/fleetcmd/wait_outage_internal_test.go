@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
@@ -48,7 +48,7 @@ func duringOutage(t *testing.T, srv *natstest.Server, said remarks, f func() err
 func TestWaitBeginsInAnOutage(t *testing.T) {
 	t.Parallel()
 	srv, kv := kvtest.New(t)
-	store := &Store{Bucket: assignments.New(kv.Store), KV: kv.Store}
+	store := &Store{Assignments: kvstore.NewAssignments(kv.Store), KV: kv.Store}
 	if _, err := store.Put(t.Context(), "group.web.motd", []byte("muster: {}")); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestWaitBeginsInAnOutage(t *testing.T) {
 func TestWaitExplainsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	srv, kv := kvtest.New(t)
-	store := &Store{Bucket: assignments.New(kv.Store), KV: kv.Store}
+	store := &Store{Assignments: kvstore.NewAssignments(kv.Store), KV: kv.Store}
 	value, err := model.EncodeAssignment(model.Assignment{Protocol: model.ProtocolAssignment, Name: "motd", Manifest: "muster: {}", When: "false"})
 	if err != nil {
 		t.Fatal(err)

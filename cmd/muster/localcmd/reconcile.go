@@ -88,9 +88,9 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		o.Env.Scope.Noop = true
 	}
 	var begun atomic.Bool
-	o.Locked = func(context.Context, *engine.ReconcileOptions) (*graph.Graph, error) {
+	o.Locked = func(_ context.Context, o engine.ReconcileOptions) (*graph.Graph, engine.Options, error) {
 		begun.Store(true)
-		return built, nil
+		return built, o.Options, nil
 	}
 	stop, end := c.untilInterrupted(ctx, o.Env.Scope.Noop, begun.Load)
 	defer end()

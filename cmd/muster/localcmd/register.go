@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
@@ -31,7 +31,7 @@ func (c *runner) register(ctx context.Context, registered map[model.Ref][]model.
 	}
 	node := config.Default(cli.Hostname()).Node
 	for _, e := range entries {
-		if err := registrations.New(store).Register(ctx, registration.Of(e, node)); err != nil {
+		if err := kvstore.NewRegistrations(store).Register(ctx, registration.Of(e, node)); err != nil {
 			c.Log.Warn("service not registered", "service", e.Service, "cluster", e.Cluster, "error", err)
 		}
 	}

@@ -64,14 +64,14 @@ func concernsOf(o view.Overview) []concern {
 func lost(s summary.Summary) concern {
 	var keys []string
 	for _, l := range s.Lost[:min(len(s.Lost), maxConcerns)] {
-		keys = append(keys, texts.Row(l.Key)+" runs on "+texts.Count(l.Nodes, "node"))
+		keys = append(keys, texts.Row(l.Key)+" still runs on "+texts.Count(l.Nodes, "node"))
 	}
 	if more := len(s.Lost) - maxConcerns; more > 0 {
 		keys = append(keys, "and "+texts.Count(more, "more manifest"))
 	}
 	first := s.Lost[0]
 
-	return concern{look: look{"warning", "wait", "Lost key"}, what: s.LostTitle(), why: s.LostRemedy("muster fleet rm KEY") + ": " + strings.Join(keys, ", "), url: manifestURL(first.Key), nodes: first.First, all: first.Nodes}
+	return concern{look: look{"warning", "wait", "Lost key"}, what: s.LostTitle(), why: strings.Join(keys, ", ") + "; " + s.LostRemedy("muster fleet rm KEY"), url: manifestURL(first.Key), nodes: first.First, all: first.Nodes}
 }
 
 func failures(all []summary.Failure, status fleet.Status) []concern {

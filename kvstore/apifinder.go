@@ -1,0 +1,280 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// ErrNoJetStream is an account without JetStream.
+var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
+
+// ErrNotJetStream is an answer from a responder other than JetStream.
+var errNotJetStream = errors.New("the responder is not JetStream")
+
+// silence is the time without an answer after which Find also asks the next place.
+const apiSilence = time.Second
+
+// ErrPrefix is a chosen prefix of the JetStream API at which nothing has answered.
+var ErrPrefix = errors.New("wrong prefix of the JetStream API")
+
+// ErrNotJoined is an account that is not joined with the fleet's, of a user who may ask
+// where one that is joined does.
+var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: if a reload of nats-server has added the account, reload it a second time, only that connects it with the fleet's. Otherwise the user must be in the account NODES, OPERATORS or REQUESTERS, with the imports that `muster fleet accounts` prints; a node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints", JoinedAPI)
+
+// Places are those where JetStream may be asked on a connection. Methods may be called
+// from several goroutines.
+type APIFinder struct {
+	mu sync.Mutex
+	// candidates has the one in use first. Where chosen is set it is the only one.
+	candidates []APIPrefix
+	chosen     APIPrefix
+	clients    map[APIPrefix]jetstream.JetStream // never changed
+	// answered is set once the one in use has answered.
+	answered bool
+	// located is closed once one has answered, on is the connection of the last answer:
+	// on another one the user may be of another account.
+	located chan struct{}
+	on      uint64
+	epoch   func() uint64
+}
+
+// New returns the places for a connection: only the chosen one, if any. Requests of
+// its clients have a timeout. Whoever has an inbox prefix of its own, as nodes have,
+// probably has no account of its own.
+func newAPIFinder(nc *nats.Conn, chosen APIPrefix, timeout time.Duration) (*APIFinder, error) {
+	p := &APIFinder{candidates: []APIPrefix{OwnAPI, JoinedAPI}, clients: map[APIPrefix]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{}), epoch: func() uint64 { return nc.Stats().Reconnects }}
+	switch {
+	case chosen != "":
+		p.candidates = []APIPrefix{chosen}
+	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
+		slices.Reverse(p.candidates)
+	}
+	for _, prefix := range p.candidates {
+		js, err := jetstream.NewWithAPIPrefix(nc, string(prefix), jetstream.WithDefaultTimeout(timeout))
+		if err != nil {
+			return nil, fmt.Errorf("jetstream: %w", err)
+		}
+		p.clients[prefix] = js
+	}
+
+	return p, nil
+}
+
+// InUse returns where JetStream is asked.
+func (p *APIFinder) InUse() APIPrefix {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.candidates[0]
+}
+
+// IsFound reports whether the place in use is chosen, or has answered.
+func (p *APIFinder) IsFound() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.isFound()
+}
+
+// JetStream returns the client of the place in use.
+func (p *APIFinder) JetStream() jetstream.JetStream { return p.clients[p.InUse()] }
+
+// Located is closed once JetStream has answered in a place.
+func (p *APIFinder) Located() <-chan struct{} { return p.located }
+
+// probe is the result of asking a place.
+type apiProbe[T any] struct {
+	prefix APIPrefix
+	answer T
+	err    error
+}
+
+// Find returns the first valid answer of a place, which becomes the place in use. It asks the place in use first. It asks
+// the next place when one fails. On a connection on which no place has answered yet, it also asks the next place when one
+// is silent for a second: a client that subscribes to all subjects swallows requests, so silence does not prove that
+// JetStream is there. Find returns the error of a lost connection at once. Otherwise the error lists the places; it wraps
+// ErrNotJoined if the account is not joined.
+func findAPI[T any](ctx context.Context, p *APIFinder, ask func(context.Context, APIPrefix) (T, error)) (answer T, err error) {
+	var probing sync.WaitGroup
+	defer probing.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waiting := p.all()
+	probes := make(chan apiProbe[T], len(waiting))
+	asked := 0
+	var next <-chan time.Time
+	start := func() {
+		prefix := waiting[0]
+		waiting = waiting[1:]
+		asked++
+		probing.Go(func() {
+			answer, err := ask(ctx, prefix)
+			probes <- apiProbe[T]{prefix, answer, err}
+		})
+		if next = nil; len(waiting) > 0 && !p.isCurrent() {
+			next = time.After(apiSilence)
+		}
+	}
+	start()
+	var failed []apiFailure
+	for asked > 0 {
+		select {
+		case <-next:
+			start()
+		case done := <-probes:
+			asked--
+			switch {
+			case done.err == nil:
+				p.use(done.prefix)
+				return done.answer, nil
+			case !isElsewhere(done.err) || context.Cause(ctx) != nil:
+				return answer, done.err
+			}
+			failed = append(failed, apiFailure{done.prefix, done.err})
+			if len(waiting) > 0 {
+				start()
+			}
+		}
+	}
+
+	return answer, p.explain(failed)
+}
+
+// failure is the error of a place.
+type apiFailure struct {
+	prefix APIPrefix
+	err    error
+}
+
+// explain returns one error for the failures of all places.
+func (p *APIFinder) explain(failed []apiFailure) error {
+	// Silence may be an outage, so it ranks first. "No responders" has the least information.
+	rank := func(f apiFailure) int {
+		switch {
+		case isSilence(f.err):
+			return 0
+		case !errors.Is(f.err, nats.ErrNoResponders):
+			return 1
+		default:
+			return 2
+		}
+	}
+	slices.SortStableFunc(failed, func(a, b apiFailure) int { return rank(a) - rank(b) })
+	main := failed[0].err
+	notJoined := slices.ContainsFunc(failed, func(f apiFailure) bool { return f.prefix == JoinedAPI && errors.Is(f.err, nats.ErrNoResponders) })
+	switch {
+	case notJoined && errors.Is(main, model.ErrNotPermitted) && !p.isJoined():
+		return Unusable{Err: ErrNotJoined}
+	case !isSilence(main):
+		return main
+	}
+	tried := make([]string, len(failed))
+	for i, f := range failed {
+		tried[i] = fmt.Sprintf("%s: %s", f.prefix, failureReason(f.err))
+	}
+
+	return fmt.Errorf("JetStream does not answer (tried %s): %w", strings.Join(tried, ", "), main)
+}
+
+// reason returns a short text for the error of a place.
+func failureReason(err error) string {
+	switch {
+	case isSilence(err):
+		return "no answer in time"
+	case errors.Is(err, nats.ErrNoResponders):
+		return "nothing listens"
+	case errors.Is(err, model.ErrNotPermitted):
+		return "not permitted"
+	default:
+		return err.Error()
+	}
+}
+
+// isJoined reports whether the last answer came over accounts that are joined.
+func (p *APIFinder) isJoined() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.answered && p.candidates[0] == JoinedAPI
+}
+
+// isElsewhere reports whether JetStream may be in another place after an error. After a lost
+// connection it cannot be found anywhere.
+func isElsewhere(err error) bool {
+	return errors.Is(err, ErrNoJetStream) || errors.Is(err, errNotJetStream) || errors.Is(err, model.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
+}
+
+// isSilence reports whether a request had no answer in time.
+func isSilence(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
+}
+
+// all returns the places, the one in use first.
+func (p *APIFinder) all() []APIPrefix {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return slices.Clone(p.candidates)
+}
+
+// isFound is IsFound for a caller that has the lock.
+func (p *APIFinder) isFound() bool { return p.chosen != "" || p.answered }
+
+// isCurrent reports whether the configuration chose the place in use, or the place has answered on this connection.
+func (p *APIFinder) isCurrent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.chosen != "" || p.answered && p.on == p.epoch()
+}
+
+// use notes the place that answered.
+func (p *APIFinder) use(prefix APIPrefix) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.answered {
+		close(p.located)
+	}
+	p.answered, p.on = true, p.epoch()
+	p.candidates = append([]APIPrefix{prefix}, slices.DeleteFunc(slices.Clone(p.candidates), func(other APIPrefix) bool { return other == prefix })...)
+}
+
+// Mistaken returns an ErrPrefix for a subject below a chosen prefix that has never
+// answered, else nil.
+func (p *APIFinder) Mistaken(subject string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.chosen == "" || p.answered || !strings.HasPrefix(subject, p.chosen.Subject("")) {
+		return nil
+	}
+
+	return Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrPrefix, p.chosen, OwnAPI, JoinedAPI)}
+}
+
+// IsExpected reports whether the denial of a request means nothing: it only shows
+// whether JetStream is asked there, or was made for the account of an earlier connection.
+func (p *APIFinder) IsExpected(subject string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.candidates, func(prefix APIPrefix) bool { return strings.HasPrefix(subject, prefix.Subject("")) })
+	switch {
+	case i < 0 || p.chosen != "":
+		return false
+	case i > 0:
+		return true
+	case p.isFound():
+		return p.on != p.epoch()
+	default:
+		return subject == p.candidates[0].StreamList()
+	}
+}

@@ -1,0 +1,146 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// ErrChanged is a key with a newer revision than the one to be replaced.
+var ErrAssignmentChanged = errors.New("it was changed meanwhile: look at it (muster fleet show), and try again")
+
+// Bucket is the bucket of assignments.
+type Assignments struct {
+	store *Store
+	by    string
+}
+
+// New returns the bucket of a fleet.
+func NewAssignments(s *Store) Assignments { return Assignments{store: s} }
+
+// By returns the bucket of somebody: what they write names them, for people. Nobody has verified that.
+func (s Assignments) By(name string) Assignments {
+	s.by = name
+
+	return s
+}
+
+// Put assigns a manifest by its key and returns its revision. Of several operators
+// the last wins. The error wraps model.ErrInvalidName or model.ErrTooLarge.
+func (s Assignments) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if err := s.store.Sizes().CheckMessage("manifest "+key, value); err != nil {
+		return 0, fmt.Errorf("%w: put it into a bundle", err)
+	}
+	revision, err := s.change(ctx, key, func(subject string) *nats.Msg { return NewMsg(subject, value) })
+	if err != nil {
+		return 0, fmt.Errorf("put manifest %s: %w", key, err)
+	}
+
+	return revision, nil
+}
+
+// Replace is Put, or DeleteSigned for a removal, where the newest revision of the key
+// is still the one that is replaced. The error wraps ErrChanged where it is not.
+func (s Assignments) Replace(ctx context.Context, old model.Entry, value []byte, removal bool) (uint64, error) {
+	if err := s.store.Sizes().CheckMessage("manifest "+old.Key, value); err != nil {
+		return 0, err
+	}
+	revision, err := s.change(ctx, old.Key, func(subject string) *nats.Msg {
+		m := NewMsg(subject, nil)
+		if removal {
+			m = NewDeletion(subject)
+		}
+		m.Data = value
+
+		return m
+	}, jetstream.WithExpectLastSequencePerSubject(old.Revision))
+	if err != nil {
+		return 0, fmt.Errorf("replace revision %d of %s: %w", old.Revision, old.Key, err)
+	}
+
+	return revision, nil
+}
+
+// Delete unassigns a manifest and returns the revision of the deletion. It does so
+// too where the bucket holds none of that name, because a node may hold one of an
+// earlier bucket. The error wraps model.ErrInvalidName.
+func (s Assignments) Delete(ctx context.Context, key string) (uint64, error) {
+	return s.DeleteSigned(ctx, key, nil)
+}
+
+// DeleteSigned is Delete with a proof in the deletion, for nodes that demand
+// signatures. Others, and clients of NATS, do not read it.
+func (s Assignments) DeleteSigned(ctx context.Context, key string, proof []byte) (uint64, error) {
+	revision, err := s.change(ctx, key, func(subject string) *nats.Msg {
+		m := NewDeletion(subject)
+		m.Data = proof
+
+		return m
+	})
+	if err != nil {
+		return 0, fmt.Errorf("delete manifest %s: %w", key, err)
+	}
+
+	return revision, nil
+}
+
+// change stores the message for a key and returns its revision. The error wraps
+// ErrChanged.
+func (s Assignments) change(ctx context.Context, key string, message func(subject string) *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
+	if err := model.CheckKey(key); err != nil {
+		return 0, err
+	}
+	m := message(KVSubject(s.store.Names().Manifests(), key))
+	SetAuthor(m, s.by)
+	revision, err := s.store.Publish(ctx, m, opts...)
+	if IsReplaced(err) {
+		err = ErrAssignmentChanged
+	}
+
+	return revision, err
+}
+
+// Get reads an assignment; the error wraps model.ErrNotFound,
+// model.ErrInvalidName or answer.ErrServerHeaders.
+func (s Assignments) Get(ctx context.Context, key string) (model.Entry, error) {
+	return s.get(ctx, key, s.store.Value)
+}
+
+// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps ErrLags where the
+// servers that answer do not have that for a second.
+func (s Assignments) Current(ctx context.Context, key string) (model.Entry, error) {
+	return s.get(ctx, key, s.store.CurrentValue)
+}
+
+func (s Assignments) get(ctx context.Context, key string, read func(ctx context.Context, stream, subject string) (Message, error)) (model.Entry, error) {
+	if err := model.CheckKey(key); err != nil {
+		return model.Entry{}, err
+	}
+	bucket := s.store.Names().Manifests()
+	m, err := read(ctx, KVStream(bucket), KVSubject(bucket, key))
+	if err != nil {
+		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
+	}
+
+	return newAssignment(key, m), nil
+}
+
+// newEntry returns a revision with who wrote it, its terms, and the digest of what runs.
+func newAssignment(key string, m Message) model.Entry {
+	e := NewEntry(key, m)
+	e.By = AuthorOf(m)
+	if err := m.Refusal(); err != nil {
+		e.Refused, e.Deleted, e.Value = err.Error(), false, nil
+	}
+	if !e.Deleted {
+		e.Digest, e.Terms = document.AssignedSummary(key, e.Value)
+	}
+
+	return e
+}

@@ -1,0 +1,47 @@
+package kvstore
+
+import (
+	"iter"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Bounded returns a bucket that reads of as many nodes.
+func Bounded(b Nodes, most int) Nodes {
+	b.most = most
+
+	return b
+}
+
+// DecodeRegistration gives a test what is made of a registration on a subject.
+func DecodeRegistration(n Names, subject string, data []byte) (Registered, error) {
+	return decodeRegistration(n, Message{Subject: subject, Data: data})
+}
+
+// EncodeReport returns a report as it is in the stream.
+func EncodeReport(r model.Report) ([]byte, error) { return EncodeEvent(r) }
+
+// DecodeReport is the inverse of EncodeReport.
+func DecodeReport(n Names, subject string, data []byte) (model.Report, error) {
+	envelope, err := parseReportSubject(n, subject)
+	if err != nil {
+		return model.Report{}, err
+	}
+
+	return decodeEvent(envelope, subject, data)
+}
+
+// FloodingOf names the nodes that flood, of counts by subject.
+func FloodingOf(n Names, counts map[string]int64, most int64) map[string]string {
+	return floodingNodes(n, counts, most)
+}
+
+// Decode yields the reports of a message.
+func Decode(n Names, m Message) iter.Seq2[model.Report, error] { return decodeReports(n, m) }
+
+// The scans of a stream, for tests.
+var (
+	ScanAhead  = scanAhead
+	ScanDirect = scanDirect
+	ScanStream = scanStream
+)

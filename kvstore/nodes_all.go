@@ -1,0 +1,185 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Nodes returns every node by name, unreachable ones included. For each state that
+// cannot be read, the error wraps one that wraps ErrInvalidState and names the
+// node, which is returned as Unreadable among the others.
+func (b Nodes) Nodes(ctx context.Context) ([]model.Node, error) {
+	newest, err := b.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	all := make([]model.Node, 0, len(newest))
+	for _, s := range slices.SortedFunc(maps.Values(newest), byNodeName) {
+		if s.err != nil {
+			failed = append(failed, s.err)
+		}
+		if s.Node.Node != "" {
+			all = append(all, s.Node)
+		}
+	}
+
+	return all, errors.Join(failed...)
+}
+
+// Readable is Nodes, but ignores states that cannot be read: their nodes are Unreadable.
+func (b Nodes) Readable(ctx context.Context) ([]model.Node, error) {
+	all, err := b.Nodes(ctx)
+	for _, err := range SplitDenials(err) {
+		if !errors.Is(err, ErrInvalidState) {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
+
+// byName compares states by the names of their nodes.
+func byNodeName(a, b *storedNode) int { return strings.Compare(a.Node.Node, b.Node.Node) }
+
+// stored is a state that was decoded; its node has no name where it is deleted.
+type storedNode struct {
+	model.Node
+	subject  string
+	sequence uint64
+	err      error
+}
+
+// newest returns the newest state of each node by its subject. It is by direct gets: a
+// consumer misses states that are replaced meanwhile, since the server counts what is left
+// without those that it has not noticed yet. What these leave out, since a replica lags or
+// no client can read its headers, is in the list of the leader, for administrators:
+// operators may not list the stream.
+func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var listed Listing
+	var unlisted error
+	var listing sync.WaitGroup
+	if err := b.store.Bind(ctx, b.stream()); err != nil {
+		return nil, err
+	}
+	isOwn := b.store.Places().InUse().IsOwn()
+	if isOwn {
+		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream(), b.store.Names().NodeState("*")) })
+	}
+	out, err := b.scan(ctx)
+	if err != nil {
+		cancel()
+	}
+	listing.Wait()
+	switch {
+	case err != nil:
+		return nil, err
+	case unlisted != nil:
+		return nil, unlisted
+	case !isOwn:
+		return out, nil
+	}
+
+	return out, b.complete(ctx, out, listed.Subjects)
+}
+
+// complete adds the states of listed subjects that are not there.
+func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed map[string]bool) error {
+	for subject := range listed {
+		if _, known := out[subject]; known {
+			continue
+		}
+		if len(out) >= b.most {
+			return fmt.Errorf("read states: %w: it lists more than %d", ErrWrongAnswer, b.most)
+		}
+		m, err := b.store.Last(ctx, b.stream(), subject)
+		switch {
+		case errors.Is(err, ErrUnreadable):
+			m = Message{Subject: subject, Forged: true, Unreadable: true}
+		case errors.Is(err, model.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		}
+		out[subject] = &storedNode{}
+		out[subject].decode(b.store.Names(), m)
+	}
+
+	return nil
+}
+
+// chunk is how many states one goroutine decodes at a time.
+const decodeChunk = 64
+
+// scan reads the states, and decodes them on all cores as they come.
+func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
+	read := make(chan []Message, 8)
+	workers := runtime.GOMAXPROCS(0)
+	decoded := make([][][]storedNode, workers)
+	var decoding sync.WaitGroup
+	for i := range workers {
+		decoding.Go(func() {
+			for messages := range read {
+				part := make([]storedNode, len(messages))
+				for i, m := range messages {
+					part[i].decode(b.store.Names(), m)
+				}
+				decoded[i] = append(decoded[i], part)
+			}
+		})
+	}
+	err := b.send(ctx, read)
+	close(read)
+	decoding.Wait()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*storedNode, len(decoded[0])*workers*decodeChunk)
+	for _, part := range slices.Concat(decoded...) {
+		for i := range part {
+			// A state that was replaced meanwhile may come twice.
+			s := &part[i]
+			if known, is := out[s.subject]; !is || known.sequence < s.sequence {
+				out[s.subject] = s
+			}
+		}
+	}
+
+	return out, nil
+}
+
+// send sends the messages of states.
+func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
+	var messages []Message
+	for m, err := range b.boundOfStates().Of(scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage)) {
+		if err != nil {
+			return err
+		}
+		if messages = append(messages, m); len(messages) == decodeChunk {
+			to <- messages
+			messages = nil
+		}
+	}
+	to <- messages
+
+	return nil
+}
+
+// decode decodes a message.
+func (s *storedNode) decode(n Names, m Message) {
+	s.subject, s.sequence = m.Subject, m.Sequence
+	if !m.Deleted() || m.Forged {
+		s.err = decodeStateInto(&s.Node, stateNode(n, m.Subject), &m, time.Now())
+	}
+}

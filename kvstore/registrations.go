@@ -1,0 +1,249 @@
+package kvstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+// pageSize is how many registrations are read at once.
+const registrationPage = 500
+
+// Stream is the stream of registrations.
+type Registrations struct{ store *Store }
+
+// New returns the stream of a fleet.
+func NewRegistrations(s *Store) Registrations { return Registrations{s} }
+
+// withdrawnFor is how long the mark of a withdrawn registration is stored at least, for watches, and withdrawnMax is
+// how long at most.
+const (
+	withdrawnFor = time.Minute
+	withdrawnMax = 24 * time.Hour
+)
+
+var (
+	// ErrInvalidRegistration is registration.ErrInvalid.
+	ErrInvalidRegistration = registration.ErrInvalid
+	// ErrNotCurrent is a watch that may be out of date, because the server does not
+	// answer.
+	ErrRegistrationsNotCurrent = errors.New("registrations cannot be kept up to date")
+)
+
+// Filter selects registrations. What is empty, or *, matches all.
+type RegistrationFilter struct {
+	Cluster, Protocol, Service, Node, Address string
+}
+
+// Registered is a registration with its times.
+type Registered struct {
+	registration.Registration
+	// At is when it was last renewed, Expires when it ends without a renewal; zero for never.
+	At      time.Time `json:"at"`
+	Expires time.Time `json:"expires,omitzero"`
+	// Gone reports, in a watch, that the registration has ended.
+	Gone bool `json:"gone,omitempty"`
+
+	// size is how many bytes it was stored in.
+	size int
+}
+
+// subjectOf returns the subject of a registration.
+func registrationSubject(n Names, r registration.Registration) (string, error) {
+	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
+		if !model.IsToken(token) {
+			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", model.ErrInvalidName, token)
+		}
+	}
+	if r.Address == "" || strings.ContainsAny(r.Address, " \t\r\n*>_+/") || r.Port < 0 {
+		return "", fmt.Errorf("%w: the address %q with port %d", model.ErrInvalidName, r.Address, r.Port)
+	}
+
+	return n.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, strconv.Itoa(r.Port)), nil
+}
+
+// subject returns the subjects of what the filter selects.
+func (f RegistrationFilter) subject(n Names) (string, error) {
+	parts := []string{f.Cluster, f.Protocol, f.Service, f.Node}
+	for i, part := range parts {
+		if parts[i] = cmp.Or(part, "*"); parts[i] != "*" && !model.IsToken(part) {
+			return "", fmt.Errorf("%w: %q, write one word of letters, digits, - and _, or *", model.ErrInvalidName, part)
+		}
+	}
+	address := cmp.Or(registration.CanonicalAddress(f.Address), "*")
+	if address != "*" && strings.ContainsAny(address, " \t\r\n*>_+/") {
+		return "", fmt.Errorf("%w: address %q, write all of it, or *", model.ErrInvalidName, address)
+	}
+
+	return n.Registration(parts[0], parts[1], parts[2], parts[3], address, "*"), nil
+}
+
+// Register registers a service for its TTL, or renews its registration. The errors
+// wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and ErrNotProvisioned where
+// there is no stream of registrations.
+func (s Registrations) Register(ctx context.Context, r registration.Registration) error {
+	r.Protocol = model.ProtocolRegistration
+	subject, err := registrationSubject(s.store.Names(), r)
+	if err != nil {
+		return err
+	}
+	if err := r.Validate().Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidRegistration, err)
+	}
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = s.store.Ready(ctx)
+	}
+	if err == nil {
+		err = s.store.Sizes().Check(s.store.Names().Registrations(), "the registration", data)
+	}
+	if err != nil {
+		return s.explain("register "+r.Service, err)
+	}
+	m := NewMsg(subject, data)
+	// Unlike a duration, never overrides the maximum age of the stream.
+	m.Header.Set(jetstream.MsgTTLHeader, model.Never.String())
+	if r.TTL != model.Never {
+		m.Header.Set(jetstream.MsgTTLHeader, WholeSeconds(r.TTL.Std()).String())
+	}
+	_, err = s.store.Publish(ctx, m)
+
+	return s.explain("register "+r.Service, err)
+}
+
+// Withdraw ends a registration before its TTL does. The mark of that stays for the TTL, at most a day: a server that is
+// killed may find the registration again without it.
+func (s Registrations) Withdraw(ctx context.Context, r registration.Registration) error {
+	subject, err := registrationSubject(s.store.Names(), r)
+	if err != nil {
+		return err
+	}
+	_, err = s.store.Publish(ctx, NewDeletion(subject), jetstream.WithMsgTTL(max(withdrawnFor, WholeSeconds(min(r.TTL.Std(), withdrawnMax)))))
+
+	return s.explain("withdraw "+r.Service, err)
+}
+
+// explain adds the remedy where there is no stream of registrations.
+func (s Registrations) explain(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("%s: %w, there is no stream %s: run `muster registration init`", what, ErrNotProvisioned, s.store.Names().Registrations())
+	default:
+		return fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+// Services returns the registered services, none if there is no stream of registrations. If some of them cannot be read,
+// it returns the others and an error that wraps registration.ErrInvalid.
+func (s Registrations) Services(ctx context.Context) ([]registration.Registration, error) {
+	all, err := s.Registrations(ctx, RegistrationFilter{})
+	if errors.Is(err, ErrNotProvisioned) {
+		err = nil
+	}
+	out := make([]registration.Registration, len(all))
+	for i, r := range all {
+		out[i] = r.Registration
+	}
+
+	return out, err
+}
+
+// Registrations returns the current registrations, those of the lowest priority
+// number first. For each that cannot be read, the error wraps one that wraps
+// ErrInvalidRegistration; the others are returned all the same.
+func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) ([]Registered, error) {
+	subject, err := f.subject(s.store.Names())
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := s.read(ctx, subject)
+	all := slices.SortedFunc(maps.Values(found), compareRegistered)
+
+	return all, err
+}
+
+// read returns the current registrations by subject, of each node as many as count,
+// and the last sequence read. The error wraps those of registrations that cannot be
+// read, and of nodes that register more.
+func (s Registrations) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
+	kept, reported := newBoundedRegistrations(), registrationProblems{}
+	var failed []error
+	for m, err := range scanDirect(ctx, s.store, s.store.Names().Registrations(), subject, registrationPage) {
+		if err != nil {
+			return nil, 0, s.explain("read registrations", err)
+		}
+		last = m.Sequence
+		if m.Deleted() && !m.Forged {
+			continue
+		}
+		r, err := decodeRegistration(s.store.Names(), m)
+		switch {
+		case err != nil:
+			failed = append(failed, reported.note(registrationNode(m.Subject), err, time.Now()))
+		case !r.hasEnded(time.Now()):
+			kept.add(m.Subject, r)
+		}
+	}
+
+	return kept.found, last, errors.Join(append(failed, kept.end()...)...)
+}
+
+func compareRegistered(a, b Registered) int {
+	return cmp.Or(
+		cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Service, b.Service), cmp.Compare(a.ProtocolName, b.ProtocolName),
+		cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Node, b.Node),
+	)
+}
+
+// decodeRegistration reads a registration, which must agree with its subject: that is
+// what permissions cover.
+func decodeRegistration(n Names, m Message) (Registered, error) {
+	var r Registered
+	if m.Forged {
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, m.Refusal())
+	}
+	if err := model.DecodeStrict(m.Data, &r.Registration); err != nil {
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
+	}
+	subject, err := registrationSubject(n, r.Registration)
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
+	case subject != m.Subject:
+		return r, fmt.Errorf("%w on %s: it is that of %s", ErrInvalidRegistration, m.Subject, subject)
+	case r.Protocol != model.ProtocolRegistration:
+		return r, fmt.Errorf("%w on %s: the protocol is %q", ErrInvalidRegistration, m.Subject, r.Protocol)
+	case r.TTL <= 0:
+		return r, fmt.Errorf("%w on %s: the ttl is %s", ErrInvalidRegistration, m.Subject, r.TTL)
+	}
+	if err := r.Validate().Err(); err != nil {
+		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
+	}
+	r.size = len(m.Data)
+	r.At = m.Time
+	if r.TTL != model.Never {
+		r.Expires = m.Time.Add(min(r.TTL.Std(), MaxRegistrationAge))
+	}
+
+	return r, nil
+}
+
+// hasEnded reports whether the registration has ended.
+func (r Registered) hasEnded(now time.Time) bool {
+	return !r.Expires.IsZero() && !now.Before(r.Expires)
+}

@@ -1,0 +1,238 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Stream is the stream of reports.
+type Reports struct{ store *Store }
+
+// New returns the stream of a fleet.
+func NewReports(s *Store) Reports { return Reports{s} }
+
+// MaxMessage returns how many bytes the stream accepts as one message, and the
+// default bound while it is not known: the server refuses what is longer.
+func (s Reports) MaxMessage() int64 {
+	return s.store.Sizes().Max(s.store.Names().Reports(), DefaultReportMax)
+}
+
+// PublishReports stores reports in their order without waiting for each, and
+// returns how many of the first the server has for certain. Those after them may be
+// stored too; they can be sent again. The error is that of the first that was not
+// stored; it wraps model.ErrUndeliverable where it never will be.
+func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
+	if err := s.store.Ready(ctx); err != nil {
+		return 0, fmt.Errorf("publish reports: %w", err)
+	}
+	publishing := ctx
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	subjects := make([]string, len(reports))
+	for i, r := range reports {
+		subjects[i] = s.subject(r)
+	}
+	permitted, done := s.store.Denials().Permitted(ctx, To(subjects...))
+	defer func() { _ = done(nil) }()
+	var sent []jetstream.PubAckFuture
+	messages, failed := s.messages(reports)
+	connections := s.store.Conn().Stats().Reconnects
+	for i, m := range messages {
+		if i > 0 && s.isCut(connections) {
+			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, nats.ErrDisconnected)
+			break
+		}
+		// The client would send it again behind those after it.
+		future, err := s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
+		if err != nil {
+			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, err)
+			break
+		}
+		if sent = append(sent, future); i > 0 {
+			continue
+		}
+		// Where the first is not stored none is sent: the stream may be created by then.
+		if err := s.stored(permitted, future); err != nil {
+			err = s.store.ExplainUnstored(publishing, subjects[0], s.store.Routed(ctx, subjects[0], done(err)))
+			return 0, fmt.Errorf("publish report %s: %w", reports[0].ID, err)
+		}
+	}
+	for i := 1; i < len(sent); i++ {
+		if err := s.stored(permitted, sent[i]); err != nil {
+			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, done(err))
+		}
+	}
+
+	return len(sent), failed
+}
+
+// messages encodes reports up to the first that cannot be, which the error names.
+func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error) {
+	for _, r := range reports {
+		m, err := s.message(r)
+		if err != nil {
+			return out, fmt.Errorf("publish report %s: %w", r.ID, err)
+		}
+		out = append(out, m)
+	}
+
+	return out, nil
+}
+
+// isCut reports whether the connection was lost since it had been made for the nth time. The
+// client keeps what is published from then on for the next connection, which would store it
+// before what the lost one took with it and is published again.
+func (s Reports) isCut(connections uint64) bool {
+	nc := s.store.Conn()
+
+	return !nc.IsConnected() || nc.Stats().Reconnects != connections
+}
+
+// PublishBatch stores transactions of one run of a node, two at least, as one
+// message: all or none. It is the same message whenever it has the same first and
+// last report. The error wraps model.ErrUndeliverable where it never will be stored.
+func (s Reports) PublishBatch(ctx context.Context, reports []model.Report) error {
+	first, last := reports[0], reports[len(reports)-1]
+	data, err := encodeBatch(reports)
+	if err == nil {
+		m := NewMsg(s.store.Names().Report(first.Node, model.KindTransaction, BatchOutcome), data)
+		m.Header.Set("Content-Type", batchContentType)
+		m.Header.Set(nats.MsgIdHdr, first.ID+"-"+last.ID)
+		m.Header.Set(runHeader, first.RunID)
+		_, err = s.store.Publish(ctx, m)
+	}
+	if err != nil {
+		return fmt.Errorf("publish reports %s to %s: %w", first.ID, last.ID, s.undeliverable(err))
+	}
+
+	return nil
+}
+
+// undeliverable marks an error as permanent where it is: of an invalid report, or
+// of a message that the server or the stream does not take at that size. The bound
+// of the stream is then looked up again.
+func (s Reports) undeliverable(err error) error {
+	const exceedsMaximum = 10054
+	var refused jetstream.JetStreamError
+	switch {
+	case errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum:
+		s.store.Sizes().Refresh()
+		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
+	case errors.Is(err, ErrInvalidEvent), errors.Is(err, model.ErrTooLarge):
+		return fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
+	default:
+		return err
+	}
+}
+
+// stored waits for the acknowledgement of one message. The error wraps
+// model.ErrUndeliverable where the stream keeps no message of that size.
+func (s Reports) stored(ctx context.Context, future jetstream.PubAckFuture) error {
+	select {
+	case <-future.Ok():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-future.Err():
+		return s.undeliverable(err)
+	}
+}
+
+func (s Reports) subject(r model.Report) string {
+	return s.store.Names().Report(r.Node, r.Kind, string(r.Outcome))
+}
+
+func (s Reports) message(r model.Report) (*nats.Msg, error) {
+	data, err := EncodeEvent(r)
+	if err == nil {
+		err = s.store.Sizes().CheckMessage("report "+r.ID, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
+	}
+	m := NewMsg(s.subject(r), data)
+	m.Header.Set("Content-Type", contentType)
+	m.Header.Set(nats.MsgIdHdr, r.ID)
+
+	return m, nil
+}
+
+// Filter selects reports. What is empty matches all.
+type ReportFilter struct {
+	Node string
+	// Nodes are several nodes, where Node is empty.
+	Nodes   []string
+	Kind    string
+	Outcome string
+	// Since leaves out what was stored before.
+	Since time.Time
+	// Follow goes on with what arrives, until the context ends.
+	Follow bool
+}
+
+// Reports yields reports in the order in which they were stored. A report that
+// cannot be decoded is an error that wraps ErrInvalidEvent, after which reading goes
+// on; any other error is the last thing yielded.
+func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
+		cfg, err := f.consumer(s.store.Names())
+		if err != nil {
+			yield(model.Report{}, err)
+			return
+		}
+		for m, err := range scanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
+			if err != nil {
+				yield(model.Report{}, err)
+				return
+			}
+			for r, err := range decodeReports(s.store.Names(), m) {
+				if (err != nil || f.matches(r)) && !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// matches reports whether the filter selects a report, of which the subject may be
+// that of a batch.
+func (f ReportFilter) matches(r model.Report) bool {
+	return f.Outcome == "" || f.Outcome == string(r.Outcome)
+}
+
+// consumer returns the configuration that reads the selected reports.
+func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error) {
+	var cfg jetstream.OrderedConsumerConfig
+	nodes := f.Nodes
+	if f.Node != "" || len(nodes) == 0 {
+		nodes = []string{f.Node}
+	}
+	for _, node := range nodes {
+		parts := []string{node, f.Kind, f.Outcome}
+		for i, part := range parts {
+			if part == "" {
+				parts[i] = "*"
+			} else if !model.IsToken(part) {
+				return cfg, fmt.Errorf("%w: %q: write one word each for node, kind and outcome", model.ErrInvalidName, strings.Join(parts, " "))
+			}
+		}
+		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], parts[1], parts[2]))
+		if f.Outcome != "" && (f.Kind == "" || f.Kind == model.KindTransaction) {
+			cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], model.KindTransaction, BatchOutcome))
+		}
+	}
+	if !f.Since.IsZero() {
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &f.Since
+	}
+
+	return cfg, nil
+}

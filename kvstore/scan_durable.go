@@ -1,0 +1,105 @@
+package kvstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Delivery is a message that a durable consumer delivered. Unless it is done, or held, within the
+// time that the consumer gives for it, it is delivered again, to this reader or to another.
+type Delivery struct {
+	Message
+	conn  *nats.Conn
+	reply string
+}
+
+// Done tells the server that the message is not to be delivered again. After an error it may be.
+func (d Delivery) Done(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	_, err := d.conn.RequestWithContext(ctx, d.reply, []byte("+ACK"))
+
+	return err
+}
+
+// Again has the message delivered again at once, to this reader or to another.
+func (d Delivery) Again(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	if err := d.conn.Publish(d.reply, []byte("-NAK")); err != nil {
+		return err
+	}
+
+	return d.conn.FlushWithContext(ctx)
+}
+
+// Hold begins the time that the consumer gives for the message anew.
+func (d Delivery) Hold() error { return d.conn.Publish(d.reply, []byte("+WPI")) }
+
+// Durable yields what a durable consumer delivers, one message after the other, until ctx ends.
+// The consumer is created where there is none; one that is there goes on where it is, with the
+// subjects of cfg. All readers of one consumer share its messages. An error is the last thing
+// yielded; reading may be begun again after it, but for model.ErrOtherAccount.
+func scanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
+	return func(yield func(Delivery, error) bool) {
+		if err := readDurable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
+			yield(Delivery{}, fmt.Errorf("read %s as %s: %w", stream, cfg.Durable, err))
+		}
+	}
+}
+
+func readDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig, yield func(Delivery) bool) error {
+	if err := s.Bind(ctx, stream); err != nil {
+		return err
+	}
+	if !s.Places().InUse().IsOwn() {
+		return model.ErrOtherAccount
+	}
+	if err := createDurable(ctx, s.JetStream(), stream, cfg); err != nil {
+		return err
+	}
+	p := &consumerPull{store: s, stream: stream, consumer: cfg.Durable, follow: true, batch: 1}
+	if err := p.subscribe(); err != nil {
+		return err
+	}
+	defer func() { _ = p.sub.Unsubscribe() }()
+	for {
+		msg, meta, err := p.receive(ctx)
+		if err != nil {
+			return err
+		}
+		if meta != nil && !yield(Delivery{decodeDelivery(msg, meta), s.Conn(), msg.Reply}) {
+			return nil
+		}
+	}
+}
+
+// createDurable creates a consumer, or gives one that is there the subjects that it is to have:
+// where it is, it stays.
+func createDurable(ctx context.Context, js jetstream.JetStream, stream string, cfg jetstream.ConsumerConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	found, err := js.Consumer(ctx, stream, cfg.Durable)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		_, err = js.CreateConsumer(ctx, stream, cfg)
+		if !errors.Is(err, jetstream.ErrConsumerExists) {
+			return err
+		}
+		found, err = js.Consumer(ctx, stream, cfg.Durable) // another reader was faster
+	}
+	if err != nil {
+		return err
+	}
+	now := found.CachedInfo().Config
+	now.FilterSubjects, now.FilterSubject = cfg.FilterSubjects, ""
+	_, err = js.UpdateConsumer(ctx, stream, now)
+
+	return err
+}
