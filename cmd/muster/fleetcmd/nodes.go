@@ -52,7 +52,7 @@ func addNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cli.NodesVar(cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes), &c.names)
 	c.AddFilter(env, cmd, "Node to show; repeatable", "Filter by group; repeatable")
 	c.AddOrder(cmd, nodeColumns()...)
-	cmd.Flag("exit-code", "Exit with code 1 if a node matches, or if that is unknown").UnNegatableBoolVar(&c.exitCode)
+	cmd.Flag("exit-code", "Exit with code 1 if a node matches or cannot be evaluated").UnNegatableBoolVar(&c.exitCode)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }

@@ -89,7 +89,7 @@ type pausedBy struct {
 
 // Error names the target and the other key.
 func (p pausedBy) Error() string {
-	return fmt.Sprintf("%s has no pause; it is paused by %s", p.target, print.Text(p.from))
+	return fmt.Sprintf("%s is paused by %s, not by its own pause", p.target, print.Text(p.from))
 }
 
 // Unwrap returns model.ErrNotFound.
