@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 )
 
-// AccessFlags holds the flags that control who may connect.
+// AccessFlags holds the flags for sign-in and access to a server.
 type AccessFlags struct{ options access.Options }
 
 // Add adds the flags to a command that serves HTTP.

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxExamples is the number of keys for which a message spells out the flags.
+// maxExamples is the maximum number of keys with written-out flags in a message.
 const maxExamples = 3
 
 // ambiguousError reports a name that several assignments have, or had.

@@ -52,7 +52,7 @@ func (s selection) states() map[string]model.Node {
 	return out
 }
 
-// almostAll is the percentage of a fleet from which a group counts as the whole fleet.
+// almostAll is the percentage of a fleet that counts as the whole fleet.
 const almostAll = 90
 
 // isAlmostAll reports whether the target groups contain almost all nodes of a fleet that is not small.
@@ -147,7 +147,7 @@ type writeSummary struct {
 	Revision uint64 `json:"revision"`
 }
 
-// maxConfirmLines is the largest number of nodes for which each node gets its own line.
+// maxConfirmLines is the maximum number of nodes with a separate line.
 const maxConfirmLines = 10
 
 // printWritten prints one line per target. For many targets it prints their number and the first names.

@@ -119,8 +119,8 @@ type updater[D controlDocument] struct {
 	decode func(value []byte) (D, error)
 	// change returns the new document. It receives the zero value if there is no document.
 	change func(D) D
-	// idle reports whether the change would only remove what the document does not have; then nothing is
-	// written. Nil means never.
+	// idle reports whether the change would remove only missing names; then update writes nothing. Nil means
+	// never.
 	idle func(D) bool
 	// sign signs the new value; current is the value that it replaces. Nil means unsigned.
 	sign func(family string, now D, value, current []byte) ([]byte, error)
@@ -130,7 +130,7 @@ type updater[D controlDocument] struct {
 type updated[D controlDocument] struct {
 	writeSummary
 	before, now D
-	// idle: nothing was written because the document already had this content.
+	// idle: update wrote nothing because the document already had this content.
 	idle bool
 }
 

@@ -213,7 +213,7 @@ func (c *forgetCommand) confirm(left []leftover) error {
 	return c.Confirm("nothing was removed", fmt.Sprintf("this forgets %s: %s", print.Count(len(left), "node"), print.Some(names, "see muster fleet nodes")))
 }
 
-// forget removes the data of the nodes. It stops at the first node whose removal is not permitted.
+// forget removes the data of the nodes. It stops at the first denied removal.
 func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftover) ([]forgotten, error) {
 	done := []forgotten{}
 	var failed []error
@@ -262,7 +262,7 @@ func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forg
 	return out, nil
 }
 
-// print prints what was removed and what remains assigned.
+// print prints the removed data and the remaining assignments.
 func (c *forgetCommand) print(store *Store, done []forgotten) {
 	for _, f := range done {
 		c.Print.Printf("%s forgotten: %s\n", f.Node, strings.Join(f.Removed, ", "))

@@ -263,7 +263,7 @@ func (e edit) left(before model.Groups) []string {
 	return slices.DeleteFunc(slices.Clone(before.Groups), func(g string) bool { return !slices.Contains(e.remove, g) })
 }
 
-// kept returns the groups that the edit did not add.
+// kept returns the existing groups of the node, without the groups of the edit.
 func (e edit) kept(now model.Groups) []string {
 	return slices.DeleteFunc(slices.Clone(now.Groups), func(g string) bool {
 		_, joined := e.set[g]

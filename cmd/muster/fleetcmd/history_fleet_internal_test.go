@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/fleet/describe"
 )
 
-// TestMoreThanAreRead: that a larger limit has more is said only where it does, and not of what is never read.
+// TestMoreThanAreRead checks that the remark about a larger limit appears only if a larger limit shows more.
 func TestMoreThanAreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

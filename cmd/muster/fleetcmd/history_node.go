@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxFamilies is the maximum number of groups whose assignments are shown: a node may claim many groups.
+// maxFamilies is the maximum number of groups in the history of a node: a node may claim many groups.
 const maxFamilies = 256
 
 // ofNodeDocument is the JSON document of a node's history.
@@ -132,7 +132,7 @@ func writtenEvents(ctx context.Context, store *Store, families []string, doc *of
 	return events, nil
 }
 
-// full returns a remark about the keys whose history reached the maximum that a bucket retains.
+// full returns a remark about the keys with a full history.
 func full(counts map[string]int) []string {
 	var names []string
 	for _, key := range slices.Sorted(maps.Keys(counts)) {

@@ -10,7 +10,7 @@ import (
 // maxOperator is the maximum length of the operator's name, in characters.
 const maxOperator = 64
 
-// Operator returns USER@HOST of the person who runs the command. It is informational and not verified.
+// Operator returns USER@HOST of the current user. The name is informational and not verified.
 func Operator() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); err == nil {
