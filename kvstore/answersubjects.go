@@ -9,9 +9,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Subjects decodes the info of a stream. The error wraps ErrWrong if the info is of
-// another stream or lists a subject outside filter, and model.ErrNotFound if the stream
-// does not exist.
+// decodeSubjects decodes the info of a stream. The error wraps ErrWrongAnswer if the info is of
+// another stream or lists a subject outside filter, and model.ErrNotFound if the stream does not
+// exist.
 func decodeSubjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
 	info, err := model.DecodeJSON[api.JSApiStreamInfoResponse](data)
 	if err != nil {

@@ -30,7 +30,7 @@ func (b ScanLimit) Of(all iter.Seq2[Message, error]) iter.Seq2[Message, error] {
 	}
 }
 
-// Size returns how many bytes of headers and data a message has.
+// messageSize returns the size of the headers and the data of a message in bytes.
 func messageSize(m Message) int {
 	size := len(m.Data)
 	for name, values := range m.Header {

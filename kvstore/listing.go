@@ -14,18 +14,16 @@ import (
 // to 100,000 at once.
 const subjectPages = 10
 
-// Listing is what the server that leads a stream knows of it: since when there is
-// such a stream, its last sequence, and the subjects that match a filter.
+// Listing describes a stream according to its leader: the creation time, the last sequence, and the
+// subjects that match a filter.
 type Listing struct {
 	Created  time.Time
 	Last     uint64
 	Subjects map[string]bool
 }
 
-// Subjects lists the subjects of a stream that match a filter, those of which only a
-// deletion is left included. No consumer is made, and no replica that lags is asked.
-// The error wraps model.ErrNotFound where there is no such stream, and
-// answer.ErrWrong.
+// Subjects lists the subjects of a stream that match a filter, including those with only a removal.
+// The leader answers, and no consumer is created. The error wraps model.ErrNotFound or ErrWrongAnswer.
 func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, error) {
 	failed := func(err error) (Listing, error) {
 		return Listing{}, fmt.Errorf("list %s of %s: %w", filter, stream, s.refused.count(err))

@@ -38,14 +38,14 @@ func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[
 	}
 }
 
-// CheckSubscription returns the error that Deliver would for what is wrong with a subscription itself.
+// CheckSubscription returns an error if Deliver would reject the subscription.
 func (s Reports) CheckSubscription(sub ReportSubscription) error {
 	_, err := consumer(sub, s.store.Names())
 
 	return err
 }
 
-// consumer returns the configuration of the consumer that remembers where a subscription is.
+// consumer returns the configuration of the durable consumer of a subscription.
 func consumer(sub ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
 		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,
