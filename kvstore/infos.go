@@ -46,22 +46,22 @@ func (i Infos) hasUnanswered() bool {
 	return false
 }
 
-// streamPages is how many pages of streams a server may have: each has up to 256.
-const streamPages = 100
-
 // Infos returns the streams of the account with a subject, or all streams if subject is empty. It uses
 // the list of streams, which nodes may request: unlike the info of a single stream, the list never
 // contains keys.
 func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 	found := Infos{}
 	offset := 0
-	var size listed
-	for range streamPages {
-		page, err := s.infoPage(ctx, subject, offset, &size)
+	for {
+		page, err := s.infoPage(ctx, subject, offset)
 		if err != nil {
 			return nil, fmt.Errorf("list streams: %w", err)
 		}
+		before := len(found)
 		for _, info := range page.Streams {
+			if info == nil {
+				return nil, fmt.Errorf("list streams: %w: a stream without info", ErrWrongAnswer)
+			}
 			found[info.Config.Name] = info
 		}
 		for _, name := range page.Missing {
@@ -69,45 +69,33 @@ func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 		}
 		// Total includes the missing streams.
 		shown := len(page.Streams) + len(page.Missing)
-		if offset += shown; shown == 0 || offset >= page.Total {
+		if offset += shown; len(found) == before || offset >= page.Total {
 			return found, nil
 		}
 	}
-
-	return nil, fmt.Errorf("list streams: the server has more than %d pages of streams", streamPages)
 }
 
 // infoPage requests a page at each API prefix until one answers.
-func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *listed) (*streamPage, error) {
+func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
 	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	page, err := findAPI(ctx, s.places, func(ctx context.Context, place APIPrefix) (*streamPage, error) {
-		return s.listStreams(ctx, place, body, *size)
-	})
-	if err != nil {
-		return nil, err
-	}
-	*size = page.size
 
-	return page, nil
+	return findAPI(ctx, s.places, func(ctx context.Context, prefix APIPrefix) (*api.JSApiStreamListResponse, error) {
+		return s.listStreams(ctx, prefix, body)
+	})
 }
 
-// listStreams returns a page of the streams at a place. size is the size of all pages before it.
-func (s *Store) listStreams(ctx context.Context, place APIPrefix, body []byte, size listed) (*streamPage, error) {
-	reply, err := s.Request(ctx, place.StreamList(), body)
+// listStreams requests a page of streams at an API prefix.
+func (s *Store) listStreams(ctx context.Context, prefix APIPrefix, body []byte) (*api.JSApiStreamListResponse, error) {
+	reply, err := s.Request(ctx, prefix.StreamList(), body)
 	if err != nil {
 		return nil, err
 	}
-	if err := size.add(reply.Data, streamsBytes); err != nil {
-		return nil, err
-	}
-	resp := streamPage{size: size}
+	var resp api.JSApiStreamListResponse
 	err = json.Unmarshal(reply.Data, &resp)
 	switch {
-	case errors.Is(err, ErrWrongAnswer):
-		return nil, err
 	case err != nil || resp.Type != streamListType && resp.Error == nil:
 		return nil, errNotJetStream
 	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):

@@ -53,3 +53,16 @@ func NewEntry(key string, m Message) model.Entry {
 
 	return model.Entry{Key: key, Family: family, Name: name, Revision: m.Sequence, Value: m.Data, Time: m.Time, Deleted: m.Deleted()}
 }
+
+// messageSize returns the size of the headers and the data of a message in bytes.
+func messageSize(m Message) int {
+	size := len(m.Data)
+	for name, values := range m.Header {
+		size += len(name)
+		for _, v := range values {
+			size += len(v)
+		}
+	}
+
+	return size
+}

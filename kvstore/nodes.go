@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -21,14 +20,6 @@ const minStateTTL = 7 * 24 * time.Hour
 // are faster, because the server counts the remaining messages for each page.
 const statePage = 2000
 
-// mostNodes is of how many nodes a fleet is read, ten times as many as it was tried with: those
-// that store something again meanwhile count again. stateBytes is how many bytes their states
-// may have.
-const (
-	mostNodes  = 200_000
-	stateBytes = 512 << 20
-)
-
 // ErrInvalidState reports a state that is unreadable or names another node.
 var ErrInvalidState = errors.New("invalid state")
 
@@ -36,22 +27,10 @@ var ErrInvalidState = errors.New("invalid state")
 var ErrInvalidFacts = errors.New("invalid facts")
 
 // Nodes accesses the bucket of states, facts and inventories of nodes.
-type Nodes struct {
-	store *Store
-	// most is of how many nodes it reads.
-	most int
-}
+type Nodes struct{ store *Store }
 
 // NewNodes returns the nodes of the fleet of s.
-func NewNodes(s *Store) Nodes { return Nodes{s, mostNodes} }
-
-// boundOfStates and boundOfFacts limit a read of all nodes. Facts and inventories are not held in memory.
-func (b Nodes) boundOfStates() ScanLimit {
-	return ScanLimit{Messages: b.most, Bytes: stateBytes}
-}
-func (b Nodes) boundOfFacts() ScanLimit {
-	return ScanLimit{Messages: b.most, Bytes: math.MaxInt}
-}
+func NewNodes(s *Store) Nodes { return Nodes{s} }
 
 // PutState stores the state of state.Node. The node counts as unreachable if it stores no other state
 // within ttl. The server stores the state for 7 days, or for a longer ttl. With a ttl of zero, the

@@ -3,7 +3,6 @@ package kvstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -98,9 +97,6 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 		if _, known := out[subject]; known {
 			continue
 		}
-		if len(out) >= b.most {
-			return fmt.Errorf("read states: %w: it lists more than %d", ErrWrongAnswer, b.most)
-		}
 		m, err := b.store.Last(ctx, b.stream(), subject)
 		switch {
 		case errors.Is(err, ErrUnreadable):
@@ -160,7 +156,7 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 // send sends the messages of the states to a channel.
 func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
 	var messages []Message
-	for m, err := range b.boundOfStates().Of(scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage)) {
+	for m, err := range scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage) {
 		if err != nil {
 			return err
 		}

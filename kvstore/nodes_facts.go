@@ -43,7 +43,7 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 
 	return func(yield func(D, error) bool) {
 		n := b.store.Names()
-		for m, err := range b.boundOfFacts().Of(scanDirect(ctx, b.store, b.stream(), d.subject(n, "*"), statePage)) {
+		for m, err := range scanDirect(ctx, b.store, b.stream(), d.subject(n, "*"), statePage) {
 			if err != nil {
 				yield(*new(D), err)
 				return

@@ -43,7 +43,7 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 func (b Nodes) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		names := b.store.Names()
-		for m, err := range b.boundOfStates().Of(scanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage)) {
+		for m, err := range scanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage) {
 			if err != nil {
 				yield("", err)
 				return

@@ -25,10 +25,6 @@ type Page struct {
 // max_pending, which may be 32 MB (provision.ServerLimits).
 const pageBytes = 4 << 20
 
-// addedBytes is more than a message in a page has without being counted by the server:
-// where it is from, and where to.
-const addedBytes = 1 << 10
-
 // Page reads at most batch messages with one direct get. It returns the messages before an error
 // together with the error. It also returns Forged messages, because they must not hide the messages
 // behind them. It skips and counts messages with unreadable headers.
@@ -70,7 +66,7 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 		return out, err
 	}
 	defer stop()
-	size, idle := 0, time.NewTimer(repeatAfter)
+	idle := time.NewTimer(repeatAfter)
 	defer idle.Stop()
 	for received := 0; ; received++ {
 		var reply *nats.Msg
@@ -88,8 +84,6 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 			return out, ctx.Err()
 		}
 		m, err := s.refused.decode(a, reply)
-		before := size
-		size += reply.Size()
 		switch {
 		case errors.Is(err, errEndOfBatch):
 			// The last sequence may belong to a skipped message.
@@ -101,9 +95,7 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil
 		case received == batch:
-			return out, fmt.Errorf("%w: more messages than the %d that were asked for", ErrWrongAnswer, batch)
-		case before >= pageBytes+received*addedBytes:
-			return out, fmt.Errorf("%w: more than the %d bytes that were asked for", ErrWrongAnswer, pageBytes)
+			return out, fmt.Errorf("%w: more messages than the %d requested", ErrWrongAnswer, batch)
 		case errors.Is(err, ErrUnreadable):
 			continue
 		case err != nil:
