@@ -111,8 +111,8 @@ func (s Assignments) Get(ctx context.Context, key string) (model.Entry, error) {
 	return s.get(ctx, key, s.store.Value)
 }
 
-// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps ErrLags where the
-// servers that answer do not have that for a second.
+// Current reads an assignment like Get, but waits up to a second for a lagging replica. The user needs
+// permission to write the key. The error wraps ErrLags if the replica still lags.
 func (s Assignments) Current(ctx context.Context, key string) (model.Entry, error) {
 	return s.get(ctx, key, s.store.CurrentValue)
 }

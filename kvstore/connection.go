@@ -61,8 +61,7 @@ func IsOutage(err error) bool {
 // unavailable is the error code of a temporary failure of JetStream.
 const unavailable = 503
 
-// AwaitConnection waits while the server is away. The error wraps that of Away and that of the
-// context.
+// AwaitConnection waits while the server is away. The error wraps the errors of Away and ctx.
 func (s *Store) AwaitConnection(ctx context.Context) error {
 	again := time.NewTicker(awayCheck)
 	defer again.Stop()

@@ -88,7 +88,7 @@ type DenialContext struct {
 	Manifests, Commands, Control, Bundles string
 	// Only nodes write below States, each its own state.
 	States string
-	// Whole lists the streams of which a node may read only its own subjects.
+	// Whole lists the streams in which a node may read only its subjects.
 	Whole []string
 	// Node returns the command that prints the permissions of the node, or "" if the user is no agent.
 	Node func() string

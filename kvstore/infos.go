@@ -129,7 +129,7 @@ func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created 
 	return info.Created, info.State.LastSeq, nil
 }
 
-// LastStored is the time at which a stream stored its last message.
+// LastStored is the time of the last message of a stream.
 type LastStored = model.LastStored
 
 // LastStored returns the time of the last message of each given stream. The error wraps

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// fewNodes is the number of nodes up to which documents are read one by one.
+// fewNodes is the largest number of nodes whose documents are read one by one.
 const fewNodes = 50
 
 // maxUnreadableReason limits the size in bytes of a reason that contains text from a node.

@@ -92,8 +92,9 @@ func (s *Store) streamOfOperators(subject string) string {
 // onceTries limits how often a value is sent because other users write the same key.
 const onceTries = 5
 
-// publishOnce is publish of a value that the stream stores once: the server refuses a second copy by the expected
-// sequence of the key. If it refuses a copy, the newest value of the key shows whether that is another copy.
+// publishOnce stores a value of an operator once, although it may send the message several times. The
+// server refuses a second copy because the expected sequence of the key has changed. If it refuses a
+// copy, the newest value of the key shows whether the first copy was stored.
 func (s *Store) publishOnce(ctx context.Context, stream string, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
 	id := nuid.Next()
 	m.Header.Set(nats.MsgIdHdr, id)
@@ -119,9 +120,9 @@ func (s *Store) publishOnce(ctx context.Context, stream string, m *nats.Msg, opt
 	}
 }
 
-// Newest returns the sequence of the newest message of a subject that the user may publish to, 0 for none, as the leader
-// of its stream has it: a replica that lags answers with an older one. It stores nothing. The error wraps
-// ErrNotPermitted.
+// Newest returns the sequence of the newest message of a subject, according to the leader of its
+// stream, or 0 if there is none. A lagging replica would return an older message. The user needs
+// permission to publish to the subject. Newest stores nothing. The error wraps model.ErrNotPermitted.
 func (s *Store) Newest(ctx context.Context, subject string) (uint64, error) {
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
@@ -139,7 +140,7 @@ func (s *Store) Newest(ctx context.Context, subject string) (uint64, error) {
 
 func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 	for again := 0; ; again++ {
-		// No message has this sequence, so it is refused, with the one that is expected.
+		// The server refuses this sequence, which no message has, and returns the newest one.
 		_, err := s.publish(ctx, NewMsg(subject, nil), []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(math.MaxInt64)})
 		if !IsReplaced(err) {
 			return 0, fmt.Errorf("newest message of %s: %w", subject, cmp.Or(err, errNotCompared))
@@ -150,7 +151,7 @@ func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 		if _, other := fmt.Sscanf(refused.Description, "wrong last sequence: %d", &newest); other == nil {
 			return newest, nil
 		}
-		// Somebody else writes there just now.
+		// Another user is writing the key.
 		if again == LagTries {
 			return 0, fmt.Errorf("newest message of %s: %w", subject, err)
 		}
@@ -160,7 +161,7 @@ func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 	}
 }
 
-// errNotCompared is a server that does not compare sequences.
+// errNotCompared reports that the server ignored the expected sequence.
 var errNotCompared = errors.New("the server takes no account of the expected sequence")
 
 // IsReplaced reports whether Publish failed because the newest message of the subject is not the

@@ -223,7 +223,7 @@ func decodeRegistration(n Names, m Message) (Registered, error) {
 	case err != nil:
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	case subject != m.Subject:
-		return r, fmt.Errorf("%w on %s: it is that of %s", ErrInvalidRegistration, m.Subject, subject)
+		return r, fmt.Errorf("%w on %s: its subject would be %s", ErrInvalidRegistration, m.Subject, subject)
 	case r.Protocol != model.ProtocolRegistration:
 		return r, fmt.Errorf("%w on %s: the protocol is %q", ErrInvalidRegistration, m.Subject, r.Protocol)
 	case r.TTL <= 0:

@@ -82,7 +82,8 @@ func (s Reports) StoredAt(ctx context.Context, sequence uint64) (time.Time, erro
 	return s.store.StoredAt(ctx, names.Reports(), names.Report("*", "*", "*"), sequence)
 }
 
-// End returns the last sequence of the stream as its leader has it, 0 where it has nothing, see Store.StreamEnd.
+// End returns the last sequence according to the leader of the stream, or 0 if the stream is empty.
+// See Store.StreamEnd.
 func (s Reports) End(ctx context.Context) (uint64, error) {
 	names := s.store.Names()
 

@@ -43,10 +43,9 @@ func (d Delivery) Again(ctx context.Context) error {
 // Hold restarts the timeout of the message.
 func (d Delivery) Hold() error { return d.conn.Publish(d.reply, []byte("+WPI")) }
 
-// Durable yields what a durable consumer delivers, one message after the other, until ctx ends.
-// The consumer is created where there is none; one that is there goes on where it is, with the
-// subjects of cfg. All readers of one consumer share its messages. An error is the last thing
-// yielded; reading may be begun again after it, but for model.ErrOtherAccount.
+// scanDurable yields the messages of a durable consumer until ctx ends. It creates the consumer, or
+// continues an existing one with the subjects of cfg. Readers of one consumer share its messages. An
+// error is the last item. The caller may scan again, except after model.ErrOtherAccount.
 func scanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		if err := readDurable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
