@@ -6,12 +6,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// MaxDelay is the longest time between two repairs of a resource that flaps.
+// MaxDelay limits the delay of the repairs of a resource that flaps.
 const MaxDelay = 5 * time.Minute
 
-// The checks that find nothing: after so many in a row that follow each other within
-// checkWithin the next ones are delayed, for maxIdleDelay at most. Somebody writes there all
-// the time, and none of it matters.
+// After idleChecks checks within checkWithin of each other that find nothing, the next checks are delayed,
+// for at most maxIdleDelay: some program writes there all the time without an effect.
 const (
 	idleChecks     = 20
 	checkWithin    = time.Second
@@ -20,26 +19,25 @@ const (
 	maxRemembers   = 100 // repairs
 )
 
-// backoff delays the repairs of a resource that something else changes again and again,
-// and the checks of one that something touches all the time.
+// backoff delays the repairs of a resource that flaps, and the checks of a resource with many events.
 type backoff struct {
-	// repairs are the times of the last ones.
+	// repairs holds the times of the last repairs.
 	repairs []time.Time
-	// delay is how long the next event waits at least after the last run, until until.
+	// delay is the minimal wait of the next event after the last run. It ends at until.
 	delay time.Duration
 	until time.Time
-	// flapping is that repairs are delayed, since since.
+	// flapping reports whether repairs are delayed; since is its start.
 	flapping bool
 	since    time.Time
 
-	// idle counts the checks that found nothing, the last of them at checked.
+	// idle counts the checks that found nothing. checked is the time of the last one.
 	idle      int
 	checked   time.Time
 	idleDelay time.Duration
 }
 
-// repaired notes a repair, or a try, at a time, and reports whether the resource
-// flaps from now on. Limits without a number of repairs delay nothing.
+// repaired records a repair attempt. It reports whether the resource begins to flap. Limits without a
+// number of repairs delay nothing.
 func (b *backoff) repaired(now time.Time, limits model.Flapping) (began bool) {
 	if b.idle, b.idleDelay = 0, 0; !b.flapping || limits.Repairs == 0 {
 		b.until = time.Time{}
@@ -70,7 +68,7 @@ func (b *backoff) repaired(now time.Time, limits model.Flapping) (began bool) {
 	return true
 }
 
-// nothingDue notes a check that found nothing to do.
+// nothingDue records a check that found nothing.
 func (b *backoff) nothingDue(now time.Time) {
 	if now.Sub(b.checked) > checkWithin+b.idleDelay {
 		b.idle, b.idleDelay = 0, 0
@@ -83,8 +81,8 @@ func (b *backoff) nothingDue(now time.Time) {
 	b.until = model.LaterTime(b.until, now.Add(b.idleDelay))
 }
 
-// calm reports whether a resource that flapped was left alone for long enough: for as
-// long as its limits look back, after the last delay. It flaps no more then.
+// calm reports whether a resource no longer flaps, and resets the backoff then: nothing changed the
+// resource for the period of its limits after the last delay.
 func (b *backoff) calm(now time.Time, limits model.Flapping) bool {
 	if !b.flapping || now.Before(b.calmAt(limits)) {
 		return false
@@ -94,8 +92,7 @@ func (b *backoff) calm(now time.Time, limits model.Flapping) bool {
 	return true
 }
 
-// calmAt returns when a resource that flaps counts as left alone, if nothing is
-// repaired before.
+// calmAt returns when a resource no longer flaps if it needs no repair before.
 func (b *backoff) calmAt(limits model.Flapping) time.Time {
 	return b.until.Add(max(limits.Within.Std(), time.Second))
 }

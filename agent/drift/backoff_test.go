@@ -11,12 +11,12 @@ var begin = time.Unix(1_000_000, 0)
 
 func at(d time.Duration) time.Time { return begin.Add(d) }
 
-// TestFlappingBegins with one repair more than the limit has, within its time.
+// TestFlappingBegins: one repair more than the limit within its period begins it.
 func TestFlappingBegins(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits model.Flapping
 		every  time.Duration
-		// begins is the number of the repair with which it begins, zero for none of 20.
+		// begins is the number of the repair that begins it, zero if none of 20 does.
 		begins int
 		delay  time.Duration
 	}{
@@ -47,8 +47,8 @@ func TestFlappingBegins(t *testing.T) {
 	}
 }
 
-// TestRepairsOfWhatFlapsAreFurtherAndFurtherApart, up to MaxDelay.
-func TestRepairsOfWhatFlapsAreFurtherAndFurtherApart(t *testing.T) {
+// TestDelaysGrow: the delay between repairs grows up to MaxDelay.
+func TestDelaysGrow(t *testing.T) {
 	var b backoff
 	for n := 1; !b.repaired(at(time.Duration(n)), model.DefaultFlapping); n++ {
 	}
@@ -63,7 +63,7 @@ func TestRepairsOfWhatFlapsAreFurtherAndFurtherApart(t *testing.T) {
 	}
 }
 
-// TestFlappingEnds once nothing was repaired for as long as the limits look back.
+// TestFlappingEnds: it ends after the period of the limits without a repair.
 func TestFlappingEnds(t *testing.T) {
 	var b backoff
 	for n := 1; !b.repaired(at(time.Duration(n)), model.DefaultFlapping); n++ {
@@ -80,7 +80,7 @@ func TestFlappingEnds(t *testing.T) {
 	}
 }
 
-// TestFlappingIsSwitchedOff by a new version of the manifest.
+// TestFlappingIsSwitchedOff: a new version of the manifest can disable it.
 func TestFlappingIsSwitchedOff(t *testing.T) {
 	var b backoff
 	for n := 1; !b.repaired(at(time.Duration(n)), model.DefaultFlapping); n++ {
@@ -90,8 +90,7 @@ func TestFlappingIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestIdleChecksAreDelayed where somebody touches something all the time, and a repair
-// or a pause ends that.
+// TestIdleChecksAreDelayed: many checks in a row that find nothing are delayed until a repair or a pause.
 func TestIdleChecksAreDelayed(t *testing.T) {
 	var b backoff
 	now := begin

@@ -8,19 +8,19 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// events are the unhandled events of resources. It is safe for concurrent use.
+// events holds the unhandled events of resources. Its methods are safe for concurrent use.
 type events struct {
 	mu sync.Mutex
 	at map[id]event
 }
 
-// event is the time of the first change of a resource that a watch reported, and the names of the points that changed.
+// event is the time of the first event of a resource, and the names of all changed points.
 type event struct {
 	at     time.Time
 	points []string
 }
 
-// isOnlyAt reports whether all changes of the event are at a path.
+// isOnlyAt reports whether path is the only changed point.
 func (e event) isOnlyAt(path string) bool {
 	return !slices.ContainsFunc(e.points, func(name string) bool { return name != path })
 }
@@ -43,7 +43,7 @@ func (e *events) add(i id, next event) {
 	e.at[i] = before
 }
 
-// has reports whether something may have happened to a resource.
+// has reports whether a resource has an event.
 func (e *events) has(i id) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,7 +52,7 @@ func (e *events) has(i id) bool {
 	return known
 }
 
-// take removes and returns all, nil for none.
+// take removes and returns all events.
 func (e *events) take() (all map[id]event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -94,8 +94,7 @@ func (m *Monitor) Reached(key string, ref model.Ref) {
 	}
 }
 
-// DriftSince returns the time at which the current drift of a resource was noticed. It is zero without
-// drift.
+// DriftSince returns when the monitor noticed the current drift of a resource. It is zero without drift.
 func (m *Monitor) DriftSince(key string, ref model.Ref) (at time.Time) {
 	if f := m.of(key).resources[ref]; f != nil {
 		at = f.seen

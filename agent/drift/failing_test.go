@@ -10,9 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestWhatFailedIsTriedAgain with longer and longer waits, whatever its type, until it is in its
-// state; what may alter everything is not.
-func TestWhatFailedIsTriedAgain(t *testing.T) {
+// TestRetriesAfterFailures: the waits grow until the resource reaches its state. Commands are not retried.
+func TestRetriesAfterFailures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		writes resource.Domain
@@ -49,9 +48,8 @@ func TestWhatFailedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestEventsOfWhatFailedMayBeItsOwn, as those of a service that cannot be started: they wait, and do
-// not make it flap.
-func TestEventsOfWhatFailedMayBeItsOwn(t *testing.T) {
+// TestEventsOfAFailedResource: a service that cannot start causes events. They wait and are not flapping.
+func TestEventsOfAFailedResource(t *testing.T) {
 	t.Parallel()
 	f := newFlapper(t, model.DefaultFlapping)
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
@@ -65,7 +63,7 @@ func TestEventsOfWhatFailedMayBeItsOwn(t *testing.T) {
 			t.Errorf("not tried after %d s", want)
 		}
 	}
-	f.tells(time.Hour)
+	f.reports(time.Hour)
 	f.Reached(key, refOf("/a"))
 	if !f.drifts("/a") {
 		t.Error("drift waits, though it was in its state")

@@ -11,64 +11,64 @@ import (
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// checkEvery is how often the writers of a resource that flaps are checked until one is known,
-// and tellWithin for how long: the last write may have been the one before.
+// checkEvery is the interval between checks for writers of a resource that flaps. reportWithin limits their
+// duration, because the last write may be over.
 const (
-	checkEvery = time.Second
-	tellWithin = 10 * time.Second
+	checkEvery   = time.Second
+	reportWithin = 10 * time.Second
 )
 
-// maxListeners bounds the resources whose writers are looked for at a time.
+// maxListeners limits the resources with a search for writers.
 const maxListeners = 8
 
-// Writers notes who writes some files, until it is closed. Its texts are hints, safe to
-// show and bounded.
+// Writers observes which programs write some files, until Close. Its texts are hints that are safe to show
+// and bounded.
 type Writers interface {
-	// Seen returns who was seen, the latest first.
+	// Seen returns the observed writers, latest first.
 	Seen() []string
 	Close()
 }
 
-// flap is that a resource flaps.
+// flap is the state of a resource that flaps.
 type flap struct {
 	state model.FlappingState
-	// writers is nil where nobody is looked for, or not any more.
+	// writers is nil without a search for writers.
 	writers Writers
-	// tellBy is when it is told at the latest; zero once it was. checkAt is when the
-	// writers are checked next: they are known a moment after their writes.
-	tellBy, checkAt time.Time
+	// reportBy is the latest time of the Flapping call, and zero after it. checkAt is the time of the next
+	// check for writers, which are known shortly after their writes.
+	reportBy, checkAt time.Time
 }
 
-// isTold reports whether Options.Flapping was called.
-func (f *flap) isTold() bool { return f.tellBy.IsZero() }
+// isReported reports whether Options.Flapping was called.
+func (f *flap) isReported() bool { return f.reportBy.IsZero() }
 
-// check looks who writes, and reports whether it is due to be reported: the writer is known,
-// or was looked for for long enough.
+// check looks for writers. It reports whether Options.Flapping must be called: a writer is known, or the
+// search is over.
 func (f *flap) check(now time.Time) bool {
-	if f.isTold() {
+	if f.isReported() {
 		return false
 	}
 	var seen []string
 	if f.writers != nil {
 		seen = f.writers.Seen()
 	}
-	if len(seen) == 0 && now.Before(f.tellBy) {
+	if len(seen) == 0 && now.Before(f.reportBy) {
 		f.checkAt = now.Add(checkEvery)
 		return false
 	}
-	f.state.Writer, f.tellBy = strings.Join(seen[:min(len(seen), 3)], ", "), time.Time{}
+	f.state.Writer, f.reportBy = strings.Join(seen[:min(len(seen), 3)], ", "), time.Time{}
 	f.close()
 
 	return true
 }
 
-// next returns when check may have something to tell; zero is never.
+// next returns the time of the next check, zero for none.
 func (f *flap) next() time.Time {
-	if !f.isTold() && f.writers != nil && f.checkAt.Before(f.tellBy) {
+	if !f.isReported() && f.writers != nil && f.checkAt.Before(f.reportBy) {
 		return f.checkAt
 	}
 
-	return f.tellBy
+	return f.reportBy
 }
 
 func (f *flap) close() {
@@ -78,15 +78,15 @@ func (f *flap) close() {
 	}
 }
 
-// flapping are the resources that flap.
+// flapping holds the resources that flap.
 type flapping struct {
 	o   *Options
 	all map[id]*follower
 }
 
-// begin has a resource flap: until ctx ends it is noted who writes it.
+// begin adds a resource that flaps and searches for its writers until ctx ends.
 func (l *flapping) begin(ctx context.Context, i id, f *follower, now time.Time) {
-	f.flap = &flap{state: model.FlappingState{Manifest: i.key, Resource: i.ref, Since: f.backoff.since.UTC(), Unit: f.unit()}, tellBy: now.Add(tellWithin), checkAt: now}
+	f.flap = &flap{state: model.FlappingState{Manifest: i.key, Resource: i.ref, Since: f.backoff.since.UTC(), Unit: f.unit()}, reportBy: now.Add(reportWithin), checkAt: now}
 	if paths := f.paths(); l.o.Listen != nil && len(paths) > 0 && l.listening() < maxListeners {
 		if w, err := l.o.Listen(ctx, paths); err == nil {
 			f.flap.writers = w
@@ -95,7 +95,7 @@ func (l *flapping) begin(ctx context.Context, i id, f *follower, now time.Time) 
 	l.all[i] = f
 }
 
-// listening returns of how many the writers are looked for.
+// listening returns the number of resources with a search for writers.
 func (l *flapping) listening() (count int) {
 	for _, f := range l.all {
 		if f.flap.writers != nil {
@@ -106,11 +106,11 @@ func (l *flapping) listening() (count int) {
 	return count
 }
 
-// told returns those that were told, in a fixed order.
-func (l *flapping) told() []model.FlappingState {
+// reported returns the resources that Options.Flapping was called with, sorted.
+func (l *flapping) reported() []model.FlappingState {
 	var out []model.FlappingState
 	for _, i := range slices.SortedFunc(maps.Keys(l.all), id.compare) {
-		if f := l.all[i]; f.flap.isTold() {
+		if f := l.all[i]; f.flap.isReported() {
 			out = append(out, f.flap.state)
 		}
 	}
@@ -118,14 +118,14 @@ func (l *flapping) told() []model.FlappingState {
 	return out
 }
 
-// tell tells which resources flap, once their writers are known or were looked for
-// for long enough, and which were left alone since. limits returns those of a manifest.
-func (l *flapping) tell(now time.Time, limits func(key string) model.Flapping) {
+// report calls Options.Flapping once a writer is known or the search is over, and Options.Calm at the end
+// of flapping. limits returns the limits of a manifest.
+func (l *flapping) report(now time.Time, limits func(key string) model.Flapping) {
 	for _, i := range slices.SortedFunc(maps.Keys(l.all), id.compare) {
 		f := l.all[i]
 		switch flap := f.flap; {
 		case f.backoff.calm(now, limits(i.key)):
-			if l.end(i, f); flap.isTold() {
+			if l.end(i, f); flap.isReported() {
 				l.o.Calm(flap.state)
 			}
 		case flap.check(now):
@@ -134,7 +134,7 @@ func (l *flapping) tell(now time.Time, limits func(key string) model.Flapping) {
 	}
 }
 
-// end ends that a resource flaps, if it does, without telling.
+// end removes a resource without a call of Options.Calm.
 func (l *flapping) end(i id, f *follower) {
 	if f.flap != nil {
 		f.flap.close()
@@ -143,7 +143,7 @@ func (l *flapping) end(i id, f *follower) {
 	}
 }
 
-// next returns when tell may have something to tell; zero is never.
+// next returns when report has work, zero for never.
 func (l *flapping) next(limits func(key string) model.Flapping) (next time.Time) {
 	for i, f := range l.all {
 		next = model.EarlierNonZero(next, f.backoff.calmAt(limits(i.key)))
@@ -153,10 +153,9 @@ func (l *flapping) next(limits func(key string) model.Flapping) (next time.Time)
 	return next
 }
 
-// Repaired notes that drift of a resource was repaired, or that this failed. A try that is
-// made again because the last one failed does not count: somebody else had no part in it. One
-// that is repaired too often flaps from now on: its repairs are further and further apart until
-// it is left alone, and until ctx ends it is noted who writes it.
+// Repaired records a repair attempt of a drifted resource. It does not count retries after failures,
+// because no other program causes them. After too many repairs the resource flaps: its repairs are delayed
+// more and more, and the monitor searches for writers until ctx ends.
 func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now time.Time) {
 	f := m.of(key).resources[ref]
 	if f != nil && !f.retry.retried && f.backoff.repaired(now, m.limits(key)) {
@@ -164,7 +163,7 @@ func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now t
 	}
 }
 
-// paths are where a resource is watched, units aside.
+// paths returns the watched paths of a resource.
 func (f *follower) paths() (out []string) {
 	for _, p := range f.points {
 		if p.Kind != watch.Unit {
@@ -175,7 +174,7 @@ func (f *follower) paths() (out []string) {
 	return out
 }
 
-// unit is that of a resource, empty for one without.
+// unit returns the watched unit of a resource, empty for none.
 func (f *follower) unit() string {
 	for _, p := range f.points {
 		if p.Kind == watch.Unit {
@@ -186,15 +185,15 @@ func (f *follower) unit() string {
 	return ""
 }
 
-// NothingDue notes that drift of a resource was looked for, and there was nothing to do.
+// NothingDue records a check of a resource that found nothing.
 func (m *Monitor) NothingDue(key string, ref model.Ref, now time.Time) {
 	if f := m.of(key).resources[ref]; f != nil {
 		f.backoff.nothingDue(now)
 	}
 }
 
-// Flapping returns the resources that flap and were told, in a fixed order.
-func (m *Monitor) Flapping() []model.FlappingState { return m.flapping.told() }
+// Flapping returns the resources that Options.Flapping was called with, sorted.
+func (m *Monitor) Flapping() []model.FlappingState { return m.flapping.reported() }
 
-// limits returns those of the flapping of a manifest.
+// limits returns the flapping limits of a manifest.
 func (m *Monitor) limits(key string) model.Flapping { return m.of(key).limits }

@@ -14,15 +14,15 @@ import (
 
 const key = "group.all.files"
 
-// flapper is a monitor of /a and /b that notes what it tells, by a clock of its own.
+// flapper is a monitor of /a and /b with a fake clock.
 type flapper struct {
 	*testing.T
 	*Monitor
 	on  *machine
 	now time.Time
-	// told are the calls of Flapping and Calm since they were last asked for.
-	told []string
-	// writers are who writes /a; listening counts who is looked for.
+	// reported holds the calls of Flapping and Calm since the last check.
+	reported []string
+	// writers are the writers of /a. listening counts the searches for writers.
 	writers   []string
 	listening int
 }
@@ -37,28 +37,28 @@ func newFlapper(t *testing.T, limits model.Flapping) *flapper {
 		f.listening++
 		return listener{f}, nil
 	}
-	o.Flapping = func(s model.FlappingState) { f.told = append(f.told, "flapping "+s.Resource.Name+" "+s.Writer) }
-	o.Calm = func(s model.FlappingState) { f.told = append(f.told, "calm "+s.Resource.Name) }
+	o.Flapping = func(s model.FlappingState) { f.reported = append(f.reported, "flapping "+s.Resource.Name+" "+s.Writer) }
+	o.Calm = func(s model.FlappingState) { f.reported = append(f.reported, "calm "+s.Resource.Name) }
 	f.Monitor = New(o)
 	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: limits})
 
 	return f
 }
 
-// listener says who writes.
+// listener returns the writers of a flapper.
 type listener struct{ f *flapper }
 
 func (l listener) Seen() []string { return l.f.writers }
 func (l listener) Close()         { l.f.listening-- }
 
-// drifts has a resource drift, and repairs it if it is not delayed.
+// drifts lets a resource drift. It repairs the resource unless its repair is delayed.
 func (f *flapper) drifts(path string) (repaired bool) {
 	f.on.happens(path)
 
 	return f.repairs(path)
 }
 
-// repairs repairs a resource if there is something to do.
+// repairs repairs a resource if it is due.
 func (f *flapper) repairs(path string) bool {
 	due := false
 	for _, d := range f.Take(f.now) {
@@ -71,7 +71,7 @@ func (f *flapper) repairs(path string) bool {
 	return due
 }
 
-// begins has a resource begin to flap.
+// begins lets a resource begin to flap.
 func (f *flapper) begins(path string) {
 	f.Helper()
 	for range model.DefaultFlapping.Repairs + 1 {
@@ -81,60 +81,59 @@ func (f *flapper) begins(path string) {
 	}
 }
 
-// tells checks what was told since it was last called, at a time from the first repair on.
-func (f *flapper) tells(after time.Duration, want ...string) {
+// reports compares the calls since the last check. after is the time since the first repair.
+func (f *flapper) reports(after time.Duration, want ...string) {
 	f.Helper()
 	f.now = at(after)
 	f.Take(f.now)
-	if !slices.Equal(f.told, want) {
-		f.Errorf("after %s: told %q, want %q", after, f.told, want)
+	if !slices.Equal(f.reported, want) {
+		f.Errorf("after %s: reported %q, want %q", after, f.reported, want)
 	}
-	f.told = nil
+	f.reported = nil
 }
 
-// TestFlappingIsToldOnce when it begins, as soon as the writer is known, and once when it
-// is over.
-func TestFlappingIsToldOnce(t *testing.T) {
+// TestFlappingIsReportedOnce: Flapping is called once the writer is known, and Calm once at the end.
+func TestFlappingIsReportedOnce(t *testing.T) {
 	f := newFlapper(t, model.DefaultFlapping)
 	f.begins("/a")
-	f.tells(0)
+	f.reports(0)
 	if f.listening != 1 || len(f.Flapping()) != 0 || !f.Next().Equal(at(time.Second)) {
 		t.Errorf("%d listen, %v flap, next %s", f.listening, f.Flapping(), f.Next())
 	}
 	f.writers = []string{"puppet", "sh", "vi", "ed"}
-	f.tells(time.Second, "flapping /a puppet, sh, vi")
+	f.reports(time.Second, "flapping /a puppet, sh, vi")
 	want := model.FlappingState{Manifest: key, Resource: refOf("/a"), Since: begin.UTC(), Writer: "puppet, sh, vi"}
 	if got := f.Flapping(); len(got) != 1 || got[0] != want || f.listening != 0 {
 		t.Errorf("%+v, %d listen", got, f.listening)
 	}
-	f.tells(12 * time.Second)
-	// Left alone for the delay of 12 seconds, and a minute.
-	f.tells(72*time.Second - 1)
+	f.reports(12 * time.Second)
+	// The delay is 12 seconds and the period of the limits one minute.
+	f.reports(72*time.Second - 1)
 	if !f.Next().Equal(at(72 * time.Second)) {
 		t.Errorf("next %s", f.Next())
 	}
-	f.tells(72*time.Second, "calm /a")
-	f.tells(time.Hour)
+	f.reports(72*time.Second, "calm /a")
+	f.reports(time.Hour)
 	if got := f.Flapping(); len(got) != 0 || !f.Next().IsZero() {
 		t.Errorf("%v flap, next %s", got, f.Next())
 	}
 	f.begins("/a") // it counts from the beginning
-	f.tells(time.Hour, "flapping /a puppet, sh, vi")
+	f.reports(time.Hour, "flapping /a puppet, sh, vi")
 }
 
-// TestFlappingByNobodyKnown is told after ten seconds, also where nobody can listen.
-func TestFlappingByNobodyKnown(t *testing.T) {
+// TestFlappingByAnUnknownWriter: Flapping is called after ten seconds.
+func TestFlappingByAnUnknownWriter(t *testing.T) {
 	f := newFlapper(t, model.DefaultFlapping)
 	f.begins("/b")
 	f.begins("/a")
-	f.tells(tellWithin - 1)
-	f.tells(tellWithin, "flapping /a ", "flapping /b ")
+	f.reports(reportWithin - 1)
+	f.reports(reportWithin, "flapping /a ", "flapping /b ")
 	if f.listening != 0 {
 		t.Errorf("%d still listen", f.listening)
 	}
 }
 
-// TestFlappingUnit names the unit, of which nobody can be seen who stops it.
+// TestFlappingUnit: the state names the unit, because no search finds the program that stops it.
 func TestFlappingUnit(t *testing.T) {
 	t.Parallel()
 	f := follower{points: []watch.Point{{Kind: watch.Path, Name: "/a"}, {Kind: watch.Unit, Name: "a.service"}}}
@@ -146,9 +145,9 @@ func TestFlappingUnit(t *testing.T) {
 	}
 }
 
-// TestRetriesAreNoFlapping: a repair that fails, as on a full disk, is tried again and again,
-// and nobody else has a part in it. What somebody changes meanwhile counts.
-func TestRetriesAreNoFlapping(t *testing.T) {
+// TestRetriesAreNotFlapping: retries of a failed repair, as on a full disk, do not count as repairs, but
+// changes by other programs do.
+func TestRetriesAreNotFlapping(t *testing.T) {
 	f := newFlapper(t, model.Flapping{Repairs: 5, Within: model.Duration(24 * time.Hour)})
 	f.Left(key, refOf("/a"), "/a", files.Mark{})
 	f.Monitor.o.Look = func(string) (files.Entry, error) { return files.Entry{}, errors.New("not as left") }
@@ -170,8 +169,9 @@ func TestRetriesAreNoFlapping(t *testing.T) {
 	}
 }
 
-// TestDelaysOfWhatFlapsDouble up to MaxDelay; others are repaired at once.
-func TestDelaysOfWhatFlapsDouble(t *testing.T) {
+// TestDelaysDouble: the delay of a resource that flaps doubles up to MaxDelay. Other resources have no
+// delay.
+func TestDelaysDouble(t *testing.T) {
 	f := newFlapper(t, model.DefaultFlapping)
 	f.begins("/a")
 	for _, want := range []time.Duration{12 * time.Second, 24 * time.Second, 48 * time.Second, 96 * time.Second, 192 * time.Second, MaxDelay, MaxDelay} {
@@ -191,12 +191,12 @@ func TestDelaysOfWhatFlapsDouble(t *testing.T) {
 			t.Errorf("not repaired after %s", want)
 		}
 	}
-	if len(f.told) != 1 {
-		t.Errorf("told %q, want once", f.told)
+	if len(f.reported) != 1 {
+		t.Errorf("reported %q, want once", f.reported)
 	}
 }
 
-// TestFlappingOff delays nothing, and ends what flaps already, without a word.
+// TestFlappingOff: without limits nothing is delayed, and flapping ends without a call.
 func TestFlappingOff(t *testing.T) {
 	f := newFlapper(t, model.Flapping{})
 	for range 100 {
@@ -204,10 +204,10 @@ func TestFlappingOff(t *testing.T) {
 			t.Fatal("delayed")
 		}
 	}
-	f.tells(time.Hour)
+	f.reports(time.Hour)
 	f = newFlapper(t, model.DefaultFlapping)
 	f.begins("/a")
-	f.tells(tellWithin, "flapping /a ")
+	f.reports(reportWithin, "flapping /a ")
 	if f.drifts("/a") {
 		t.Fatal("not delayed")
 	}
@@ -215,21 +215,21 @@ func TestFlappingOff(t *testing.T) {
 	if got := f.Flapping(); len(got) != 0 || !f.repairs("/a") {
 		t.Errorf("%v flap, or it is still delayed", got)
 	}
-	f.tells(time.Hour)
+	f.reports(time.Hour)
 }
 
-// TestFlappingAcrossVersions is forgotten, without a word, with a resource that a new
-// version does not have, and goes on with one that is the same.
+// TestFlappingAcrossVersions: an unchanged resource of a new version still flaps. A removed resource is
+// forgotten without a call.
 func TestFlappingAcrossVersions(t *testing.T) {
 	f := newFlapper(t, model.DefaultFlapping)
 	f.begins("/a")
 	f.begins("/b")
-	f.tells(0)
+	f.reports(0)
 	f.Follow(key, Manifest{Resources: settings("/b"), Limits: model.DefaultFlapping})
 	if f.listening != 0 {
 		t.Error("somebody listens for a resource that is gone")
 	}
-	f.tells(tellWithin, "flapping /b ")
+	f.reports(reportWithin, "flapping /b ")
 	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: model.DefaultFlapping})
 	if got := f.Flapping(); len(got) != 1 || got[0].Resource != refOf("/b") {
 		t.Errorf("%v flap", got)
@@ -238,14 +238,14 @@ func TestFlappingAcrossVersions(t *testing.T) {
 		t.Error("what was forgotten is delayed, or what was not is repaired at once")
 	}
 	f.Close()
-	f.tells(time.Hour)
+	f.reports(time.Hour)
 	if got := f.Flapping(); len(got) != 0 || !f.Next().IsZero() {
 		t.Errorf("%v flap, next %s", got, f.Next())
 	}
 }
 
-// TestChecksOfWhatIsTouchedAllTheTime are delayed when they find nothing.
-func TestChecksOfWhatIsTouchedAllTheTime(t *testing.T) {
+// TestChecksOfManyEvents: checks that find nothing are delayed.
+func TestChecksOfManyEvents(t *testing.T) {
 	f := newFlapper(t, model.DefaultFlapping)
 	checks := 0
 	for n := range 1000 {
@@ -259,5 +259,5 @@ func TestChecksOfWhatIsTouchedAllTheTime(t *testing.T) {
 	if checks < idleChecks || checks > idleChecks+5 {
 		t.Errorf("%d checks in ten seconds", checks)
 	}
-	f.tells(time.Hour)
+	f.reports(time.Hour)
 }

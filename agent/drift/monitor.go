@@ -14,46 +14,45 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what a Monitor is made from.
+// Options configure a Monitor.
 type Options struct {
-	// Arm watches a point. wake is called from any goroutine when something may have
-	// happened there, and does not block. Nil watches nothing.
+	// Arm watches a point. wake is called from any goroutine after an event and does not block. Nil
+	// disables the drift detection.
 	Arm func(p watch.Point, wake func()) (watch.Watch, error)
-	// IsToCome reports whether a run in hand of a manifest is still to come to a resource,
-	// or at it: what happens to it may be its own change. Nil is never.
+	// IsToCome reports whether a run in progress still has to process a resource: an event may be the
+	// change of the run. Nil means never.
 	IsToCome func(key string, ref model.Ref) bool
-	// Look returns what is at a path now.
+	// Look reads the entry at a path.
 	Look func(path string) (files.Entry, error)
-	// Wake is called when something may have drifted. It does not block.
+	// Wake is called after an event. It does not block.
 	Wake func()
-	// Listen begins to note who writes the files at paths; nil notes nobody.
+	// Listen starts to observe the writers of paths. It may be nil.
 	Listen func(ctx context.Context, paths []string) (Writers, error)
-	// Flapping is called by Take, once, of a resource that flaps, and Calm of one that
-	// Flapping was called of when it was left alone. Neither is called of one that is not
-	// followed any more.
+	// Take calls Flapping once for a resource that flaps, and Calm when it no longer does. It calls neither
+	// for a resource that is no longer followed.
 	Flapping, Calm func(f model.FlappingState)
 	Log            *slog.Logger
 }
 
-// Monitor follows the resources of the manifests of a node, by their keys. Its
-// methods are for one goroutine. Make it with New.
+// Monitor follows the resources of the manifests of a node, by key. Its methods are not safe for concurrent
+// use.
 type Monitor struct {
 	o         Options
 	manifests map[string]*followed
-	// polled cannot be watched.
+	// polled holds the resources that cannot be watched.
 	polled   map[id]*follower
 	flapping flapping
-	// failing did not reach their state, and are looked at again.
+	// failing holds failed resources that wait for a retry.
 	failing map[id]*follower
-	// pending were seen, and wait for their backoff.
+	// pending holds events that wait for their backoff.
 	pending map[id]sighting
-	// unwatched are those of polled that the log is still to name.
+	// unwatched holds polled resources that are not logged yet.
 	unwatched []unwatched
-	// events are what the watches told since the last Take.
+	// events holds the events since the last Take.
 	events events
 }
 
-// id names a resource of a node.
+// id identifies a resource of a node.
 type id struct {
 	key string
 	ref model.Ref
@@ -72,23 +71,23 @@ func (i id) compare(other id) int {
 	return cmp.Or(cmp.Compare(i.key, other.key), cmp.Compare(i.ref.String(), other.ref.String()))
 }
 
-// inputs is the reference under which the input files of a manifest are followed, beside its resources.
+// inputs is the reference of the input files of a manifest.
 var inputs = model.Ref{}
 
-// Manifest has the resources and files of a manifest that a Monitor follows.
+// Manifest lists the resources and files of a manifest to follow.
 type Manifest struct {
 	Facts     model.Facts
 	Resources []*resource.Resource
-	// Inputs are the paths of the input files, such as child manifests and data.
+	// Inputs lists the input files, such as child manifests and data.
 	Inputs []string
-	// Bundle is the directory of the bundle, empty for none. Its files change only with the manifest, so they are
-	// not watched.
+	// Bundle is the directory of the bundle, empty for none. Its files change only with the manifest and
+	// are not watched.
 	Bundle string
-	// Limits without a number of repairs end all flapping.
+	// Limits without a number of repairs disable the flapping detection.
 	Limits model.Flapping
 }
 
-// points returns the points to watch for each resource, and for the inputs.
+// points returns the points to watch for each resource and for the inputs.
 func (f *Manifest) points() map[model.Ref][]watch.Point {
 	out := make(map[model.Ref][]watch.Point, len(f.Resources))
 	add := func(ref model.Ref, points []watch.Point) {
@@ -109,43 +108,41 @@ func (f *Manifest) points() map[model.Ref][]watch.Point {
 	return out
 }
 
-// followed are the resources of a manifest.
+// followed holds the resources of a manifest.
 type followed struct {
 	limits    model.Flapping
 	resources map[model.Ref]*follower
 }
 
-// sighting is that something may have happened to a resource, first at a time.
+// sighting is a possible change of a resource. at is the time of the first event.
 type sighting struct {
 	at time.Time
-	// unchecked is that it may have been the last run: nobody has looked.
+	// unchecked reports whether the last run may have caused the event.
 	unchecked bool
 }
 
-// follower is what is known of one resource.
+// follower is the state of one resource.
 type follower struct {
 	points  []watch.Point
 	watches []watch.Watch
-	// path has the mark left, by the last run that came to the resource; empty for one
-	// that has none.
+	// path had the mark left at the end of the last run; empty if unknown.
 	path    string
 	left    files.Mark
 	polling polling
-	// isCommand is that nobody knows what its change alters.
+	// isCommand reports whether a change of the resource may change anything.
 	isCommand bool
-	// seen is when drift was first taken of one that did not reach its state since.
+	// seen is the time of the first drift since the resource reached its desired state.
 	seen time.Time
 
 	retry   retry
 	backoff backoff
-	// putOff is until when a limit puts its repair off.
+	// putOff is the time until which a limit delays the repair.
 	putOff time.Time
-	// flap is nil for one that does not flap.
+	// flap is nil if the resource does not flap.
 	flap *flap
 }
 
-// DefaultPoll is how often a resource is looked at that cannot be watched, and whose
-// poll property says nothing else.
+// DefaultPoll is the poll interval of a resource without a poll property.
 const DefaultPoll = time.Minute
 
 // New returns a monitor that follows nothing.
@@ -159,8 +156,8 @@ func New(o Options) *Monitor {
 	return m
 }
 
-// Follow replaces the resources and inputs of a manifest. Those with the same points as before keep their watches and
-// their history. All watches are armed when it returns.
+// Follow replaces the resources and inputs of a manifest. Resources with unchanged points keep their
+// watches and history. All watches are armed when Follow returns.
 func (m *Monitor) Follow(key string, manifest Manifest) {
 	if m.o.Arm == nil {
 		return
@@ -207,7 +204,7 @@ func (m *Monitor) of(key string) *followed {
 	return &followed{}
 }
 
-// arm arms the watches of a resource. Where one cannot be, it is polled.
+// arm arms the watches of a resource. If that fails, the resource is polled.
 func (m *Monitor) arm(i id, f *follower) {
 	for _, p := range f.points {
 		w, err := m.o.Arm(p, func() { m.note(i, p.Name) })
@@ -229,7 +226,7 @@ func (f *follower) close() {
 	f.watches = nil
 }
 
-// waits returns until when what happens to a resource waits.
+// waits returns the time until which events of a resource wait.
 func (f *follower) waits() time.Time {
 	return model.LaterTime(model.LaterTime(f.backoff.until, f.putOff), f.retry.held)
 }
@@ -243,22 +240,21 @@ func (m *Monitor) drop(i id, f *follower) {
 	delete(m.pending, i)
 }
 
-// note records a change of a resource at a point.
+// note records an event of a resource at a point.
 func (m *Monitor) note(i id, point string) {
 	m.events.add(i, event{time.Now(), []string{point}})
 	m.o.Wake()
 }
 
-// Turned notes that a run came to the end of the turn of a resource: what happened to it
-// can be judged now.
+// Turned records that a run has processed a resource. Take can judge its events now.
 func (m *Monitor) Turned(key string, ref model.Ref) {
 	if m.events.has(id{key, ref}) {
 		m.o.Wake()
 	}
 }
 
-// PutOff has Take leave a resource out until a time. If it was seen to have drifted at
-// another one, which zero is not, Take returns it again then.
+// PutOff delays the repair of a resource until a time. seen is the time of its drift; Take returns the
+// resource again if it is not zero.
 func (m *Monitor) PutOff(key string, ref model.Ref, seen, until time.Time) {
 	f := m.of(key).resources[ref]
 	if f == nil {
@@ -277,23 +273,22 @@ func (m *Monitor) Remove(key string) {
 	delete(m.manifests, key)
 }
 
-// Close stops following everything.
+// Close stops following all manifests.
 func (m *Monitor) Close() {
 	for key := range m.manifests {
 		m.Remove(key)
 	}
 }
 
-// Left notes what a run saw at the path of a resource at the end of its turn: an event
-// that finds just that was its own.
+// Left records the mark that a run found at the path of a resource after its change. An event that finds
+// the same mark is ignored.
 func (m *Monitor) Left(key string, ref model.Ref, path string, mark files.Mark) {
 	if f := m.of(key).resources[ref]; f != nil {
 		f.path, f.left = path, mark
 	}
 }
 
-// Watched returns how many resources are watched, and how many are polled because
-// they cannot be, with the reason of one.
+// Watched returns the numbers of watched and polled resources, and why one of them is polled.
 func (m *Monitor) Watched() (watched, polled int, reason error) {
 	for _, all := range m.manifests {
 		for ref := range all.resources {

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/testing/setting"
 )
 
-// machine is what a monitor watches, of which a test says what happens.
+// machine is a machine with events that a test controls.
 type machine struct {
 	mu    sync.Mutex
 	wakes map[string]func()
@@ -32,7 +32,7 @@ func (m *machine) arm(p watch.Point, wake func()) (watch.Watch, error) {
 	return armed{}, nil
 }
 
-// happens says that something happened at a path.
+// happens sends an event at a path.
 func (m *machine) happens(path string) {
 	m.mu.Lock()
 	wake := m.wakes[path]
@@ -46,7 +46,7 @@ func (armed) Err() error    { return nil }
 func (armed) Written() bool { return false }
 func (armed) Close()        {}
 
-// options are those of a monitor of a machine.
+// options returns the options of a monitor of a machine.
 func options(m *machine) Options {
 	return Options{
 		Arm: m.arm, Wake: func() {}, Log: slog.New(slog.DiscardHandler),
@@ -56,7 +56,7 @@ func options(m *machine) Options {
 
 func newMachine() *machine { return &machine{wakes: map[string]func(){}} }
 
-// settings are resources with paths for names.
+// settings returns resources with the names paths.
 func settings(paths ...string) (out []*resource.Resource) {
 	for _, path := range paths {
 		out = append(out, &resource.Resource{
@@ -70,9 +70,8 @@ func settings(paths ...string) (out []*resource.Resource) {
 
 func refOf(path string) model.Ref { return model.Ref{Type: "setting", Name: path} }
 
-// TestEventsWhileTheyAreTaken come from other goroutines than the one that takes them:
-// none is lost, and none is taken twice.
-func TestEventsWhileTheyAreTaken(t *testing.T) {
+// TestConcurrentEvents: events from other goroutines are neither lost nor taken twice.
+func TestConcurrentEvents(t *testing.T) {
 	const count = 1000
 	var paths []string
 	for i := range count {
@@ -118,7 +117,7 @@ func TestEventsWhileTheyAreTaken(t *testing.T) {
 	}
 }
 
-// touched is a watch that says whether its file was written to.
+// touched is a watch with a written file.
 type touched struct {
 	armed
 	written bool
@@ -126,8 +125,7 @@ type touched struct {
 
 func (w *touched) Written() bool { return w.written }
 
-// TestNoLooksWhileDelayed touches a resource that waits for its backoff: it is looked at once
-// that is over, and repaired where it is not as it was left.
+// TestNoLooksWhileDelayed: a delayed resource is checked once, after its delay, and repaired if it changed.
 func TestNoLooksWhileDelayed(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode    uint32
@@ -171,9 +169,9 @@ func TestNoLooksWhileDelayed(t *testing.T) {
 	}
 }
 
-// TestManyThatCannotBeWatchedAreOneLine for each cause, with how many there are; each of them
-// is in the log at debug.
-func TestManyThatCannotBeWatchedAreOneLine(t *testing.T) {
+// TestUnwatchedResourcesAreOneLine: the log has one line for each cause with the number of resources, and
+// each resource at level debug.
+func TestUnwatchedResourcesAreOneLine(t *testing.T) {
 	t.Parallel()
 	var paths []string
 	for i := range 1000 {
@@ -211,7 +209,7 @@ func TestManyThatCannotBeWatchedAreOneLine(t *testing.T) {
 	if told := lines("DEBUG"); len(told) != 900 {
 		t.Errorf("%d lines at debug, not one for each", len(told))
 	}
-	// Those that are still not watched are nothing new.
+	// The same resources are not logged again.
 	m.Take(time.Now().Add(2 * DefaultPoll))
 	m.Follow("key", Manifest{Resources: settings(paths...), Limits: model.DefaultFlapping})
 	if again := lines("WARN"); len(again) != 2 {

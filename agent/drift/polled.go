@@ -10,24 +10,24 @@ import (
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// maxNamed bounds the resources that a line of the log names.
+// maxNamed limits the resources that a log line names.
 const maxNamed = 3
 
-// unwatched is a resource that cannot be watched from now on, of which the log says nothing yet.
+// unwatched is a resource that became polled and is not logged yet.
 type unwatched struct {
 	id    id
 	cause error
 }
 
-// polling is how a resource is polled that cannot be watched.
+// polling is the polling of a resource that cannot be watched.
 type polling struct {
-	// reason is why, nil for one that is watched.
+	// reason is nil for a watched resource.
 	reason error
 	every  time.Duration
 	next   time.Time
 }
 
-// fallBack has a resource polled from now on. Who calls it calls logUnwatched afterwards.
+// fallBack polls a resource from now on. The caller calls logUnwatched afterwards.
 func (m *Monitor) fallBack(i id, f *follower, err error) {
 	f.close()
 	if f.polling.reason == nil {
@@ -38,7 +38,7 @@ func (m *Monitor) fallBack(i id, f *follower, err error) {
 	m.polled[i] = f
 }
 
-// causeOf returns an error without the point that it is about.
+// causeOf returns an error without its point.
 func causeOf(err error) error {
 	var at *watch.PointError
 	if errors.As(err, &at) {
@@ -48,7 +48,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// logUnwatched logs what cannot be watched any more, a line for each manifest and cause.
+// logUnwatched logs the resources that became polled, in one line for each manifest and cause.
 func (m *Monitor) logUnwatched() {
 	slices.SortFunc(m.unwatched, func(a, b unwatched) int {
 		return cmp.Or(cmp.Compare(a.id.key, b.id.key), cmp.Compare(a.cause.Error(), b.cause.Error()), a.id.compare(b.id))
@@ -65,7 +65,7 @@ func (m *Monitor) logUnwatched() {
 	m.unwatched = nil
 }
 
-// namesOf names the first of some resources.
+// namesOf names the first resources of a list.
 func namesOf(all []unwatched) string {
 	var names []string
 	for _, u := range all[:min(len(all), maxNamed)] {

@@ -8,23 +8,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Drift is that resources of a manifest may have drifted.
+// Drift lists resources of a manifest that may have drifted.
 type Drift struct {
 	Key string
-	// Refs are nil if an input file of the manifest changed: then all resources may have drifted.
+	// Refs is nil if an input file of the manifest changed: then all resources may have drifted.
 	Refs []model.Ref
-	// Since is when the first of them was noticed, tries that failed since included.
+	// Since is the time of the first event, including events before failed attempts.
 	Since time.Time
-	// Retry is that they failed before, and nobody was seen to have changed any since.
+	// Retry reports whether all of them failed before and had no event since.
 	Retry bool
 }
 
-// Take returns what may have drifted since the last call, by manifest, in the order of
-// their keys, and what is polled, when that is due. What waits for its backoff, or for a
-// limit, stays for a later call. Before, it tells which resources flap from now on, or no
-// longer do.
+// Take returns the resources that may have drifted since its last call, sorted by key of the manifest, and
+// the polled resources that are due. Resources that wait for a backoff or a limit stay for a later call.
+// Before, Take calls Flapping and Calm.
 func (m *Monitor) Take(now time.Time) []Drift {
-	m.flapping.tell(now, m.limits)
+	m.flapping.report(now, m.limits)
 	m.gather(now)
 	m.logUnwatched()
 	byKey := map[string]*Drift{}
@@ -64,8 +63,8 @@ func (m *Monitor) Take(now time.Time) []Drift {
 	return out
 }
 
-// gather takes over what was seen since the last call, but for what the last run did
-// itself. A watch that has failed since has its resource polled.
+// gather moves the new events to pending, except for events that the last run caused. A resource with a
+// failed watch is polled.
 func (m *Monitor) gather(now time.Time) {
 	add := func(i id, s sighting, retried bool) {
 		f := m.of(i.key).resources[i.ref]
@@ -91,12 +90,12 @@ func (m *Monitor) gather(now time.Time) {
 		if err != nil {
 			m.fallBack(i, f, err)
 		}
-		// Events of a unit that failed may be those of its own tries.
+		// Failed attempts of a unit cause events of the unit.
 		isTry := f.retry.failed && f.path == "" && !f.isCommand
 		// The mark of the last run covers only the path of the resource, not its source or template.
 		elsewhere := !e.isOnlyAt(f.path)
-		// What is written into a file shows in its times only from one tick of their
-		// clock to the next. What waits for its backoff is looked at afterwards, once.
+		// The times of a file show a write only after the next tick of their clock. A resource that waits
+		// for its backoff is checked once, at its end.
 		switch waits := now.Before(f.waits()); {
 		case written || elsewhere || waits:
 			add(i, sighting{e.at, !written && !elsewhere}, isTry)
@@ -122,11 +121,10 @@ func (m *Monitor) gather(now time.Time) {
 	}
 }
 
-// isToCome reports whether a run in hand is still to come to a resource, or at it.
+// isToCome reports whether a run in progress still has to process a resource.
 func (m *Monitor) isToCome(i id) bool { return m.o.IsToCome != nil && m.o.IsToCome(i.key, i.ref) }
 
-// poll asks the watches of a resource whether a file was written to, and why one of
-// them does not watch.
+// poll reports whether a watched file of the resource was written, and why a watch failed.
 func (f *follower) poll() (written bool, err error) {
 	for _, w := range f.watches {
 		written = w.Written() || written
@@ -136,8 +134,7 @@ func (f *follower) poll() (written bool, err error) {
 	return written, err
 }
 
-// isAsLeft reports whether that is at the path of a resource which the last run left
-// there.
+// isAsLeft reports whether the path of a resource is as the last run left it.
 func (m *Monitor) isAsLeft(f *follower) bool {
 	if f.path == "" {
 		return false
@@ -147,7 +144,7 @@ func (m *Monitor) isAsLeft(f *follower) bool {
 	return err == nil && e.Mark() == f.left
 }
 
-// Next returns when Take has something that was not seen just now; zero is never.
+// Next returns when Take has work that needs no event, zero for never.
 func (m *Monitor) Next() (next time.Time) {
 	for _, f := range m.polled {
 		next = model.EarlierNonZero(next, f.polling.next)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// announce reports what came of the assignments.
+// announce reports the result of the assignments.
 func (m *Manifests) announce(ctx context.Context, result desired.Result) {
 	for _, key := range result.Unassigned {
 		m.o.Report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
@@ -42,7 +42,7 @@ func (m *Manifests) reportRejected(ctx context.Context, r desired.Rejection) {
 			m.o.Log.ErrorContext(ctx, problem)
 		}
 	}
-	// Most problems begin with the key, as their place.
+	// Most problems begin with the key.
 	reason := bounds.Problems(r.Problems)
 	if !strings.HasPrefix(reason, r.Entry.Key+":") {
 		reason = r.Entry.Key + ": " + reason

@@ -207,7 +207,7 @@ func (m *Manifests) scheduleAsked(now time.Time) {
 	}
 }
 
-// isOver reports whether a request must not run a manifest any more. It ends such a request.
+// isOver reports whether a request allows no further run. It ends such requests.
 func (m *Manifests) isOver(key string, a *asked) bool {
 	err := a.MayBegin()
 	if err == nil && m.view.Active(key) == nil {

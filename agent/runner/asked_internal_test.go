@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestAskedFor: a request without names is about what applies, one with names about something of each of them.
-func TestAskedFor(t *testing.T) {
+// TestSelectCandidates: without names it selects the manifests that apply, and with names some of each
+// name.
+func TestSelectCandidates(t *testing.T) {
 	t.Parallel()
 	all := []candidate{
 		{key: "group.db.motd", name: "motd"},

@@ -16,8 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// checks are the health checks of the manifests: the passes that make them between runs, and
-// what follows from the results of these and of runs.
+// checks makes health check passes and acts on the results of health checks.
 type checks struct {
 	*Monitor
 	o        ManifestsOptions
@@ -25,8 +24,8 @@ type checks struct {
 	schedule *Schedule
 }
 
-// passAt returns when a health check pass of a manifest begins; zero is never, as while
-// it runs, which makes the checks too.
+// passAt returns the time of the next health check pass of a manifest, zero for none. A full run makes the
+// checks itself.
 func (c *checks) passAt(key string) time.Time {
 	if !c.view().Active(key).Monitored() || c.o.Running.Lanes.Has(key) {
 		return time.Time{}
@@ -48,8 +47,7 @@ func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 	return began
 }
 
-// beginPass makes the health checks of a manifest beside runs and requests. It
-// touches nothing of the manifests before it has ended.
+// beginPass starts the health checks of a manifest. They work beside runs and write no shared state.
 func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	v, conflicts := c.view().Active(key), c.view().Conflicts(key)
 	built := v.Resolution.Graph
@@ -65,8 +63,8 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	})
 }
 
-// concludePasses is Manifests.ConcludePasses. On a paused node no repair is asked for: what runs
-// after the pause makes the checks too.
+// concludePasses is Manifests.ConcludePasses. A paused node starts no repair: a run after the pause makes
+// the checks.
 func (c *checks) concludePasses(ctx context.Context, paused bool) {
 	for _, p := range c.Ended(c.o.Runner.Changes(), c.o.Running.Lanes.MakesChecks) {
 		for _, ref := range p.Found.Deregistered {
@@ -85,8 +83,7 @@ func (c *checks) concludePasses(ctx context.Context, paused bool) {
 	}
 }
 
-// note takes over the health checks of a transaction, and reports
-// those that changed.
+// note records the health checks of a transaction and reports the changed ones. The caller holds the lock.
 func (c *checks) note(ctx context.Context, key string, t *model.Transaction) {
 	for _, change := range c.Note(key, t) {
 		level := slog.LevelWarn

@@ -11,24 +11,23 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// exclusive are the domains in which one run at a time works: package managers and the
-// service manager do one thing after another, and their changes affect each other. What
-// is changed of paths is claimed by path.
+// exclusive lists the domains that only one run may use at a time. Package managers and the service manager
+// do one task after another, and their changes affect each other. Paths are claimed one by one.
 const exclusive = resource.Packages | resource.Units
 
-// claim is what one resource of a run needs for itself.
+// claim is the part of the machine that a resource uses alone.
 type claim struct {
-	// everything is that it is not known before its turn.
+	// everything is set if the claim is unknown before the resource is processed.
 	everything bool
-	// writes are the paths that it may change, with all below them, and reads those that
-	// it depends on.
+	// writes are the paths that the resource may change, including all paths below them. reads are the
+	// paths that it depends on.
 	writes, reads []string
 	// changes and depends are domains.
 	changes, depends resource.Domain
 }
 
-// claimOf returns the claim of a node. Of a type that runs whatever its manifest says, such
-// as a command, no domain is claimed: its author knows what it does.
+// claimOf returns the claim of a node. A resource that may change anything, such as a command, claims no
+// domain: its author is responsible.
 func claimOf(n *graph.Node) claim {
 	r := n.Resource
 	if r.Excluded != "" {
@@ -62,15 +61,15 @@ func claimOf(n *graph.Node) claim {
 	return c
 }
 
-// pathOf returns the path that a relation names, and false for one that names none.
+// pathOf returns the path in the name of a relation. It returns false if the relation names no path.
 func pathOf(what string) (string, bool) {
 	path, ok := strings.CutPrefix(what, resource.PathNeed(""))
 
 	return filepath.Clean(path), ok
 }
 
-// lowest returns the paths of needs that are above no other one, nor above one of others:
-// the directories on the way to a path are needed, and what is in them is not.
+// lowest returns the paths of needs that are not above another path of needs or others. A resource needs
+// the directories above a path, but not their other content.
 func lowest(needs, others []string) []string {
 	above := map[string]bool{"/": true}
 	for _, paths := range [][]string{needs, others} {
@@ -90,7 +89,7 @@ func lowest(needs, others []string) []string {
 	return out
 }
 
-// ancestors yields the directories above an absolute path, the nearest first.
+// ancestors yields the directories above an absolute path, nearest first.
 func ancestors(path string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for path != "/" && path != "." {
@@ -102,10 +101,10 @@ func ancestors(path string) func(yield func(string) bool) {
 	}
 }
 
-// claims are those of the resources of a run that have not had their turns.
+// claims are the claims of the unprocessed resources of a run.
 type claims map[model.Ref]claim
 
-// claimsOf returns the claims of a graph, with the paths as they are and where links lead.
+// claimsOf returns the claims of a graph. Paths are claimed as written and after links are followed.
 func claimsOf(g *graph.Graph) claims {
 	out := make(claims, g.Len())
 	links := paths.Links{}
@@ -118,7 +117,7 @@ func claimsOf(g *graph.Graph) claims {
 	return out
 }
 
-// follow returns paths, and beside them where they are and lead after following links.
+// follow returns paths, with their locations and targets after links are followed.
 func follow(links paths.Links, all []string) []string {
 	out := all
 	for _, path := range all {
@@ -133,14 +132,14 @@ func follow(links paths.Links, all []string) []string {
 	return out
 }
 
-// indexed are claims by their paths.
+// indexed holds claims by path.
 type indexed struct {
 	everything       bool
 	changes, depends resource.Domain
 	writes, reads    pathSet
 }
 
-// pathSet are paths, and the directories above them.
+// pathSet holds paths and the directories above them.
 type pathSet struct{ in, above map[string]bool }
 
 func newPathSet() pathSet { return pathSet{map[string]bool{}, map[string]bool{}} }
@@ -154,7 +153,7 @@ func (s pathSet) add(paths []string) {
 	}
 }
 
-// touches reports whether any of paths is one of the set, or above or below one.
+// touches reports whether one of paths is in the set, or above or below a path of the set.
 func (s pathSet) touches(paths []string) bool {
 	if len(s.in) == 0 {
 		return false
@@ -186,16 +185,16 @@ func index(all claims) indexed {
 	return out
 }
 
-// meets reports whether a claim is about something of what is indexed, where one of the two
-// changes it.
+// meets reports whether a claim conflicts with the indexed claims: both use the same thing, and one changes
+// it.
 func (x indexed) meets(c claim) bool {
 	return x.everything || c.everything ||
 		x.changes.Overlaps(c.changes|c.depends) || c.changes.Overlaps(x.depends) ||
 		x.writes.touches(c.writes) || x.writes.touches(c.reads) || x.reads.touches(c.writes)
 }
 
-// overlap returns a resource of b because of which a run with the claims a must not go on
-// beside it. related are further resources that a works with.
+// overlap returns a resource of b that prevents a run with the claims a from working beside b. related are
+// further resources that a uses.
 func overlap(a, b claims, related map[model.Ref]bool) (ref model.Ref, found bool) {
 	x := index(a)
 	for ref, c := range b {

@@ -46,7 +46,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 // complete returns the summary of the run, nil if there is nothing to conclude. current reports whether
 // the version of the run is active. The caller holds the lock.
 func (r *run) complete(ctx context.Context, s *model.Run, err error) (_ *model.Run, current bool) {
-	if k := r.kept[r.key]; k != nil && k.whole == r {
+	if k := r.shared[r.key]; k != nil && k.whole == r {
 		k.whole = nil
 	}
 	if r.version == nil {
@@ -108,7 +108,7 @@ func (r *run) concludeHealth(s *model.Run) {
 // conclude records a full run of the active version.
 func (r *run) conclude(s *model.Run, news bool) {
 	retainRegistrations(r.o.Registrar, r.view)
-	if k := r.keptOf(r.key); len(r.late)+len(k.late) > 0 {
+	if k := r.sharedOf(r.key); len(r.late)+len(k.late) > 0 {
 		k.late = r.late
 		r.follow(r.key, r.late)
 		r.showWatches()
@@ -126,7 +126,7 @@ func (r *run) conclude(s *model.Run, news bool) {
 // concludePart records a partial run. If it ends the failure of the manifest, a full run follows and
 // updates the counts, unless one is in progress.
 func (r *run) concludePart(s *model.Run) {
-	if stale := r.record.ConcludePart(s); stale && r.keptOf(r.key).whole == nil {
+	if stale := r.record.ConcludePart(s); stale && r.sharedOf(r.key).whole == nil {
 		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
 	}
 	if !r.hasBegun(s) {

@@ -1,40 +1,39 @@
 package runner
 
-// origin is what made health checks.
+// origin is the source of health check results.
 type origin int
 
 const (
 	byRun origin = iota
-	// byRepair is a run that a critical check caused.
+	// byRepair is a run because of a critical check.
 	byRepair
 	// byPass is a health check pass between runs.
 	byPass
 )
 
-// findings are what is known when health checks were made.
+// findings are the results of health checks.
 type findings struct {
 	by origin
-	// critical is that one was found critical, unknown that one was critical before
-	// and was not made this time.
+	// critical reports whether a check is critical. unknown reports whether a check was critical before and
+	// was not made now.
 	critical, unknown bool
-	// failing is that one was critical when they were made last.
+	// failing reports whether a check was critical the last time.
 	failing bool
-	// mayRepair is that the wait after the last repair that did not help is over.
+	// mayRepair reports whether the wait after the last unsuccessful repair is over.
 	mayRepair bool
 }
 
-// verdict is what follows from findings.
+// verdict is the consequence of findings.
 type verdict struct {
-	// run is that a repairing run is due, refresh that it refreshes the resources of
-	// critical checks that ask for it.
+	// run starts a repair. refresh refreshes resources with a critical check that asks for it.
 	run, refresh bool
 	// reset and extend change the wait between repairs.
 	reset, extend bool
 }
 
-// decide judges health checks: a critical one makes a repairing run due, and
-// again after a growing wait when one did not help. When a pass finds that it is
-// over a run is due too: what failed is stable then, and registers.
+// decide judges health checks. A critical check causes a repair, and further repairs after growing waits
+// while it stays critical. If a pass finds that all checks recovered, a run follows: it registers the
+// resources.
 func decide(f findings) verdict {
 	switch {
 	case !f.critical && !f.unknown:

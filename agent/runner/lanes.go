@@ -8,67 +8,65 @@ import (
 	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
-// Kind is what a run is about.
+// Kind is the kind of a run.
 type Kind string
 
 // The kinds.
 const (
-	// Manifest is a run of a manifest as a whole.
+	// Manifest is a full run of a manifest.
 	Manifest Kind = "manifest"
 	// Part is a run of some resources of a manifest.
 	Part Kind = "part"
-	// Request is the run of an ensure request.
+	// Request is the run of an ensure request or a prediction.
 	Request Kind = "request"
 )
 
-// Most is how many runs of a kind go on at the same time; of repairs that is those of one
-// manifest, and of them those that wait for the disk only by themselves: whoever makes some of one
-// take long does not hold up those of others, nor do four commands hold up files.
+// Most limits the parallel runs of a kind. For partial runs the limit applies to each manifest, and runs
+// that wait for the disk only have a separate limit. So slow repairs delay neither other manifests nor
+// files.
 const Most = 4
 
-// Patience is how long the next manifest or request waits for those in hand: they are run
-// one after the other, in their order, and just what takes longer does not hold the others
-// up.
+// Patience is how long the next full run or request waits for the current ones. Short runs run one after
+// the other, in their order. Only longer runs overlap.
 const Patience = time.Second
 
-// Lanes are the runs of a node: those that go on, and those that wait for them. It is for
-// one goroutine at a time. Make it with New.
+// Lanes holds the runs of a node, running and waiting. Its methods are not safe for concurrent use.
 type Lanes struct {
-	// all are in the order in which they entered.
+	// all is in the order of Enter.
 	all []*Lane
-	// changed is closed when a run may begin that could not.
+	// changed is closed when a blocked run may begin.
 	changed chan struct{}
-	// entered is how many have so far.
+	// entered counts the runs so far.
 	entered int
 }
 
-// New returns lanes without runs.
+// NewLanes returns Lanes without runs.
 func NewLanes() *Lanes { return &Lanes{changed: make(chan struct{})} }
 
-// Lane is one run. It blocks no other run before the first Begin: until then it is being prepared,
-// which may wait for NATS.
+// Lane is one run. Before its first Begin it blocks no other run, because its preparation may wait for
+// NATS.
 type Lane struct {
 	Kind Kind
-	// Key is that of the manifest; empty for a request.
+	// Key is the key of the manifest, empty for a request.
 	Key string
-	// Part are the resources that the run of a part is about.
+	// Part lists the resources of a partial run.
 	Part []model.Ref
-	// Turn counts the runs from 1, in the order in which they entered.
+	// Turn numbers the runs from 1, in the order of Enter.
 	Turn int
 
 	lanes   *Lanes
 	entered time.Time
 	graph   *graph.Graph
-	claims  claims // nil before somebody compares them
+	claims  claims // nil before the first comparison
 	done    map[model.Ref]bool
 	running bool
-	// blocker holds it up, with a resource, until which has had its turn nothing changes;
-	// the zero reference where it is not known.
+	// blocker blocks this run until its resource blockedBy is done. A zero blockedBy means until a change
+	// of the lanes.
 	blocker   *Lane
 	blockedBy model.Ref
 }
 
-// String returns what the run is about, for people.
+// String describes the run for people.
 func (l *Lane) String() string {
 	switch l.Kind {
 	case Request:
@@ -89,7 +87,7 @@ func (l *Lanes) Enter(kind Kind, key string, now time.Time) *Lane {
 	return lane
 }
 
-// Len returns how many runs there are of a kind, those that wait included.
+// Len returns the number of runs of a kind, including the waiting ones.
 func (l *Lanes) Len(kind Kind) (count int) {
 	for _, lane := range l.all {
 		if lane.Kind == kind {
@@ -100,19 +98,18 @@ func (l *Lanes) Len(kind Kind) (count int) {
 	return count
 }
 
-// Has reports whether there is a run of a manifest as a whole.
+// Has reports whether a manifest has a full run.
 func (l *Lanes) Has(key string) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Kind == Manifest && lane.Key == key })
 }
 
-// MakesChecks reports whether a run of a manifest, or of a part of it, that goes on makes
-// health checks.
+// MakesChecks reports whether a running run of a manifest makes health checks.
 func (l *Lanes) MakesChecks(key string) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Key == key && lane.running && hasChecks(lane.graph) })
 }
 
-// Admitted returns those of some resources of a manifest, which has the graph g, of which a part may
-// enter: a few parts do, so that one that waits does not hold up those that need not.
+// Admitted returns the resources of part that a partial run of a manifest may enter with. g is the graph of
+// the manifest. Most limits quick and other runs separately, so that waiting runs do not delay quick ones.
 func (l *Lanes) Admitted(key string, g *graph.Graph, part []model.Ref) []model.Ref {
 	quick, others := 0, 0
 	for _, lane := range l.all {
@@ -138,16 +135,16 @@ func (l *Lanes) Admitted(key string, g *graph.Graph, part []model.Ref) []model.R
 	})
 }
 
-// isQuick reports whether a run of a graph waits for the disk only; of none nothing is known. What
-// includes others does nothing itself.
+// isQuick reports whether a run of a graph waits for the disk only. A nil graph is not known and not quick.
+// A resource that includes others does no work itself.
 func isQuick(g *graph.Graph) bool {
 	waits := func(n *graph.Node) bool { return !n.Relations.WaitsForDiskOnly && n.Resource.Type.Include == nil }
 
 	return g != nil && !hasChecks(g) && !slices.ContainsFunc(g.Nodes(), waits)
 }
 
-// IsToCome reports whether a run of a manifest, or of a part of it, has a resource before it, or
-// works on it. A run of the whole counts once it is prepared.
+// IsToCome reports whether a run of a manifest still has to process a resource. A full run counts once it
+// is prepared.
 func (l *Lanes) IsToCome(key string, ref model.Ref) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool {
 		if lane.graph == nil {
@@ -157,8 +154,7 @@ func (l *Lanes) IsToCome(key string, ref model.Ref) bool {
 	})
 }
 
-// Next returns from when on another manifest or request may enter: zero where none holds it
-// up.
+// Next returns when another full run or request may enter; zero means now.
 func (l *Lanes) Next() (at time.Time) {
 	for _, lane := range l.all {
 		if until := lane.entered.Add(Patience); lane.Kind != Part && until.After(at) {
@@ -169,16 +165,16 @@ func (l *Lanes) Next() (at time.Time) {
 	return at
 }
 
-// Changed returns a channel that is closed when a run may begin that could not.
+// Changed returns a channel that is closed when a blocked run may begin.
 func (l *Lanes) Changed() <-chan struct{} { return l.changed }
 
-// Begin begins a run of a graph, unless it must wait for another one, which is returned:
-// one that goes on, or entered before. Neither overtakes a run that it would hold up.
+// Begin begins a run of a graph. If another run blocks it, Begin returns that run. Running runs and runs
+// that entered before block a run with overlapping claims.
 func (l *Lane) Begin(g *graph.Graph) (blocker *Lane) {
-	l.claims = nil // links may have changed while it waited
+	l.claims = nil // links may have changed
 	if l.graph != g {
 		l.graph = g
-		l.lanes.notify() // what it works with may be less than everything
+		l.lanes.notify() // its claims are known now
 	}
 	if blocker = l.Blocker(); blocker == nil {
 		l.running = true
@@ -187,7 +183,7 @@ func (l *Lane) Begin(g *graph.Graph) (blocker *Lane) {
 	return blocker
 }
 
-// Blocker returns what the run would wait for if it began with the graph of the last Begin.
+// Blocker returns the run that blocks this run with the graph of the last Begin.
 func (l *Lane) Blocker() *Lane {
 	l.blocker, l.blockedBy = l.findBlocker()
 
@@ -216,7 +212,7 @@ func (l *Lane) findBlocker() (*Lane, model.Ref) {
 	return nil, model.Ref{}
 }
 
-// isAlike reports whether a run that goes on is counted together with this one.
+// isAlike reports whether Most limits both runs together.
 func (l *Lane) isAlike(other *Lane) bool {
 	if l.Kind != Part {
 		return other.Kind == l.Kind
@@ -225,7 +221,7 @@ func (l *Lane) isAlike(other *Lane) bool {
 	return other.Kind == Part && other.Key == l.Key && isQuick(other.graph) == isQuick(l.graph)
 }
 
-// Done notes that a resource had its turn: nobody waits for it any more.
+// Done records that a resource was processed. It blocks no run any more.
 func (l *Lane) Done(ref model.Ref) {
 	l.done[ref] = true
 	delete(l.claims, ref)
@@ -234,7 +230,7 @@ func (l *Lane) Done(ref model.Ref) {
 	}
 }
 
-// Leave ends a run, or its waiting.
+// Leave removes a run.
 func (l *Lane) Leave() {
 	l.lanes.all = slices.DeleteFunc(l.lanes.all, func(other *Lane) bool { return other == l })
 	l.lanes.notify()
@@ -245,8 +241,8 @@ func (l *Lanes) notify() {
 	l.changed = make(chan struct{})
 }
 
-// conflict reports whether a run must not go on beside another one, and returns a resource
-// of that because of which; the zero reference where it is because of all.
+// conflict reports whether a run must wait for other. It returns the resource of other that causes the
+// conflict, or a zero reference if the whole run does.
 func (l *Lane) conflict(other *Lane) (because model.Ref, found bool) {
 	var related map[model.Ref]bool
 	if l.Key != "" && l.Key == other.Key {
@@ -259,13 +255,13 @@ func (l *Lane) conflict(other *Lane) (because model.Ref, found bool) {
 	return overlap(l.remaining(), other.remaining(), related)
 }
 
-// hasChecks reports whether resources of a graph have health checks, of which the results
-// are judged together at the end of a run.
+// hasChecks reports whether resources of a graph have health checks. Their results are judged together at
+// the end of a run.
 func hasChecks(g *graph.Graph) bool {
 	return slices.ContainsFunc(g.Nodes(), func(n *graph.Node) bool { return len(n.Resource.Meta().HealthChecks) > 0 })
 }
 
-// whole returns the graph that one is a part of, or itself.
+// whole returns the graph that g is a part of, or g.
 func whole(g *graph.Graph) *graph.Graph {
 	if w := g.PartOf(); w != nil {
 		return w
@@ -283,7 +279,7 @@ func refs(g *graph.Graph) []model.Ref {
 	return out
 }
 
-// remaining returns the claims of what has not had its turn.
+// remaining returns the claims of the resources that are not processed.
 func (l *Lane) remaining() claims {
 	if l.claims == nil {
 		l.claims = claimsOf(l.graph)

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// build returns the graph of resources, in the flow style of YAML.
+// build returns the graph of resources in YAML flow style.
 func build(t *testing.T, resourcesText string) *graph.Graph {
 	t.Helper()
 	doc, err := manifest.Parse("m.yaml", []byte("muster: {resources: ["+resourcesText+"]}"))
@@ -49,9 +49,8 @@ func ref(typ, name string) model.Ref { return model.Ref{Type: typ, Name: name} }
 
 var start = time.Unix(1_000_000, 0)
 
-// TestWhatTwoManifestsMustNotShare is a table of what one does, what the other one does, and
-// whether the second waits for the first.
-func TestWhatTwoManifestsMustNotShare(t *testing.T) {
+// TestConflicts: the second manifest must wait for the first.
+func TestConflicts(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
 		t.Fatal(err)
@@ -61,7 +60,7 @@ func TestWhatTwoManifestsMustNotShare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// As many links, and as many names in one, as no run follows.
+	// More links, and more names in one link, than a run follows.
 	for i := range 41 {
 		if err := os.Symlink(fmt.Sprint(i-1), filepath.Join(dir, fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
@@ -129,8 +128,8 @@ func TestWhatTwoManifestsMustNotShare(t *testing.T) {
 	}
 }
 
-// TestLinksThatChangedWhileItWaited: links lead where they do when a run begins.
-func TestLinksThatChangedWhileItWaited(t *testing.T) {
+// TestChangedLinks: links are followed when a run begins.
+func TestChangedLinks(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink("before", link); err != nil {
@@ -154,8 +153,8 @@ func TestLinksThatChangedWhileItWaited(t *testing.T) {
 	}
 }
 
-// TestWhatHadItsTurnHoldsNobodyUp: a run claims what is still to come.
-func TestWhatHadItsTurnHoldsNobodyUp(t *testing.T) {
+// TestProcessedResourcesBlockNothing: a run claims only its unprocessed resources.
+func TestProcessedResourcesBlockNothing(t *testing.T) {
 	l := runner.NewLanes()
 	one, two := l.Enter(runner.Manifest, "one", start), l.Enter(runner.Manifest, "two", start)
 	one.Begin(build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{long: {command: sleep 600}}]}"))
@@ -176,7 +175,7 @@ func TestWhatHadItsTurnHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestAPartBesideItsManifest: it goes on where it has nothing to do with what is to come.
+// TestAPartBesideItsManifest: a partial run waits only for related resources of the full run.
 func TestAPartBesideItsManifest(t *testing.T) {
 	g := build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{long: {command: sleep 600}}, {reload: {command: 'true', refresh_only: true, subscribe: ['file#/etc/b']}}, {after: {command: 'true', require: ['exec#long']}}]},"+
 		"{file: [{/etc/needed: {content: x, owner: root, group: root, mode: '0644'}}]},{exec: [{last: {command: 'true', require: ['file#/etc/needed']}}]}")
@@ -185,9 +184,9 @@ func TestAPartBesideItsManifest(t *testing.T) {
 		done  []model.Ref
 		waits bool
 	}{
-		{ref("file", "/etc/a"), nil, true}, // its turn is still to come
+		{ref("file", "/etc/a"), nil, true}, // it is not processed
 		{ref("file", "/etc/a"), []model.Ref{ref("file", "/etc/a")}, false},
-		{ref("file", "/etc/b"), []model.Ref{ref("file", "/etc/b")}, true}, // what subscribes is to come
+		{ref("file", "/etc/b"), []model.Ref{ref("file", "/etc/b")}, true}, // its subscriber is not processed
 		{ref("file", "/etc/b"), []model.Ref{ref("file", "/etc/b"), ref("exec", "reload")}, false},
 		{ref("file", "/etc/needed"), []model.Ref{ref("file", "/etc/needed")}, true},
 	} {
@@ -222,7 +221,7 @@ func TestAPartBesideItsManifest(t *testing.T) {
 	}
 }
 
-// TestPartsOfAManifest go on beside each other unless they are tied.
+// TestPartsOfAManifest: partial runs work in parallel unless their resources are related.
 func TestPartsOfAManifest(t *testing.T) {
 	g := build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{reload: {command: 'true', refresh_only: true, subscribe: ['file#/etc/a', 'file#/etc/b']}}]},"+file("/etc/c"))
 	l := runner.NewLanes()
@@ -241,7 +240,7 @@ func TestPartsOfAManifest(t *testing.T) {
 			t.Errorf("%s waits for %v, want that it waits: %v", path, blocker, waits)
 		}
 	}
-	// Those of a and b have a command, those of c none.
+	// a and b have a command, c has none.
 	for key, want := range map[string][]model.Ref{"one": {ref("file", "/etc/a"), ref("file", "/etc/c")}, "two": {ref("file", "/etc/a"), ref("file", "/etc/c")}} {
 		if got := l.Admitted(key, g, []model.Ref{ref("file", "/etc/a"), ref("file", "/etc/c")}); !slices.Equal(got, want) {
 			t.Errorf("of %s may enter %v, want %v", key, got, want)
@@ -253,8 +252,8 @@ func TestPartsOfAManifest(t *testing.T) {
 	}
 }
 
-// TestFilesBesideLongRepairs: four repairs with commands hold up no file of their manifest, and four
-// of files no command, but as many of their own kind.
+// TestFilesBesideLongRepairs: four repairs with commands block no file of their manifest, and four of files
+// no command. They block further repairs of their kind.
 func TestFilesBesideLongRepairs(t *testing.T) {
 	t.Parallel()
 	commands, files := []model.Ref{}, []model.Ref{}
@@ -302,8 +301,8 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 	}
 }
 
-// TestNobodyOvertakes whom it would hold up, and who waits holds up nobody else.
-func TestNobodyOvertakes(t *testing.T) {
+// TestOrder: a run does not overtake a run that it would block. A run that waits blocks no other run.
+func TestOrder(t *testing.T) {
 	l := runner.NewLanes()
 	enter := func(key string) *runner.Lane { return l.Enter(runner.Manifest, key, start) }
 	long, waits, behind, free := enter("long"), enter("waits"), enter("behind"), enter("free")
@@ -347,7 +346,7 @@ func TestPreparedRunsOvertakeUnpreparedOnes(t *testing.T) {
 	}
 }
 
-// TestMostRunsOfAKind: a few go on, and long ones do not keep short ones from going on.
+// TestMostRunsOfAKind: a few runs work in parallel, and long runs do not block short ones.
 func TestMostRunsOfAKind(t *testing.T) {
 	l := runner.NewLanes()
 	paths := []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d", "/etc/e"}
@@ -371,7 +370,7 @@ func TestMostRunsOfAKind(t *testing.T) {
 	}
 }
 
-// TestRepairsOfOneManifest, however long, do not hold up those of another.
+// TestRepairsOfOneManifest: long repairs do not block the repairs of another manifest.
 func TestRepairsOfOneManifest(t *testing.T) {
 	t.Parallel()
 	l, paths := runner.NewLanes(), []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d", "/etc/e"}

@@ -11,19 +11,18 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 )
 
-// LogTransaction logs a transaction; that of a resource that is stable, or that a limit
-// puts off, only at level debug, or every run would log every resource.
+// LogTransaction logs a transaction. It logs stable and delayed resources only at level debug.
 func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	if t.Outcome() != model.OutcomeStable && t.RetryAt.IsZero() || log.Enabled(ctx, slog.LevelDebug) {
 		key := "manifest"
 		if t.Within != (model.Ref{}) {
-			key = "assignment" // manifest is the one that declares it
+			key = "assignment" // the transaction names the declaring manifest
 		}
 		engine.LogTransaction(ctx, log.With(key, t.Manifest), t)
 	}
 }
 
-// LogRun logs a summary.
+// LogRun logs the summary of a run.
 func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
 	level := map[model.Outcome]slog.Level{
 		model.OutcomeFailed: slog.LevelError, model.OutcomeStable: slog.LevelInfo, model.OutcomeNotRun: slog.LevelWarn,
@@ -31,8 +30,7 @@ func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
 	if !s.RetryAt.IsZero() && s.Outcome() == model.OutcomeNotRun {
 		level = slog.LevelInfo
 	}
-	// A node with nothing to do logs nothing, however often it looks.
-	// Of a repair it logs the resource.
+	// An idle node logs nothing. A repair logs only its resource.
 	if s.Outcome() == model.OutcomeStable && s.Cause == model.CauseSchedule || s.Outcome() == model.OutcomeChanged && s.Cause == model.CauseDrift {
 		level = slog.LevelDebug
 	}

@@ -19,13 +19,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what Manifests tie together.
+// ManifestsOptions configure Manifests.
 type ManifestsOptions struct {
 	Host *host.Host
-	// Config returns the configuration in force.
+	// Config returns the current configuration.
 	Config func() config.Config
-	// Facts returns the facts as they are known; RenewFacts gathers them again when a fact
-	// file changed since.
+	// Facts returns the known facts. RenewFacts gathers them again if a fact file changed.
 	Facts      func() desired.Facts
 	RenewFacts func(ctx context.Context)
 	Set        *desired.Set
@@ -34,17 +33,17 @@ type ManifestsOptions struct {
 	Registrar  *Registrar
 	Report     *reporting.Reporter
 	Status     *status.Node
-	// Drift are those of what is followed; New sets IsToCome and what repairs.New sets.
+	// Drift configures the drift detection. NewManifests sets IsToCome, Flapping and Calm.
 	Drift drift.Options
-	// Wake wakes the loop that calls RunNext. It does not block.
+	// Wake wakes the loop that calls RunNext. It must not block.
 	Wake func()
 	Log  *slog.Logger
 }
 
-// Manifests runs the active manifests of a node. The caller of a method holds the turn of
-// Options.Running, except for Sync, Handle and Close. Make it with New.
+// Manifests runs the active manifests of a node. Callers hold the lock of Options.Running, except for Sync,
+// Handle and Close.
 type Manifests struct {
-	// Ran counts a run, nil where nobody counts. It is set before the first run.
+	// Ran counts a run. It is set before the first run; nil counts none.
 	Ran func(key string, run *model.Run)
 
 	o ManifestsOptions
@@ -53,39 +52,39 @@ type Manifests struct {
 	schedule *Schedule
 	checks   *checks
 	drift    *drift.Monitor
-	// kept is what the runs of a manifest leave for the next ones, by key.
-	kept map[string]*kept
+	// shared holds the data that runs of a manifest share, by key.
+	shared map[string]*shared
 	// stableFacts is the digest of the stable facts at the last Sync.
 	stableFacts string
-	// asked are the requests that wait for the run of a manifest to begin.
+	// asked holds the requests that wait for a run.
 	asked queues
 	// paused reports whether the node observes and changes nothing.
 	paused bool
 	// announcing reports whether full runs wait for the reports of the assignments.
 	announcing bool
-	// rejected logs what was rejected, reported counts what is reported of that.
+	// rejected limits the log lines about rejected versions, reported their reports.
 	rejected telemetry.RateLimitedLog
 	reported quota
-	// postponed logs what is not ready, postponements counts what is reported of that.
+	// postponed limits the log lines about delayed versions, postponements their reports.
 	postponed     telemetry.RateLimitedLog
 	postponements quota
 }
 
-// kept is what the runs of a manifest leave for the next ones.
-type kept struct {
+// shared holds the data that runs of a manifest share.
+type shared struct {
 	journal *engine.FileJournal
 	pace    Pace
-	// whole is the run of the whole manifest that runs or waits, nil for none.
+	// whole is the full run that runs or waits, or nil.
 	whole *run
-	// runsDamaged makes the next run use the bundle although it is damaged.
+	// runsDamaged makes the next run use a damaged bundle.
 	runsDamaged bool
-	// late are the resources that the last full run discovered while it ran.
+	// late holds the resources that the last full run discovered.
 	late []*resource.Resource
 }
 
-// New returns Manifests that have made nothing of the set.
+// NewManifests returns Manifests without runs.
 func NewManifests(o ManifestsOptions) *Manifests {
-	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), kept: map[string]*kept{}, asked: queues{}}
+	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), shared: map[string]*shared{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	o.Drift.Flapping, o.Drift.Calm = m.beginFlapping, m.endFlapping
 	m.drift = drift.New(o.Drift)
@@ -98,8 +97,8 @@ func NewManifests(o ManifestsOptions) *Manifests {
 	return m
 }
 
-// Close stops watching for drift, waits for the health check passes and closes the set. No run
-// is in progress, and neither Sync nor Handle.
+// Close stops the drift detection, waits for the health check passes and closes the set. No run is in
+// progress, and neither Sync nor Handle.
 func (m *Manifests) Close(ctx context.Context) {
 	m.drift.Close()
 	m.checks.Wait()
@@ -107,7 +106,7 @@ func (m *Manifests) Close(ctx context.Context) {
 	m.o.Set.Close(ctx)
 }
 
-// Next returns when something is due by itself; zero is never.
+// Next returns the time of the next task that needs no event, zero for none.
 func (m *Manifests) Next(now time.Time) (at time.Time) {
 	earlier := func(t time.Time) { at = model.EarlierNonZero(t, at) }
 	earlier(m.drift.Next())
@@ -125,17 +124,16 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 	return at
 }
 
-// mayRun reports whether a manifest may run for what it would run for now. On a paused node only
-// what looks for drift does, or would repair what a check found before the pause, and changes
-// nothing; what somebody asked for waits.
+// mayRun reports whether a manifest may run for its current cause. A paused node only checks for drift and
+// changes nothing. Requested changes wait.
 func (m *Manifests) mayRun(key string) bool {
 	cause := m.schedule.Cause(key)
 
 	return !m.paused || cause == model.CauseSchedule || cause == model.CauseDrift || cause == model.CauseHealth
 }
 
-// Pause has what begins from now on observe and change nothing, or ends that: then all manifests
-// run, because what drifted meanwhile was only observed.
+// Pause starts or ends a pause. While paused, new runs observe and change nothing. All manifests run after
+// a pause, because the node only observed drift.
 func (m *Manifests) Pause(paused bool, now time.Time) {
 	m.paused = paused
 	if paused {
@@ -149,7 +147,7 @@ func (m *Manifests) Pause(paused bool, now time.Time) {
 // View returns the active versions and the states of the keys.
 func (m *Manifests) View() *desired.View { return m.view }
 
-// input returns the input for the assignments, as it is now.
+// input returns the current input for the assignments.
 func (m *Manifests) input() desired.Input {
 	c := m.o.Config()
 
@@ -159,7 +157,7 @@ func (m *Manifests) input() desired.Input {
 	}
 }
 
-// interval returns how often a manifest runs.
+// interval returns the interval between runs of a manifest.
 func (m *Manifests) interval(key string) time.Duration {
 	if v := m.view.Active(key); v != nil && v.Resolution.Interval > 0 {
 		return v.Resolution.Interval
@@ -168,22 +166,22 @@ func (m *Manifests) interval(key string) time.Duration {
 	return m.o.Config().Interval.Std()
 }
 
-// keptOf returns what the runs of a manifest left.
-func (m *Manifests) keptOf(key string) *kept {
-	k := m.kept[key]
+// sharedOf returns the data that runs of a manifest share.
+func (m *Manifests) sharedOf(key string) *shared {
+	k := m.shared[key]
 	if k == nil {
-		k = &kept{journal: engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key)}
-		m.kept[key] = k
+		k = &shared{journal: engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key)}
+		m.shared[key] = k
 	}
 
 	return k
 }
 
-// forget removes what the runs of a manifest left. A run in progress does so again at its end. No other
-// run of the manifest begins before the journal is empty.
+// forget removes the data that runs of a manifest share. A run in progress does so again at its end. No
+// other run of the manifest begins before the journal is empty.
 func (m *Manifests) forget(ctx context.Context, key string) {
-	journal := m.keptOf(key).journal
-	delete(m.kept, key)
+	journal := m.sharedOf(key).journal
+	delete(m.shared, key)
 	m.o.Running.After(func() {
 		if err := journal.Reset(ctx); err != nil {
 			m.o.Log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
@@ -191,14 +189,14 @@ func (m *Manifests) forget(ctx context.Context, key string) {
 	})
 }
 
-// follow follows the resources of a manifest; late are those that its run found.
+// follow watches the resources of a manifest. late lists the discovered ones.
 func (m *Manifests) follow(key string, late []*resource.Resource) {
 	r := m.view.Active(key).Resolution
 	all := append(r.Resources[:len(r.Resources):len(r.Resources)], late...)
 	m.drift.Follow(key, drift.Manifest{Facts: m.o.Facts().Values, Resources: all, Inputs: r.Inputs, Bundle: r.Dir, Limits: r.Flapping})
 }
 
-// NoteDrift asks for the repair of what may have drifted.
+// NoteDrift schedules the repair of resources that may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
 	for _, d := range m.drift.Take(now) {
 		m.schedule.AskFor(d.Key, Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
@@ -206,11 +204,11 @@ func (m *Manifests) NoteDrift(now time.Time) {
 	m.o.Status.SetWatches(m.drift.Watched())
 }
 
-// BeginPasses begins the health check passes that are due, and reports whether
-// there was one. hard ends when they are broken off.
+// BeginPasses starts the due health check passes. It reports whether a pass was due. The passes stop when
+// hard ends.
 func (m *Manifests) BeginPasses(ctx, hard context.Context, now time.Time) bool {
 	return m.checks.beginPasses(ctx, hard, now)
 }
 
-// ConcludePasses takes over what the passes that have ended found.
+// ConcludePasses processes the results of the ended passes.
 func (m *Manifests) ConcludePasses(ctx context.Context) { m.checks.concludePasses(ctx, m.paused) }

@@ -17,23 +17,22 @@ type check struct {
 	Name     string
 }
 
-// Change is a health check with another status than before.
+// Change is a changed status of a health check.
 type Change struct {
 	Result model.HealthResult
 	Was    model.HealthStatus
 }
 
-// Options are what a Monitor is made from.
+// MonitorOptions configure a Monitor.
 type MonitorOptions struct {
-	// Interval returns the wait between passes; zero makes none.
+	// Interval returns the wait between passes; zero disables them.
 	Interval func() time.Duration
-	// Wake is called when a pass has ended. It must not block.
+	// Wake is called after each pass. It must not block.
 	Wake func()
 	Log  *slog.Logger
 }
 
-// Monitor keeps the health checks of the manifests of a node, by their keys. Its
-// methods are for one goroutine. Make it with New.
+// Monitor holds the health checks of all manifests, by key. Its methods are not safe for concurrent use.
 type Monitor struct {
 	o      MonitorOptions
 	checks map[string]*healthChecks
@@ -43,27 +42,27 @@ type Monitor struct {
 	ended []*Pass
 }
 
-// checks are the health checks of one manifest.
+// healthChecks are the health checks of one manifest.
 type healthChecks struct {
 	statuses map[check]model.HealthStatus
-	// critical are those that the run in hand found so.
+	// critical holds the critical checks of the current run.
 	critical []check
-	// next is when they are made again without a run.
+	// next is the time of the next pass.
 	next time.Time
-	// pass makes them now, nil while none does.
+	// pass is the current pass, or nil.
 	pass *Pass
-	// doubted is that the last pass did not count.
+	// doubted reports whether the last pass was discarded.
 	doubted bool
-	// failing is that one was critical when they were made last.
+	// failing reports whether a check was critical the last time.
 	failing bool
-	// refresh are the resources that the next run refreshes.
+	// refresh holds the resources that the next run refreshes.
 	refresh []model.Ref
-	// repairAt is when a repairing run may follow the last one that did not help.
+	// repairAt is the time of the next repair after an unsuccessful one.
 	repairAt time.Time
 	wait     tasks.Backoff
 }
 
-// New returns a monitor without manifests.
+// NewMonitor returns a monitor without manifests.
 func NewMonitor(o MonitorOptions) *Monitor { return &Monitor{o: o, checks: map[string]*healthChecks{}} }
 
 func (m *Monitor) of(key string) *healthChecks {
@@ -76,14 +75,15 @@ func (m *Monitor) of(key string) *healthChecks {
 	return c
 }
 
-// Activate adapts a manifest to its new version: the pass in hand does not count,
-// and checks that the version does not declare are forgotten.
+// Activate adapts a manifest to its new version: it discards the current pass and removes undeclared
+// checks.
 func (m *Monitor) Activate(key string, resources []*resource.Resource) {
 	m.Cancel(key)
 	declared := map[check]bool{}
 	for _, res := range resources {
 		if res.Expand != nil {
-			return // what it includes is not known yet
+			// an include may declare further checks
+			return // an include may declare further checks
 		}
 		for _, c := range res.Meta().HealthChecks {
 			declared[check{res.Ref(), c.Name}] = true
@@ -97,20 +97,20 @@ func (m *Monitor) Activate(key string, resources []*resource.Resource) {
 	}
 }
 
-// Remove forgets a manifest.
+// Remove removes a manifest.
 func (m *Monitor) Remove(key string) {
 	m.Cancel(key)
 	delete(m.checks, key)
 }
 
-// ScheduleBy makes the checks of a manifest due at a time at the latest.
+// ScheduleBy schedules the next pass of a manifest at the given time or before.
 func (m *Monitor) ScheduleBy(key string, at time.Time) {
 	c := m.of(key)
 	c.next = model.EarlierTime(c.next, at)
 }
 
-// TakeRefresh returns the resources that a run refreshes because their checks are
-// critical, and forgets them. A run of a part takes no others.
+// TakeRefresh returns and forgets the resources that a run refreshes because their checks are critical.
+// part limits them.
 func (m *Monitor) TakeRefresh(key string, part []model.Ref) (refresh []model.Ref) {
 	c := m.of(key)
 	c.refresh = slices.DeleteFunc(c.refresh, func(ref model.Ref) bool {
@@ -124,8 +124,7 @@ func (m *Monitor) TakeRefresh(key string, part []model.Ref) (refresh []model.Ref
 	return refresh
 }
 
-// Note takes over the health checks of a transaction, and returns those
-// that changed.
+// Note records the health checks of a transaction and returns the changed ones.
 func (m *Monitor) Note(key string, t *model.Transaction) []Change {
 	c := m.of(key)
 	var out []Change
@@ -143,8 +142,8 @@ func (m *Monitor) Note(key string, t *model.Transaction) []Change {
 	return out
 }
 
-// ConcludeRun judges the checks of a run, and reports whether a repairing run is due: of
-// some resources, or where there are none of the whole manifest.
+// ConcludeRun judges the checks of a run. It reports whether a repair is due, and for which resources. An
+// empty part means the whole manifest.
 func (m *Monitor) ConcludeRun(key string, cause model.Cause, resources []*resource.Resource) (due bool, part []model.Ref) {
 	by := byRun
 	if cause == model.CauseHealth {
@@ -185,7 +184,7 @@ func (m *Monitor) conclude(key string, by origin, resources []*resource.Resource
 	return v.run, part
 }
 
-// refreshedBy returns the resources of which a critical check asks for a refresh.
+// refreshedBy returns the resources with a critical check that asks for a refresh.
 func refreshedBy(resources []*resource.Resource, critical []check) []model.Ref {
 	var out []model.Ref
 	for _, res := range resources {
@@ -199,7 +198,7 @@ func refreshedBy(resources []*resource.Resource, critical []check) []model.Ref {
 	return out
 }
 
-// Counts returns the checks of a manifest by status.
+// Counts returns the number of checks of a manifest by status.
 func (m *Monitor) Counts(key string) model.HealthCounts { return m.of(key).counts() }
 
 func (c *healthChecks) counts() model.HealthCounts {
@@ -211,5 +210,5 @@ func (c *healthChecks) counts() model.HealthCounts {
 	return out
 }
 
-// Wait returns when no pass goes on any more.
+// Wait waits for the end of all passes.
 func (m *Monitor) Wait() { m.passes.Wait() }

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The run of a part leaves the refreshes of others to their own.
+// A partial run takes no refreshes of other resources.
 func TestTakeRefresh(t *testing.T) {
 	m, a, b := NewMonitor(MonitorOptions{}), model.Ref{Type: "exec", Name: "a"}, model.Ref{Type: "exec", Name: "b"}
 	m.of("m").refresh = []model.Ref{a, b}

@@ -8,32 +8,31 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Within is the time whose changes are counted: it begins with the first of them.
+// Within is the length of a counting period. A period begins with the first change.
 const Within = time.Minute
 
-// Pace counts the changes of one manifest. It is for one goroutine; the zero value has
-// counted none.
+// Pace counts the changes of one manifest. Its methods are not safe for concurrent use. The zero value is
+// ready to use.
 type Pace struct {
 	all  count
 	each map[model.Ref]*count
-	// queue are those that were put off, the first of them first. The first waiting of them were in a
-	// minute before, and have their turn before all others: else what changes again and again
-	// would leave nothing to what comes after it. In asked are all of the queue, and whether they wanted
-	// their turn in this minute.
+	// queue holds the delayed resources, oldest first. The first `waiting` of them were delayed in the
+	// period before and precede all others. Otherwise a resource that changes again and again would use the
+	// whole limit. asked holds all of queue, and whether they asked in this period.
 	queue   []model.Ref
 	waiting int
 	asked   map[model.Ref]bool
 }
 
-// count is how many changes were made since a time.
+// count is the number of changes since a time.
 type count struct {
 	since time.Time
 	made  int
 }
 
-// Take counts a change of a resource, unless most of its manifest or each of the resource
-// were made within a minute, or are left to what was put off before; zero is no limit. Then
-// it returns when the next one may be made.
+// Take counts a change of a resource. It returns the time of the next allowed change if a limit is reached:
+// most changes of the manifest or each changes of the resource within a period, zero for no limit. Changes
+// that delayed resources may need count as made.
 func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Time) {
 	if now.Sub(p.all.since) >= Within {
 		p.begin(now)
@@ -53,7 +52,7 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 		p.put(ref)
 		return model.LaterTime(until, p.all.since.Add(Within))
 	}
-	// One that has a turn and may not use it leaves it to others.
+	// A resource that may change but must wait for its own limit leaves the change to others.
 	p.remove(ref)
 	if until.IsZero() {
 		p.all.made++
@@ -63,9 +62,8 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 	return until
 }
 
-// GiveBack gives back the turn of a resource that needs no change after all, and the change that Take
-// counted for it at a time; zero is that it counted none. It reports whether others wait that may
-// have the turn.
+// GiveBack returns the change of a resource that needs no change after all. taken is the time of the Take
+// that counted it, zero if none did. GiveBack reports whether other resources wait for a change.
 func (p *Pace) GiveBack(ref model.Ref, taken time.Time) (wanted bool) {
 	reserved := p.remove(ref)
 	counted := !taken.IsZero() && !taken.Before(p.all.since) && p.all.made > 0
@@ -79,7 +77,7 @@ func (p *Pace) GiveBack(ref model.Ref, taken time.Time) (wanted bool) {
 	return (reserved || counted) && len(p.queue) > 0
 }
 
-// begin begins a minute. Who waited and did not want its turn in the last one has none any more.
+// begin starts a period. It removes resources that did not ask in the last period.
 func (p *Pace) begin(now time.Time) {
 	p.all = count{since: now}
 	p.queue = slices.DeleteFunc(p.queue, func(ref model.Ref) bool { return !p.asked[ref] })
@@ -91,7 +89,7 @@ func (p *Pace) begin(now time.Time) {
 	maps.DeleteFunc(p.each, func(_ model.Ref, c *count) bool { return now.Sub(c.since) >= Within })
 }
 
-// hasTurn reports whether a resource may be changed by the limit of the manifest.
+// hasTurn reports whether the limit of the manifest allows a change of a resource.
 func (p *Pace) hasTurn(ref model.Ref, most int) bool {
 	left := most - p.all.made
 	switch {
@@ -104,7 +102,7 @@ func (p *Pace) hasTurn(ref model.Ref, most int) bool {
 	}
 }
 
-// put has a resource wait for its turn, behind those that wait already.
+// put adds a resource to the end of the queue.
 func (p *Pace) put(ref model.Ref) {
 	if _, waits := p.asked[ref]; !waits {
 		p.queue = append(p.queue, ref)
@@ -112,7 +110,7 @@ func (p *Pace) put(ref model.Ref) {
 	p.asked[ref] = true
 }
 
-// remove has a resource wait no more, and reports whether it had its turn before others.
+// remove removes a resource from the queue. It reports whether the resource preceded others.
 func (p *Pace) remove(ref model.Ref) (reserved bool) {
 	if _, waits := p.asked[ref]; !waits {
 		return false
@@ -127,7 +125,7 @@ func (p *Pace) remove(ref model.Ref) (reserved bool) {
 	return reserved
 }
 
-// until returns when another change may be made by the limit of a resource; zero is now.
+// until returns when the limit of a resource allows another change; zero means now.
 func (c *count) until(most int, now time.Time) time.Time {
 	if now.Sub(c.since) >= Within {
 		*c = count{since: now}

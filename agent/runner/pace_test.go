@@ -20,7 +20,7 @@ type taker struct {
 	runner.Pace
 }
 
-// takes fails unless a change may be made after a time, or is put off until another one.
+// takes fails unless Take allows a change at a time, or delays it until another time.
 func (p *taker) takes(at time.Duration, ref model.Ref, most, each int, until time.Duration) {
 	p.Helper()
 	want := time.Time{}
@@ -38,7 +38,7 @@ func TestLimitOfAManifest(t *testing.T) {
 	p.takes(10*time.Second, b, 2, 0, 0)
 	p.takes(20*time.Second, a, 2, 0, time.Minute)
 	p.takes(30*time.Second, b, 2, 0, time.Minute)
-	// One that was put off does not count, and a limit that is higher now holds at once.
+	// A delayed change does not count, and a higher limit applies at once.
 	p.takes(40*time.Second, b, 3, 0, 0)
 	p.takes(50*time.Second, a, 0, 0, 0)
 	// The next minute begins with its first change.
@@ -56,7 +56,7 @@ func TestLimitOfAResource(t *testing.T) {
 	p.takes(61*time.Second, a, 0, 1, 0)
 }
 
-// What one limit puts off does not count for the other; the later time holds.
+// A change that one limit delays does not count for the other. The later time applies.
 func TestBothLimits(t *testing.T) {
 	p := taker{T: t}
 	p.takes(0, b, 2, 0, 0)
@@ -67,8 +67,8 @@ func TestBothLimits(t *testing.T) {
 	p.takes(62*time.Second, b, 2, 1, 121*time.Second)
 }
 
-// TestWhatWaitsIsFirst in the next minute, whatever changes at each run before it; one that
-// does not come keeps nobody for longer.
+// TestWhatWaitsIsFirst: a delayed change is first in the next minute, even after other changes. A delayed
+// resource that does not ask again blocks no change.
 func TestWhatWaitsIsFirst(t *testing.T) {
 	p := taker{T: t}
 	p.takes(0, a, 1, 0, 0)
@@ -77,23 +77,23 @@ func TestWhatWaitsIsFirst(t *testing.T) {
 	p.takes(time.Minute, b, 1, 0, 0)
 	p.takes(2*time.Minute, b, 1, 0, 3*time.Minute)
 	p.takes(3*time.Minute, b, 1, 0, 0)
-	// Of a larger limit the others have the rest.
+	// Other resources have the rest of a larger limit.
 	p.takes(3*time.Minute, a, 1, 0, 4*time.Minute)
 	p.takes(4*time.Minute, b, 2, 0, 0)
 	p.takes(4*time.Minute, b, 2, 0, 5*time.Minute)
 	p.takes(4*time.Minute, a, 2, 0, 0)
-	// A limit that is lifted holds at once.
+	// A removed limit applies at once.
 	p.takes(4*time.Minute, b, 0, 0, 0)
 }
 
-// TestEachHasATurn, however many change all the time before it.
+// TestEachHasATurn: each resource has a turn, even after many that change all the time.
 func TestEachHasATurn(t *testing.T) {
 	t.Parallel()
 	const count, most = 13, 5
 	var p runner.Pace
 	changed := map[int]int{}
 	for minute := range 2*count/most + 1 {
-		// Each of them changes again as soon as it may.
+		// Each of them changes again as soon as possible.
 		for range 3 {
 			for i := range count {
 				ref := model.Ref{Type: "file", Name: strconv.Itoa(i)}
@@ -110,7 +110,7 @@ func TestEachHasATurn(t *testing.T) {
 	}
 }
 
-// TestUnusedTurn is left to others at once, and reported where some wait.
+// TestUnusedTurn: other resources have it at once, and GiveBack reports whether some wait.
 func TestUnusedTurn(t *testing.T) {
 	c := model.Ref{Type: "file", Name: "/c"}
 	p := taker{T: t}
@@ -119,13 +119,13 @@ func TestUnusedTurn(t *testing.T) {
 	p.takes(2*time.Second, c, 1, 0, time.Minute)
 	p.takes(time.Minute, a, 1, 0, 2*time.Minute)
 	p.takes(time.Minute, c, 1, 0, 2*time.Minute)
-	// b is in its state by now.
+	// b has reached its state.
 	if !p.GiveBack(b, time.Time{}) || p.GiveBack(b, time.Time{}) {
 		t.Error("the turn of b is not given back, or twice")
 	}
 	p.takes(61*time.Second, a, 1, 0, 2*time.Minute)
 	p.takes(61*time.Second, c, 1, 0, 0)
-	// What was changed by somebody else meanwhile is no change either.
+	// A change by another program does not count.
 	if !p.GiveBack(c, begin.Add(61*time.Second)) {
 		t.Error("the change of c is not given back")
 	}
@@ -135,13 +135,13 @@ func TestUnusedTurn(t *testing.T) {
 	}
 	p.takes(63*time.Second, a, 1, 1, 0)
 	p.takes(64*time.Second, b, 1, 0, 2*time.Minute)
-	// The minute in which it was taken is over.
+	// The minute of the Take is over.
 	p.takes(2*time.Minute, b, 1, 0, 0)
 	p.GiveBack(a, begin.Add(63*time.Second))
 	p.takes(2*time.Minute, c, 1, 0, 3*time.Minute)
 }
 
-// TestUnusedTurnOfAResource counts for no limit of its own either.
+// TestUnusedTurnOfAResource: it does not count for the limit of the resource.
 func TestUnusedTurnOfAResource(t *testing.T) {
 	p := taker{T: t}
 	p.takes(0, a, 0, 1, 0)

@@ -9,27 +9,26 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Found is what a health check pass found.
+// Found is the result of a health check pass.
 type Found struct {
-	// Transactions are those of the resources that have checks.
+	// Transactions are the transactions of the resources with checks.
 	Transactions []*model.Transaction
-	// Deregistered are the resources that must not register any more.
+	// Deregistered are resources to deregister.
 	Deregistered []model.Ref
 }
 
-// Pass makes the health checks of a manifest between its runs, in a goroutine of
-// its own. It touches nothing of the monitor before its end.
+// Pass makes the health checks of a manifest between runs, in its own goroutine.
 type Pass struct {
 	Key    string
 	cancel context.CancelFunc
-	// changes is how often the agent had changed the machine when it began.
+	// changes is the number of changes of the machine when the pass began.
 	changes  int
 	complete bool
-	// Found is what it found; it must not be read before the pass has ended.
+	// Found is the result. Do not read it before the pass has ended.
 	Found Found
 }
 
-// Due returns when a pass of a manifest begins; zero is never.
+// Due returns the time of the next pass of a manifest, zero for none.
 func (m *Monitor) Due(key string) time.Time {
 	c := m.of(key)
 	if m.o.Interval() == 0 || c.pass != nil {
@@ -39,8 +38,7 @@ func (m *Monitor) Due(key string) time.Time {
 	return c.next
 }
 
-// Begin starts a pass. check makes the checks; it is called in a goroutine that
-// ends before Wait returns.
+// Begin starts a pass. It calls check in a goroutine that ends before Wait returns.
 func (m *Monitor) Begin(ctx context.Context, key string, changes int, check func(context.Context) (Found, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Pass{Key: key, cancel: cancel, changes: changes}
@@ -57,7 +55,7 @@ func (m *Monitor) Begin(ctx context.Context, key string, changes int, check func
 	})
 }
 
-// Cancel ends the pass of a manifest, if there is one, without a result.
+// Cancel discards the current pass of a manifest.
 func (m *Monitor) Cancel(key string) {
 	if c := m.of(key); c.pass != nil {
 		c.pass.cancel()
@@ -65,9 +63,8 @@ func (m *Monitor) Cancel(key string) {
 	}
 }
 
-// Ended returns the passes that ended since they were returned last and count. changes is
-// how often the agent has changed the machine. Those of a manifest of which a run makes
-// checks now are left for a later call.
+// Ended returns the valid passes that ended since its last call. changes is the number of changes of the
+// machine. A pass stays for a later call while a run of its manifest makes checks.
 func (m *Monitor) Ended(changes int, checking func(key string) bool) (out []*Pass) {
 	m.mu.Lock()
 	ended := m.ended
@@ -84,17 +81,15 @@ func (m *Monitor) Ended(changes int, checking func(key string) bool) (out []*Pas
 	return out
 }
 
-// end notes that a pass has ended.
+// end adds a pass to the ended ones.
 func (m *Monitor) end(p *Pass) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended = append(m.ended, p)
 }
 
-// counts reports whether a pass counts that has ended. What the agent changed
-// meanwhile may be why a check is critical, or was: then it does not count, and
-// the checks are made again at once. That holds once, or a node that is never at
-// rest would never know.
+// counts reports whether an ended pass is valid. If the machine changed during a pass, the change may have
+// caused its results. The monitor discards the pass and repeats it at once, but never twice in a row.
 func (m *Monitor) counts(p *Pass, changes int) bool {
 	c, known := m.checks[p.Key]
 	if !known || c.pass != p {

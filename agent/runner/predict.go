@@ -55,7 +55,7 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 func (p *prediction) options() engine.ReconcileOptions {
 	o := options(p.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
 	o.CorrelationID = p.asked.ID
-	o.Journal = p.keptOf(p.key).journal
+	o.Journal = p.sharedOf(p.key).journal
 	conflicts := p.view.Conflicts(p.key)
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
 

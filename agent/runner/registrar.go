@@ -12,12 +12,11 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// renewals is how often a registration is sent within its TTL, so that one
-// message may be lost.
+// renewals is the number of messages within a TTL. One of them may be lost.
 const renewals = 3
 
-// longestWait bounds the wait when nothing is registered. longestTTL bounds the time between renewals, in case the
-// server lost the registration.
+// longestWait limits the wait without registrations. longestTTL limits the wait between renewals, in case
+// the server lost the registration.
 const (
 	longestWait = time.Hour
 	longestTTL  = 24 * time.Hour
@@ -29,22 +28,21 @@ type Registry interface {
 	Register(ctx context.Context, r registration.Registration) error
 }
 
-// Source is what registers: a resource of an assigned manifest.
+// Source is the resource that registers a service.
 type Source struct {
 	Manifest string
 	Resource model.Ref
 }
 
-// activeRegistration is renewed while its resource is in its state.
+// activeRegistration is renewed while its resource is in its desired state.
 type activeRegistration struct {
 	registration.Registration
-	// next is when it is sent again.
+	// next is the time of the next message.
 	next time.Time
 	wait tasks.Backoff
 }
 
-// Registrar keeps the registrations of a node. Its methods may be called from
-// several goroutines. Make it with New.
+// Registrar renews the registrations of a node. Its methods are safe for concurrent use.
 type Registrar struct {
 	node     string
 	registry Registry
@@ -53,12 +51,11 @@ type Registrar struct {
 
 	mu     sync.Mutex
 	active map[Source][]*activeRegistration
-	// deregistered are those with a critical health check; they are not renewed
-	// until none is.
+	// deregistered holds the sources with a critical health check. They are not renewed.
 	deregistered map[Source]bool
 }
 
-// New returns the registrar of a node without registrations.
+// NewRegistrar returns the registrar of a node, without registrations.
 func NewRegistrar(node string, registry Registry, log *slog.Logger) *Registrar {
 	return &Registrar{
 		node: node, registry: registry, log: log, changed: tasks.NewSignal(),
@@ -66,8 +63,7 @@ func NewRegistrar(node string, registry Registry, log *slog.Logger) *Registrar {
 	}
 }
 
-// Set replaces the registrations of a resource; without entries it registers
-// nothing more, and what was announced ends by its TTL.
+// Set replaces the registrations of a resource. Removed registrations end by their TTL.
 func (r *Registrar) Set(from Source, entries []model.RegisterEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +85,7 @@ func (r *Registrar) Set(from Source, entries []model.RegisterEntry) {
 	r.changed.Notify()
 }
 
-// Deregister stops the renewal of what a resource registers.
+// Deregister stops the renewal of the registrations of a resource.
 func (r *Registrar) Deregister(from Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +94,7 @@ func (r *Registrar) Deregister(from Source) {
 	}
 }
 
-// Reregister announces again what Deregister stopped.
+// Reregister resumes the renewal of the registrations of a resource.
 func (r *Registrar) Reregister(from Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +108,7 @@ func (r *Registrar) Reregister(from Source) {
 	r.changed.Notify()
 }
 
-// Retain drops the registrations of every source that wanted does not report.
+// Retain removes the registrations of all other sources.
 func (r *Registrar) Retain(wanted func(Source) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +120,7 @@ func (r *Registrar) Retain(wanted func(Source) bool) {
 	}
 }
 
-// RenewAll makes every registration due at once.
+// RenewAll makes all registrations due.
 func (r *Registrar) RenewAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +132,7 @@ func (r *Registrar) RenewAll() {
 	r.changed.Notify()
 }
 
-// Run sends what is due until ctx ends.
+// Run sends due registrations until ctx ends.
 func (r *Registrar) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
@@ -159,7 +155,7 @@ func (r *Registrar) Run(ctx context.Context) error {
 	return nil
 }
 
-// due returns the registrations to send now, and when the next one is.
+// due returns the due registrations and the time of the next one.
 func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +176,7 @@ func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Tim
 	return due, next
 }
 
-// send sends a registration, and schedules its renewal or the next try.
+// send sends a registration and schedules its renewal or retry.
 func (r *Registrar) send(ctx context.Context, a *activeRegistration) error {
 	err := r.registry.Register(ctx, a.Registration)
 	r.mu.Lock()

@@ -6,9 +6,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// recallRegistrations registers what an earlier process did and no run comes to
-// unless one is asked for, nor any while the node is paused. What has health checks waits for
-// them where they are made between runs.
+// recallRegistrations registers the services that an earlier process registered if no run does so soon: the
+// node is paused, or drift is not repaired. Resources with health checks wait for them if passes are
+// enabled.
 func recallRegistrations(to *Registrar, key string, v *desired.Version, paused, checked bool) {
 	for _, res := range v.Resolution.Resources {
 		meta, from := res.Meta(), Source{Manifest: key, Resource: res.Ref()}
@@ -23,7 +23,7 @@ func recallRegistrations(to *Registrar, key string, v *desired.Version, paused, 
 	}
 }
 
-// retainRegistrations ends the registrations of what is not active any more.
+// retainRegistrations ends the registrations of inactive resources.
 func retainRegistrations(in *Registrar, view *desired.View) {
 	active, open := map[Source]bool{}, map[string]bool{}
 	for _, key := range view.Keys() {

@@ -37,7 +37,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	kind := Part
 	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, taken: map[model.Ref]time.Time{}}
 	if w.Part == nil {
-		kind, m.keptOf(key).whole = Manifest, r
+		kind, m.sharedOf(key).whole = Manifest, r
 		if !r.observes {
 			m.checks.Cancel(key) // the run makes the checks
 			r.asked = m.asked.take(key)
@@ -66,8 +66,8 @@ type run struct {
 	record *status.Record
 	// late holds the resources that the run discovered.
 	late []*resource.Resource
-	// taken holds the times at which the run counted changes against limits. gaveBack reports whether it
-	// gave one back.
+	// taken holds the times of the changes that the run counted against limits. gaveBack reports whether it
+	// returned one.
 	taken    map[model.Ref]time.Time
 	gaveBack bool
 	// asked holds the requests that the run answers.
@@ -84,7 +84,7 @@ var errPaused = errors.New("the node is paused")
 // errDamaged ends a run that must wait for another download of its bundle.
 var errDamaged = errors.New("the bundle is damaged")
 
-// errInactive ends a run whose manifest became inactive before the run began.
+// errInactive ends a run of a manifest that became inactive before the run began.
 var errInactive = errors.New("the manifest is not active any more")
 
 // reconcile makes the run and reports it.
@@ -166,7 +166,7 @@ func (r *run) awaitsBundle(v *desired.Version) bool {
 	damaged := r.isDamaged(v)
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
-	k := r.keptOf(r.key)
+	k := r.sharedOf(r.key)
 	r.runsDamaged, k.runsDamaged = r.runsDamaged || k.runsDamaged, false
 	waits := damaged && !r.runsDamaged
 	if waits {
@@ -216,7 +216,7 @@ func (r *run) begin(ctx context.Context, v *desired.Version, g *graph.Graph) eng
 // the lock.
 func (r *run) converged() func(model.Ref) bool {
 	converged, out := r.record.Converged(), map[model.Ref]bool{}
-	for _, res := range slices.Concat(r.version.Resolution.Resources, r.keptOf(r.key).late) {
+	for _, res := range slices.Concat(r.version.Resolution.Resources, r.sharedOf(r.key).late) {
 		// The next run may refresh a resource that subscribes.
 		if meta := res.Meta(); len(meta.Subscribe) == 0 && (meta.Drift == model.DriftReport || meta.Drift == model.DriftIgnore) {
 			out[res.Ref()] = converged[res.Ref()]
@@ -242,7 +242,7 @@ func (r *run) isCurrent() bool {
 func (r *run) engineOptions(ctx context.Context) engine.Options {
 	v := r.version
 	o := r.options(v)
-	o.Woken, o.Journal = r.wake.At, r.keptOf(r.key).journal
+	o.Woken, o.Journal = r.wake.At, r.sharedOf(r.key).journal
 	if len(r.asked) > 0 {
 		o.CorrelationID = r.asked[0].ID
 	}
@@ -271,7 +271,7 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
 		now := time.Now()
-		until := r.keptOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, now)
+		until := r.sharedOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, now)
 		if until.IsZero() {
 			r.taken[res.Ref()] = now
 		}
@@ -330,7 +330,7 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 		r.drift.PutOff(r.key, t.Ref(), seen, t.RetryAt)
 	}
 	if t.Outcome() == model.OutcomeStable {
-		r.gaveBack = r.keptOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.gaveBack
+		r.gaveBack = r.sharedOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.gaveBack
 	}
 	r.drift.Note(ctx, r.key, r.wake.Part, t)
 	if ctx.Err() == nil { // otherwise the checks were aborted

@@ -10,37 +10,37 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// turn is when an active manifest runs.
+// turn holds the schedule of an active manifest.
 type turn struct {
-	// next is when its interval is over.
+	// next is the time of the next scheduled run.
 	next time.Time
 	runs int
-	// again spreads the tries of runs that fail before they come to any resource.
+	// again delays retries of runs that reach no resource.
 	again tasks.Backoff
-	// postponed is why it would have run before.
+	// postponed is the reason of a postponed run.
 	postponed Wake
 }
 
-// Schedule is which manifest runs next, for one goroutine. Make it with New.
+// Schedule decides which manifest runs next. Its methods are not safe for concurrent use.
 type Schedule struct {
 	due   due
 	turns map[string]*turn
-	// pace is this process's share of the jitter. It is the same for all intervals,
-	// so that a fleet spreads while the manifests of a node keep their order.
+	// pace is the jitter of this process. All intervals share it, so the manifests of a node keep their
+	// order.
 	pace float64
 	// pending is status.Results.Pending.
 	pending func(key string) (pending, failed bool)
 }
 
-// due are the manifests that a run was asked for: of all of one, or of a part. What asks for
-// both is kept apart, since the part may be able to run when the whole cannot.
+// due holds the requested full and partial runs of manifests. Both are separate, because a partial run may
+// be possible when a full run is not.
 type due struct{ whole, part map[string]Wake }
 
-// May reports whether a manifest may run now, of which part is nil, or a part of it: as far as now
-// has its resources. What may not stays due.
+// May reports whether a manifest may run now. A nil part is a full run. now lists the resources of a
+// partial run that may run; the others stay due.
 type May func(key string, part []model.Ref) (now []model.Ref, ok bool)
 
-// of returns why a manifest is due that may run or not; nothing where it is not.
+// of returns the wake of a manifest that is due and may run. asked is false if there is none.
 func (d due) of(key string, may May) (w Wake, asked bool) {
 	whole, byWhole := d.whole[key]
 	part, byPart := d.part[key]
@@ -59,7 +59,7 @@ func (d due) of(key string, may May) (w Wake, asked bool) {
 	return part, true
 }
 
-// remove removes what a run is for that of returned.
+// remove deletes the wake that of returned.
 func (d due) remove(key string, w Wake) {
 	if w.Part == nil {
 		delete(d.part, key)
@@ -73,29 +73,29 @@ func (d due) remove(key string, w Wake) {
 	}
 }
 
-// retain drops what is not active.
+// retain removes inactive manifests.
 func (d due) retain(active []string) {
 	inactive := func(key string, _ Wake) bool { return !slices.Contains(active, key) }
 	maps.DeleteFunc(d.whole, inactive)
 	maps.DeleteFunc(d.part, inactive)
 }
 
-// New returns a schedule without manifests.
+// NewSchedule returns a schedule without manifests.
 func NewSchedule(pending func(key string) (pending, failed bool)) *Schedule {
 	return &Schedule{pending: pending, due: due{map[string]Wake{}, map[string]Wake{}}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 }
 
-// Ask asks for a run of a manifest, which is due since a time.
+// Ask requests a full run of a manifest. at is the time of the cause.
 func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) {
 	s.AskPart(key, cause, at, nil)
 }
 
-// AskPart asks for a run of some resources of a manifest; nil is all of it.
+// AskPart requests a run of some resources of a manifest; nil is a full run.
 func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []model.Ref) {
 	s.AskFor(key, Wake{Cause: cause, At: at, Part: part})
 }
 
-// AskFor asks for a run of a manifest, or of a part, for a reason.
+// AskFor requests a run of a manifest.
 func (s *Schedule) AskFor(key string, w Wake) {
 	of := s.due.whole
 	if w.Part != nil {
@@ -104,7 +104,7 @@ func (s *Schedule) AskFor(key string, w Wake) {
 	of[key] = w.over(of[key])
 }
 
-// Cause returns what a manifest would run for now.
+// Cause returns the cause of the next run of a manifest.
 func (s *Schedule) Cause(key string) model.Cause {
 	w := Wake{Cause: model.CauseSchedule}
 	t := s.turns[key]
@@ -121,29 +121,28 @@ func (s *Schedule) Cause(key string) model.Cause {
 	return w.Cause
 }
 
-// Next returns when the interval of a manifest is over.
+// Next returns the time of the next scheduled run of a manifest.
 func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
 
-// Within has a manifest run within an interval from now: one that became shorter
-// holds at once.
+// Within schedules a run within an interval from now, so that a shorter interval applies at once.
 func (s *Schedule) Within(key string, interval time.Duration) {
 	t := s.of(key)
 	t.next = model.EarlierTime(t.next, s.after(interval))
 }
 
-// Resume has a manifest run at a time, unless it runs before; zero is not.
+// Resume schedules a run at a time or before; zero does nothing.
 func (s *Schedule) Resume(key string, at time.Time) {
 	t := s.of(key)
 	t.next = model.EarlierNonZero(at, t.next)
 }
 
-// Forget drops a manifest that is not assigned any more.
+// Forget removes a manifest.
 func (s *Schedule) Forget(key string) {
 	delete(s.turns, key)
 	s.due.remove(key, Wake{})
 }
 
-// Begin counts the runs of a manifest, and returns which one begins now.
+// Begin counts a full run of a manifest and returns its number.
 func (s *Schedule) Begin(key string) int {
 	t := s.of(key)
 	t.runs++
@@ -151,7 +150,7 @@ func (s *Schedule) Begin(key string) int {
 	return t.runs
 }
 
-// of returns the turn of a manifest.
+// of returns the schedule of a manifest.
 func (s *Schedule) of(key string) *turn {
 	t, ok := s.turns[key]
 	if !ok {
@@ -162,17 +161,18 @@ func (s *Schedule) of(key string) *turn {
 	return t
 }
 
-// after returns a time after an interval, which is this process's own.
+// after returns the time after an interval with jitter.
 func (s *Schedule) after(interval time.Duration) time.Time {
 	return time.Now().Add(s.Paced(interval))
 }
 
-// Paced returns an interval as this process keeps it.
+// Paced returns an interval with the jitter of this process.
 func (s *Schedule) Paced(interval time.Duration) time.Duration {
 	return time.Duration(s.pace * float64(interval))
 }
 
-// Take returns the manifest that runs next, in force in this order, and why; empty is none.
+// Take removes and returns the next run. The key is empty if no run is due. order lists the active
+// manifests by priority.
 func (s *Schedule) Take(order []string, now time.Time, may May) (string, Wake) {
 	key, w := s.nextDue(order, now, may)
 	if key == "" {
@@ -186,14 +186,13 @@ func (s *Schedule) Take(order []string, now time.Time, may May) (string, Wake) {
 	return key, w
 }
 
-// Postpone has a manifest that was taken wait, a while at most: it runs for the same
-// reason then.
+// Postpone delays a run that Take returned. It runs for the same reason after a growing wait.
 func (s *Schedule) Postpone(key string, w Wake) {
 	t := s.of(key)
 	t.postponed, t.next = w.over(t.postponed), time.Now().Add(t.again.Next())
 }
 
-// Ran plans the next turn of a manifest; began is that the run came to a resource.
+// Ran schedules the next run after a full run. began reports whether the run reached a resource.
 func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 	t := s.of(key)
 	t.next = s.after(interval)
@@ -204,16 +203,14 @@ func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 	}
 }
 
-// Retry has a manifest run soon, and later each time it is called in a row, unless it runs
-// before.
+// Retry schedules a full run after a growing wait, or before.
 func (s *Schedule) Retry(key string) {
 	t := s.of(key)
 	t.next = model.EarlierTime(t.next, time.Now().Add(t.again.Next()))
 }
 
-// nextDue returns the first manifest that a run was asked for, else the one whose
-// interval has been over for longest: one that takes longer than its interval
-// must not keep the others from their turn.
+// nextDue returns the first requested run, or otherwise the scheduled run that is due for longest. So a
+// manifest that takes longer than its interval does not delay all others.
 func (s *Schedule) nextDue(order []string, now time.Time, may May) (string, Wake) {
 	oldest := ""
 	for _, key := range order {
@@ -234,6 +231,6 @@ func (s *Schedule) nextDue(order []string, now time.Time, may May) (string, Wake
 	return oldest, w
 }
 
-// isRequested reports whether somebody asked for the change, so that the desired state may
-// never have been there: a part of it alone would take the rest for done.
+// isRequested reports whether a user requested the change. Then the desired state may never have been
+// reached, and a partial run must not precede the full run.
 func isRequested(cause model.Cause) bool { return weight(cause) >= weight(model.CauseRequest) }

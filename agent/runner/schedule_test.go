@@ -37,9 +37,9 @@ func TestNextDue(t *testing.T) {
 	}
 }
 
-// TestPartBesideItsWhole: what a whole waits for does not hold up a part, but where somebody
-// asked for the whole, which may not be there yet.
-func TestPartBesideItsWhole(t *testing.T) {
+// TestPartBesideItsFullRun: a full run that waits does not block a partial run, unless a user requested the
+// full run.
+func TestPartBesideItsFullRun(t *testing.T) {
 	now := time.Unix(100, 0)
 	part := []model.Ref{{Type: "file", Name: "/a"}}
 	none := Wake{}
@@ -87,7 +87,7 @@ func nonePending(string) (pending, failed bool) { return false, false }
 // always lets everything run.
 func always(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true }
 
-// TestSomeOfAPart may run, and the rest stays due.
+// TestSomeOfAPart: the resources that cannot run stay due.
 func TestSomeOfAPart(t *testing.T) {
 	now := time.Now()
 	a, b := model.Ref{Type: "file", Name: "/a"}, model.Ref{Type: "exec", Name: "b"}
@@ -112,8 +112,8 @@ func TestSomeOfAPart(t *testing.T) {
 	}
 }
 
-// TestPostponedWhole goes on to be one, whatever else is asked for meanwhile.
-func TestPostponedWhole(t *testing.T) {
+// TestPostponedFullRun: it stays a full run after other requests.
+func TestPostponedFullRun(t *testing.T) {
 	now := time.Now()
 	part := []model.Ref{{Type: "file", Name: "/a"}}
 	s := NewSchedule(nonePending)
@@ -128,7 +128,7 @@ func TestPostponedWhole(t *testing.T) {
 	}
 }
 
-// TestRetries: what failed is tried again, whatever it ran for, unless something new asks for it, too.
+// TestRetries: a run after a failure is a retry, unless a new request joins it.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Sync reads the assignments again and puts the result into force. It waits for NATS and for
-// templates; runs continue beside it. One goroutine at a time calls Sync and Handle.
+// Sync reads the assignments and activates the result. It may wait for NATS and for templates while runs
+// continue. Only one goroutine may call Sync and Handle.
 func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync) {
 	m.o.RenewFacts(ctx)
 	in := m.inputNow()
@@ -46,7 +46,7 @@ func (m *Manifests) apply(ctx context.Context, result desired.Result, also func(
 	m.announce(ctx, result)
 }
 
-// put puts the result of the assignments into force. The turn is held.
+// put activates the result of the assignments. The caller holds the lock.
 func (m *Manifests) put(ctx context.Context, result desired.Result, next *desired.View) {
 	now := time.Now()
 	m.view = next.After(m.view, result.Refreshed)
@@ -69,7 +69,7 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 		m.schedule.Ask(key, model.CauseSchedule, now)
 	}
 	for _, key := range result.Restored {
-		m.keptOf(key).runsDamaged = true
+		m.sharedOf(key).runsDamaged = true
 		m.schedule.Resume(key, now)
 	}
 	for _, key := range m.view.Keys() {
@@ -80,14 +80,14 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	m.showWatches()
 }
 
-// inputNow is input for a caller without the turn.
+// inputNow is input for a caller without the lock.
 func (m *Manifests) inputNow() (in desired.Input) {
 	m.o.Running.Do(func() { in = m.input() })
 
 	return in
 }
 
-// isDamaged reports whether the bundle of a version is damaged. The turn is not held.
+// isDamaged reports whether the bundle of a version is damaged. The caller does not hold the lock.
 func (m *Manifests) isDamaged(v *desired.Version) bool {
 	var now desired.Version
 	m.o.Running.Do(func() { now = *v })
@@ -95,7 +95,7 @@ func (m *Manifests) isDamaged(v *desired.Version) bool {
 	return now.Damaged()
 }
 
-// noteFacts schedules a run of the manifests with expressions if the stable facts changed since the last call.
+// noteFacts schedules the manifests with expressions if the stable facts changed since its last call.
 func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	before := m.stableFacts
 	m.stableFacts = facts.Stable
@@ -109,14 +109,14 @@ func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	}
 }
 
-// activate asks for the run of a version that became active.
+// activate schedules the first run of a version.
 func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time.Time) {
 	m.o.Runner.NoteChange(now)
 	v := m.view.Active(a.Key)
-	m.o.Report.Forget(a.Key) // what is active now reports all its results
+	m.o.Report.Forget(a.Key) // the new version reports all its results
 	m.checks.Activate(a.Key, v.Resolution.Resources)
 	m.o.Status.Activate(a.Key)
-	m.keptOf(a.Key).late = nil
+	m.sharedOf(a.Key).late = nil
 	m.follow(a.Key, nil)
 	m.o.Log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
 	cause := model.CauseManifest
@@ -127,7 +127,7 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 	m.schedule.Ask(a.Key, cause, now)
 }
 
-// unassign forgets a manifest that is not assigned to the node any more.
+// unassign forgets a manifest that is no longer assigned.
 func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.o.Runner.NoteChange(time.Now())
@@ -138,9 +138,8 @@ func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.forget(ctx, key)
 }
 
-// refresh resolves a version again when its inputs may have changed. When that fails, its former
-// resolution stays active. waited reports that another process delayed the run. The turn is not
-// held.
+// refresh resolves a version again if its inputs may have changed. If that fails, the former resolution
+// stays active. waited reports that another process delayed the run. The caller does not hold the lock.
 func (m *Manifests) refresh(ctx context.Context, v *desired.Version, waited bool) {
 	var in desired.Input
 	var before desired.Version
@@ -169,7 +168,7 @@ func (m *Manifests) refresh(ctx context.Context, v *desired.Version, waited bool
 		if err == nil && m.view.Active(v.Entry.Key) == v {
 			fresh.Use(in)
 			v.Resolution = fresh
-			m.follow(v.Entry.Key, m.keptOf(v.Entry.Key).late)
+			m.follow(v.Entry.Key, m.sharedOf(v.Entry.Key).late)
 			m.showWatches()
 		}
 	})

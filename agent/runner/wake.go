@@ -7,18 +7,18 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Wake is why a manifest runs next, and since when.
+// Wake is the reason for the next run of a manifest, and its time.
 type Wake struct {
 	Cause model.Cause
 	At    time.Time
-	// Part are the resources that the run is about; nil is the whole manifest.
+	// Part lists the resources to run; nil is the whole manifest.
 	Part []model.Ref
-	// Retry is that this is tried again, since it failed.
+	// Retry reports whether the run repeats a failed one.
 	Retry bool
 }
 
-// over joins two wakes of the same manifest: the weightiest cause, the first time,
-// and all that either is about. It is a retry where both are.
+// over joins two wakes of a manifest: the most important cause, the earliest time and all resources of
+// both. The result is a retry if both are.
 func (w Wake) over(other Wake) Wake {
 	if other.At.IsZero() {
 		return w
@@ -39,8 +39,7 @@ func (w Wake) over(other Wake) Wake {
 	return w
 }
 
-// weight orders causes: a change that somebody asked for is one whatever else
-// woke the node meanwhile.
+// weight orders causes by importance. A requested change precedes other events.
 func weight(c model.Cause) int {
 	return slices.Index([]model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseRequest, model.CauseCommand, model.CauseManifest}, c)
 }

@@ -34,9 +34,8 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	}
 }
 
-// TestPartsAreBroughtTogether: two parts are one run, and the whole manifest is more
-// than any part.
-func TestPartsAreBroughtTogether(t *testing.T) {
+// TestPartsAreJoined: two partial runs are one run, and a full run includes all of them.
+func TestPartsAreJoined(t *testing.T) {
 	a, b := model.Ref{Type: "file", Name: "a"}, model.Ref{Type: "file", Name: "b"}
 	now := time.Unix(1, 0)
 	s := NewSchedule(nonePending)

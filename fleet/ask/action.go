@@ -6,51 +6,50 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 
 	"github.com/musterfleet/muster/model"
 )
 
 const (
-	// maxResults is how many nodes an action names, those that need attention first.
+	// maxResults is the maximum number of nodes that an action lists.
 	maxResults = 200
-	// maxRuns is how many runs are kept of a node, maxText how many bytes of a text: nodes write both.
+	// maxRuns is the maximum number of runs of a node, and maxText the maximum length of a text in bytes.
 	maxRuns = 10
 	maxText = 500
 )
 
-// Action is what is done, and what came of it so far.
+// Action is a started action with its results so far.
 type Action struct {
 	Spec
 	ID string `json:"id"`
-	// Request is the id of what nodes were asked, empty where they were not.
+	// Request is the id of the request to nodes, empty without a request.
 	Request string `json:"request,omitempty"`
-	// Nodes is how many it is for.
+	// Nodes is the number of target nodes.
 	Nodes int       `json:"nodes"`
 	Begun time.Time `json:"begun"`
-	// Ended is zero while it goes on.
+	// Ended is zero while the action is in progress.
 	Ended time.Time `json:"ended,omitzero"`
-	// States count the nodes, Results are what came of the first of them, those that need attention
-	// first; More is how many others there are.
+	// States counts the nodes by state. Results lists the first nodes, problems first, and More is the number of other
+	// nodes.
 	States  []StateCount `json:"states"`
 	Results []Result     `json:"results"`
 	More    int          `json:"more,omitempty"`
-	// Plans are those of a preview, equal ones once, that of the most nodes first; MorePlans is how many
-	// others there are.
+	// Plans are the distinct plans of a preview, the most frequent first. MorePlans is the number of other plans.
 	Plans     []Group `json:"plans,omitempty"`
 	MorePlans int     `json:"more_plans,omitempty"`
-	// Notes are what whoever acts should know.
+	// Notes are remarks for the user.
 	Notes []string `json:"notes,omitempty"`
-	// Error is why it came to nothing, or not to its end.
+	// Error is the reason why the action failed or stopped early.
 	Error string `json:"error,omitempty"`
-	// CancelledBy is who ended it before its end, empty where nobody did.
+	// CancelledBy is the user who cancelled the action, if any.
 	CancelledBy string `json:"cancelled_by,omitempty"`
-	// Withheld is that plans and texts are left out, which only the role operate sees.
+	// Withheld is set if plans and texts are omitted because the user lacks the role operate.
 	Withheld bool `json:"withheld,omitempty"`
 }
 
-// VisibleTo returns what somebody is shown of it, who has the role operate or only reads: readers of a preview
-// neither plans nor texts. They have contents of files, which whoever previews may have written, or nodes have.
+// VisibleTo returns the action as a user may see it. Without the role operate, a preview has neither plans nor texts,
+// because they contain parts of files.
 func (a Action) VisibleTo(operates bool) Action {
 	if operates || a.Kind != Preview {
 		return a
@@ -67,18 +66,18 @@ func (a Action) VisibleTo(operates bool) Action {
 	return a
 }
 
-// OK reports whether it has ended, and nothing failed.
+// OK reports whether the action has ended without failures.
 func (a Action) OK() bool {
 	return !a.Ended.IsZero() && a.Error == "" && !slices.ContainsFunc(a.States, func(s StateCount) bool { return s.State != StateDone })
 }
 
-// StateCount is how many nodes are in a state of an action.
+// StateCount is the number of nodes in a state.
 type StateCount struct {
 	State State `json:"state"`
 	Nodes int   `json:"nodes"`
 }
 
-// Result is what came of an action on one node.
+// Result is the result of an action on one node.
 type Result struct {
 	Node  string  `json:"node"`
 	State State   `json:"state"`
@@ -86,7 +85,7 @@ type Result struct {
 	Runs  []RunOf `json:"runs,omitempty"`
 }
 
-// RunOf is a run that was made.
+// RunOf is a run of a manifest for an action.
 type RunOf struct {
 	Manifest string        `json:"manifest"`
 	RunID    string        `json:"run_id,omitempty"`
@@ -94,16 +93,16 @@ type RunOf struct {
 	Text     string        `json:"text,omitempty"`
 }
 
-// resultOf returns the result that an answer tells.
+// resultOf returns the result for an answer.
 func resultOf(r model.EnsureResponse) Result {
-	out := Result{Node: r.Node, State: StateOf(r), Text: cut(describe.Answer(r))}
+	out := Result{Node: r.Node, State: StateOf(r), Text: cut(view.DescribeAnswer(r))}
 	if len(r.Runs) > 0 && r.Error == "" {
-		out.Text = describe.Requested(r.Runs) // the runs have their errors
+		out.Text = view.DescribeRuns(r.Runs) // the runs have their errors
 	}
 	for _, run := range r.Runs[:min(len(r.Runs), maxRuns)] {
 		text := run.Error
 		if text == "" {
-			text = describe.Counts(run.Counts)
+			text = run.Counts.Text()
 		}
 		out.Runs = append(out.Runs, RunOf{Manifest: cut(run.Manifest), RunID: cut(run.RunID), Outcome: model.Outcome(cut(string(run.Outcome))), Text: cut(text)})
 	}
@@ -119,7 +118,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + " …"
 }
 
-// sorted returns the counts of results, and the first of them: those that need attention come first.
+// sorted returns the counts by state and the first results, problems first.
 func sorted(all map[string]Result) ([]StateCount, []Result) {
 	order := func(s State) int {
 		if s == StateDone {

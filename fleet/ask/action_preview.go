@@ -12,23 +12,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxPlans is how many different plans an action keeps, maxPlanBytes how long they may be together: nodes
-// write them, with 64 KiB each if they are those of muster.
+// maxPlans is the maximum number of distinct plans of an action, and maxPlanBytes their maximum total size.
 const (
 	maxPlans     = 30
 	maxPlanBytes = 2 << 20
 )
 
-// tooLong is why a plan is not kept.
-const tooLong = "the plan is too long to be kept here"
+// tooLong replaces a plan that exceeds maxPlanBytes.
+const tooLong = "the plan is too long to show"
 
-// unsignedPreview is for whoever previews where nodes refuse that.
+// unsignedPreview is the note if nodes reject an unsigned preview.
 const unsignedPreview = "nodes with trust.keys preview only what a key they trust has signed, and this server signs no previews, or by another key: use muster fleet preview --sign-key FILE; or see --sign-previews of muster fleet serve"
 
-// preview asks nodes for their plans.
+// preview requests the plans of the nodes.
 func (e *execution) preview(ctx context.Context) error {
 	r := e.record
-	// Nodes report nothing of a preview, so its id needs no name.
+	// Nodes do not report previews, so the id needs no user name.
 	asked := model.PreviewRequest{
 		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: e.Now().Add(r.Within).UTC(), Name: r.Previewed.Name, Value: r.Previewed.Value,
 	}
@@ -40,7 +39,7 @@ func (e *execution) preview(ctx context.Context) error {
 	return err
 }
 
-// planned notes the plans, and what they come to on every node.
+// planned records the plans and the result of each node.
 func (e *execution) planned(ctx context.Context, found *PreviewResult) {
 	for _, g := range found.Groups {
 		state := StateDone
@@ -59,18 +58,18 @@ func (e *execution) planned(ctx context.Context, found *PreviewResult) {
 	}
 	for _, node := range found.Unfinished {
 		if ctx.Err() != nil {
-			e.set(Result{Node: node, State: StateRunning, Text: "had not come to an end when this was ended"})
+			e.set(Result{Node: node, State: StateRunning, Text: "still in progress when the action ended"})
 			continue
 		}
-		e.set(Result{Node: node, State: StateExpired, Text: "did not come to an end in time"})
+		e.set(Result{Node: node, State: StateExpired, Text: "did not finish in time"})
 	}
 	kept := keptOf(found.Groups)
 	e.registry.change(func() { e.record.Plans, e.record.MorePlans = kept, len(found.Groups)-len(kept) })
 }
 
-// keptOf returns the first plans, without those that are too long.
+// keptOf returns the first plans and replaces those that are too long.
 func keptOf(all []Group) []Group {
-	out := slices.Clone(all[:min(len(all), maxPlans)]) // what is behind them is not kept by that
+	out := slices.Clone(all[:min(len(all), maxPlans)]) // releases the other plans
 	left := maxPlanBytes
 	for i, g := range out {
 		out[i].Error = cut(g.Error)

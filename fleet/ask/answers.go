@@ -6,35 +6,34 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Ensured is the answers to one request.
+// Ensured is the result of one request.
 type Ensured struct {
-	// ID is that of the request, empty where it is not shown.
+	// ID is the id of the request, empty if it is not shown.
 	ID string `json:"id,omitempty"`
-	// Answers are the last of each node, by node.
+	// Answers has the last answer of each node, ordered by node.
 	Answers []model.EnsureResponse `json:"answers"`
 	// Missing are the nodes that did not answer.
 	Missing []string `json:"missing,omitempty"`
-	// Queued are those that did not answer, and for which the request is queued.
+	// Queued are nodes without an answer that have the request in their queue.
 	Queued []string `json:"queued,omitempty"`
-	// Unfinished are those that acknowledged the request and did not finish it in time.
+	// Unfinished are the nodes that acknowledged the request but did not finish in time.
 	Unfinished []string `json:"unfinished,omitempty"`
-	// Pending are those of which no result is known yet, where only reports are read.
+	// Pending are the nodes without a result when the results are read from reports only.
 	Pending []string `json:"pending,omitempty"`
-	// NotAsked are those whose batch did not begin.
+	// NotAsked are the nodes of batches that did not start.
 	NotAsked []string `json:"not_asked,omitempty"`
-	// Stopped is why, where it was decided so.
+	// Stopped is the reason why no further batch started.
 	Stopped string `json:"stopped,omitempty"`
-	// States are those of all nodes, see NodeStates; missing until they are set.
+	// States is the result of NodeStates, for documents.
 	States map[string]State `json:"states,omitempty"`
 }
 
-// OK reports whether all answered or have the request queued, and nothing failed.
-// Without any node it reports false.
+// OK reports whether there is a node, and each finished without failure or has the request queued.
 func (e *Ensured) OK() bool {
 	return len(e.Answers)+len(e.Queued) > 0 && len(e.Missing)+len(e.Unfinished)+len(e.Pending)+len(e.NotAsked) == 0 && !slices.ContainsFunc(e.Answers, Failed)
 }
 
-// Failures returns how many nodes failed, did not answer or did not finish, each once.
+// Failures returns the number of nodes that failed, did not answer or did not finish.
 func (e *Ensured) Failures() int {
 	out := len(e.Missing) + len(e.Unfinished)
 	for _, a := range e.Answers {
@@ -46,7 +45,7 @@ func (e *Ensured) Failures() int {
 	return out
 }
 
-// Add adds what came of other nodes.
+// Add adds the results of other nodes.
 func (e *Ensured) Add(other *Ensured) {
 	e.Answers = append(e.Answers, other.Answers...)
 	e.Missing = append(e.Missing, other.Missing...)
@@ -54,7 +53,7 @@ func (e *Ensured) Add(other *Ensured) {
 	e.Unfinished = append(e.Unfinished, other.Unfinished...)
 }
 
-// State is what is known of a request on a node.
+// State is the state of a request or change on a node.
 type State string
 
 // The states of a request.
@@ -65,7 +64,7 @@ const (
 	StateFailed    State = "failed"
 	StateExpired   State = "expired"
 	StateCancelled State = "cancelled"
-	// StateUnknown is that of a cancelled request which the node does not know.
+	// StateUnknown means that the node does not know the cancelled request.
 	StateUnknown     State = "unknown"
 	StateUnreachable State = "unreachable"
 	StateQueued      State = "queued"
@@ -73,7 +72,7 @@ const (
 	StateNotAsked    State = "not asked"
 )
 
-// States returns all states, in the order in which they are shown.
+// States returns all states in display order.
 func States() []State {
 	return []State{StateDone, StateFailed, StateExpired, StateCancelled, StateUnknown, StateRunning, StateAccepted, StatePending, StateUnreachable, StateQueued, StateNotAsked}
 }
@@ -93,7 +92,7 @@ func (e *Ensured) NodeStates() map[string]State {
 	return out
 }
 
-// StateOf returns the state that an answer tells.
+// StateOf returns the state for an answer.
 func StateOf(a model.EnsureResponse) State {
 	switch {
 	case a.Phase == model.EnsureExpired:
@@ -113,10 +112,10 @@ func StateOf(a model.EnsureResponse) State {
 	}
 }
 
-// Failed reports whether an answer is that of a failure.
+// Failed reports whether an answer reports a failure.
 func Failed(r model.EnsureResponse) bool {
 	return r.Error != "" || r.Phase == model.EnsureFailed || r.Phase == model.EnsureExpired || r.Phase == model.EnsureCancelled || r.State != nil && !r.State.OK()
 }
 
-// final reports whether an answer is a node's last one. One without a phase is.
+// final reports whether an answer is the last one of a node. An answer without a phase is final.
 func final(r model.EnsureResponse) bool { return r.Phase.Final() || r.Phase == "" }

@@ -106,7 +106,7 @@ func TestBatchesStop(t *testing.T) {
 	}
 }
 
-// What ends a batch early ends all: an error, and a context.
+// An error or the end of the context ends all batches.
 func TestBatchesEnd(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("lost")

@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 )
 
-// TestShortPlansFillNoMemory: a plan that is short, because it leaves out what nodes always write, is refused
-// as one that is long: a node could send eight for one preview, each of tens of megabytes in memory.
+// TestShortPlansFillNoMemory: a short plan without the usual fields is rejected if it is long when encoded. A node could
+// send eight of them for one preview, each of tens of megabytes in memory.
 func TestShortPlansFillNoMemory(t *testing.T) {
 	t.Parallel()
 	for what, plan := range map[string]string{

@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// execution does one action on some nodes, and notes what comes of it.
+// execution runs one action on nodes and records the results.
 type execution struct {
 	ExecutorOptions
 	registry *registry
@@ -14,7 +14,7 @@ type execution struct {
 	nodes    []model.Node
 }
 
-// do does it, to its end.
+// do runs the action until it ends.
 func (e *execution) do(ctx context.Context) error {
 	switch e.record.Kind {
 	case Preview:
@@ -26,8 +26,8 @@ func (e *execution) do(ctx context.Context) error {
 	}
 }
 
-// note adds what whoever acts should know.
+// note adds a note for the user.
 func (e *execution) note(text string) { e.registry.note(e.record, text) }
 
-// set notes what came of it on a node.
+// set records the result of a node.
 func (e *execution) set(r Result) { e.registry.set(e.record, r) }

@@ -17,30 +17,28 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Model is the fleet as it is known.
+// Model is the read model of the fleet.
 type Model interface {
-	// Select returns the nodes that a target expression selects, all for an empty one. The error is
-	// that of the expression: a *target.Error, which names the column and the remedy.
+	// Select returns the nodes that match a target expression, all nodes for an empty one. An invalid expression is a
+	// *targets.Error.
 	Select(on string) (fleet.Selection, error)
-	// State returns the state of a node, and whether it is known.
+	// State returns the state of a node and reports whether it is known.
 	State(node string) (model.Node, bool)
-	// Changes returns a channel that receives when something may have changed, until cancel.
+	// Changes returns a channel that receives after changes, until cancel is called.
 	Changes() (changed <-chan struct{}, cancel func())
 }
 
-// Backend does on NATS what is decided here. Its methods may be called by several goroutines.
+// Backend writes pauses and sends requests over NATS. Several goroutines may call its methods.
 type Backend interface {
-	// Pause writes the pause of a family, and returns what whoever acts should know, empty for
-	// nothing.
+	// Pause writes the pause of a family. It may return a note for the user.
 	Pause(ctx context.Context, family string, p model.Pause) (note string, err error)
-	// Resume ends the pause of a family, on behalf of somebody. The error wraps model.ErrNotFound
-	// where it has none.
+	// Resume removes the pause of a family on behalf of author. The error wraps model.ErrNotFound if there is no pause.
 	Resume(ctx context.Context, family, author string) (note string, err error)
-	// CheckRequests returns why requests of a kind reach no node, nil where they do.
+	// CheckRequests returns the reason why requests of a kind reach no node, nil if they do.
 	CheckRequests(k Kind) error
-	// Run has nodes run what is assigned to them, in the name of a sender.
+	// Run requests runs of assigned manifests on behalf of a sender.
 	Run(ctx context.Context, from model.Sender, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*Ensured, error)
-	// Preview asks nodes what an assignment would change. Beside an error there is what was answered.
+	// Preview requests the plans for an assignment. With an error it returns the answers so far.
 	Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*PreviewResult, error)
 }
 
@@ -49,15 +47,14 @@ type ExecutorOptions struct {
 	Model   Model
 	Backend Backend
 	Log     *slog.Logger
-	// Away returns why NATS cannot be reached now, nil where it can; nil is that nobody knows.
+	// Away, if set, returns the reason why NATS is unreachable, nil if it is reachable.
 	Away func() error
-	// Now is the clock; nil is time.Now. Patience is how long nodes have to confirm what was written
-	// about them; 0 is 20 seconds.
+	// Now is the clock; nil is time.Now. Patience limits the wait for nodes to confirm a change; 0 is 20 seconds.
 	Now      func() time.Time
 	Patience time.Duration
 }
 
-// Executor starts actions, and knows the last of them. Make it with New.
+// Executor starts actions and remembers the last ones. NewExecutor makes it.
 type Executor struct {
 	o        ExecutorOptions
 	registry *registry
@@ -65,11 +62,11 @@ type Executor struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
-	// stopped ends what goes on when it is closed.
+	// stopped is closed to end the actions in progress.
 	stopped chan struct{}
 }
 
-// NewExecutor returns an executor. The caller must close it.
+// NewExecutor returns an executor. The caller must call Close.
 func NewExecutor(o ExecutorOptions) *Executor {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -79,7 +76,7 @@ func NewExecutor(o ExecutorOptions) *Executor {
 	return &Executor{o: o, registry: newRegistry(), stopped: make(chan struct{})}
 }
 
-// Close ends what goes on, and waits for it.
+// Close ends the actions in progress and waits for them.
 func (x *Executor) Close() {
 	x.mu.Lock()
 	if !x.closed {
@@ -93,12 +90,11 @@ func (x *Executor) Close() {
 // CheckRequests returns why requests of a kind reach no node, nil where they do.
 func (x *Executor) CheckRequests(k Kind) error { return x.o.Backend.CheckRequests(k) }
 
-// Match returns whom a target means now. The error is a *Refusal, that of the expression, or wraps
-// ErrNobody.
+// Match returns the current nodes of a target. The error is a *Refusal or a *targets.Error, or wraps ErrNobody.
 func (x *Executor) Match(t Target) (Match, error) { return matchOf(x.o.Model, t) }
 
-// Start starts an action, and returns it as it is then. The error is a *Refusal, that of the target
-// expression, or wraps ErrBusy, ErrAway, ErrNobody, ErrAll or ErrOthers.
+// Start starts an action and returns it. The error is a *Refusal or a *targets.Error, or wraps ErrBusy, ErrAway,
+// ErrNobody, ErrAll or ErrOthers.
 func (x *Executor) Start(s Spec) (Action, error) {
 	now := x.o.Now()
 	if err := s.check(now); err != nil {
@@ -132,13 +128,13 @@ func (x *Executor) Start(s Spec) (Action, error) {
 		cancel(nil)
 		return Action{}, err
 	}
-	x.o.Log.Info("an action begins", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
+	x.o.Log.Info("action started", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
 	x.running.Go(func() { x.execute(ctx, r, m.Nodes) })
 
 	return started, nil
 }
 
-// away returns why no action of a kind can begin now, an ErrAway; nil where one can.
+// away returns an ErrAway if NATS is unreachable.
 func (x *Executor) away(k Kind) error {
 	if x.o.Away == nil {
 		return nil
@@ -154,7 +150,7 @@ func (x *Executor) away(k Kind) error {
 	}
 }
 
-// execute does what an action is, to its end.
+// execute runs an action until it ends.
 func (x *Executor) execute(ctx context.Context, r *record, nodes []model.Node) {
 	defer r.cancel(nil)
 	x.running.Go(func() {
@@ -166,31 +162,31 @@ func (x *Executor) execute(ctx context.Context, r *record, nodes []model.Node) {
 	})
 	err := x.guarded(ctx, &execution{ExecutorOptions: x.o, registry: x.registry, record: r, nodes: nodes})
 	ended := x.registry.end(r, err, x.o.Now())
-	x.o.Log.Info("an action has ended", "action", ended.ID, "by", ended.By, "states", fmt.Sprint(ended.States), "error", ended.Error)
+	x.o.Log.Info("action ended", "action", ended.ID, "by", ended.By, "states", fmt.Sprint(ended.States), "error", ended.Error)
 }
 
-// guarded does it. A panic is an error of this action: what it is about is written by nodes.
+// guarded runs an action. A panic fails only this action, because nodes control the data.
 func (x *Executor) guarded(ctx context.Context, e *execution) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			x.o.Log.Error("an action panicked", "action", e.record.ID, "panic", why, "stack", string(debug.Stack()))
-			err = fmt.Errorf("this is a mistake of muster, which its log has: %v", why)
+			x.o.Log.Error("action panicked", "action", e.record.ID, "panic", why, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal error, see the log of muster fleet serve: %v", why)
 		}
 	}()
 
 	return asEnded(ctx, e.do(ctx))
 }
 
-// errStopped is why an action ended with the server.
-var errStopped = errors.New("the server was stopped meanwhile")
+// errStopped is the cause of an action that ended with the server.
+var errStopped = errors.New("the server was stopped")
 
-// cancelled is why an action ended that somebody cancelled, by their name.
+// cancelled is the cause of a cancelled action: the name of the user.
 type cancelled string
 
-// Error says who.
+// Error names the user.
 func (c cancelled) Error() string { return "cancelled by " + string(c) }
 
-// asEnded returns why an action ended that ctx ended.
+// asEnded returns the cause of ctx if it ended, else err.
 func asEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -199,15 +195,15 @@ func asEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// Cancel ends an action that goes on, on behalf of somebody, and returns it as it is then: it ends soon
-// after. One that has ended stays as it is. The error wraps ErrUnknown.
+// Cancel cancels an action on behalf of a user and returns it. The action ends soon after. An action that has ended does
+// not change. The error wraps ErrUnknown.
 func (x *Executor) Cancel(id, by string) (Action, error) {
 	by = named(by)
 	a, known := x.registry.cancel(id, by)
 	if !known {
 		return a, ErrUnknown
 	}
-	x.o.Log.Info("an action is cancelled", "action", a.ID, "by", by, "ended", !a.Ended.IsZero())
+	x.o.Log.Info("action cancelled", "action", a.ID, "by", by, "ended", !a.Ended.IsZero())
 
 	return a, nil
 }
@@ -215,13 +211,13 @@ func (x *Executor) Cancel(id, by string) (Action, error) {
 // Action returns an action by its id.
 func (x *Executor) Action(id string) (Action, bool) { return x.registry.get(id) }
 
-// Wait returns an action once it has ended, or as it is when ctx ends.
+// Wait returns an action after it ended, or its current state when ctx ends.
 func (x *Executor) Wait(ctx context.Context, id string) (Action, bool) {
 	return x.registry.wait(ctx, id)
 }
 
-// Actions returns those that are known, the newest first, without what came of single nodes.
+// Actions returns the known actions, the newest first, without the results of nodes.
 func (x *Executor) Actions() []Action { return x.registry.all() }
 
-// Changes returns a channel that receives when an action may have changed, until cancel.
+// Changes returns a channel that receives after changes of actions, until cancel is called.
 func (x *Executor) Changes() (changed <-chan struct{}, cancel func()) { return x.registry.follow() }

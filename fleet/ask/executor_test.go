@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
-// executor returns one over so many nodes, and its backend.
+// executor returns an executor over count nodes, and its backend.
 func executor(t *testing.T, nodes int) (*ask.Executor, *webfleet.Backend) {
 	t.Helper()
 	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
@@ -33,7 +33,7 @@ func executor(t *testing.T, nodes int) (*ask.Executor, *webfleet.Backend) {
 
 func on(node string) ask.Target { return ask.Target{Nodes: []string{node}} }
 
-// done does an action to its end.
+// done runs an action until it ends.
 func done(t *testing.T, x *ask.Executor, o ask.Spec) ask.Action {
 	t.Helper()
 	a, err := x.Start(o)
@@ -45,7 +45,7 @@ func done(t *testing.T, x *ask.Executor, o ask.Spec) ask.Action {
 	return a
 }
 
-// TestPauseAndResume: it is over once the nodes do so, in the name of who wants it.
+// TestPauseAndResume: an action ends when the nodes confirm it, and documents name the user.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -67,7 +67,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("pause of a group: %+v", a)
 	}
 	a = done(t, x, ask.Spec{Kind: ask.Resume, Target: on("db001"), By: "anna"})
-	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, and by nothing of its own" {
+	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, not by its own pause" {
 		t.Errorf("resume of a node whose group is paused: %+v", a)
 	}
 	if got := strings.Join(backend.Done(), "\n"); got != "pause node.web000 by anna (dashboard): disk\nresume node.web000 by anna (dashboard)\npause group.db by bob (dashboard): " {
@@ -78,7 +78,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// TestNodesThatDoNot: what a node does not do in time, or says that it rejects, is no success.
+// TestNodesThatDoNot: a node that rejects the change or does not confirm it in time is no success.
 func TestNodesThatDoNot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestNodesThatDoNot(t *testing.T) {
 	})
 }
 
-// TestRun: it names who asked, and has what came of it on each node.
+// TestRun: a run names the user and has the result of each node.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 120)
@@ -152,7 +152,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestAway: while NATS is away nothing begins, and it says that nothing was done.
+// TestAway: no action starts while NATS is away, and the error reports that.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
@@ -175,7 +175,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestRefusedActions has those that are not carried out.
+// TestRefusedActions lists invalid actions.
 func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -193,15 +193,15 @@ func TestRefusedActions(t *testing.T) {
 		"two targets":      {ask.Spec{Kind: ask.Pause, Target: ask.Target{Group: "db", On: "true"}}, nil, "name one target"},
 		"wrong name":       {ask.Spec{Kind: ask.Pause, Target: on("web.000")}, nil, "letters, digits"},
 		"wrong group":      {ask.Spec{Kind: ask.Pause, Target: ask.Target{Group: "a.b"}}, nil, "letters, digits"},
-		"many names":       {ask.Spec{Kind: ask.Pause, Target: ask.Target{Nodes: many}}, nil, "select them by a target expression"},
-		"unknown node":     {ask.Spec{Kind: ask.Pause, Target: on("nope")}, ask.ErrNobody, "no node nope is known"},
+		"many names":       {ask.Spec{Kind: ask.Pause, Target: ask.Target{Nodes: many}}, nil, "use a target expression"},
+		"unknown node":     {ask.Spec{Kind: ask.Pause, Target: on("nope")}, ask.ErrNobody, "node nope is unknown"},
 		"empty group":      {ask.Spec{Kind: ask.Pause, Target: ask.Target{Group: "nope"}}, ask.ErrNobody, "group nope"},
 		"nobody matches":   {ask.Spec{Kind: ask.Resume, Target: ask.Target{On: `node == "nope"`}}, ask.ErrNobody, ""},
 		"all":              {ask.Spec{Kind: ask.Resume, Target: ask.Target{On: "true"}}, ask.ErrAll, "20"},
 		"group all":        {ask.Spec{Kind: ask.Resume, Target: ask.Target{Group: "all"}}, ask.ErrAll, "20"},
 		"others":           {ask.Spec{Kind: ask.Resume, Target: ask.Target{Group: "db"}, Expect: ask.Expect{Nodes: 5}}, ask.ErrOthers, "4 instead of 5"},
 		"nothing shown":    {ask.Spec{Kind: ask.Resume, Target: on("web000"), Expect: ask.Expect{Digest: "none"}}, ask.ErrOthers, ""},
-		"over":             {ask.Spec{Kind: ask.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would be over already"},
+		"over":             {ask.Spec{Kind: ask.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would end in the past"},
 		"long reason":      {ask.Spec{Kind: ask.Pause, Target: on("web000"), Reason: long}, nil, "reason must be one line"},
 		"lines":            {ask.Spec{Kind: ask.Pause, Target: on("web000"), Reason: "a\nb"}, nil, "reason must be one line"},
 		"wrong manifest":   {ask.Spec{Kind: ask.Run, Target: on("web000"), Manifests: []string{"node.a.b"}}, nil, "a manifest's name has letters"},
@@ -229,7 +229,7 @@ func TestRefusedActions(t *testing.T) {
 	}
 }
 
-// TestTheSameNodes: where one node left and another joined, as many match as were shown, but not the same.
+// TestTheSameNodes: if one node left and another joined, the number is the same but the action is refused.
 func TestTheSameNodes(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -257,7 +257,7 @@ func TestTheSameNodes(t *testing.T) {
 	}
 }
 
-// TestFewAtOnce: more than four are refused, and the last 50 are known.
+// TestFewAtOnce: a fifth action at once is refused, and the last 50 actions are known.
 func TestFewAtOnce(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -307,7 +307,7 @@ func TestFewAtOnce(t *testing.T) {
 	}
 }
 
-// TestPlacesAreShared: whoever has two actions in progress leaves the other places to others.
+// TestPlacesAreShared: one user has at most two actions in progress.
 func TestPlacesAreShared(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -331,10 +331,10 @@ func TestPlacesAreShared(t *testing.T) {
 	for _, a := range x.Actions() {
 		x.Wait(t.Context(), a.ID)
 	}
-	x.Close() // which waits until the places are free
+	x.Close() // waits until the actions have ended
 }
 
-// TestPlacesAreOfSomebody: a name that somebody chose gives them no further places, and takes none of others.
+// TestPlacesAreOfSomebody: a chosen name neither raises the limit of a user nor counts for another user.
 func TestPlacesAreOfSomebody(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -351,7 +351,7 @@ func TestPlacesAreOfSomebody(t *testing.T) {
 	}
 }
 
-// TestCancel: any operator ends an action, and its place is free again; what nodes have begun they go on with.
+// TestCancel: any operator may cancel an action, which no longer counts. Nodes continue a started run.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -383,8 +383,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestACancelIsOneWordOfAShell: the command that an operator is shown has the name of another in it, which a
-// provider of OpenID Connect may let people choose.
+// TestACancelIsOneWordOfAShell: the displayed command quotes the user name, which users may choose at some OpenID Connect
+// providers.
 func TestACancelIsOneWordOfAShell(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -406,7 +406,7 @@ func TestACancelIsOneWordOfAShell(t *testing.T) {
 	}
 }
 
-// TestACancelledPause: what was not written is not, and what was written stays.
+// TestACancelledPause: written changes stay, and the other nodes do not change.
 func TestACancelledPause(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 200)
@@ -419,7 +419,7 @@ func TestACancelledPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ = x.Wait(t.Context(), a.ID)
-	if a.CancelledBy != "anna" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "stays") {
+	if a.CancelledBy != "anna" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "written changes stay") {
 		t.Errorf("%+v", a)
 	}
 	for _, r := range a.Results {
@@ -429,7 +429,7 @@ func TestACancelledPause(t *testing.T) {
 	}
 }
 
-// silentNodes is what asks nodes of which none answers before the end.
+// silentNodes is a backend whose nodes do not answer before the end.
 type silentNodes struct{ *webfleet.Backend }
 
 func (s silentNodes) Run(ctx context.Context, _ model.Sender, nodes []model.Node, _ model.RunRequest, answered func(model.EnsureResponse)) (*ask.Ensured, error) {
@@ -443,8 +443,8 @@ func (s silentNodes) Preview(ctx context.Context, nodes []model.Node, _ model.Pr
 	return &ask.PreviewResult{Missing: []string{nodes[0].Node}, Unfinished: []string{nodes[1].Node}}, nil
 }
 
-// TestACancelSaysNothingOfNodes: nobody has waited for their answers, so they are neither unreachable nor late; and
-// a node that was not asked is none of them.
+// TestACancelSaysNothingOfNodes: nodes of a cancelled request are neither unreachable nor late. A node without a request
+// is not listed.
 func TestACancelSaysNothingOfNodes(t *testing.T) {
 	t.Parallel()
 	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
@@ -464,7 +464,7 @@ func TestACancelSaysNothingOfNodes(t *testing.T) {
 	}
 }
 
-// TestClose: what goes on when the server stops ends, and says so; nothing begins after it.
+// TestClose: actions end with the server and report that. No action starts after it.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -482,7 +482,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded: whatever nodes answer, an action keeps little of it.
+// TestAnswersAreBounded: an action stores little of long answers.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 400)
@@ -507,7 +507,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// planned is what does a preview of which this comes.
+// planned is a backend whose preview has this result.
 type planned struct {
 	*webfleet.Backend
 	found *ask.PreviewResult
@@ -517,7 +517,7 @@ func (p planned) Preview(context.Context, []model.Node, model.PreviewRequest, fu
 	return p.found, nil
 }
 
-// TestPlansAreBounded: whatever nodes plan, an action keeps little of it, and nothing of what somebody wrote.
+// TestPlansAreBounded: an action stores little of long plans, and not the previewed value.
 func TestPlansAreBounded(t *testing.T) {
 	t.Parallel()
 	found := &ask.PreviewResult{}
@@ -554,20 +554,20 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
-// panics is what does a preview on which something panics.
+// panics is a backend whose preview panics.
 type panics struct{ *webfleet.Backend }
 
 func (panics) Preview(context.Context, []model.Node, model.PreviewRequest, func(model.EnsureResponse)) (*ask.PreviewResult, error) {
 	panic("of an answer that nobody foresaw")
 }
 
-// TestAPanicEndsOneAction: nodes write what is put together here.
+// TestAPanicEndsOneAction: a panic fails only its action.
 func TestAPanicEndsOneAction(t *testing.T) {
 	t.Parallel()
 	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
 	x := ask.NewExecutor(ask.ExecutorOptions{Model: f, Backend: panics{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(x.Close)
-	for range 5 { // so its place is free again
+	for range 5 { // the failed actions no longer count
 		a := done(t, x, ask.Spec{Kind: ask.Preview, Target: on("web000"), By: "anna", Previewed: &ask.Previewed{Name: "motd", Value: "muster: {}"}})
 		if a.Ended.IsZero() || a.OK() || !strings.Contains(a.Error, "nobody foresaw") {
 			t.Errorf("%+v", a)
@@ -578,14 +578,15 @@ func TestAPanicEndsOneAction(t *testing.T) {
 	}
 }
 
-// sized returns a manifest of so many bytes.
+// sized returns a manifest of n bytes.
 func sized(n int) string {
 	const manifest = "muster: {}\n#"
 
 	return manifest + strings.Repeat("x", n-len(manifest))
 }
 
-// TestPreviewsOfManyNodesAreShort: each node gets what is previewed in a message of its own.
+// TestPreviewsOfManyNodesAreShort: the size of a preview is limited by the number of nodes, because each node receives a
+// message.
 func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 600)
@@ -600,7 +601,7 @@ func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	}
 }
 
-// TestSpecsHaveNothingElse: what an action of its kind does not have is not kept, however long it is.
+// TestSpecsHaveNothingElse: fields that the kind does not have are not stored.
 func TestSpecsHaveNothingElse(t *testing.T) {
 	t.Parallel()
 	x, _ := executor(t, 20)
@@ -616,7 +617,7 @@ func TestSpecsHaveNothingElse(t *testing.T) {
 	}
 }
 
-// TestAPauseThatEndsSooner is not the one that is wanted, and does not stand for it.
+// TestAPauseThatEndsSooner: a pause that ends sooner does not confirm a new pause.
 func TestAPauseThatEndsSooner(t *testing.T) {
 	t.Parallel()
 	for until, want := range map[time.Duration]ask.State{time.Hour: ask.StatePending, 2 * time.Hour: ask.StateDone, 3 * time.Hour: ask.StateDone, 0: ask.StateDone} {
@@ -646,7 +647,7 @@ func TestAPauseThatEndsSooner(t *testing.T) {
 	}
 }
 
-// TestParseUntil has the forms of the end of a pause.
+// TestParseUntil lists the forms of the end of a pause.
 func TestParseUntil(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

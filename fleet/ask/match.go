@@ -9,14 +9,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Match is whom a target means.
+// Match is the nodes of a target.
 type Match struct {
 	fleet.Selection
-	// All is that it is all of a fleet that is not small.
+	// All is set if the nodes are a whole fleet that is not small.
 	All bool
 }
 
-// Digest stands for the nodes by their names: another set of nodes, of any number, has another one.
+// Digest returns a digest of the node names. It differs for any other set of nodes.
 func (m Match) Digest() string {
 	names := make([]string, len(m.Nodes))
 	for i, n := range m.Nodes {
@@ -27,7 +27,7 @@ func (m Match) Digest() string {
 	return model.DigestOf([]byte(strings.Join(names, "\n")))
 }
 
-// matchOf returns whom a target means.
+// matchOf returns the nodes of a target.
 func matchOf(m Model, t Target) (Match, error) {
 	if err := t.check(); err != nil {
 		return Match{}, err
@@ -52,13 +52,13 @@ func matchOf(m Model, t Target) (Match, error) {
 	return Match{found, len(found.Nodes) == found.Known && found.Known > fleet.MaxUnconfirmed}, nil
 }
 
-// pick returns the nodes of some names. The error is that of one that is not known.
+// pick returns nodes by name. An unknown name is an error.
 func pick(all []model.Node, names []string) ([]model.Node, error) {
 	var out []model.Node
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		at := slices.IndexFunc(all, func(n model.Node) bool { return n.Node == name })
 		if at < 0 {
-			return nil, fmt.Errorf("%w: no node %s is known", ErrNobody, name)
+			return nil, fmt.Errorf("%w: node %s is unknown", ErrNobody, name)
 		}
 		out = append(out, all[at])
 	}
@@ -66,13 +66,13 @@ func pick(all []model.Node, names []string) ([]model.Node, error) {
 	return out, nil
 }
 
-// confirmed returns why it is not what whoever acts was shown, nil where it is.
+// confirmed returns an error if the nodes are not those that the user confirmed.
 func (s *Spec) confirmed(m Match) error {
 	switch {
-	case m.All && !s.All && s.Kind != Preview: // which changes nothing
+	case m.All && !s.All && s.Kind != Preview: // a preview changes nothing
 		return fmt.Errorf("%w (%d)", ErrAll, len(m.Nodes))
 	case s.Kind == Preview && len(m.Nodes)*len(s.Previewed.Value) > maxSent:
-		return refuse("what is previewed has %d bytes, which is too much for %d nodes, of which each gets them: select fewer, or use muster fleet preview --bundle", len(s.Previewed.Value), len(m.Nodes))
+		return refuse("the preview has %d bytes, too many for %d nodes: select fewer nodes or use muster fleet preview --bundle", len(s.Previewed.Value), len(m.Nodes))
 	case s.Expect.Nodes != 0 && s.Expect.Nodes != len(m.Nodes):
 		return fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), s.Expect.Nodes)
 	case s.Expect.Digest != "" && s.Expect.Digest != m.Digest():

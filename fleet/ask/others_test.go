@@ -8,8 +8,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestNodesThatWereNotAsked: a node that was not named has the question of one that was, and says that it does
-// what was asked. It counts for nothing, and nobody waits for it. In a group it may be one that is not known yet.
+// TestNodesThatWereNotAsked: an answer of a node that is not named does not count, although the node may see the request
+// of a named one. In a group, an unknown node may be new and counts.
 func TestNodesThatWereNotAsked(t *testing.T) {
 	t.Parallel()
 	answers := []model.EnsureResponse{response("evil", model.EnsureAcknowledged), response("a", model.EnsureDone), response("evil", model.EnsureDone)}

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// writers is how many pauses are written at the same time, writing how long all of them may take.
+	// writers is the maximum number of concurrent writes, and writing the time limit for all of them.
 	writers = 8
 	writing = 2 * time.Minute
 )
 
-// write pauses or resumes nodes, and waits until they do so.
+// write pauses or resumes nodes and waits until they confirm.
 func (e *execution) write(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
@@ -33,13 +33,13 @@ func (e *execution) write(ctx context.Context) error {
 	return nil
 }
 
-// writeAll writes to every target. What fails is a result of the node, or returned for a group.
+// writeAll writes the change of every target. A failure is the result of its node, or the returned error for a group.
 func (e *execution) writeAll(ctx context.Context) error {
 	var all errgroup.Group
 	all.SetLimit(writers)
 	for _, t := range e.record.targets(e.nodes) {
 		if errors.Is(ctx.Err(), context.Canceled) {
-			break // the others stay as they are
+			break // the other targets do not change
 		}
 		all.Go(func() error { return e.writeOne(ctx, t) })
 	}
@@ -47,7 +47,7 @@ func (e *execution) writeAll(ctx context.Context) error {
 	return all.Wait()
 }
 
-// writeOne writes to one target.
+// writeOne writes the change of one target.
 func (e *execution) writeOne(ctx context.Context, t fleet.Target) error {
 	var note string
 	var err error
@@ -70,11 +70,11 @@ func (e *execution) writeOne(ctx context.Context, t fleet.Target) error {
 	return err
 }
 
-// notPaused returns the result of a node that has no pause of its own.
+// notPaused returns the result of resuming a node that has no pause under its own key.
 func (e *execution) notPaused(name string) Result {
 	r := Result{Node: name, State: StateDone, Text: "was not paused"}
 	if n, known := e.Model.State(name); known && n.Paused != nil && n.Paused.From != model.Key(model.NodeFamily(name), model.ControlPause) {
-		r.State, r.Text = StateFailed, "is paused by "+cut(n.Paused.From)+", and by nothing of its own"
+		r.State, r.Text = StateFailed, "is paused by "+cut(n.Paused.From)+", not by its own pause"
 	}
 
 	return r
@@ -111,13 +111,13 @@ func (e *execution) awaitNodes(ctx context.Context) {
 			}
 			e.set(Result{Node: c.Node, State: c.State, Text: cut(c.Text)})
 		},
-	}.Wait(ctx, all) // States has no error
+	}.Wait(ctx, all) // States never fails
 }
 
-// unsignedNote is for whoever acts where nodes refuse what is done since it is not signed.
+// unsignedNote is the note if nodes reject an unsigned change.
 const unsignedNote = "nodes with trust.keys refuse what no key they trust has signed: start muster fleet serve with --sign-key FILE"
 
-// key returns the control key that is written for a node.
+// key returns the control key of the change for a node.
 func (s *Spec) key(node string) string {
 	if s.Target.Group != "" {
 		return model.Key(model.GroupFamily(s.Target.Group), model.ControlPause)
@@ -126,7 +126,7 @@ func (s *Spec) key(node string) string {
 	return model.Key(model.NodeFamily(node), model.ControlPause)
 }
 
-// change returns what is written for a node.
+// change returns the change for a node.
 func (r *record) change(node string) PauseChange {
 	out := PauseChange{Key: r.key(node)}
 	if r.Kind == Pause {

@@ -8,13 +8,13 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// PauseSettling is how long the state of a node may still show the previous rejection.
+// PauseSettling is the time after a change during which a node may still report the previous rejection.
 const PauseSettling = 2 * time.Second
 
-// PauseChange is a pause or its removal, as written under a key.
+// PauseChange is a written pause or its removal.
 type PauseChange struct {
 	Key string
-	// Pause is what was written, nil for the end of a pause.
+	// Pause is the written pause, nil for a removal.
 	Pause *model.Pause
 	// Revision is the revision of the pause, 0 if unknown.
 	Revision uint64
@@ -22,10 +22,10 @@ type PauseChange struct {
 
 // PauseStatus is the state of one node for a pause change.
 type PauseStatus struct {
-	// State is pending, done, failed or unreachable. One that is unreachable does it when it is back.
+	// State is pending, done, failed or unreachable. An unreachable node applies the change when it reconnects.
 	State State
 	Text  string
-	// Unsigned reports whether it failed for a missing signature.
+	// Unsigned is set if the change failed because of a missing signature.
 	Unsigned bool
 }
 
@@ -34,8 +34,7 @@ func PausePending() PauseStatus {
 	return PauseStatus{State: StatePending, Text: "written, not confirmed yet"}
 }
 
-// Status returns what a node does of the change. known is whether it has a state; settled is that a
-// rejection in that is of this change, and not of what was there before.
+// Status implements Change.
 func (c PauseChange) Status(n model.Node, known, settled bool) PauseStatus {
 	if away, is := PauseUnreachable(n, known); is {
 		return away
@@ -104,13 +103,12 @@ func (c PauseChange) text(n model.Node) string {
 	return "paused"
 }
 
-// Rejection returns why a node rejects what is under the key, empty where it does not. It may
-// still be of what was there before.
+// Rejection implements Change.
 func (c PauseChange) Rejection(n model.Node) string {
 	if len(n.RejectedControl) > 0 {
 		return n.RejectedControl[c.Key]
 	}
-	// Older agents have it in the message alone.
+	// Older agents report it only in the message.
 	_, why, _ := strings.Cut(n.Message, "rejected: "+c.Key+": ")
 
 	return why

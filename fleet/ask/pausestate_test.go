@@ -17,8 +17,8 @@ func begin() ask.PauseChange {
 	return ask.PauseChange{Key: own, Pause: &model.Pause{At: at, Until: at.Add(time.Hour)}}
 }
 
-// TestInEffect: a pause is in effect once the node is paused by it, or by another that ends later; its
-// end once nothing of its key holds.
+// TestInEffect: a pause is in effect if it or a later-ending pause pauses the node. Its removal is in effect if its key
+// does not pause the node.
 func TestInEffect(t *testing.T) {
 	t.Parallel()
 	endless := ask.PauseChange{Key: own, Pause: &model.Pause{At: at}}
@@ -77,8 +77,8 @@ func TestInEffectByKey(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotInEffect: a node is waited for unless it is away or rejects the change, which only what
-// is not of before tells.
+// TestWhatIsNotInEffect: a node is pending unless it is away or rejects the change. A rejection from before the change
+// does not count.
 func TestWhatIsNotInEffect(t *testing.T) {
 	t.Parallel()
 	rejects := func(message string, by map[string]string) model.Node {

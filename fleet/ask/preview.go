@@ -11,13 +11,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxPlan is how long a plan may be that counts; nodes send none that is longer than a quarter.
+// maxPlan is the maximum length of a plan. Nodes send at most a quarter.
 const maxPlan = 256 << 10
 
-// Outcome is what a plan comes to.
+// Outcome is the outcome of a plan.
 type Outcome string
 
-// The outcomes, from that which needs the most attention.
+// The outcomes, problems first.
 const (
 	WouldFail   Outcome = "would fail"
 	NotKnown    Outcome = "not known"
@@ -31,27 +31,27 @@ type Group struct {
 	Outcome Outcome     `json:"outcome"`
 	Nodes   []string    `json:"nodes"`
 	Plan    *model.Plan `json:"plan,omitempty"`
-	// Error is why there is no plan.
+	// Error is the reason for a missing plan.
 	Error string `json:"error,omitempty"`
 }
 
 // PreviewResult groups the plans of nodes.
 type PreviewResult struct {
-	// Groups are the equal plans, that of the most nodes first.
+	// Groups are the distinct plans, the most frequent first.
 	Groups []Group `json:"plans"`
-	// Missing are the nodes that did not answer, Unfinished those that have not in time.
+	// Missing are the nodes that did not answer, and Unfinished those that did not finish in time.
 	Missing    []string `json:"missing,omitempty"`
 	Unfinished []string `json:"unfinished,omitempty"`
 }
 
-// OK reports whether all nodes answered, at least one, and nothing would fail.
+// OK reports whether at least one node answered, none is missing and no plan would fail.
 func (p *PreviewResult) OK() bool {
 	bad := func(g Group) bool { return g.Outcome == WouldFail || g.Outcome == NotKnown }
 
 	return len(p.Groups) > 0 && len(p.Missing)+len(p.Unfinished) == 0 && !slices.ContainsFunc(p.Groups, bad)
 }
 
-// Nodes returns how many nodes have a plan.
+// Nodes returns the number of nodes with a plan or an error.
 func (p *PreviewResult) Nodes() int {
 	count := 0
 	for _, g := range p.Groups {
@@ -61,7 +61,7 @@ func (p *PreviewResult) Nodes() int {
 	return count
 }
 
-// WouldFail returns how many nodes would fail, or cannot tell.
+// WouldFail returns the number of nodes that would fail or have no plan.
 func (p *PreviewResult) WouldFail() int {
 	count := 0
 	for _, g := range p.Groups {
@@ -78,7 +78,7 @@ type PreviewDecoder struct {
 	plans map[[sha256.Size]byte]*model.Plan
 }
 
-// errTooLong is a plan that no node of muster sends.
+// errTooLong is the error of a plan longer than maxPlan.
 var errTooLong = errors.New("its plan is too long")
 
 // Decode decodes the answer of a node.
@@ -115,8 +115,8 @@ func (d *PreviewDecoder) Decode(data []byte) (model.EnsureResponse, error) {
 	return out, nil
 }
 
-// decodePlan decodes a plan. One is too long also where it gets so by being encoded: without what nodes always
-// write, such as the names of resources, a short one would fill much memory.
+// decodePlan decodes a plan. It also limits the encoded length, because a short plan without the usual fields can fill
+// much memory.
 func decodePlan(data []byte) (*model.Plan, error) {
 	var out *model.Plan
 	if err := json.Unmarshal(data, &out); err != nil {
@@ -129,7 +129,7 @@ func decodePlan(data []byte) (*model.Plan, error) {
 	return out, nil
 }
 
-// MergePreviews groups answers decoded by one PreviewDecoder, in the order of their nodes.
+// MergePreviews groups answers by plan. The answers must be ordered by node and decoded by the same PreviewDecoder.
 func MergePreviews(r *Ensured) *PreviewResult {
 	type essence struct {
 		plan *model.Plan
@@ -156,14 +156,14 @@ func MergePreviews(r *Ensured) *PreviewResult {
 	return out
 }
 
-// group returns the group of an answer, without its node.
+// group returns the group for an answer, without its node.
 func group(a model.EnsureResponse) Group {
 	p := a.Plan
 	switch {
 	case a.Error != "":
 		return Group{Outcome: NotKnown, Error: a.Error}
 	case a.Phase == model.EnsureExpired:
-		return Group{Outcome: NotKnown, Error: "it did not come to an end in time"}
+		return Group{Outcome: NotKnown, Error: "it did not finish in time"}
 	case p == nil:
 		return Group{Outcome: NotKnown, Error: "the answer has no plan"}
 	case !p.OK():

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestOf puts equal plans together, and names what is none.
+// TestOf groups equal plans and lists nodes without a plan.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	const change = `{"phase": "done", "plan": {"counts": {"total": 1, "changed": 1}, "digest": "a"}}`
@@ -45,7 +45,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a node answers is decoded or refused.
+// FuzzDecode: any answer is decoded or rejected.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"plan": {"counts": {}}}`))
 	f.Add([]byte(`{"plan": 7}`))

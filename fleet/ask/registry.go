@@ -12,44 +12,44 @@ import (
 )
 
 const (
-	// maxRunning is how many actions go on at the same time, maxOwn how many of them take of one share.
+	// maxRunning is the maximum number of actions in progress, and maxOwn the maximum of one user.
 	maxRunning = 4
 	maxOwn     = 2
-	// maxTarget is how many bytes of a target are in the reason why no other can begin.
+	// maxTarget is the maximum length of a target in an ErrBusy, in bytes.
 	maxTarget = 80
-	// maxKept is how many actions are known that ended.
+	// maxKept is the maximum number of actions that are remembered.
 	maxKept = 50
-	// maxNotes is how many notes an action has.
+	// maxNotes is the maximum number of notes of an action.
 	maxNotes = 5
-	// maxDetailed is of how many nodes an action keeps the runs of those on which all went well.
+	// maxDetailed is the number of nodes above which an action drops the runs of successful nodes.
 	maxDetailed = 1000
 )
 
-// registry has the last actions. It may be used by several goroutines.
+// registry holds the last actions. Several goroutines may use it.
 type registry struct {
 	mu sync.Mutex
-	// records are the oldest first.
+	// records are ordered by start, the oldest first.
 	records   []*record
 	followers map[chan struct{}]bool
 }
 
-// record is an action that is known. The lock of the registry guards it.
+// record is an action in the registry. The mutex of the registry guards it.
 type record struct {
 	Action
-	// results are those of all nodes while it goes on.
+	// results has the results of all nodes while the action is in progress.
 	results map[string]Result
 	done    chan struct{}
-	// cancel ends what goes on, for a reason.
+	// cancel ends the action with a cause.
 	cancel context.CancelCauseFunc
 }
 
 func newRegistry() *registry { return &registry{followers: map[chan struct{}]bool{}} }
 
-// newRecord returns the record of an action on some nodes, of which nothing is known yet.
+// newRecord returns the record of an action without results.
 func newRecord(a Action, m Match) *record {
 	r := &record{Action: a, results: make(map[string]Result, len(m.Nodes)), done: make(chan struct{})}
 	if n := len(m.Undecided); n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("nobody knows whether %d further nodes match: nothing was done there", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d more nodes may match and were skipped", n))
 	}
 	for _, n := range m.Nodes {
 		r.results[n.Node] = Result{Node: n.Node, State: StatePending}
@@ -58,7 +58,7 @@ func newRecord(a Action, m Match) *record {
 	return r
 }
 
-// snapshot returns the action as it is now.
+// snapshot returns the current action.
 func (r *record) snapshot() Action {
 	out := r.Action
 	out.Notes = slices.Clone(r.Notes)
@@ -70,8 +70,8 @@ func (r *record) snapshot() Action {
 	return out
 }
 
-// add adds an action, forgets the oldest ones that have ended, and returns it as it is now. The error
-// wraps ErrBusy where too many are in progress, and names them.
+// add adds an action and removes the oldest ones that have ended. The error wraps ErrBusy and lists the actions in
+// progress.
 func (g *registry) add(r *record) (Action, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *registry) add(r *record) (Action, error) {
 	return r.snapshot(), nil
 }
 
-// busy returns why no other action of a name can begin, which takes a share, nil where one can. The lock is held.
+// busy returns an ErrBusy if no action of a user can start. The caller holds mu.
 func (g *registry) busy(by, share string) error {
 	var all, own []*record
 	for _, r := range g.records {
@@ -104,15 +104,15 @@ func (g *registry) busy(by, share string) error {
 	}
 	switch {
 	case len(own) >= maxOwn:
-		return fmt.Errorf("%w: %d of %s are in progress (%s), which is the most for one name: wait for one, or cancel it", ErrBusy, len(own), by, inProgress(own))
+		return fmt.Errorf("%w: %d of %s are in progress (%s), the maximum for one user: wait for one, or cancel it", ErrBusy, len(own), by, inProgress(own))
 	case len(all) >= maxRunning:
-		return fmt.Errorf("%w: %d are in progress (%s), which is the most: wait for one, or cancel it", ErrBusy, len(all), inProgress(all))
+		return fmt.Errorf("%w: %d are in progress (%s), the maximum: wait for one, or cancel it", ErrBusy, len(all), inProgress(all))
 	default:
 		return nil
 	}
 }
 
-// inProgress names actions: what, of whom, by whom and since when.
+// inProgress describes actions with kind, target, user and start.
 func inProgress(all []*record) string {
 	out := make([]string, len(all))
 	for i, r := range all {
@@ -126,7 +126,7 @@ func inProgress(all []*record) string {
 	return strings.Join(out, "; ")
 }
 
-// change changes an action, and wakes those who follow.
+// change changes an action and wakes the followers.
 func (g *registry) change(change func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,17 +134,17 @@ func (g *registry) change(change func()) {
 	g.wake()
 }
 
-// wake wakes those who follow. The lock is held.
+// wake wakes the followers. The caller holds mu.
 func (g *registry) wake() {
 	for f := range g.followers {
 		select {
 		case f <- struct{}{}:
-		default: // it has not received the one before
+		default: // the previous signal is still pending
 		}
 	}
 }
 
-// note adds what whoever acts should know, once.
+// note adds a note for the user, unless the action has it.
 func (g *registry) note(r *record, text string) {
 	if text == "" {
 		return
@@ -156,7 +156,7 @@ func (g *registry) note(r *record, text string) {
 	})
 }
 
-// set notes what came of an action on a node that it is for: others may say that they were asked.
+// set records the result of a node. It ignores nodes that are no targets, because any node may claim to be one.
 func (g *registry) set(r *record, result Result) {
 	g.change(func() {
 		if _, asked := r.results[result.Node]; !asked {
@@ -169,7 +169,7 @@ func (g *registry) set(r *record, result Result) {
 	})
 }
 
-// result returns what came of an action on a node so far.
+// result returns the result of a node so far.
 func (g *registry) result(r *record, node string) Result {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,7 +177,7 @@ func (g *registry) result(r *record, node string) Result {
 	return r.results[node]
 }
 
-// end notes that an action has ended, keeps what is shown of it, and returns that.
+// end ends an action, drops the data that is not shown, and returns it.
 func (g *registry) end(r *record, err error, now time.Time) Action {
 	g.change(func() {
 		if err != nil {
@@ -195,11 +195,11 @@ func (g *registry) end(r *record, err error, now time.Time) Action {
 		close(r.done)
 	})
 
-	return r.Action // which nothing changes any more
+	return r.Action // no longer changes
 }
 
-// cancel ends an action on behalf of somebody, where it goes on and nobody did before. It returns the action
-// as it is then, and whether it is known.
+// cancel cancels an action on behalf of a user, unless it has ended or is cancelled. It returns the action and reports
+// whether it is known.
 func (g *registry) cancel(id, by string) (a Action, known bool) {
 	g.change(func() {
 		r := g.find(id)
@@ -216,21 +216,21 @@ func (g *registry) cancel(id, by string) (a Action, known bool) {
 	return a, known
 }
 
-// onCancel is what whoever cancels should know.
+// onCancel returns the note for a cancelled action.
 func (r *record) onCancel() string {
 	switch {
 	case r.Kind == Preview:
-		return "nodes may go on with the preview, which changes nothing"
+		return "nodes may finish the preview, which changes nothing"
 	case r.Kind == Run && r.Request != "":
-		return "nodes that have begun it go on; where it waits, muster fleet run --cancel " + shellquote.Join(r.Request) + " cancels it, with the nodes as a target"
+		return "nodes that started the run continue it; muster fleet run --cancel " + shellquote.Join(r.Request) + " cancels it, with the other nodes as targets"
 	case r.Kind == Run:
 		return "no node was asked"
 	default:
-		return "what was written stays: see the audit"
+		return "written changes stay: see the audit"
 	}
 }
 
-// find returns the record of an id, nil for none. The lock is held.
+// find returns the record of an id, nil for none. The caller holds mu.
 func (g *registry) find(id string) *record {
 	i := slices.IndexFunc(g.records, func(r *record) bool { return r.ID == id })
 	if i < 0 {
@@ -240,7 +240,7 @@ func (g *registry) find(id string) *record {
 	return g.records[i]
 }
 
-// get returns an action by its id, and whether it is known.
+// get returns an action by its id and reports whether it is known.
 func (g *registry) get(id string) (Action, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -252,7 +252,7 @@ func (g *registry) get(id string) (Action, bool) {
 	return r.snapshot(), true
 }
 
-// wait returns an action once it has ended, or as it is when ctx ends, and whether it is known.
+// wait returns an action after it ended or when ctx ends, and reports whether it is known.
 func (g *registry) wait(ctx context.Context, id string) (Action, bool) {
 	g.mu.Lock()
 	r := g.find(id)
@@ -267,7 +267,7 @@ func (g *registry) wait(ctx context.Context, id string) (Action, bool) {
 	return g.get(id)
 }
 
-// all returns the actions, the newest first, without what came of single nodes.
+// all returns the actions, the newest first, without the results of nodes.
 func (g *registry) all() []Action {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -281,7 +281,7 @@ func (g *registry) all() []Action {
 	return out
 }
 
-// follow returns a channel that receives when an action may have changed, until cancel.
+// follow returns a channel that receives after changes, until cancel is called.
 func (g *registry) follow() (changed <-chan struct{}, cancel func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

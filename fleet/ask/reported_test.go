@@ -13,11 +13,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestSendReadsReports: where a node accepted the request and answers no more, its result is taken from what it
-// reports, and nobody waits for the end of the time.
+// TestSendReadsReports: if a node acknowledged the request and no longer answers, its result is read from its reports,
+// before the time is over.
 func TestSendReadsReports(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // time goes on once all answers are taken
+	synctest.Test(t, func(t *testing.T) { // time advances when all answers are read
 		a := &network{held: true, answers: map[string][]model.EnsureResponse{"group.web": {
 			response("a", model.EnsureDone), response("b", model.EnsureRunning), response("c", model.EnsureAcknowledged),
 		}}}
@@ -48,10 +48,10 @@ func TestSendReadsReports(t *testing.T) {
 	})
 }
 
-// TestSendReadsNoReports: those of nodes that do not answer at all, or that have finished, are not read.
+// TestSendReadsNoReports: reports are not read for nodes that do not answer or have finished.
 func TestSendReadsNoReports(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // time goes on once all answers are taken
+	synctest.Test(t, func(t *testing.T) { // time advances when all answers are read
 		a := &network{held: true, answers: map[string][]model.EnsureResponse{"group.web": {response("a", model.EnsureDone)}}}
 		e := ask.Request{ID: "1", Protocol: model.ProtocolEnsureResponse, Network: a, Targets: toWeb, Known: known("a", "b"), Silence: 20 * time.Millisecond, Quiet: time.Millisecond,
 			Reports: func(context.Context, []string, bool) iter.Seq2[model.Report, error] {

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Results are what reports tell of one request, also of one that somebody else sent: the first
-// final answer of each node, however often it is reported. One goroutine uses it.
+// Results collects the results of one request from reports: the first final answer of each node. The sender of the
+// request does not matter. One goroutine uses it.
 type Results struct {
 	id, protocol string
 	expected     map[string]bool
@@ -18,9 +18,8 @@ type Results struct {
 	missing      int
 }
 
-// NewResults returns the results of the request with an id on some nodes; without any, on all
-// that report one. Its answers have a protocol, that of ensure or of run responses: whoever may send
-// only runs can give one the id of another request.
+// NewResults returns the results of the request with an id on some nodes, or on all nodes without any. Other protocols
+// do not count, because the sender of a run can choose the id of another request.
 func NewResults(id, protocol string, nodes []string) *Results {
 	r := &Results{id: id, protocol: protocol, expected: map[string]bool{}, answers: map[string]model.EnsureResponse{}}
 	for _, node := range nodes {
@@ -31,8 +30,8 @@ func NewResults(id, protocol string, nodes []string) *Results {
 	return r
 }
 
-// Add takes a report into account. It returns the answer that the report has, and false where it
-// has none of the request, or the node has answered.
+// Add adds a report and returns its answer. It returns false if the report is not an answer to the request, or the node
+// has already answered.
 func (r *Results) Add(report model.Report) (model.EnsureResponse, bool) {
 	if report.Kind != model.KindEnsure || report.Type != r.protocol || report.CorrelationID != r.id || len(r.expected) > 0 && !r.expected[report.Node] {
 		return model.EnsureResponse{}, false
@@ -47,7 +46,7 @@ func (r *Results) Add(report model.Report) (model.EnsureResponse, bool) {
 	if !final(answer) {
 		return model.EnsureResponse{}, false
 	}
-	// The server guards the node of the subject, not what the document says.
+	// Only the node in the subject is verified, not the node in the document.
 	answer.Node = report.Node
 	r.answers[report.Node] = answer
 	r.missing--
@@ -75,15 +74,15 @@ func (r *Results) Read(all iter.Seq2[model.Report, error], onAnswer func(model.E
 // HasAnswer reports whether a node has answered.
 func (r *Results) HasAnswer(node string) bool { _, known := r.answers[node]; return known }
 
-// Progress returns how many nodes have answered.
+// Progress returns the number of nodes that have answered.
 func (r *Results) Progress() Progress {
 	return Progress{Expected: len(r.expected), Acknowledged: len(r.answers), Finished: len(r.answers)}
 }
 
-// Complete reports whether all expected nodes have answered; without any nobody knows.
+// Complete reports whether all expected nodes have answered, false without expected nodes.
 func (r *Results) Complete() bool { return len(r.expected) > 0 && r.missing == 0 }
 
-// Merge takes the results of nodes that did not finish for their answers.
+// Merge replaces the answers of unfinished nodes with their results.
 func (e *Ensured) Merge(results *Results) {
 	for i, a := range e.Answers {
 		if result, is := results.answers[a.Node]; is && !final(a) {
@@ -93,8 +92,8 @@ func (e *Ensured) Merge(results *Results) {
 	e.Unfinished = slices.DeleteFunc(e.Unfinished, func(node string) bool { _, is := results.answers[node]; return is })
 }
 
-// Ensured returns the answers so far. Of the expected nodes without one, those are missing that
-// were stopped or not heard lately; the others may work on it, or were never asked.
+// Ensured returns the answers so far. Expected nodes without an answer are missing if they are stopped, silent or
+// unknown, else pending.
 func (r *Results) Ensured(known []model.Node) *Ensured {
 	out := &Ensured{Answers: []model.EnsureResponse{}}
 	for _, node := range slices.Sorted(maps.Keys(r.answers)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// resultOf is the report of an answer to a request.
+// resultOf returns the report of an answer to a request.
 func resultOf(t testing.TB, node, id string, answer model.EnsureResponse) model.Report {
 	t.Helper()
 	data, err := json.Marshal(answer)
@@ -20,7 +20,7 @@ func resultOf(t testing.TB, node, id string, answer model.EnsureResponse) model.
 	return model.Report{Node: node, Kind: model.KindEnsure, Type: model.ProtocolEnsureResponse, CorrelationID: id, Data: data}
 }
 
-// Each node counts once, by its first final answer to a request of the kind, and speaks for itself only.
+// Each node counts once, with its first final answer to a request of the kind. It cannot answer for another node.
 func TestResultsCountOnce(t *testing.T) {
 	t.Parallel()
 	r := ask.NewResults("1", model.ProtocolEnsureResponse, []string{"a", "b", "c", "d", "e"})
@@ -54,7 +54,7 @@ func TestResultsCountOnce(t *testing.T) {
 	}
 }
 
-// Without expected nodes all that report are in the results, and nobody knows whether these are all.
+// Without expected nodes, all nodes that report count, and the results are never complete.
 func TestResultsOfAll(t *testing.T) {
 	t.Parallel()
 	r := ask.NewResults("1", model.ProtocolEnsureResponse, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// run has nodes run what is assigned to them.
+// run requests runs of assigned manifests.
 func (e *execution) run(ctx context.Context) error {
 	r := e.record
 	id := RequestID(r.By)
@@ -28,7 +28,7 @@ func (e *execution) run(ctx context.Context) error {
 	return err
 }
 
-// conclude notes what came of a request on every node.
+// conclude records the result of each node.
 func (e *execution) conclude(ctx context.Context, r *Ensured) {
 	for _, a := range r.Answers {
 		e.set(resultOf(a))
@@ -41,14 +41,14 @@ func (e *execution) conclude(ctx context.Context, r *Ensured) {
 	}
 }
 
-// silent returns the result of a node that has not answered: where nobody waited for it, that says nothing of it.
+// silent returns the result of a node that has not answered. If the action was ended early, the node is pending.
 func silent(ctx context.Context, node string) Result {
 	if ctx.Err() != nil {
-		return Result{Node: node, State: StatePending, Text: "had not answered when this was ended"}
+		return Result{Node: node, State: StatePending, Text: "no answer before the action ended"}
 	}
 
 	return Result{Node: node, State: StateUnreachable, Text: "has not answered"}
 }
 
-// RequestID returns the id of a request to nodes, which names who asked: it is in what they report.
+// RequestID returns a new id of a request. It names the user, because reports contain it.
 func RequestID(by string) string { return ksuid.New().String() + " by " + by }

@@ -59,8 +59,8 @@ type Request struct {
 	Batches *BatchLimits
 	// Timeout limits each batch; 0 is no limit.
 	Timeout time.Duration
-	// Reports, if set, provides the results of nodes whose agent restarted during the request. It is used once a node
-	// that acknowledged the request has not finished and no answer arrived for Quiet.
+	// Reports, if set, provides the results of nodes whose agent restarted during the request. Send uses it if no answer
+	// arrives for Quiet and a node that acknowledged the request has not finished.
 	Reports Reports
 	// Protocol is the protocol of the answers in reports.
 	Protocol string

@@ -15,14 +15,14 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
-// never is a silence that no test waits for.
+// never is a silence longer than any test.
 const never = time.Hour
 
-// network answers as its families say; with held it ends only with the context.
+// network yields the answers of each family. If held is set, it ends only with the context.
 type network struct {
 	answers map[string][]model.EnsureResponse
 	held    bool
@@ -121,7 +121,7 @@ func TestSendGathers(t *testing.T) {
 	}
 }
 
-// TestSendAwaitsWhoWasThereLately: nobody waits for nodes that stopped, or that are silent.
+// TestSendAwaitsWhoWasThereLately: stopped and silent nodes are not awaited.
 func TestSendAwaitsWhoWasThereLately(t *testing.T) {
 	all := known("a", "stopped", "silent", "db")
 	all[1].Event, all[2].Silent, all[3].Groups = model.NodeStopped, true, nil
@@ -135,7 +135,7 @@ func TestSendAwaitsWhoWasThereLately(t *testing.T) {
 	}
 }
 
-// TestSendWaitsLongerForWhoIsThere: the others may just be back, and get less time.
+// TestSendWaitsLongerForWhoIsThere: nodes that are away have less time to answer.
 func TestSendWaitsLongerForWhoIsThere(t *testing.T) {
 	all := known("there", "stopped", "silent")
 	all[1].Event, all[2].Silent = model.NodeStopped, true
@@ -158,7 +158,7 @@ func TestSendWaitsLongerForWhoIsThere(t *testing.T) {
 	}
 }
 
-// TestSendOnce: the first answer of a node counts, also where others could follow.
+// TestSendOnce: only the first answer of a node counts.
 func TestSendOnce(t *testing.T) {
 	a := &network{held: true, answers: map[string][]model.EnsureResponse{"group.web": {
 		response("a", model.EnsureRunning), response("a", model.EnsureDone), response("b", model.EnsureCancelled),
@@ -220,8 +220,7 @@ func TestSendNamesWhoDoesNotAnswer(t *testing.T) {
 	t.Run("after their silence", func(t *testing.T) {
 		done := map[string][]model.EnsureResponse{"group.web": {response("a", model.EnsureDone)}}
 		e := ask.Request{ID: "1", Targets: toWeb, Network: &network{answers: done, held: true}, Known: known("c", "a"), Silence: time.Millisecond}
-		// The silence may be over before the answer is taken, so only what does not
-		// depend on it is judged.
+		// The silence may end before the answer is read, so the test does not check that answer.
 		got, err := e.Send(t.Context())
 		if err != nil || got.OK() || got.Missing[len(got.Missing)-1] != "c" {
 			t.Errorf("got %+v %v", got, err)
@@ -229,7 +228,7 @@ func TestSendNamesWhoDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// Nodes that nobody knows of are taken too; that none answers is not OK.
+// Answers of unknown nodes count. A request without answers is not OK.
 func TestSendUnknownNodes(t *testing.T) {
 	a := &network{answers: map[string][]model.EnsureResponse{"group.web": {response("new", model.EnsureDone)}}}
 	got, err := (&ask.Request{ID: "1", Network: a, Known: known(), Targets: toWeb, Silence: never}).Send(t.Context())
@@ -277,13 +276,13 @@ func TestFailed(t *testing.T) {
 		if got := ask.Failed(c.answer); got != c.failed {
 			t.Errorf("%s: failed is %v", name, got)
 		}
-		if got := describe.Outcome(c.answer); got != c.outcome {
+		if got := view.OutcomeOf(c.answer); got != c.outcome {
 			t.Errorf("%s: outcome is %s", name, got)
 		}
 	}
 }
 
-// A node that says that it failed, and does not finish, is one that failed.
+// An unfinished node that reported a failure counts once.
 func TestFailuresCountNodes(t *testing.T) {
 	r := ask.Ensured{
 		Answers: []model.EnsureResponse{{Node: "a", Phase: model.EnsureRunning, Error: "no"}, {Node: "b", Phase: model.EnsureRunning}, {Node: "c", Phase: model.EnsureFailed}, {Node: "d", Phase: model.EnsureDone}},

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Kind is what is done.
+// Kind is the kind of an action.
 type Kind string
 
 // The kinds.
@@ -18,25 +18,25 @@ const (
 	Pause  Kind = "pause"
 	Resume Kind = "resume"
 	Run    Kind = "run"
-	// Preview asks what an assignment would change, which is not assigned by that.
+	// Preview shows what an assignment would change, without assigning it.
 	Preview Kind = "preview"
 )
 
-// Live reports whether nodes are asked, and answer at once.
+// Live reports whether the action sends a request that nodes answer at once.
 func (k Kind) Live() bool { return k == Run || k == Preview }
 
-// Target is whom an action is for. One of the three is set.
+// Target selects the nodes of an action. One of the fields is set.
 type Target struct {
-	// Nodes are names, Group is one of nodes, On a target expression.
+	// Nodes are names of nodes, Group is a group, and On is a target expression.
 	Nodes []string `json:"nodes,omitempty"`
 	Group string   `json:"group,omitempty"`
 	On    string   `json:"on,omitempty"`
 }
 
-// EveryNode is the target expression of all nodes.
+// EveryNode is the target expression for all nodes.
 const EveryNode = "true"
 
-// String describes it for people: web01, group web, nodes with state == "failed".
+// String describes the target, such as web01, group web, or nodes with state == "failed".
 func (t Target) String() string {
 	switch {
 	case t.Group != "":
@@ -50,7 +50,7 @@ func (t Target) String() string {
 	}
 }
 
-// families returns the targets that are named.
+// families returns the named nodes or the group.
 func (t Target) families() []fleet.Target {
 	if t.Group != "" {
 		return []fleet.Target{{Group: t.Group}}
@@ -60,17 +60,17 @@ func (t Target) families() []fleet.Target {
 }
 
 const (
-	// maxNames is how many nodes are named; more are selected by an expression.
+	// maxNames is the maximum number of named nodes.
 	maxNames = 100
-	// defaultWithin, minWithin and maxWithin are how long nodes have for what they are asked.
+	// defaultWithin, minWithin and maxWithin limit the time of a request.
 	defaultWithin = 2 * time.Minute
 	minWithin     = time.Second
 	maxWithin     = 10 * time.Minute
-	// maxBy is how many bytes of the name of whoever acts are written: ids of requests have it.
+	// maxBy is the maximum length of a user name in bytes, because ids of requests contain it.
 	maxBy = 96
 )
 
-// check reports whether exactly one of the three is set, and valid.
+// check returns an error unless exactly one field is set and valid.
 func (t Target) check() error {
 	given := 0
 	for _, is := range []bool{len(t.Nodes) > 0, t.Group != "", t.On != ""} {
@@ -82,7 +82,7 @@ func (t Target) check() error {
 		return refuse("name one target: nodes, a group, or a target expression")
 	}
 	if len(t.Nodes) > maxNames {
-		return refuse("%d nodes are named, at most %d are taken: select them by a target expression", len(t.Nodes), maxNames)
+		return refuse("%d nodes are named, at most %d are allowed: use a target expression", len(t.Nodes), maxNames)
 	}
 	for _, n := range t.Nodes {
 		if err := model.CheckNode(n, nil); err != nil {
@@ -98,44 +98,44 @@ func (t Target) check() error {
 	return nil
 }
 
-// Expect are the nodes that must match, else nothing is done.
+// Expect describes the nodes that the user confirmed.
 type Expect struct {
-	// Nodes is how many, 0 for any number, Digest that of Match, empty for any.
+	// Nodes is their number, 0 for any. Digest is the digest of Match, empty for any.
 	Nodes  int
 	Digest string
 }
 
-// Spec is what somebody wants to be done.
+// Spec is an action that a user requests.
 type Spec struct {
 	Kind   Kind   `json:"kind"`
 	Target Target `json:"target"`
-	// By is who wants it, as they signed in.
+	// By is the name of the user.
 	By string `json:"by"`
-	// Share is of whose places it takes one, by what they cannot choose; By where it is empty.
+	// Share identifies the user for the limit of actions, by a value that users cannot choose. It defaults to By.
 	Share string `json:"-"`
-	// Until is when a pause ends by itself, zero for never, and Reason why it is.
+	// Until is the end of a pause, zero for no end, and Reason its reason.
 	Until  time.Time `json:"until,omitzero"`
 	Reason string    `json:"reason,omitempty"`
-	// Manifests are names of what is run, none for all that is assigned; with Noop nothing is changed.
+	// Manifests are the names of the manifests to run, none for all. Noop changes nothing.
 	Manifests []string `json:"manifests,omitempty"`
 	Noop      bool     `json:"noop,omitempty"`
-	// Previewed is what is previewed, nil for other kinds.
+	// Previewed is the assignment of a preview, nil for other kinds.
 	Previewed *Previewed `json:"previewed,omitempty"`
-	// Within is how long nodes have for it, 2 minutes for 0.
+	// Within is the time limit of a request; 0 is 2 minutes.
 	Within time.Duration `json:"-"`
-	// Expect are the nodes that whoever acts was shown; All is that they mean all of a fleet that is not small.
+	// Expect are the nodes that the user confirmed. All confirms an action on all nodes.
 	Expect Expect `json:"-"`
 	All    bool   `json:"-"`
 }
 
-// check reports whether it can be done, and sets what is missing.
+// check returns an error for an invalid action and sets the defaults.
 func (s *Spec) check(now time.Time) error {
 	if err := s.Target.check(); err != nil {
 		return err
 	}
 	s.By = named(s.By)
 	if s.By == "" {
-		return refuse("nobody signed in")
+		return refuse("no user is signed in")
 	}
 	s.Share = cmp.Or(s.Share, s.By)
 	if s.Within == 0 {
@@ -145,7 +145,7 @@ func (s *Spec) check(now time.Time) error {
 	switch s.Kind {
 	case Pause:
 		if !s.Until.IsZero() && !s.Until.After(now) {
-			return refuse("the pause would be over already: give a later time")
+			return refuse("the pause would end in the past: give a later time")
 		}
 		if err := s.pause(now).Check(); err != nil {
 			return refuse("%v", err)
@@ -153,12 +153,12 @@ func (s *Spec) check(now time.Time) error {
 	case Resume:
 	case Preview:
 		if s.Within < minWithin || s.Within > maxWithin {
-			return refuse("nodes have between %s and %s", minWithin, maxWithin)
+			return refuse("the time limit must be between %s and %s", minWithin, maxWithin)
 		}
 		return s.Previewed.check()
 	case Run:
 		if s.Within < minWithin || s.Within > maxWithin {
-			return refuse("nodes have between %s and %s", minWithin, maxWithin)
+			return refuse("the time limit must be between %s and %s", minWithin, maxWithin)
 		}
 		request := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "x", Manifests: s.Manifests, Expires: now}
 		if err := request.Check(); err != nil {
@@ -171,7 +171,7 @@ func (s *Spec) check(now time.Time) error {
 	return nil
 }
 
-// trim leaves out what an action of its kind does not have, and nothing has checked.
+// trim clears the fields that the kind does not have.
 func (s *Spec) trim() {
 	if s.Kind != Pause {
 		s.Until, s.Reason = time.Time{}, ""
@@ -184,7 +184,7 @@ func (s *Spec) trim() {
 	}
 }
 
-// named returns the name of somebody as one line of a bounded length.
+// named returns a user name as one line of limited length.
 func named(by string) string {
 	text := strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {
@@ -196,15 +196,15 @@ func named(by string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(text[:min(len(text), maxBy)], ""))
 }
 
-// pause returns the document of a pause.
+// pause returns the document of the pause.
 func (s *Spec) pause(now time.Time) model.Pause {
 	return model.Pause{Protocol: model.ProtocolPause, Until: s.Until, By: s.Author(), Reason: s.Reason, At: now.UTC().Truncate(time.Second)}
 }
 
-// Author names who acts, and where, in what is written for it.
+// Author returns the author of written documents: the user and the dashboard.
 func (s *Spec) Author() string { return s.By + " (dashboard)" }
 
-// targets returns the targets that are written to: the group, or each node.
+// targets returns the targets of the change: the group, or each node.
 func (s *Spec) targets(nodes []model.Node) []fleet.Target {
 	if s.Target.Group != "" {
 		return []fleet.Target{{Group: s.Target.Group}}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ParseUntil reads when a pause ends: a duration from now, such as 2h or 3d, or a time with its zone;
-// empty is never. The error is a *Refusal.
+// ParseUntil parses the end of a pause: a duration from now, such as 2h or 3d, or a time with its zone. An empty text is
+// no end. The error is a *Refusal.
 func ParseUntil(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// bounds runs a program again and again, each time within bounds.
+// bounds runs a program repeatedly, each time within limits.
 type bounds struct {
 	program *vm.Program
 	vm      vm.VM
@@ -21,7 +21,7 @@ func newBounds(program *vm.Program) bounds {
 	return bounds{program: program, vm: vm.VM{MemoryBudget: maxMemory}, now: time.Now()}
 }
 
-// run runs the program over an env, whose functions are those of b.
+// run runs the program over an env that uses the functions of b.
 func (b *bounds) run(env any) (bool, error) {
 	if b.isEnded() {
 		return false, ErrEnded
@@ -40,7 +40,7 @@ func (b *bounds) run(env any) (bool, error) {
 	return truth(result)
 }
 
-// isEnded reports whether no further evaluation may begin.
+// isEnded reports whether no further evaluation may start.
 func (b *bounds) isEnded() bool {
 	select {
 	case <-b.done:
@@ -50,7 +50,7 @@ func (b *bounds) isEnded() bool {
 	}
 }
 
-// step counts an element that the expression looks at, and returns what it found.
+// step counts an element that the expression visits and returns its condition.
 func (b *bounds) step(found any) bool {
 	if b.steps++; b.steps > maxSteps {
 		panic(ErrTooCostly)
@@ -101,7 +101,7 @@ func (b *bounds) add(v any, deep bool) {
 	}
 }
 
-// age returns how long ago a time was; of none it is missing.
+// age returns the time since t, nil for a zero time.
 func (b *bounds) age(t time.Time) any {
 	if t.IsZero() {
 		return nil

@@ -11,24 +11,24 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Error is what is wrong with an expression.
+// Error is a problem of an expression.
 type Error struct {
 	Expression string
-	// Line and Column are where, the first is 1; 0 is the expression as a whole.
+	// Line and Column are the position from 1, or 0 for the whole expression.
 	Line, Column int
 	Message      string
-	// Hint is what to write instead.
+	// Hint is the remedy.
 	Hint string
-	// what the expression is over, see vocabulary.
+	// what describes the kind of expression, see vocabulary.
 	what string
-	// from is the place as the language has it, in characters from 0.
+	// from is the offset in characters from 0.
 	from int
 }
 
-// maxShown is how many characters of an expression an error shows.
+// maxShown is the maximum number of characters of an expression in an error.
 const maxShown = 200
 
-// Error shows the expression, and says what is wrong, where, and what to write instead.
+// Error returns the expression, the position, the problem and the remedy.
 func (e *Error) Error() string {
 	text := cmp.Or(e.what, whatTarget) + " " + quote(e.Expression)
 	if strings.Contains(e.Expression, "\n") && e.Line > 0 {
@@ -45,7 +45,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// locate fills in the expression, and the line and column.
+// locate sets the expression, the line and the column.
 func (e *Error) locate(text string) {
 	e.Expression, e.Line, e.Column = text, 1, 1
 	for i, r := range []rune(text) {
@@ -60,7 +60,7 @@ func (e *Error) locate(text string) {
 	}
 }
 
-// quote returns a text in backquotes, cut where it is long.
+// quote returns a text in backquotes and shortens a long one.
 func quote(text string) string {
 	if utf8.RuneCountInString(text) > maxShown {
 		text = string([]rune(text)[:maxShown]) + "…"
@@ -69,7 +69,7 @@ func quote(text string) string {
 	return "`" + text + "`"
 }
 
-// explain returns what the language says of an expression in words of this one.
+// explain translates an error of the expression language.
 func explain(text string, err error) *Error {
 	out := &Error{Expression: text, Message: err.Error()}
 	if at := asFileError(err); at != nil {
@@ -101,7 +101,7 @@ func explain(text string, err error) *Error {
 	return out
 }
 
-// hintForName returns what may be meant by a name that there is not.
+// hintForName returns the remedy for an unknown name.
 func (v vocabulary) hintForName(name string) string {
 	if hint := document.DidYouMean(name, append(slices.Clone(v.names), functions()...)); hint != "" && len(name) > 3 && name[0] != '$' {
 		return hint
@@ -110,7 +110,7 @@ func (v vocabulary) hintForName(name string) string {
 	return fmt.Sprintf("text needs quotes: %q; the names are %s", name, strings.Join(v.names, ", "))
 }
 
-// hintForFunction names the functions.
+// hintForFunction lists the functions.
 func (v vocabulary) hintForFunction() string {
 	return "the functions are " + strings.Join(append(slices.Clone(v.functions), functions()...), ", ")
 }
@@ -125,14 +125,14 @@ func plain(message string) string {
 	return strings.TrimSpace(typeWords.Replace(message))
 }
 
-// typeWords are the types of Go as people call them.
+// typeWords replaces the names of Go types with plain words.
 var typeWords = strings.NewReplacer(
 	"interface conversion: interface {} is ", "a value is ",
 	"map[string]interface {}", "a mapping", "map[string]string", "a mapping", "[]interface {}", "a list", "[]string", "a list", "interface {}", "any value",
 	"targets.Manifest", "Manifest", "time.Duration", "a duration", "time.Time", "a time", "float64", "a number", "uint64", "a number", "<nil>", "nothing",
 )
 
-// kind returns what a value is, in a word.
+// kind describes the type of a value.
 func kind(v any) string {
 	switch v.(type) {
 	case string:

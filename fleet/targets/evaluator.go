@@ -7,9 +7,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Bounds of the evaluation for one node: its labels and facts are what the node says.
+// Limits of the evaluation for one node, because the node controls its labels and facts.
 const (
-	// maxSteps is how many elements any, all, none and count look at.
+	// maxSteps is the maximum number of elements that any, all, none and count visit.
 	maxSteps = 20_000
 	// maxText limits the bytes of values that operators and functions read: a short expression can read the same long
 	// text for each element of a list.
@@ -19,13 +19,13 @@ const (
 )
 
 var (
-	// ErrFactsNeeded is an expression that depends on the facts of a node.
+	// ErrFactsNeeded means that the expression depends on the facts of a node.
 	ErrFactsNeeded = errors.New("facts needed")
-	// ErrInventoryNeeded is an expression that depends on the installed packages of a node.
+	// ErrInventoryNeeded means that the expression depends on the installed packages of a node.
 	ErrInventoryNeeded = errors.New("inventory needed")
-	// ErrEnded is an evaluation that was ended, see Evaluator.Until.
+	// ErrEnded means that the evaluation was ended, see Evaluator.Until.
 	ErrEnded = errors.New("the evaluation was ended")
-	// ErrTooCostly is an expression that looks at too much of a node.
+	// ErrTooCostly means that the expression reads too much data of a node.
 	ErrTooCostly = fmt.Errorf("the expression looks at more than %d elements or %d MiB of text of this node", maxSteps, maxText>>20)
 )
 
@@ -42,7 +42,7 @@ type Documents struct {
 	Installed *Installed
 }
 
-// Evaluator returns what evaluates the expression. Ages are those of now.
+// Evaluator returns an evaluator of the expression. It computes ages from the current time.
 func (e *Expression) Evaluator() *Evaluator {
 	out := &Evaluator{bounds: newBounds(e.program)}
 	out.env.Group = out.env.isMember
@@ -54,7 +54,7 @@ func (e *Expression) Evaluator() *Evaluator {
 	return out
 }
 
-// Until ends evaluations once done is closed: Match returns ErrEnded then. It returns e.
+// Until ends evaluations when done is closed: Match then returns ErrEnded. It returns e.
 func (e *Evaluator) Until(done <-chan struct{}) *Evaluator {
 	e.done = done
 

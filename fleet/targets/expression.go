@@ -9,15 +9,15 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Bounds of an expression.
+// Limits of an expression.
 const (
-	// maxLength is how many bytes an expression can have: some hundreds of node names.
+	// maxLength is the maximum length of an expression in bytes: some hundred node names.
 	maxLength = 8 << 10
-	// maxParts is how many names, values and operators it can have.
+	// maxParts is the maximum number of names, values and operators.
 	maxParts = 1000
 )
 
-// Expression is a target expression that compiled.
+// Expression is a compiled target expression.
 type Expression struct {
 	text    string
 	program *vm.Program
@@ -32,13 +32,12 @@ type Expression struct {
 	warnings []string
 }
 
-// Compile compiles an expression, or returns an *Error, which says what is wrong with
-// it, where, and what to write instead.
+// Compile compiles an expression. The error is an *Error with the position, the problem and the remedy.
 func Compile(text string, words Words) (*Expression, error) {
 	return compile(text, ofNodes(words))
 }
 
-// compile compiles an expression over what a vocabulary has names for.
+// compile compiles an expression with the names of a vocabulary.
 func compile(text string, v vocabulary) (*Expression, error) {
 	if len(text) > maxLength {
 		return nil, &Error{Expression: text, Message: "the expression is too long", Hint: "put the nodes into a group", what: v.what}
@@ -61,7 +60,7 @@ func compile(text string, v vocabulary) (*Expression, error) {
 	return nil, wrong
 }
 
-// options are those of every expression over an env.
+// options returns the compiler options for expressions over an env.
 func options(env any) []expr.Option {
 	all := append([]expr.Option{expr.Env(env), expr.AsBool(), expr.MaxNodes(maxParts), expr.DisableAllBuiltins()}, safe()...)
 	for _, name := range functions() {
@@ -71,22 +70,21 @@ func options(env any) []expr.Option {
 	return all
 }
 
-// String returns the expression as it was written.
+// String returns the source of the expression.
 func (e *Expression) String() string { return e.text }
 
-// Mentions returns the names in the expression that a fleet may have or not.
+// Mentions returns the names of the fleet in the expression.
 func (e *Expression) Mentions() Mentions { return e.mentions }
 
 // Warnings returns probable mistakes in the expression.
 func (e *Expression) Warnings() []string { return e.warnings }
 
-// UsesStatus reports whether the expression depends on the status of manifests: what
-// is assigned must be known.
+// UsesStatus reports whether the expression depends on the status of manifests, which needs the assignments.
 func (e *Expression) UsesStatus() bool {
 	return e.used["state"] || e.used["manifest"] || e.used["reason"]
 }
 
-// UsesReason reports whether the expression depends on why a node is not ok.
+// UsesReason reports whether the expression depends on the reason why a node is not ok.
 func (e *Expression) UsesReason() bool { return e.used["reason"] }
 
 // UsesFacts reports whether the expression may depend on facts.
@@ -95,7 +93,7 @@ func (e *Expression) UsesFacts() bool { return e.used["facts"] }
 // UsesInventory reports whether the expression may depend on installed packages.
 func (e *Expression) UsesInventory() bool { return e.used[namePackage] }
 
-// UsesOnly reports whether the expression names nothing but some names.
+// UsesOnly reports whether the expression uses only some names.
 func (e *Expression) UsesOnly(names ...string) bool {
 	for name := range e.used {
 		if !slices.Contains(names, name) {
@@ -106,7 +104,7 @@ func (e *Expression) UsesOnly(names ...string) bool {
 	return true
 }
 
-// asFileError returns the place that the language gives an error, nil for none.
+// asFileError returns the error of the expression language in err, nil for none.
 func asFileError(err error) *file.Error {
 	var at *file.Error
 	if errors.As(err, &at) {

@@ -7,14 +7,14 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// What to write for durations and times.
+// Remedies for durations and times.
 const (
 	hintDuration = `write a duration as text, such as "90s", "15m" or "2h30m"`
 	hintTime     = `write a time as text, such as "2006-01-02T15:04:05Z", or age(heard) > "1h" for how long ago`
 )
 
-// readMoments reads the texts that durations and times are compared with, where the expression
-// is compiled: a wrong one is an error of it.
+// readMoments parses the texts that durations and times are compared with when the expression is compiled. An invalid
+// text is an error of the expression.
 func (p *patcher) readMoments(n *ast.BinaryNode) {
 	switch n.Operator {
 	case "==", "!=", "<", "<=", ">", ">=":
@@ -53,7 +53,7 @@ func isDuration(n ast.Node) bool {
 	return n.Type() == reflect.TypeFor[time.Duration]()
 }
 
-// constant returns a value in the place of a text.
+// constant returns a constant that replaces a text.
 func constant(text *ast.StringNode, v any) ast.Node {
 	n := &ast.ConstantNode{Value: v}
 	n.SetType(reflect.TypeOf(v))
@@ -62,7 +62,7 @@ func constant(text *ast.StringNode, v any) ast.Node {
 	return n
 }
 
-// parseTime reads a time; one without a zone is of where it is read.
+// parseTime parses a time, in the local zone without a zone.
 func parseTime(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
 		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {

@@ -7,31 +7,30 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Node is a node as an expression sees it.
+// Node is the view of a node for expressions.
 type Node struct {
 	*model.Node
 	// State is the state of the node as a whole.
 	State string
-	// Reason is why it is not in the state ok; it may be empty where the expression does not use
-	// it, see UsesStatus.
+	// Reason is the reason why the state is not ok. It may be empty if the expression does not use it, see UsesReason.
 	Reason string
-	// Manifest returns what the node runs under the name of a manifest. It may be nil where
-	// the expression does not use it, see UsesStatus.
+	// Manifest returns the manifest that the node runs under a name. It may be nil if the expression does not use it, see
+	// UsesStatus.
 	Manifest func(name string) Manifest
 }
 
-// Manifest is what a node runs of a manifest; the zero value is nothing.
+// Manifest is a manifest that a node runs. The zero value is no manifest.
 type Manifest struct {
 	Status   string `expr:"status"`
 	Revision uint64 `expr:"revision"`
 	Outcome  string `expr:"outcome"`
 }
 
-// Words are the words that some names can have. An expression that compares such a name
-// with another word is not valid: it would be the same for every node.
+// Words are the possible values of some names. Comparing such a name with another word is invalid, because the result
+// would be the same for every node.
 type Words struct{ State, Status, Outcome []string }
 
-// The functions inside the program. All but abs are for nobody to write.
+// The functions inside the program. Users can write only abs.
 const (
 	nameFacts   = "__facts"
 	nameStep    = "__step"
@@ -50,14 +49,14 @@ func nodeNames() []string {
 	return []string{"node", "host", "version", "groups", "group", "labels", "facts", "state", "reason", "package", "manifest", "paused", "message", "heard", "started", "age", "outbox", "clock"}
 }
 
-// functions are the functions of the language that expressions may use; what is not here
-// has no use in a target, or could build large values.
+// functions returns the functions of the language that expressions may use. The others are of no use in a target or could
+// build large values.
 func functions() []string {
 	return []string{"all", "any", "none", "count", "len", "lower", "upper", "trim", nameAbs}
 }
 
-// env is what a program reads. Facts is not read: facts are asked for by __facts, so
-// that they are needed only where the evaluation gets there.
+// env is the environment of a program. Programs read facts with __facts instead of Facts, so facts are needed only if the
+// evaluation reaches them.
 type env struct {
 	Node     string                `expr:"node"`
 	Host     string                `expr:"host"`
@@ -82,7 +81,7 @@ type env struct {
 	Charge   func(any, bool) any   `expr:"__charge"`
 }
 
-// set makes the node the one that the program reads.
+// set sets the node that the program reads.
 func (e *env) set(n Node) {
 	e.Node, e.Host, e.Version = n.Node.Node, n.Host, n.Version
 	e.Groups, e.Labels = n.Groups, n.Labels

@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Package is an installed package of a node, as an expression sees it.
+// Package is the view of an installed package for expressions.
 type Package struct {
 	Node    string `expr:"node"`
 	Name    string `expr:"name"`

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// patcher notes what an expression uses, refuses what would cost too much or can never be
-// meant, and puts the functions of safe where a value may be missing.
+// patcher records the names that an expression uses, rejects costly and pointless parts, and inserts the functions of
+// safe where a value may be missing.
 type patcher struct {
 	vocabulary
 	used     map[string]bool
@@ -68,8 +68,8 @@ func (p *patcher) Visit(node *ast.Node) {
 	}
 }
 
-// name notes a name, and replaces facts by what asks for them. The language itself
-// overlooks unknown names within the arguments of functions.
+// name records a name and replaces facts with a call that reads them. It rejects unknown names in arguments of functions,
+// which the language ignores.
 func (p *patcher) name(node *ast.Node, n *ast.IdentifierNode) {
 	switch {
 	case n.Value == "facts" && slices.Contains(p.names, n.Value):
@@ -142,7 +142,7 @@ func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-// checkFunctions refuses a function that is not called: no comparison with it is ever true.
+// checkFunctions rejects a function that is not called, because no comparison with it is true.
 func (p *patcher) checkFunctions(n *ast.BinaryNode) {
 	for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
 		name, ok := sides[0].(*ast.IdentifierNode)
@@ -159,7 +159,7 @@ func (p *patcher) checkFunctions(n *ast.BinaryNode) {
 	}
 }
 
-// checkWords refuses the comparison of a name with a word that it never has.
+// checkWords rejects the comparison of a name with a word that it never has.
 func (p *patcher) checkWords(n *ast.BinaryNode) {
 	if n.Operator != "==" && n.Operator != "!=" && n.Operator != "in" {
 		return
@@ -181,14 +181,14 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 	}
 }
 
-// refuse notes the first thing that is wrong.
+// refuse records the first problem.
 func (p *patcher) refuse(n ast.Node, message, hint string) {
 	if p.refused == nil {
 		p.refused = &Error{Message: message, Hint: hint, from: n.Location().From}
 	}
 }
 
-// condition returns a node as a condition: of what is missing, false.
+// condition returns a node as a condition. A missing value is false.
 func condition(n ast.Node) ast.Node {
 	if !isAny(n) {
 		return n
@@ -224,7 +224,7 @@ func chargedText(n ast.Node) ast.Node {
 	return charged(n, true)
 }
 
-// isAny reports whether the type of a node is known only when it is evaluated.
+// isAny reports whether the type of a node is known only during evaluation.
 func isAny(n ast.Node) bool { return n.Type().Kind() == reflect.Interface }
 
 func call(name string, arguments ...ast.Node) ast.Node {

@@ -7,8 +7,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Result is what one run did to one resource on a node, as an expression sees it. The names are
-// those of the documents of reports.
+// Result is the view of a result for expressions: one run of one resource on a node. The names match the documents of
+// reports.
 type Result struct {
 	Node     string    `expr:"node" json:"node"`
 	Time     time.Time `expr:"time" json:"time"`
@@ -21,12 +21,11 @@ type Result struct {
 	Alias    string    `expr:"alias" json:"alias"`
 	Outcome  string    `expr:"outcome" json:"outcome"`
 	Cause    string    `expr:"cause" json:"cause"`
-	// Error has all of its errors, one a line; Text is what happened, in a line.
+	// Error has all errors, one per line. Text describes the result in one line.
 	Error string `expr:"error" json:"error"`
 	Text  string `expr:"text" json:"text"`
 	Noop  bool   `expr:"noop" json:"noop"`
-	// Drift reports whether it repaired drift, Drifted what differed, and Latency how long it
-	// was so.
+	// Drift is set if the run repaired drift. Drifted names the differences, and Latency is the time until the repair.
 	Drift         bool          `expr:"drift" json:"drift"`
 	Drifted       string        `expr:"drifted" json:"drifted"`
 	Latency       time.Duration `expr:"latency" json:"latency"`
@@ -36,10 +35,10 @@ type Result struct {
 	ID            string        `expr:"id" json:"id"`
 }
 
-// ResultWords are the words that some names of results can have.
+// ResultWords are the possible values of some names of results.
 type ResultWords struct{ Outcome, Cause []string }
 
-// resultEnv is what a program over results reads.
+// resultEnv is the environment of an expression over results.
 type resultEnv struct {
 	Result
 	Age    func(time.Time) any `expr:"age"`
@@ -47,7 +46,7 @@ type resultEnv struct {
 	Charge func(any, bool) any `expr:"__charge"`
 }
 
-// ResultNames are the names of expressions over results, in the order of the documentation.
+// ResultNames returns the names in expressions over results, in the order of the documentation.
 func ResultNames() []string {
 	return []string{
 		"node", "time", "manifest", "revision", "type", "name", "resource", "provider", "alias", "outcome", "cause", "error", "text", "noop", "drift", "drifted", "latency", "duration",
@@ -55,10 +54,10 @@ func ResultNames() []string {
 	}
 }
 
-// Results is an expression over results that compiled.
+// Results is a compiled expression over results.
 type Results struct{ *Expression }
 
-// CompileResults compiles an expression over results, as Compile does over nodes.
+// CompileResults compiles an expression over results, see Compile.
 func CompileResults(text string, w ResultWords) (Results, error) {
 	e, err := compile(text, vocabulary{
 		what: whatResult, env: resultEnv{}, names: append(ResultNames(), "age"), functions: []string{"age"},
@@ -87,8 +86,8 @@ type ResultEvaluator struct {
 	env resultEnv
 }
 
-// Evaluator returns what evaluates the expression until done is closed: Match returns ErrEnded
-// then. Ages are those of now.
+// Evaluator returns an evaluator of the expression. Once done is closed, Match returns ErrEnded. Ages are computed from the
+// current time.
 func (r Results) Evaluator(done <-chan struct{}) *ResultEvaluator {
 	out := &ResultEvaluator{bounds: newBounds(r.program)}
 	out.done = done
@@ -97,14 +96,14 @@ func (r Results) Evaluator(done <-chan struct{}) *ResultEvaluator {
 	return out
 }
 
-// Match reports whether a result matches. Its error is about this result.
+// Match reports whether a result matches. The error is about this result.
 func (e *ResultEvaluator) Match(r Result) (bool, error) {
 	e.env.Result = r
 
 	return e.run(&e.env)
 }
 
-// NodeNames are the names of expressions over nodes that are values of theirs.
+// NodeNames returns the names in expressions over nodes that are values of a node.
 func NodeNames() []string {
 	return slices.DeleteFunc(nodeNames(), func(name string) bool { return name == "group" || name == namePackage || name == "age" })
 }

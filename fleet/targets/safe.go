@@ -7,9 +7,8 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// safe are the functions that stand in the program for what the language does with
-// values of unknown types, where a missing one would be an error: facts differ between
-// nodes, and one that is missing compares false.
+// safe returns the functions that replace operations of the language on values of unknown type. The language fails on a
+// missing value, but facts differ between nodes, so a missing fact compares false here.
 func safe() []expr.Option {
 	return append(versions(), []expr.Option{
 		expr.Function(nameTruth, func(p ...any) (any, error) { return truth(p[0]) }, new(func(any) bool)),
@@ -22,7 +21,7 @@ func safe() []expr.Option {
 	}...)
 }
 
-// truth returns a value as a condition; a missing one is false.
+// truth returns a value as a condition. A missing value is false.
 func truth(v any) (bool, error) {
 	switch v := v.(type) {
 	case nil:
@@ -34,7 +33,7 @@ func truth(v any) (bool, error) {
 	}
 }
 
-// get returns an element of a mapping, a list or a package, nil where there is none.
+// get returns an element of a mapping, a list or a package, nil for a missing one.
 func get(of, key any) (any, error) {
 	switch of := of.(type) {
 	case *Package:
@@ -60,7 +59,7 @@ func orEmpty(v, empty any) any {
 	return v
 }
 
-// compare orders two values; a missing one is neither less nor more.
+// compare compares two values. A missing value is neither less nor more.
 func compare(operator, a, b any) bool {
 	if a == nil || b == nil {
 		return false
@@ -77,7 +76,7 @@ func compare(operator, a, b any) bool {
 	}
 }
 
-// compute calculates with two values; of a missing one comes a missing one.
+// compute calculates with two values. The result is missing if one of them is.
 func compute(operator, a, b any) any {
 	if a == nil || b == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 var words = targets.Words{State: []string{"ok", "failed", "unreachable"}, Status: []string{"up-to-date", "rejected"}, Outcome: []string{"stable", "changed"}}
 
-// web01 is a node of which the tests ask.
+// web01 is a node for tests.
 func web01() targets.Node {
 	return targets.Node{
 		State: "ok", Reason: "motd: because",
@@ -67,7 +67,7 @@ func TestMatch(t *testing.T) {
 		`facts.memory / 1024 >= 4`: true, `facts.production`: true, `any(facts.disks, .size > 6)`: true, `any(facts.disks, .root)`: true,
 		`facts["host"]["info"].platform contains "deb"`: true, `facts.disks[1].size == 7`: true, `facts.disks | count(.size > 1) == 2`: true, `"host" in facts`: true,
 
-		// What is missing is nil, wherever the path ends, and compares false.
+		// A missing value is nil at any part of the path and compares false.
 		`facts.none`: false, `facts.none == nil`: true, `facts.none.a.b == "x"`: false, `facts.text.a.b == "x"`: false, `facts.none > 5`: false, `facts.none <= 5`: false,
 		`facts.none / 2 > 5`: false, `-facts.none < 5`: false, `abs(facts.none) < 5`: false, `facts.none contains "x"`: false, `facts.none matches "x"`: false,
 		`"x" in facts.none`: false, `any(facts.none, .size > 6)`: false, `len(facts.none.list) > 0`: false, `lower(facts.none) == "x"`: false, `facts.disks[9].size > 1`: false,
@@ -80,7 +80,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestFactsAreNeededWhereTheyDecide: what is decided without facts does not ask for them.
+// TestFactsAreNeededWhereTheyDecide: an expression needs facts only if the result depends on them.
 func TestFactsAreNeededWhereTheyDecide(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{
@@ -204,7 +204,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestBounds: what a node says of itself cannot make its evaluation endless.
+// TestBounds: the data of a node cannot make its evaluation endless.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	long := model.Facts{"list": make([]any, 30_000)}
@@ -213,7 +213,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	// The next node has a budget of its own, in the same evaluator.
+	// The evaluator has a new budget for the next node.
 	e := compile(t, `any(facts.list, false)`).Evaluator()
 	for _, size := range []int{15_000, 30_000, 15_000} {
 		_, err := e.Match(web01(), targets.Documents{Facts: model.Facts{"list": make([]any, size)}})

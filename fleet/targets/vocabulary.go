@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// What expressions are called in messages.
+// Names of the kinds of expressions in messages.
 const (
 	whatTarget = "target expression"
 	whatResult = "query"
@@ -18,19 +18,18 @@ const (
 
 // vocabulary is the language over one kind of thing.
 type vocabulary struct {
-	// what an expression is called.
+	// what is the name of the kind of expression.
 	what string
 	// env has the names that an expression may use, with their types.
 	env              any
 	names, functions []string
 	// words has the names of spaces in messages, and their fixed words.
 	words map[Space]words
-	// mentions returns the names in an expression that a fleet may have or not.
+	// mentions returns the names of the fleet in an expression.
 	mentions func(text string) Mentions
 	// scheme is the name with the version scheme of the name version; empty if it has none.
 	scheme string
-	// wordsOf returns the name that a node of the tree is, and the words that it can have, nil
-	// for any.
+	// wordsOf returns the name that a node of the tree is and its possible words, nil for any.
 	wordsOf func(ast.Node) (name string, known []string)
 }
 
@@ -61,7 +60,7 @@ func hintForWord(word string, known []string) string {
 	return "it is one of " + strings.Join(known, ", ")
 }
 
-// ofNodes is that over nodes.
+// ofNodes returns the vocabulary over nodes.
 func ofNodes(w Words) vocabulary {
 	return vocabulary{
 		what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: w.ofNode,
@@ -70,7 +69,7 @@ func ofNodes(w Words) vocabulary {
 	}
 }
 
-// ofNode returns the name that a node of the tree is, and the words that it can have.
+// ofNode returns the name that a node of the tree is and its possible words.
 func (w Words) ofNode(n ast.Node) (name string, known []string) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:

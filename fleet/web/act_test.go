@@ -189,7 +189,7 @@ func TestOnlyWhatWasShown(t *testing.T) {
 		{url.Values{"on": {`group("db")`}}, http.StatusConflict, "other nodes match now"},
 		{url.Values{"on": {"true"}, "nodes": {"20"}}, http.StatusConflict, "this is for all nodes: confirm it"},
 		{url.Values{"on": {"grop("}, "nodes": {"20"}}, http.StatusUnprocessableEntity, "Nothing was done"},
-		{url.Values{"node": {"nope"}, "nodes": {"1"}}, http.StatusNotFound, "no node nope is known"},
+		{url.Values{"node": {"nope"}, "nodes": {"1"}}, http.StatusNotFound, "node nope is unknown"},
 		{url.Values{"node": {"web000"}, "nodes": {"1"}}, http.StatusConflict, "other nodes match now"},
 		{url.Values{"node": {"web000"}, "nodes": {"1"}, "until": {"soon"}}, http.StatusUnprocessableEntity, "is neither a duration"},
 		{url.Values{}, http.StatusUnprocessableEntity, "name one target"},
@@ -392,14 +392,14 @@ func TestCancel(t *testing.T) {
 	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
 		t.Errorf("by another site: %s", r.Status)
 	}
-	if r, text := a.do(http.MethodPost, "/actions/nope/cancel", a.Operate, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "no such action is known to this server") {
+	if r, text := a.do(http.MethodPost, "/actions/nope/cancel", a.Operate, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "unknown action: this server restarted") {
 		t.Errorf("an unknown one: %s", r.Status)
 	}
 	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Other, nil); r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != path {
 		t.Errorf("%s %v", r.Status, r.Header)
 	}
 	_, text = a.do(http.MethodGet, path, a.Operate, nil)
-	if !strings.Contains(text, "Cancelled") || !strings.Contains(text, "cancelled by bob") || strings.Contains(text, button) || !strings.Contains(text, "nodes that have begun it go on") {
+	if !strings.Contains(text, "Cancelled") || !strings.Contains(text, "cancelled by bob") || strings.Contains(text, button) || !strings.Contains(text, "nodes that started the run continue it") {
 		t.Errorf("afterwards: %s", text)
 	}
 	close(a.Backend.Held)

@@ -72,7 +72,7 @@ func TestCancelledActions(t *testing.T) {
 		t.Errorf("in their place: %d %v", status, a)
 	}
 	s.process.signal(syscall.SIGINT)
-	if code, text := s.process.wait(); code != 0 || !regexp.MustCompile(`an action is cancelled action=\S+ by=bob`).MatchString(text) {
+	if code, text := s.process.wait(); code != 0 || !regexp.MustCompile(`action cancelled action=\S+ by=bob`).MatchString(text) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }

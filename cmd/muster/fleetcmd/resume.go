@@ -89,7 +89,7 @@ type pausedBy struct {
 
 // Error names both.
 func (p pausedBy) Error() string {
-	return fmt.Sprintf("%s is paused by %s, and by nothing of its own", p.target, print.Text(p.from))
+	return fmt.Sprintf("%s is paused by %s, not by its own pause", p.target, print.Text(p.from))
 }
 
 // Unwrap returns model.ErrNotFound.

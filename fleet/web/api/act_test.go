@@ -89,7 +89,7 @@ func TestActingWrongly(t *testing.T) {
 	}{
 		{"/actions/pause", "", node, http.StatusUnauthorized, "sign in"},
 		{"/actions/pause", a.Read, node, http.StatusForbidden, "wall may only read"},
-		{"/actions/pause", a.Operate, `{"target":{"nodes":["nope"]}}`, http.StatusNotFound, "no node nope is known"},
+		{"/actions/pause", a.Operate, `{"target":{"nodes":["nope"]}}`, http.StatusNotFound, "node nope is unknown"},
 		{"/actions/pause", a.Operate, `{"target":{}}`, http.StatusUnprocessableEntity, "name one target"},
 		{"/actions/pause", a.Operate, `{"target":{"on":"true"}}`, http.StatusConflict, `send "all": true`},
 		{"/actions/pause", a.Operate, `{"target":{"group":"db"},"expect":5}`, http.StatusConflict, "4 instead of 5"},

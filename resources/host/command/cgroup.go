@@ -12,16 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroups makes a control group for each command, in which all that it starts
-// stays. The zero value makes none.
+// cgroups creates a control group for each command and all its child processes. The zero value creates none.
 type cgroups struct {
-	// parent is muster's own group, empty where groups cannot be made.
+	// parent is muster's own group, empty if groups cannot be created.
 	parent string
 	count  atomic.Int64
 }
 
-// findCgroups returns the groups of version 2, as far as they can be killed as a
-// whole and made by this user.
+// findCgroups returns the version 2 groups if this user can create them and kill them as a whole.
 func findCgroups() *cgroups {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -54,7 +52,7 @@ func removeGone(parent string) {
 	}
 }
 
-// ownCgroup returns the directory of the group of this process, empty for none.
+// ownCgroup returns the directory of this process's group, empty for none.
 func ownCgroup(mounts, own string) string {
 	path := ""
 	for line := range strings.Lines(own) {
@@ -83,7 +81,7 @@ type cgroup struct {
 	parent string
 }
 
-// start makes a group, nil where none can be made.
+// start creates a group, nil if that is impossible.
 func (c *cgroups) start() *cgroup {
 	if c.parent == "" {
 		return nil
@@ -108,8 +106,8 @@ func (g *cgroup) file(name string) string { return filepath.Join(g.dir.Name(), n
 // kill kills all processes of the group.
 func (g *cgroup) kill() error { return os.WriteFile(g.file("cgroup.kill"), []byte("1"), 0) }
 
-// end removes the group. What the command has left running goes to the group of
-// muster, where it would be without one; what was killed is waited for a little.
+// end removes the group. It moves remaining processes to the group of muster, where they would be without a
+// group, and waits briefly for killed processes.
 func (g *cgroup) end() {
 	defer func() { _ = g.dir.Close() }()
 	const tries = 10
@@ -117,7 +115,7 @@ func (g *cgroup) end() {
 		if os.Remove(g.dir.Name()) == nil {
 			return
 		}
-		if try > 0 { // nothing else was left to move
+		if try > 0 { // all processes have ended
 			time.Sleep(time.Millisecond << try)
 		}
 		left, err := os.ReadFile(g.file("cgroup.procs"))

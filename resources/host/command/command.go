@@ -1,4 +1,4 @@
-// Package command runs the programs of the node: nothing else starts a process.
+// Package command runs the programs of the node. No other package starts a process.
 package command
 
 import (
@@ -16,84 +16,81 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The errors of a command that cannot be started.
+// Errors of starting a command.
 var (
-	// ErrNotFound is a program, or the interpreter it names, that does not exist.
+	// ErrNotFound means that a program or its interpreter does not exist.
 	ErrNotFound = errors.New("command not found")
-	// ErrBlankName is a program that does not exist and has a blank in its name,
-	// which is most often a whole command. It comes with ErrNotFound.
+	// ErrBlankName means that a missing program has a blank in its name, which is usually a complete command.
+	// It comes with ErrNotFound.
 	ErrBlankName = errors.New("is one name, with a blank in it")
-	// ErrNotExecutable is a program that muster's user may not execute.
+	// ErrNotExecutable means that muster's user may not execute the program.
 	ErrNotExecutable = errors.New("cannot be executed")
-	// ErrNoDir is a working directory of a command that is missing.
+	// ErrNoDir means that the working directory of a command does not exist.
 	ErrNoDir = errors.New("working directory does not exist")
 )
 
-// Runner runs commands. It is safe for concurrent use. Make it with New.
+// Runner runs commands. It is safe for concurrent use. Create it with New.
 type Runner struct {
 	onStart func(argv []string)
 	groups  *cgroups
 	waiters waiters
 }
 
-// New returns a runner that calls onStart, unless nil, right before each start.
+// New returns a runner. It calls onStart, unless nil, immediately before each start.
 func New(onStart func(argv []string)) *Runner {
 	return &Runner{onStart: onStart, groups: findCgroups()}
 }
 
 // Command is a program to run.
 type Command struct {
-	// Argv is the program and its arguments. A name without a slash is searched in
-	// the absolute directories of PATH, one with a slash is relative to Dir.
+	// Argv is the program and its arguments. A name without a slash is searched in the absolute directories
+	// of PATH. A name with a slash is relative to Dir.
 	Argv []string
 	// Dir is the working directory, opened by paths.OpenDir; empty means muster's own.
 	Dir string
-	// Env is added to the environment, which is muster's own without MUSTER_* and
-	// NATS_*; of two values of a name the later counts.
+	// Env is added to the environment, which is muster's own without MUSTER_* and NATS_*. The last value of a
+	// name wins.
 	Env []string
-	// OnlyEnv makes Env the whole environment.
+	// OnlyEnv makes Env the complete environment.
 	OnlyEnv bool
-	// Path becomes PATH and overrides Env; empty leaves PATH alone.
+	// Path is the value of PATH and overrides Env. If it is empty, PATH is unchanged.
 	Path string
-	// Stdin is what the command reads; nil means nothing.
+	// Stdin is the standard input; nil means empty.
 	Stdin io.Reader
-	// Stdout, when set, gets the standard output, which Result then lacks.
+	// Stdout, if set, receives the standard output, which Result then omits.
 	Stdout io.Writer
-	// OnLine, when set, gets each line of output, without its end; stderr names
-	// the stream. Calls never overlap. A line longer than 64 KiB comes in pieces,
-	// with an ellipsis where it is cut.
+	// OnLine, if set, receives each line of output without its end. stderr names the stream. Calls never
+	// overlap. A line longer than 64 KiB comes in parts, with an ellipsis at each cut.
 	OnLine func(line string, stderr bool)
-	// Tied kills the command when muster ends, even when muster is killed; what
-	// the command has started itself is left alone.
+	// Tied kills the command when muster ends, also when muster is killed. Child processes of the command
+	// continue.
 	Tied bool
-	// EndGroup kills what the command has left running once it has ended.
+	// EndGroup kills the remaining child processes after the command has ended.
 	EndGroup bool
 }
 
-// Result is the outcome of a command that ran to its end.
+// Result is the result of a completed command.
 type Result struct {
-	// ExitCode is 128 plus the signal's number for a command that a signal ended.
+	// ExitCode is 128 plus the number of the signal that ended the command.
 	ExitCode int
-	// Killed is set when a signal ended it.
+	// Killed means that a signal ended the command.
 	Killed bool
 	Stdout Output
 	Stderr Output
 }
 
-// exitTerminated is the exit code of what SIGTERM ended.
+// exitTerminated is the exit code after SIGTERM.
 const exitTerminated = 128 + int(unix.SIGTERM)
 
-// drainDelay is how long output is still read after a command has ended while a
-// background process holds its pipes.
+// drainDelay limits the reading of output after a command has ended while a background process holds its
+// pipes.
 const drainDelay = 2 * time.Second
 
-// Run runs a command in a session of its own and waits for it. An exit code
-// other than 0 is not an error. When ctx ends all that it has started is killed,
-// also in other sessions, and the error wraps context.Cause(ctx); the result then
-// holds the output so far. A program that cannot be started is an error that
-// wraps ErrNotFound, ErrNoDir, paths.ErrUnsafe or the system's error. A background process that
-// outlives the command is left alone, unless EndGroup is set: its output is read
-// for 2 s more.
+// Run runs a command in its own session and waits for it. A nonzero exit code is not an error. When ctx ends,
+// Run kills all its processes, also in other sessions, and returns the output so far with an error that wraps
+// context.Cause(ctx). If the program cannot start, the error wraps ErrNotFound, ErrNoDir, paths.ErrUnsafe or
+// the system's error. Without EndGroup, background processes continue, and Run reads their output for 2 s
+// more.
 func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	env := environment(c)
 	program, err := program(c, env)
@@ -105,7 +102,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	stdout, stderr := streams(c.OnLine)
 	if c.Tied {
-		// The signal is sent when the thread that started the command ends.
+		// The kernel sends the signal when the thread that started the command ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
@@ -139,7 +136,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	cmd, err := start(ctx, prepare)
 	if err != nil && group != nil && ctx.Err() == nil {
-		// Kernels before 5.7 and some filters of system calls cannot start it there.
+		// Kernels before 5.7 and some filters of system calls cannot start a process in a group.
 		group.end()
 		group, attr.UseCgroupFD = nil, false
 		cmd, err = start(ctx, prepare)
@@ -167,9 +164,9 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 }
 
-// attributes returns how a command is started, which may be in a group.
+// attributes returns the process attributes of a command, possibly with a group.
 func attributes(c Command, group *cgroup) *syscall.SysProcAttr {
-	// Without a terminal a question fails instead of waiting for an answer.
+	// Without a terminal a prompt fails instead of waiting.
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if c.Tied {
 		attr.Pdeathsig = syscall.SIGKILL
@@ -181,23 +178,22 @@ func attributes(c Command, group *cgroup) *syscall.SysProcAttr {
 	return attr
 }
 
-// hasEnded reports whether a command that was waited for came to its end, with
-// whatever exit code.
+// hasEnded reports whether a command ended by itself, with any exit code.
 func hasEnded(err error) bool {
 	var exit *exec.ExitError
 
 	return err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay)
 }
 
-// endGroup waits for a command and kills the rest. The command is not reaped
-// before, so its number cannot be reused.
+// endGroup waits for a command and kills its remaining processes. It reaps the command last, so that its
+// number is not reused.
 func endGroup(group *cgroup, pid int, env []string) {
 	if paths.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
 		_ = kill(group, pid, env)
 	}
 }
 
-// kill kills a command and all that it has started.
+// kill kills a command and all its processes.
 func kill(group *cgroup, pid int, env []string) error {
 	if group != nil && group.kill() == nil {
 		return nil
@@ -207,8 +203,8 @@ func kill(group *cgroup, pid int, env []string) error {
 	return unix.Kill(-pid, unix.SIGKILL)
 }
 
-// start starts a command, and retries while its file is "busy": a child of
-// another command holds it open for writing until its own exec.
+// start starts a command. It retries while the program file is busy, because a child of another command may
+// hold it open for writing until its own exec.
 func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 	const tries = 8
 	wait := time.Millisecond
@@ -216,7 +212,7 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 		cmd := prepare()
 		err := cmd.Start()
 		if err != nil && ctx.Err() != nil {
-			// It reports whether the context ended, but not why.
+			// The error does not contain the cause of the context.
 			return nil, context.Cause(ctx)
 		}
 		if err == nil || try == tries || !errors.Is(err, unix.ETXTBSY) {
@@ -231,7 +227,7 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 	}
 }
 
-// startError names the missing interpreter, which the system leaves out.
+// startError adds the missing interpreter, which the system's error omits.
 func startError(c Command, program string, err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)

@@ -10,14 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markPrefix begins the entry of an environment that only the processes of one
-// run have.
+// markPrefix is the prefix of an environment entry that only the processes of one run have.
 const markPrefix = "MUSTER_RUN="
 
-// killTree kills a command and what it has started, where that has no control
-// group: its session, what descends from it, and of what has lost its parent and
-// has a session of its own, whatever has the mark of the command in its
-// environment. It stops all before it kills any, so that nothing escapes.
+// killTree kills a command without a control group, and its processes: its session, its descendants, and
+// orphans in other sessions whose environment contains the mark of the command. It stops all of them before
+// it kills any, so that none escapes.
 func killTree(leader int, env []string) {
 	mark := ""
 	for _, entry := range env {
@@ -43,7 +41,7 @@ func killTree(leader int, env []string) {
 // process is an entry of /proc.
 type process struct {
 	pid, parent, session int
-	// began is when it was started, in ticks since the boot.
+	// began is the start time, in ticks since boot.
 	began int
 }
 
@@ -71,13 +69,13 @@ func tree(leader int, mark string) []int {
 	return out
 }
 
-// isOrphan reports whether a process with the mark has lost its parent: others
-// that have it may belong to another command of the run.
+// isOrphan reports whether a process with the mark has lost its parent. Other processes with the mark may
+// belong to another command of the run.
 func isOrphan(p process, mark string) bool {
 	return p.parent != os.Getpid() && hasMark(p.pid, mark) && !hasMark(p.parent, mark)
 }
 
-// hasMark reports whether an entry is in the environment of a process.
+// hasMark reports whether the environment of a process contains an entry.
 func hasMark(pid int, mark string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 
@@ -97,7 +95,7 @@ func processes() []process {
 			continue
 		}
 		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat")
-		// The name of the program is in parentheses, and may hold any.
+		// The program name is in parentheses and may contain any character.
 		if p, ok := parseStat(string(stat[bytes.LastIndexByte(stat, ')')+1:])); ok {
 			p.pid = pid
 			out = append(out, p)
@@ -107,8 +105,8 @@ func processes() []process {
 	return out
 }
 
-// parseStat reads what follows the name of the program: state, parent, group,
-// session and, fifteen fields further, when the process began.
+// parseStat parses the fields after the program name: state, parent, group, session and, fifteen fields
+// further, the start time.
 func parseStat(text string) (process, bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 20 {

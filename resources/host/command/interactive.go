@@ -7,10 +7,9 @@ import (
 	"os/exec"
 )
 
-// Interactive runs a program of the user that talks to people, such as an editor, and waits for
-// it: it has the input, the output, the terminal and the whole environment of this process, and
-// gets the signals of the terminal as this process does. It returns the exit code; the error
-// wraps ErrNotFound.
+// Interactive runs an interactive program of the user, such as an editor, and waits for it. The program
+// shares the input, output, terminal and environment of this process, and receives the signals of the
+// terminal. Interactive returns the exit code. The error wraps ErrNotFound.
 func Interactive(argv []string) (exitCodeOf int, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -7,8 +7,8 @@ import (
 	"github.com/kballard/go-shellquote"
 )
 
-// LineError is why a command line cannot be split, worded to follow its name, with
-// the remedy.
+// LineError is the reason why a command line cannot be split, with the remedy. The text follows the name of
+// the command line.
 type LineError struct{ Reason, Hint string }
 
 // Error returns the reason.
@@ -22,26 +22,25 @@ func Hint(err error) string {
 	return line.Hint
 }
 
-// The errors of Split besides those of quotes.
+// Errors of Split other than quoting errors.
 var (
-	// ErrNoProgram is a command line without words, or with an empty first one.
+	// ErrNoProgram means that a command line has no words or an empty first word.
 	ErrNoProgram = LineError{"names no program", "write the program first"}
-	// ErrNUL is a command line with a byte that arguments cannot hold.
+	// ErrNUL means that a command line contains a NUL byte.
 	ErrNUL = LineError{"must not contain a NUL byte", ""}
 )
 
-// AffectsSplit reports whether a value may change how a command line is split
-// that it is inserted into, or how ShellSyntax reads it.
+// AffectsSplit reports whether a value, inserted into a command line, may change how it is split or how
+// ShellSyntax reads it.
 func AffectsSplit(value string) bool {
 	return value == "" || strings.ContainsAny(value, " \t\n'\"\\$`"+operators+expandable)
 }
 
-// opaque is what an inserted part of a command line is while that is split.
+// opaque replaces the inserted parts of a command line while it is split.
 const opaque = "\x00"
 
-// Split splits a command line by the quoting rules of the shell, without its other
-// features. Each of the inserted parts, which are in order and given by their offsets,
-// belongs to one word, whatever it holds. The error is a LineError.
+// Split splits a command line by the quoting rules of the shell, without its other features. Each inserted
+// part, given by its offsets in order, belongs to one word, whatever it contains. The error is a LineError.
 func Split(line string, inserted ...[2]int) ([]string, error) {
 	if strings.Contains(line, opaque) {
 		return nil, ErrNUL
@@ -68,7 +67,7 @@ func Split(line string, inserted ...[2]int) ([]string, error) {
 	return words, nil
 }
 
-// ownText returns a command line with each inserted part opaque.
+// ownText returns a command line with opaque inserted parts.
 func ownText(line string, inserted [][2]int) string {
 	var own strings.Builder
 	at := 0
@@ -80,5 +79,5 @@ func ownText(line string, inserted [][2]int) string {
 	return own.String() + line[at:]
 }
 
-// Join returns the command line that Split splits into words.
+// Join returns a command line that Split splits into words.
 func Join(words []string) string { return shellquote.Join(words...) }

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// outputEnd is how much is kept of each end of a stream.
+// outputEnd is the number of bytes that are retained of each end of a stream.
 const outputEnd = 64 << 10
 
-// maxLine is the longest line that OnLine gets in one piece.
+// maxLine is the longest line that OnLine receives in one part.
 const maxLine = 64 << 10
 
-// Output is one stream of a command: its first and last 64 KiB. Shorter output
-// is all in Head, or in Head and Tail.
+// Output is one stream of a command: its first and last 64 KiB. Shorter output is in Head, or in Head and
+// Tail.
 type Output struct {
 	Head, Tail []byte
-	// Dropped counts the bytes between them that were not kept.
+	// Dropped is the number of omitted bytes between them.
 	Dropped int64
 }
 
-// String returns the kept output, with a line for what was dropped.
+// String returns the retained output, with a line for the omitted bytes.
 func (o Output) String() string {
 	if o.Dropped == 0 {
 		return string(o.Head) + string(o.Tail)
@@ -59,17 +59,17 @@ func Excerpt(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// stream keeps what a command writes to one of its streams.
+// stream retains the output of one stream.
 type stream struct {
 	head []byte
-	// ring holds the last bytes after head; at is its oldest byte once it is full.
+	// ring contains the last bytes after head. at is the index of its oldest byte when it is full.
 	ring  []byte
 	at    int
 	total int64
 	lines lines
 }
 
-// Write never fails: a command must not notice that its output is too long.
+// Write never fails, so that a command does not notice that its output is too long.
 func (s *stream) Write(b []byte) (int, error) {
 	s.lines.write(b)
 	s.total += int64(len(b))
@@ -137,8 +137,8 @@ func (l *lines) write(b []byte) {
 	}
 }
 
-// emitPending emits what there is of a line. more reports whether it goes on: where
-// a line is cut stands an ellipsis, for whoever must know that a word may be cut too.
+// emitPending emits the buffered part of a line. If more is set, an ellipsis marks the cut, because it may
+// divide a word.
 func (l *lines) emitPending(more bool) {
 	line := string(bytes.TrimSuffix(l.pending, []byte("\r")))
 	if l.within {
@@ -151,15 +151,15 @@ func (l *lines) emitPending(more bool) {
 	l.pending, l.within = l.pending[:0], more
 }
 
-// flush emits a last line without an end.
+// flush emits a last line without a line end.
 func (l *lines) flush() {
 	if len(l.pending) > 0 {
 		l.emitPending(false)
 	}
 }
 
-// streams returns the output streams of a command. onLine, unless nil, gets the
-// lines of both; its calls never overlap.
+// streams returns the output streams of a command. onLine, unless nil, receives the lines of both. Its calls
+// never overlap.
 func streams(onLine func(line string, stderr bool)) (stdout, stderr *stream) {
 	if onLine == nil {
 		return &stream{}, &stream{}

@@ -17,9 +17,8 @@ import (
 // defaultPath is used when the environment has no PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environ returns the environment without what configures muster itself, such
-// as its credentials, and without what systemd expects of it as a service: commands and
-// manifests must not see those.
+// Environ returns the environment without the configuration of muster, such as credentials, and without the
+// variables of systemd for a service. Commands and manifests must not see these.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -34,7 +33,7 @@ func IsHidden(name string) bool {
 
 // environment returns the environment of a command.
 func environment(c Command) []string {
-	env := []string{} // not nil, which would mean all of muster's own
+	env := []string{} // nil would mean the environment of muster
 	if !c.OnlyEnv {
 		env = Environ()
 		env = append(env, missingAccount(env)...)
@@ -83,8 +82,8 @@ func FindProgram(name string) (string, error) {
 	return findProgram(name, "", environment(Command{}))
 }
 
-// Check returns the error that Run would return for a command that cannot be
-// started, as far as that shows without starting it.
+// Check returns the error that Run would return if the command cannot start, as far as it is known without
+// starting it.
 func Check(c Command) error {
 	_, err := program(c, environment(c))
 
@@ -120,16 +119,16 @@ func program(c Command, env []string) (string, error) {
 	return findProgram(c.Argv[0], c.Dir, env)
 }
 
-// searched returns the directories of PATH. Empty and relative ones are left
-// out: they would run files of the working directory.
+// searched returns the directories of PATH. It omits empty and relative ones, which would run files of the
+// working directory.
 func searched(env []string) []string {
 	path := cmp.Or(lookupEnv(env, "PATH"), defaultPath)
 
 	return slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool { return !filepath.IsAbs(dir) })
 }
 
-// findProgram returns the path of a program. A relative one is relative to dir,
-// the working directory of the command.
+// findProgram returns the path of a program. A relative path is relative to dir, the working directory of the
+// command.
 func findProgram(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, checkProgram(name, dir)
@@ -203,8 +202,8 @@ func checkDir(path string) error {
 	return nil
 }
 
-// workDir is the opened working directory of a command, nil for muster's own: the
-// command starts in this very one, whoever exchanges its path meanwhile.
+// workDir is the open working directory of a command, nil for muster's own. The command starts in this
+// directory, even if another user replaces its path.
 type workDir struct{ *paths.Dir }
 
 func openDir(path string) (workDir, error) {
@@ -222,7 +221,7 @@ func openDir(path string) (workDir, error) {
 	}
 }
 
-// path returns what leads a new process to the directory while it is open.
+// path returns a path by which a new process finds the directory while it is open.
 func (d workDir) path() string {
 	if d.Dir == nil {
 		return ""

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// operators are the characters of the words that ShellSyntax finds.
+// operators are the characters of operator words that ShellSyntax finds.
 const operators = "|&;<>"
 
-// operator is a word that joins or redirects commands in a shell, or that a shell would
-// end within.
+// operator matches a word that joins or redirects commands in a shell, or that ends a command.
 var operator = regexp.MustCompile(`^(.*\|.*|&|&&|.*;|<|>>?|[0-9]*>>?(&[0-9]|/.*))$`)
 
 // variable matches the start of an expansion, which double quotes do not prevent.
@@ -28,11 +27,11 @@ const expandable = "~*?[{"
 // globs are the first characters of file name patterns.
 var globs = []byte("*?[")
 
-// quoted stands for a quoted character.
+// quoted replaces a quoted character.
 const quoted = 'q'
 
-// ShellSyntax returns the first part of a command line that a shell would act on and
-// that Split turns into an argument, or the empty string:
+// ShellSyntax returns the first part of a command line that a shell would interpret but Split returns as
+// text, or the empty string:
 //   - an operator that is a word without quotes, a word with a pipe in it, or a word that
 //     ends in a semicolon
 //   - $NAME, ${, $( or a backtick outside single quotes

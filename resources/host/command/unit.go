@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// OwnUnit returns the unit of systemd that this process is in, on the machine with a root;
-// empty for none that may be managed.
+// OwnUnit returns the systemd unit of this process on the machine below root, empty if it has no unit that
+// can be managed.
 func OwnUnit(root string) string {
 	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -17,18 +17,18 @@ func OwnUnit(root string) string {
 	return unitOfGroup(string(text))
 }
 
-// unitOfGroup returns the unit of the system that control groups are of, those of
-// /proc/self/cgroup; empty where they are of none that may be managed.
+// unitOfGroup returns the system unit of control groups in the format of /proc/self/cgroup, empty if there is
+// none that can be managed.
 func unitOfGroup(groups string) string {
 	for line := range strings.Lines(groups) {
-		// Of version 2, and the one of version 1 that systemd keeps.
+		// Version 2, and the group of version 1 that systemd uses.
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		controllers, path, _ := strings.Cut(rest, ":")
 		if controllers != "" && controllers != "name=systemd" {
 			continue
 		}
 		for name := range strings.SplitSeq(path, "/") {
-			// systemd puts it before names that control groups have a meaning for.
+			// systemd escapes names that have a meaning for control groups.
 			if name = strings.TrimPrefix(name, "_"); strings.HasSuffix(name, ".service") {
 				return name
 			}

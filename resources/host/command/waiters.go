@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiterPause is how often waiters are looked for.
+// waiterPause is the interval between searches for waiters.
 const waiterPause = 200 * time.Millisecond
 
-// waiters are the commands that run, by the numbers of their processes, which are those of their
-// sessions too; whether one has waited for the end of muster.
+// waiters are the running commands by process number, which also is the number of their session. The value
+// reports whether one waited for the end of muster.
 type waiters struct {
 	mu     sync.Mutex
 	waited map[int]bool
@@ -34,7 +34,7 @@ func (w *waiters) begin(pid int) {
 	w.waited[pid] = false
 }
 
-// end returns whether the command has waited for the end of muster.
+// end reports whether the command waited for the end of muster.
 func (w *waiters) end(pid int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,9 +44,9 @@ func (w *waiters) end(pid int) bool {
 	return waited
 }
 
-// EndWaiters ends, until ctx ends, each systemctl of a command that waits for a stop of a unit, the
-// one that muster is in: muster does not end before the command does. The job goes on without
-// it. A command that ends with it has the exit code 0. Nothing is done without a unit.
+// EndWaiters ends each systemctl that waits in a command for a stop of the given unit, until ctx ends. This
+// is the unit of muster: muster cannot end before the command, and the command would wait for muster. The job
+// of systemd continues. A command that ends this way has exit code 0. Without a unit EndWaiters does nothing.
 func (r *Runner) EndWaiters(ctx context.Context, unit string) {
 	if unit == "" {
 		return
@@ -63,7 +63,7 @@ func (r *Runner) EndWaiters(ctx context.Context, unit string) {
 	}
 }
 
-// endAll ends those that wait now.
+// endAll ends the waiters that wait now.
 func (w *waiters) endAll(unit string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *waiters) endAll(unit string) {
 	}
 }
 
-// arguments returns those of a process, the program first.
+// arguments returns the arguments of a process, the program first.
 func arguments(pid int) []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil || len(text) == 0 {
@@ -91,8 +91,7 @@ func arguments(pid int) []string {
 	return out
 }
 
-// waitsFor reports whether a program with its arguments is a systemctl that waits for a stop of a
-// unit.
+// waitsFor reports whether a program is a systemctl that waits for a stop of a unit.
 func waitsFor(argv []string, unit string) bool {
 	if len(argv) == 0 || filepath.Base(argv[0]) != "systemctl" || slices.Contains(argv, "--no-block") || slices.ContainsFunc(argv, isElsewhere) {
 		return false
@@ -113,8 +112,7 @@ func waitsFor(argv []string, unit string) bool {
 	})
 }
 
-// isElsewhere reports whether an option of systemctl is about another manager than the one that
-// muster runs below.
+// isElsewhere reports whether an option of systemctl selects another manager than the manager of muster.
 func isElsewhere(option string) bool {
 	for _, other := range []string{"--user", "--host", "--machine", "-H", "-M"} {
 		if strings.HasPrefix(option, other) {

@@ -10,11 +10,10 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// SetAttrs changes owner and mode of the file or directory at path. A link is
-// ErrLink, a fifo, socket or device ErrNotRegular; neither is followed or
-// opened. A file gets exactly the mode, a directory keeps its special bits. A
-// file with several names that differs is ErrLinks. A file keeps its capabilities, as with Write. What is taken from an untrusted user
-// loses its access control lists.
+// SetAttrs changes owner and mode of the file or directory at path. A link is ErrLink; a fifo, socket or
+// device is ErrNotRegular. It never follows or opens them. A file gets exactly the mode; a directory keeps
+// its special bits. A differing file with several names is ErrLinks. A file keeps its capabilities, as in
+// Write. A file taken from an untrusted user loses its access control lists.
 func (d *Disk) SetAttrs(path string, a Attrs) error {
 	at, err := changing(path, d.paths.Parent)
 	if err != nil {
@@ -30,8 +29,8 @@ func (d *Disk) SetAttrs(path string, a Attrs) error {
 	return setAttrs(at.Dir, f.fd, path, a)
 }
 
-// setAttrs changes the file of an O_PATH descriptor, so that nobody can replace
-// it between check and change. In is the directory it is in, nil for what muster has made.
+// setAttrs changes the file of an O_PATH descriptor, so that no user can replace it between check and change.
+// in is its directory, nil for a file that muster created.
 func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 	var st unix.Stat_t
 	if err := paths.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
@@ -79,8 +78,7 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 		}
 	}
 	if st.Uid != a.UID && paths.PartyOf(0, st.Uid) != paths.Trusted {
-		// By their lists former owners keep what is theirs no more. They can make
-		// none from here on.
+		// Access control lists would let former owners keep access. From here on they cannot set new ones.
 		if err := DropLists(fd); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) er
 	return at.Dir.Sync()
 }
 
-// changing opens the parent directory of what is changed.
+// changing opens the parent directory of the file to change.
 func changing(path string, parent func(string) (*paths.Place, error)) (*paths.Place, error) {
 	path = filepath.Clean(path)
 	if name := filepath.Base(path); name == "." || name == ".." || name == "/" {
@@ -46,7 +46,7 @@ func changing(path string, parent func(string) (*paths.Place, error)) (*paths.Pl
 	return nil, noParentError{dir: dir, err: err}
 }
 
-// noParentError is ErrNoParent with the reason of the system.
+// noParentError returns ErrNoParent with the system's error.
 type noParentError struct {
 	dir string
 	err error

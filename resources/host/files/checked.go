@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// ErrChanged is a file that its check has changed.
+// ErrChanged means that the check changed the file.
 var ErrChanged = errors.New("the command that checks the file changed it")
 
-// errShared is a directory in which others may exchange files. The sticky bit
-// does not help there: the new file may be given to them.
-var errShared = errors.New("others may exchange files in the directory")
+// errShared means that other users may replace files in the directory. The sticky bit does not prevent this,
+// because the new file may belong to them.
+var errShared = errors.New("other users may replace files in the directory")
 
 // WriteOptions change how WriteWith writes a file.
 type WriteOptions struct {

@@ -10,14 +10,13 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// descriptor is an open file, for whoever is done with it soon: an os.File makes two more
-// system calls. Whoever has it closes it.
+// descriptor is an open file for short use: an os.File needs two more system calls. The owner closes it.
 type descriptor struct {
 	fd   int
 	path string
 }
 
-// Read is that of an io.Reader.
+// Read implements io.Reader.
 func (d descriptor) Read(p []byte) (n int, err error) {
 	err = paths.Retry(func() (err error) {
 		n, err = unix.Read(d.fd, p)
@@ -33,7 +32,7 @@ func (d descriptor) Read(p []byte) (n int, err error) {
 	}
 }
 
-// position returns how much was read.
+// position returns the number of bytes read.
 func (d descriptor) position() int64 {
 	at, _ := unix.Seek(d.fd, 0, io.SeekCurrent)
 
@@ -52,5 +51,5 @@ func (d descriptor) stat() (*unix.Stat_t, error) {
 // Close closes the file.
 func (d descriptor) Close() error { return unix.Close(d.fd) }
 
-// file returns the file as one that is closed instead of it.
+// file returns an os.File that the caller closes instead.
 func (d descriptor) file() *os.File { return os.NewFile(uintptr(d.fd), d.path) }

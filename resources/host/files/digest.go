@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDigests bounds the cache; an entry takes about 200 bytes.
+// maxDigests limits the cache. An entry takes about 200 bytes.
 const maxDigests = 1 << 16
 
-// Digest returns the hex SHA-256 of the regular file at path, remembered by
-// (device, inode, size, mtime, ctime). It reads with constant memory and
-// follows links. Another kind of file wraps ErrNotRegular.
+// Digest returns the hex SHA-256 of the regular file at path, cached by (device, inode, size, mtime, ctime).
+// It uses constant memory and follows links. Another kind of file is ErrNotRegular.
 func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 	entry, err := d.Follow(path)
 	if err != nil {
@@ -29,9 +28,8 @@ func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 	return d.DigestEntry(ctx, entry)
 }
 
-// DigestEntry is Digest of an entry of Look or Follow: while its digest is
-// remembered, the file is not opened. What was put there since the look wraps
-// ErrReplaced; a foreign one is the error of Foreign.
+// DigestEntry returns the digest of an entry of Look or Follow. With a cached digest it does not open the
+// file. A file replaced since the look is ErrReplaced. A foreign entry returns the error of Foreign.
 func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	if err := entry.Foreign(); err != nil {
 		return "", err
@@ -42,17 +40,16 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	return digest, err
 }
 
-// Compare is DigestEntry also of a foreign entry, for a digest that nobody is shown.
-// It is empty for a file whose owner keeps others from opening it, by a lease (fcntl(2)):
-// such a file counts as different.
+// Compare returns the digest like DigestEntry, also of a foreign entry. Do not show that digest. It is empty
+// for a file that its owner protects by a lease (fcntl(2)); such a file counts as different.
 func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
 	digest, _, err := d.CompareText(ctx, entry)
 
 	return digest, err
 }
 
-// CompareText is Compare with the content that has the digest, where that was read just
-// now and is short; else it is nil. That of a foreign entry must not be shown.
+// CompareText returns the digest like Compare, and the content if it was read now and is short, otherwise
+// nil. Do not show the content of a foreign entry.
 func (d *Disk) CompareText(ctx context.Context, entry Entry) (digest string, text *string, err error) {
 	digest, text, err = d.digest(ctx, entry)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -62,11 +59,11 @@ func (d *Disk) CompareText(ctx context.Context, entry Entry) (digest string, tex
 	return digest, text, err
 }
 
-// maxText is the size up to which a content is kept for who compares it.
+// maxText is the largest content that is returned for a comparison.
 const maxText = 4 << 10
 
-// digest returns the digest of an entry, and its text like CompareText. A file that has grown
-// since it was looked at is read up to the size that it had then.
+// digest returns the digest of an entry, and its content like CompareText. If the file has grown since the
+// look, digest reads up to the earlier size.
 func (d *Disk) digest(ctx context.Context, entry Entry) (digest string, text *string, err error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil, nil
@@ -95,15 +92,14 @@ func (d *Disk) digest(ctx context.Context, entry Entry) (digest string, text *st
 	return digest, text, nil
 }
 
-// maxUnsized is how much is accepted of a file without a size, such as those of /proc.
+// maxUnsized limits the bytes of a file without a size, such as files of /proc.
 const maxUnsized = 64 << 20
 
-// bound returns how much is read of a file that had a size when it was looked at:
-// who writes to it could make it grow for as long as it is read.
-// Of one without a size it is one byte more than is accepted.
+// bound limits the bytes to read. A file with a size at the look is read up to this size, because a writer
+// could make it grow without end. Without a size the limit is one byte more than the maximum.
 func bound(size int64) int64 { return cmp.Or(size, maxUnsized+1) }
 
-// hash returns the digest of what is read, and that itself where it is short.
+// hash returns the digest of the bytes, and the bytes if they are short.
 func (b *buffers) hash(ctx context.Context, f io.Reader) (digest string, text *string, err error) {
 	buffer := b.get()
 	defer b.pool.Put(buffer)
@@ -130,9 +126,9 @@ func (b *buffers) hash(ctx context.Context, f io.Reader) (digest string, text *s
 	}
 }
 
-// settled reports whether any change since began shows in the times of a file.
-// File times move in ticks, on some file systems of seconds: a file changed
-// within the last tick may change again without a sign.
+// settled reports whether a file's times would show a change since began. The clock of file times moves in
+// ticks, on some file systems of seconds: a file that changed within the last tick may change again without
+// another time.
 func settled(st *unix.Stat_t, began time.Time) bool {
 	tick := 20 * time.Millisecond
 	if st.Ctim.Nsec == 0 {
@@ -159,13 +155,13 @@ func idOf(st *unix.Stat_t) fileID { return fileID{dev: uint64(st.Dev), inode: st
 
 func stampOf(st *unix.Stat_t) stamp { return stamp{size: st.Size, mtime: st.Mtim, ctime: st.Ctim} }
 
-// digestCache remembers digests. The zero value is empty.
+// digestCache caches digests. The zero value is empty.
 type digestCache struct {
 	mu      sync.RWMutex
 	entries map[fileID]digestEntry
 }
 
-// get returns the digest of an entry that is a file.
+// get returns the digest of a regular file.
 func (c *digestCache) get(entry Entry) (string, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -181,8 +177,8 @@ func (c *digestCache) put(st *unix.Stat_t, digest string) {
 		c.entries = map[fileID]digestEntry{}
 	}
 	if len(c.entries) >= maxDigests {
-		// Any entry will do: a run too large for the cache reads each file once, and
-		// would need the least recently used one next.
+		// Remove any entry. A run that is too large for the cache reads each file once, so the least recently
+		// used entry is needed next.
 		for id := range c.entries {
 			delete(c.entries, id)
 			break

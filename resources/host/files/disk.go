@@ -1,5 +1,4 @@
-// Package files touches the files of the node by descriptor: what was checked
-// is what is changed.
+// Package files accesses the files of the node by descriptor: a change applies to the checked file.
 package files
 
 import (
@@ -12,18 +11,17 @@ import (
 
 // Options configure a Disk.
 type Options struct {
-	// StateDir holds the record of litter and the temporary directories. Without
-	// one a run does not find what a killed one left behind.
+	// StateDir holds the record of temporary files and the temporary directories. Without it a run does not
+	// find the temporary files of a killed run.
 	StateDir string
-	// Log gets warnings and what was cleared up. Nil discards.
+	// Log receives warnings and messages about removed temporary files. Nil discards them.
 	Log *slog.Logger
 	// Label returns the default SELinux label of a path, or the empty string. It is nil on a
 	// machine without SELinux.
 	Label func(ctx context.Context, path string) (string, error)
 }
 
-// Disk is the file systems of this machine. It is safe for concurrent use. Make
-// it with New.
+// Disk accesses the file systems of this machine. It is safe for concurrent use. Create it with New.
 type Disk struct {
 	*state.Dir
 	log     *slog.Logger
@@ -37,7 +35,7 @@ type Disk struct {
 	Units UnitFiles
 }
 
-// New returns a disk. It touches nothing yet.
+// New returns a disk without accessing any file.
 func New(o Options) *Disk {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -46,17 +44,16 @@ func New(o Options) *Disk {
 	return &Disk{Dir: state.New(o.StateDir, o.Log), log: o.Log, label: o.Label}
 }
 
-// RunOptions are how a run uses the disk.
+// RunOptions are the options of a run.
 type RunOptions struct {
-	// ReadAll forgets every remembered digest, so that the run reads all content.
+	// ReadAll clears the cache of digests, so that the run reads all content.
 	ReadAll bool
-	// Joined marks a run within another one, which keeps the record of litter:
-	// nothing is removed at the beginning or struck out at the end.
+	// Joined marks a run within another run, which owns the record of temporary files: the joined run does
+	// not clean up.
 	Joined bool
 }
 
-// BeginRun begins a run in the state directory, and forgets the digests for one that
-// reads all.
+// BeginRun begins a run in the state directory. It clears the cache of digests for ReadAll.
 func (d *Disk) BeginRun(ctx context.Context, o RunOptions) error {
 	if o.ReadAll {
 		d.digests.forget()

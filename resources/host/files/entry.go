@@ -27,7 +27,7 @@ func (k Kind) String() string {
 	return [...]string{"absent", "file", "directory", "link", "special file"}[k]
 }
 
-// Attrs are the owner and permission bits of a path.
+// Attrs are the owner and the permission bits of a path.
 type Attrs struct {
 	UID, GID uint32
 	Mode     fs.FileMode // permission bits only
@@ -43,27 +43,27 @@ type Entry struct {
 	// chmod(1): 04755.
 	Mode     uint32
 	UID, GID uint32
-	// Links are the names of the file.
+	// Links is the number of names of the file.
 	Links uint64
 	// Listed reports whether a foreign entry has an access control list.
 	Listed bool
 
-	// id and stamp are the key of a remembered digest.
+	// id and stamp are the key of a cached digest.
 	id    fileID
 	stamp stamp
-	// followed and from are how it was found.
+	// followed and from are the way to the entry.
 	followed bool
 	from     *paths.Resolver
-	// foreign is an error that can be compared.
+	// foreign is a comparable error.
 	foreign error
 }
 
-// Look returns the entry at path without following a link in its last element.
-// A missing one is Absent, not an error. A path that may not be read wraps
-// fs.ErrPermission, one that somebody else could lead elsewhere paths.ErrUnsafe.
+// Look returns the entry at path without following a link in its last element. A missing entry is Absent, not
+// an error. An unreadable path is fs.ErrPermission. A path that another user could redirect is
+// paths.ErrUnsafe.
 func (d *Disk) Look(path string) (Entry, error) { return look(&d.paths, path, false) }
 
-// Follow is Look that follows links. A dangling link is Absent.
+// Follow returns the entry at path and follows links. A dangling link is Absent.
 func (d *Disk) Follow(path string) (Entry, error) { return look(&d.paths, path, true) }
 
 func look(from *paths.Resolver, path string, follow bool) (Entry, error) {
@@ -81,13 +81,12 @@ func look(from *paths.Resolver, path string, follow bool) (Entry, error) {
 	}
 }
 
-// Foreign returns paths.ErrUnsafe for an entry in a directory of an untrusted user
-// to whom it does not belong: they may have moved it there, so its content must not
-// be shown.
+// Foreign returns paths.ErrUnsafe for an entry in a directory of an untrusted user who does not own the
+// entry. The user may have moved it there, so its content must not be shown.
 func (e Entry) Foreign() error { return e.foreign }
 
-// MayChange returns the error of Foreign when the attributes take a foreign entry
-// from its owner, or loosen its mode.
+// MayChange returns the error of Foreign if the attributes change the owner of a foreign entry or extend its
+// mode.
 func (e Entry) MayChange(a Attrs) error {
 	if e.UID == a.UID && e.GID == a.GID && uint32(a.Mode)&^e.Mode == 0 {
 		return nil
@@ -96,12 +95,11 @@ func (e Entry) MayChange(a Attrs) error {
 	return e.foreign
 }
 
-// MayWrite returns an error when muster may not make, replace or remove entries
-// of a directory, also of one that is absent.
+// MayWrite returns an error if muster may not create, replace or remove entries of the directory. The entry
+// may be absent.
 func (d *Disk) MayWrite(path string) error { return d.paths.MayWrite(path) }
 
-// MayExecute returns an error when a path cannot be executed: EACCES for a
-// directory, as the system does.
+// MayExecute returns an error if the path cannot be executed: EACCES for a directory, like the system.
 func MayExecute(path string) error {
 	var st unix.Stat_t
 	if err := paths.Retry(func() error { return unix.Stat(path, &st) }); err != nil {
@@ -114,8 +112,8 @@ func MayExecute(path string) error {
 	return paths.Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) })
 }
 
-// IsOwn reports whether the entry belongs to the user whose file access rights
-// this thread has: the effective user of the process.
+// IsOwn reports whether the entry belongs to the user whose file access rights this thread uses: the
+// effective user of the process.
 func (e Entry) IsOwn() bool {
 	// An invalid number changes nothing and returns the current user.
 	uid, err := unix.SetfsuidRetUid(-1)
@@ -123,8 +121,8 @@ func (e Entry) IsOwn() bool {
 	return err == nil && e.Kind != Absent && e.UID == uint32(uid)
 }
 
-// OfOthers reports whether others than root and the running user own the file or may
-// write to it. Members of its group are trusted like its owner.
+// OfOthers reports whether users other than root and the running user own the file or may write to it.
+// Members of its group count as trusted like its owner.
 func (e Entry) OfOthers() bool {
 	return paths.PartyOf(e.Mode, e.UID) != paths.Trusted || e.Mode&unix.S_IWOTH != 0
 }
@@ -144,7 +142,7 @@ func entryOf(path string, st *unix.Stat_t) Entry {
 	}
 }
 
-// specialBits are setuid, setgid and sticky; allBits adds the permissions.
+// specialBits are setuid, setgid and sticky. allBits also contains the permission bits.
 const (
 	specialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
 	allBits     = specialBits | 0o777

@@ -2,26 +2,25 @@ package files
 
 import "errors"
 
-// The sentinel errors of files, wrapped with a path. The system's error is
-// wrapped too, so errors.Is also finds fs.ErrPermission and the numbers of
-// package syscall.
+// Sentinel errors of files, wrapped with a path. They also wrap the system's error, so errors.Is finds
+// fs.ErrPermission and the error numbers of package syscall.
 var (
-	// ErrNoParent is a path whose parent is missing or not a directory.
+	// ErrNoParent means that the parent of a path is missing or not a directory.
 	ErrNoParent = errors.New("is not a directory")
-	// ErrNotDirectory is another kind of file where a directory is needed.
+	// ErrNotDirectory means that a directory is needed.
 	ErrNotDirectory = errors.New("exists and is not a directory")
-	// ErrNotRegular is another kind of file where a regular file is needed.
+	// ErrNotRegular means that a regular file is needed.
 	ErrNotRegular = errors.New("is not a regular file")
-	// ErrLink is a symbolic link where links are not followed.
+	// ErrLink means that the path is a symbolic link, which the operation does not follow.
 	ErrLink = errors.New("is a symbolic link")
-	// ErrReplaced is a file that is another one than was looked at.
-	ErrReplaced = errors.New("was replaced since it was looked at")
-	// ErrLinks is a file with several names, some of which may be anywhere.
+	// ErrReplaced means that the file was replaced since the look.
+	ErrReplaced = errors.New("was replaced during the operation")
+	// ErrLinks means that the file has several names, which may be anywhere.
 	ErrLinks = errors.New("has several names (hard links): its owner and mode are not changed, remove the other names (find / -samefile)")
-	// ErrNotEmpty is a directory that still has entries.
+	// ErrNotEmpty means that a directory has entries.
 	ErrNotEmpty = errors.New("directory is not empty")
-	// ErrTooLarge is a file longer than its reader allows.
+	// ErrTooLarge means that a file exceeds the reader's limit.
 	ErrTooLarge = errors.New("file is too large")
-	// ErrRefused is a path that is never changed: the root directory, or no path.
+	// ErrRefused means that the path is never changed: the root directory or an empty path.
 	ErrRefused = errors.New("refused")
 )

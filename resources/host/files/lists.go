@@ -9,15 +9,15 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// The names of the access control lists of a file, and of what is made in a directory.
+// The extended attributes of the access control list of a file, and of the default list of a directory.
 const (
 	accessList  = "system.posix_acl_access"
 	defaultList = "system.posix_acl_default"
 )
 
-// DropLists removes the access control lists of an open file or directory, also of
-// an O_PATH descriptor. What is made in a directory inherits those that its owner
-// has set, and a mode that is set later brings them into effect.
+// DropLists removes the access control lists of an open file or directory, also of an O_PATH descriptor.
+// Otherwise new files would inherit the lists that a directory's owner has set, and a later mode would
+// activate them.
 func DropLists(fd int) error {
 	for _, name := range []string{accessList, defaultList} {
 		err := dropList(fd, name)
@@ -29,8 +29,8 @@ func DropLists(fd int) error {
 	return nil
 }
 
-// dropList removes one list. Only /proc leads from an O_PATH descriptor to its lists.
-// One that is not there is left alone: to remove it is an event for those who watch.
+// dropList removes one list. Only /proc leads from an O_PATH descriptor to its lists. It does not remove a
+// missing list, because that causes an event for watchers.
 func dropList(fd int, name string) error {
 	err := paths.Retry(func() error { _, err := unix.Fgetxattr(fd, name, nil); return err })
 	if err == unix.ENODATA || err == unix.ENOTSUP {
@@ -44,10 +44,10 @@ func dropList(fd int, name string) error {
 	return err
 }
 
-// procPath returns the path of what a descriptor is open at.
+// procPath returns the path of the file of a descriptor.
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// hasList reports whether a path, no link, has an access control list.
+// hasList reports whether a path that is no link has an access control list.
 func hasList(path string) bool {
 	err := paths.Retry(func() error { _, err := unix.Lgetxattr(path, accessList, nil); return err })
 

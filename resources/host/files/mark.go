@@ -1,9 +1,8 @@
 package files
 
-// Mark tells what is at a path from anything else that was or will be there, as far as the
-// file system shows it: it is another one once somebody replaces the file or changes
-// its mode or owner, or its content in another tick of the clock of the file system.
-// The zero Mark is nothing.
+// Mark identifies the file at a path and its version, as far as the file system shows it. It differs after
+// the file is replaced, its mode or owner changes, or its content changes in a later tick of the file
+// system's clock. The zero Mark means no file.
 type Mark struct {
 	id       fileID
 	stamp    stamp

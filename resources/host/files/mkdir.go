@@ -11,11 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// MakeDirectory makes path and its missing parents and sets the attributes of
-// path, which keeps its special bits. The parents have mode 0755 and belong to
-// the process, below a directory of another user to that user. A file as a
-// parent is ErrNoParent, as path ErrNotDirectory; a link as path is ErrLink.
-// After an error the directories it made are removed.
+// MakeDirectory creates path and its missing parents, and sets the attributes of path, which keeps its
+// special bits. The parents have mode 0755 and belong to the process, or below a directory of another user to
+// that user. A file as a parent is ErrNoParent; a file at path is ErrNotDirectory; a link at path is ErrLink.
+// After an error it removes the directories that it created.
 func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	return d.inParent(path, func(parent *paths.Dir, name string) error {
 		dir, made, err := makeIn(parent, name, a)
@@ -30,13 +29,13 @@ func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	})
 }
 
-// EnsureDirectory makes path and its missing parents like the parents of
-// MakeDirectory, and leaves an existing directory as it is. It reports whether others
-// than root and the running user may exchange what is in it.
+// EnsureDirectory creates path and its missing parents like the parents of MakeDirectory, and does not change
+// an existing directory. It reports whether users other than root and the running user may replace files in
+// it.
 func (d *Disk) EnsureDirectory(path string) (shared bool, err error) {
 	err = d.inParent(path, func(parent *paths.Dir, name string) error {
 		a := impliedAttrs(parent)
-		// Only parents keep the group that a setgid directory gives them.
+		// Only parents keep the group of a setgid directory.
 		if a.GID == anyGroup {
 			a.GID = OwnAttrs(0).GID
 		}
@@ -52,8 +51,7 @@ func (d *Disk) EnsureDirectory(path string) (shared bool, err error) {
 	return shared, err
 }
 
-// inParent calls f with the parent of path, which is made when it is missing and
-// removed when f fails.
+// inParent calls f with the parent of path. It creates a missing parent and removes it if f fails.
 func (d *Disk) inParent(path string, f func(parent *paths.Dir, name string) error) error {
 	at, err := changing(path, d.paths.Parent)
 	if !errors.Is(err, unix.ENOENT) {
@@ -75,15 +73,15 @@ func (d *Disk) inParent(path string, f func(parent *paths.Dir, name string) erro
 			err = f(dir, filepath.Base(path))
 		}
 		if err != nil && made {
-			// A directory that others use by now stays.
+			// A directory with other files stays.
 			_ = unix.Unlinkat(above.Fd(), base, unix.AT_REMOVEDIR)
 		}
 		return err
 	})
 }
 
-// impliedAttrs returns the attributes of a directory that is made in another one
-// because something below needs it: it belongs to one to whom a walk goes on.
+// impliedAttrs returns the attributes of a new parent directory: it belongs to the owner of the directory
+// above, if walks follow that owner's directories.
 func impliedAttrs(above *paths.Dir) Attrs {
 	a := OwnAttrs(0o755)
 	a.GID = anyGroup
@@ -95,12 +93,11 @@ func impliedAttrs(above *paths.Dir) Attrs {
 	return a
 }
 
-// anyGroup keeps the group that the system gave to a new directory; it is not a
-// valid group.
+// anyGroup keeps the group that the system gave to a new directory. It is not a valid group.
 const anyGroup = ^uint32(0)
 
-// makeIn makes one directory with attributes, or opens the existing one. Nobody
-// else can enter it before it has them; one that cannot have them is removed.
+// makeIn creates one directory with attributes, or opens the existing one. Other users cannot enter it before
+// it has its attributes. If setting them fails, it removes the directory.
 func makeIn(parent *paths.Dir, name string, a Attrs) (dir *paths.Dir, made bool, err error) {
 	full := filepath.Join(parent.Path(), name)
 	switch err := paths.Retry(func() error { return unix.Mkdirat(parent.Fd(), name, 0o700) }); err {
@@ -128,8 +125,8 @@ func makeIn(parent *paths.Dir, name string, a Attrs) (dir *paths.Dir, made bool,
 	return dir, true, nil
 }
 
-// furnish sets the attributes of a new directory. It is empty, or the owner of
-// its parent has exchanged it with another one.
+// furnish sets the attributes of a new directory. The directory must be empty; otherwise the owner of its
+// parent has replaced it.
 func furnish(dir *paths.Dir, a Attrs) error {
 	empty, err := isEmpty(dir)
 	if err == nil && !empty {
@@ -148,7 +145,7 @@ func furnish(dir *paths.Dir, a Attrs) error {
 	return dir.Refresh()
 }
 
-// notDirectory returns what is in the place of a directory.
+// notDirectory returns the error for another kind of file at the path of a directory.
 func notDirectory(parent *paths.Dir, name string) error {
 	var st unix.Stat_t
 	path := filepath.Join(parent.Path(), name)

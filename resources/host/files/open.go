@@ -11,9 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// Open opens a regular file for reading; the caller closes it. Another kind of
-// file wraps ErrNotRegular; a fifo is not waited for. Links are followed, as
-// paths.OpenDir does.
+// Open opens a regular file for reading. The caller closes it. Another kind of file is ErrNotRegular; Open
+// does not wait for a fifo. It follows links like paths.OpenDir.
 func Open(path string) (*os.File, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
@@ -23,9 +22,8 @@ func Open(path string) (*os.File, error) {
 	return entry.Open()
 }
 
-// Open opens the regular file of an entry for reading; the caller closes it.
-// What was put there since the look wraps ErrReplaced, another kind of file
-// ErrNotRegular; a foreign one is the error of Foreign.
+// Open opens the regular file of an entry for reading. The caller closes it. A file replaced since the look
+// is ErrReplaced, another kind of file is ErrNotRegular. A foreign entry returns the error of Foreign.
 func (e Entry) Open() (*os.File, error) {
 	if e.foreign != nil {
 		return nil, e.foreign
@@ -34,16 +32,15 @@ func (e Entry) Open() (*os.File, error) {
 	return e.OpenForeign()
 }
 
-// OpenForeign is Open also of a foreign entry, whose content the caller compares
-// and does not show.
+// OpenForeign opens an entry like Open, also a foreign one. The caller compares the content and does not show
+// it.
 func (e Entry) OpenForeign() (*os.File, error) {
 	f, _, _, err := e.open()
 
 	return f, err
 }
 
-// OpenTrusted is Open that also returns the author of the file. It returns
-// paths.ErrUntrusted as ReadTrusted does.
+// OpenTrusted opens a file like Open and returns its author. It returns paths.ErrUntrusted like ReadTrusted.
 func OpenTrusted(path string, author paths.Author) (*os.File, paths.Author, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
@@ -65,8 +62,7 @@ func (e Entry) openTrusted(author paths.Author) (*os.File, paths.Author, error) 
 	return f, paths.AuthorOf(st, in), nil
 }
 
-// open opens also what was foreign when it was looked at, to compare it. It returns
-// the attributes of the file, and the party of its directory.
+// open opens an entry, foreign or not. It returns the attributes of the file and the party of its directory.
 func (e Entry) open() (f *os.File, st *unix.Stat_t, in paths.Party, err error) {
 	d, st, in, err := e.descriptor()
 	if err != nil {
@@ -76,7 +72,7 @@ func (e Entry) open() (f *os.File, st *unix.Stat_t, in paths.Party, err error) {
 	return d.file(), st, in, nil
 }
 
-// descriptor is open, for whoever reads the file at once.
+// descriptor opens the file for short use.
 func (e Entry) descriptor() (d descriptor, st *unix.Stat_t, in paths.Party, err error) {
 	switch e.Kind {
 	case File:
@@ -108,7 +104,7 @@ func (e Entry) descriptor() (d descriptor, st *unix.Stat_t, in paths.Party, err 
 	return d, st, at.Dir.Party(), nil
 }
 
-// place opens the directory that the entry is in by now.
+// place opens the current directory of the entry.
 func (e Entry) place() (*paths.Place, error) {
 	if e.followed {
 		return e.from.Find(e.Path, true)
@@ -117,8 +113,8 @@ func (e Entry) place() (*paths.Place, error) {
 	return e.from.Parent(e.Path)
 }
 
-// check checks that an open file is that of the entry, and no hard link to a
-// secret, where others than root and the running user make names.
+// check returns an error unless an open file is the file of the entry. It rejects a hard link to a secret in
+// a directory where users other than root and the running user create names.
 func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 	switch {
 	case idOf(st) != e.id || kindOf(st) != File:

@@ -10,23 +10,22 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// signals is a connection to systemd, and what it says by itself.
+// signals is a connection to systemd with its signals.
 type signals struct {
 	conn   *dbus.Conn
 	arrive chan *dbus.Signal
 	end    context.CancelFunc
-	// answerTime bounds the wait for an answer.
+	// answerTime limits the wait for an answer.
 	answerTime time.Duration
 }
 
-// answerTime bounds the wait for an answer of systemd.
+// answerTime limits the wait for an answer of systemd.
 const answerTime = 5 * time.Second
 
-// errLate is a systemd that hangs, or has too much to do.
-var errLate = errors.New("no answer of systemd in time")
+// errLate means that systemd hangs or is overloaded.
+var errLate = errors.New("systemd did not answer in time")
 
-// connect connects to systemd and has it send its signals, until ctx ends. Its error
-// is ErrNone.
+// connect connects to systemd and subscribes to its signals until ctx ends. The error is ErrNone.
 func connect(ctx context.Context, root string, answerTime time.Duration) (*signals, error) {
 	ctx, end := context.WithCancel(ctx)
 	late := time.AfterFunc(answerTime, end)
@@ -48,9 +47,8 @@ func connect(ctx context.Context, root string, answerTime time.Duration) (*signa
 	return s, nil
 }
 
-// subscribe has signals sent. systemd sends them by itself to those who are connected
-// to its own socket, once it has seen that they are ready; to those on the bus when they
-// ask, and with matches. There is no name but on the bus.
+// subscribe subscribes to signals. Over its private socket, systemd sends signals to each client that it
+// knows to be ready. Over the bus, it sends them on request and with match rules. Only the bus has names.
 func (s *signals) subscribe(ctx context.Context) error {
 	manager := s.conn.Object(BusName, ManagerPath)
 	if slices.Contains(s.conn.Names(), "") {
@@ -65,8 +63,8 @@ func (s *signals) subscribe(ctx context.Context) error {
 	)
 }
 
-// objects returns the objects of a unit: that of its name, and where that is an alias
-// that of the unit, which systemd uses in signals. The error may be errLate.
+// objects returns the objects of a unit name: its own object, and for an alias the object of the unit, which
+// systemd uses in signals. The error may be errLate.
 func (s *signals) objects(ctx context.Context, name string) ([]dbus.ObjectPath, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.answerTime)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package units watches units of systemd by its signals. It never says what changed, only
-// that somebody should look again.
+// Package units watches units of systemd by signals. It only reports that the caller should observe again,
+// never the change itself.
 package units
 
 import (
@@ -16,45 +16,44 @@ import (
 )
 
 var (
-	// ErrNone is something that cannot be watched on this machine, such as a unit where no
-	// systemd can be reached.
+	// ErrNone means that the unit cannot be watched on this machine, for example without systemd.
 	ErrNone = errors.New("cannot be watched")
-	// ErrClosed is a watcher that was closed.
+	// ErrClosed means that the watcher is closed.
 	ErrClosed = errors.New("the watcher is closed")
 )
 
-// Watcher watches units over one connection to systemd, which is kept while anybody wants one
-// of them. It is safe for concurrent use. Make it with New, and close it.
+// Watcher watches units over one connection to systemd, which stays open while any unit is watched. It is
+// safe for concurrent use. Create it with NewWatcher and close it.
 type Watcher struct {
 	log  *slog.Logger
 	root string
-	// answerTime bounds the wait for an answer of systemd.
+	// answerTime limits the wait for an answer of systemd.
 	answerTime time.Duration
 	// receiving is the goroutine that handles signals.
 	receiving sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	// wanted are the units by their objects; one with an alias has two.
+	// wanted are the units by object. A unit with an alias has two objects.
 	wanted  map[dbus.ObjectPath]*unit
 	watches map[*Watch][]dbus.ObjectPath
-	// signals are the connection, nil for none, lost is why there is none at the moment,
-	// and end gives up; nil while nobody tries to connect.
+	// signals is the connection, nil for none. lost is the reason why there is none. end stops connecting; it
+	// is nil while no goroutine connects.
 	signals *signals
 	lost    error
 	end     context.CancelFunc
-	// retry is when Arm connects again. A systemd that hangs would hold up each of them.
+	// retry is the time when Arm may connect again. Otherwise a hanging systemd would block each Arm.
 	retry time.Time
 }
 
-// unit is a unit that is watched.
+// unit is a watched unit.
 type unit struct {
-	// state is the one that systemd told last, empty for none.
+	// state is the last state from systemd, empty for none.
 	state   string
 	watches map[*Watch]struct{}
 }
 
-// Watch is a unit that is watched. Close it.
+// Watch is a watched unit. Close it.
 type Watch struct {
 	units *Watcher
 	name  string
@@ -64,7 +63,7 @@ type Watch struct {
 // Close ends the watch. It may be called more than once.
 func (x *Watch) Close() { x.units.remove(x) }
 
-// Err returns why the unit is not watched at the moment: ErrNone or ErrClosed.
+// Err returns the reason why the unit is not watched at the moment: ErrNone or ErrClosed.
 func (x *Watch) Err() error {
 	x.units.mu.Lock()
 	defer x.units.mu.Unlock()
@@ -75,18 +74,17 @@ func (x *Watch) Err() error {
 	return x.units.lost
 }
 
-// Written is false: a unit is no file.
+// Written returns false, because a unit is not a file.
 func (x *Watch) Written() bool { return false }
 
-// NewWatcher returns a watcher that looks for the socket of systemd below root. It connects when
-// the first unit is armed. The log gets that there is no connection any more.
+// NewWatcher returns a watcher that uses the socket of systemd below root. It connects at the first Arm. It
+// logs a lost connection.
 func NewWatcher(log *slog.Logger, root string) *Watcher {
 	return &Watcher{log: log, root: root, answerTime: answerTime, wanted: map[dbus.ObjectPath]*unit{}, watches: map[*Watch][]dbus.ObjectPath{}}
 }
 
-// Arm watches a unit by its full name: whatever changes after it has returned calls wake, once or
-// several times, from another goroutine. wake may call Arm and Close of watches. The error is
-// ErrNone or ErrClosed.
+// Arm watches a unit by its full name. Each change after Arm returns causes at least one call of wake from
+// another goroutine. wake may call Arm and Close of watches. The error is ErrNone or ErrClosed.
 func (u *Watcher) Arm(name string, wake func()) (*Watch, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -101,7 +99,7 @@ func (u *Watcher) Arm(name string, wake func()) (*Watch, error) {
 			return nil, err
 		}
 	}
-	// A name that systemd has nothing to say about may get a unit later.
+	// systemd may load a unit for this name later.
 	objects, err := u.signals.objects(context.Background(), name)
 	if err == errLate {
 		u.lose()
@@ -127,24 +125,24 @@ func (u *Watcher) start() error {
 	return nil
 }
 
-// fail remembers why there is no connection, and that nobody tries to make one.
+// fail records the reason why there is no connection and no attempt to connect.
 func (u *Watcher) fail(err error) {
 	u.lost, u.retry = err, time.Now().Add(retryAfter)
 }
 
-// lose gives up the connection, because systemd does not answer on it.
+// lose closes the connection because systemd does not answer on it.
 func (u *Watcher) lose() {
 	err := fmt.Errorf("%w: %w", ErrNone, errLate)
 	u.signals.end()
 	if len(u.watches) > 0 {
-		u.lost = err // receive connects again, and wakes everybody
+		u.lost = err // receive connects again and wakes all watches
 		return
 	}
 	u.stop()
 	u.fail(err)
 }
 
-// setObjects makes objects those of a watch.
+// setObjects sets the objects of a watch.
 func (u *Watcher) setObjects(x *Watch, objects []dbus.ObjectPath) {
 	for _, object := range u.watches[x] {
 		if at := u.wanted[object]; !slices.Contains(objects, object) {
@@ -162,7 +160,7 @@ func (u *Watcher) setObjects(x *Watch, objects []dbus.ObjectPath) {
 	u.watches[x] = objects
 }
 
-// remove ends a watch, and with the last the connection.
+// remove ends a watch. After the last watch it closes the connection.
 func (u *Watcher) remove(x *Watch) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -182,7 +180,7 @@ func (u *Watcher) stop() {
 	u.signals, u.lost, u.end = nil, nil, nil
 }
 
-// Close closes all watches and waits until no wake is under way. wake must not call it.
+// Close closes all watches and waits for running wakes. wake must not call it.
 func (u *Watcher) Close() {
 	u.mu.Lock()
 	u.closed = true
@@ -191,17 +189,16 @@ func (u *Watcher) Close() {
 	u.receiving.Wait()
 }
 
-// The waits before another try to connect: the first is long enough for a systemd that
-// starts itself again. Where nobody watches a unit, and the first who wants to cannot, the
-// next try is after retryAfter.
+// Delays before the next attempt to connect. The first is long enough for a restart of systemd. If no unit is
+// watched and the first Arm fails, the next attempt is after retryAfter.
 const (
 	firstWait  = 100 * time.Millisecond
 	lastWait   = 30 * time.Second
 	retryAfter = time.Minute
 )
 
-// receive handles the signals until ctx ends. Where the connection ends before, everybody
-// is woken once there is another, and once there is none.
+// receive handles signals until ctx ends. If the connection ends before, it wakes all watches when a new
+// connection is ready and when connecting fails.
 func (u *Watcher) receive(ctx context.Context, s *signals) {
 	wait, connected := firstWait, true
 	for {
@@ -228,7 +225,7 @@ func (u *Watcher) receive(ctx context.Context, s *signals) {
 		}
 		u.connected(ctx, s, err)
 		if err != nil && connected {
-			u.log.Warn("units are not watched, systemd is not reached", "error", err)
+			u.log.Warn("units are not watched, cannot reach systemd", "error", err)
 		}
 		if err == nil || connected {
 			u.wakeAll(ctx, s)
@@ -237,7 +234,7 @@ func (u *Watcher) receive(ctx context.Context, s *signals) {
 	}
 }
 
-// connected records a connection, or why there is none.
+// connected records a connection, or the reason why there is none.
 func (u *Watcher) connected(ctx context.Context, s *signals, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -250,7 +247,7 @@ func (u *Watcher) connected(ctx context.Context, s *signals, err error) {
 	}
 }
 
-// wakeAll wakes everybody, after the names were resolved again.
+// wakeAll resolves the names again and wakes all watches.
 func (u *Watcher) wakeAll(ctx context.Context, s *signals) {
 	u.mu.Lock()
 	all := slices.Collect(maps.Keys(u.watches))
@@ -263,8 +260,7 @@ func (u *Watcher) wakeAll(ctx context.Context, s *signals) {
 	}
 }
 
-// resolve looks for the unit of a name again. It returns false when systemd does not
-// answer.
+// resolve looks up the unit of a name again. It returns false if systemd does not answer.
 func (u *Watcher) resolve(ctx context.Context, s *signals, x *Watch) bool {
 	objects, err := s.objects(ctx, x.name)
 	u.mu.Lock()
@@ -282,8 +278,8 @@ func (u *Watcher) resolve(ctx context.Context, s *signals, x *Watch) bool {
 	return true
 }
 
-// handleSignal wakes who is concerned by a signal. Signals of units that come and go are no change: systemd
-// loads a unit when it is asked for it, and forgets it afterwards.
+// handleSignal wakes the watches that a signal concerns. Signals of loaded and unloaded units are no changes:
+// systemd loads a unit for a request and unloads it afterwards.
 func (u *Watcher) handleSignal(ctx context.Context, s *signals, signal *dbus.Signal) {
 	switch signal.Name {
 	case "org.freedesktop.DBus.Properties.PropertiesChanged":
@@ -299,7 +295,7 @@ func (u *Watcher) handleSignal(ctx context.Context, s *signals, signal *dbus.Sig
 	}
 }
 
-// changed returns who wants to know of a change of properties: that of a state.
+// changed returns the watches that a changed state concerns.
 func (u *Watcher) changed(signal *dbus.Signal) []*Watch {
 	u.mu.Lock()
 	defer u.mu.Unlock()

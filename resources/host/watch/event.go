@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// event is one event of inotify. The name points into the buffer that was read; it
-// is empty for what happened to the directory itself.
+// event is an inotify event. The name points into the read buffer. It is empty for an event of the directory
+// itself.
 type event struct {
 	wd   int32
 	mask uint32
@@ -18,7 +18,7 @@ type event struct {
 
 var errEvents = errors.New("events of inotify that cannot be read")
 
-// nextEvent takes the first event of a buffer.
+// nextEvent returns the first event of a buffer.
 func nextEvent(buffer []byte) (e event, rest []byte, err error) {
 	if len(buffer) < unix.SizeofInotifyEvent {
 		return e, nil, errEvents
@@ -38,8 +38,8 @@ func nextEvent(buffer []byte) (e event, rest []byte, err error) {
 	return e, buffer[length:], nil
 }
 
-// has reports whether the event is one of some kinds.
+// has reports whether the event is one of kinds.
 func (e event) has(kinds uint32) bool { return e.mask&kinds != 0 }
 
-// entries are the events by which a name means something else than before.
+// entries are the events after which a name may refer to another file.
 const entries = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO

@@ -15,8 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// files watches paths and trees. One goroutine reads the events; who arms and closes
-// works under the same lock.
+// files watches paths and trees. One goroutine reads the events. It uses the same lock as Arm and Close.
 type files struct {
 	log    *slog.Logger
 	reader sync.WaitGroup
@@ -24,23 +23,23 @@ type files struct {
 	mu      sync.Mutex
 	inotify *inotify
 	closed  bool
-	// ended is closed with it.
+	// ended is closed when the watcher is closed.
 	ended   chan struct{}
 	mounts  *paths.MountTable
 	folders folders
 	locks   locks
 	marks   marks
-	// overflow is when all is marked because events were lost, zero for not, and marked when that
-	// was last.
+	// overflow is the time when all watches must be marked because events were lost, zero for none. marked is
+	// the time of the last marking.
 	overflow, marked time.Time
-	// told is when the log last had directories that are not watched.
+	// told is the time of the last log message about unwatched directories.
 	told time.Time
-	// watches are those of points, and those of lock files. failed are those of points
-	// with an error, and retry is when to try again to watch them.
+	// watches are the watches of points and of lock files. failed are the watches of points with an error.
+	// retry is the time of the next attempt to watch them.
 	watches, failed map[*pathWatch]struct{}
 	retry           time.Time
-	// walks is what resolving routes again has taken, scans what scanning trees again has:
-	// whoever owns a directory can cause that all the time.
+	// walks is the time quota for resolving routes again, scans the quota for scanning trees again. The owner
+	// of a directory can cause this work at any rate.
 	walks, scans timeQuota
 }
 
@@ -49,23 +48,23 @@ type pathWatch struct {
 	files *files
 	point Point
 	wake  func()
-	// folder is the directory of the point, and route leads on from there.
+	// folder is the directory of the point. route leads from it to the point.
 	folder *folder
 	route  route
 	tree   *tree
-	// isLock is that others wait for a lock of the file.
+	// isLock means that other watches wait for a lock of the file.
 	isLock bool
-	// written is that the file was written to where it is.
+	// written means that the file was written in place.
 	written atomic.Bool
-	// stale marks one whose route has to be resolved again, late one that waits for that,
-	// woken one to be woken.
+	// stale means that the route must be resolved again, late that this is deferred, woken that wake must be
+	// called.
 	stale, late, woken bool
-	// lost is why its path is not watched, failed why the point is not.
+	// lost is the error of the path, failed the error of the point.
 	lost   error
 	failed failure
 }
 
-// failure is an error, or none, that is read without a lock.
+// failure is an error or nil. Reading it needs no lock.
 type failure struct{ at atomic.Pointer[error] }
 
 func (f *failure) set(err error) {
@@ -93,7 +92,7 @@ func newFiles(log *slog.Logger) *files {
 	}
 }
 
-// start opens the descriptor and reads it.
+// start opens the descriptor and starts the reader.
 func (f *files) start() error {
 	if f.closed {
 		return ErrClosed
@@ -160,13 +159,13 @@ func (x *pathWatch) Close() {
 	x.files.remove(x)
 }
 
-// Err returns why the point is not watched. It waits for nobody.
+// Err returns the reason why the point is not watched. It does not block.
 func (x *pathWatch) Err() error { return x.failed.get() }
 
 // Written reports whether the file was written to.
 func (x *pathWatch) Written() bool { return x.written.Swap(false) }
 
-// remove ends a watch, and releases all that is only its own.
+// remove ends a watch and releases what no other watch uses.
 func (f *files) remove(x *pathWatch) {
 	if _, armed := f.watches[x]; !armed {
 		return
@@ -209,8 +208,8 @@ func (f *files) end() {
 	}
 }
 
-// bufferSize holds some thousand events with short names. A reading that leaves room for the
-// largest event, maxEvent, has emptied the queue.
+// bufferSize is large enough for about a thousand events with short names. If a read leaves room for the
+// largest event, maxEvent, the queue is empty.
 const (
 	bufferSize = 64 << 10
 	maxEvent   = unix.SizeofInotifyEvent + unix.NAME_MAX + 1
@@ -225,7 +224,7 @@ func (f *files) read() {
 		case errors.Is(err, os.ErrClosed):
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			// Nothing was read: the queue may be full.
+			// The read returned no event, so the queue may be full.
 			n = 0
 		case err != nil:
 			f.log.Error("watches of files failed", "error", err)
@@ -238,7 +237,7 @@ func (f *files) read() {
 	}
 }
 
-// fail gives up: all watches have the error, and are woken to say so.
+// fail stops watching. It sets the error of all watches and wakes them.
 func (f *files) fail(err error) {
 	f.mu.Lock()
 	f.end()
@@ -256,8 +255,8 @@ func (f *files) fail(err error) {
 	}
 }
 
-// handle takes in events. It returns whom to wake, and has the next read end when it must be
-// called again at the latest.
+// handle processes events. It returns the wake functions to call, and limits the next read to the time when
+// handle must be called again.
 func (f *files) handle(buffer []byte) []func() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,8 +283,7 @@ func (f *files) handle(buffer []byte) []func() {
 	return wakes
 }
 
-// handleEvent marks who is concerned by an event. That of a name that nobody wants costs
-// no more than the look.
+// handleEvent marks the watches that an event concerns. An event of an unwatched name costs only the lookup.
 func (f *files) handleEvent(e event) {
 	if e.has(unix.IN_Q_OVERFLOW) {
 		now := time.Now()
@@ -313,10 +311,10 @@ func (f *files) handleEvent(e event) {
 	}
 }
 
-// dropNoisy ends the watches of noisy directories, which are refused when they are tried again.
+// dropNoisy ends the watches of noisy directories. The next attempts to watch them fail.
 func (f *files) dropNoisy(noisy []*dir) {
 	if now := time.Now(); len(noisy) > 0 && now.Sub(f.told) >= overflowWithin {
-		// Whoever has a tree may have thousands of them, and make others all the time.
+		// The owner of a tree may have thousands of directories and create others at any time.
 		f.told = now
 		f.log.Warn("directories not watched, too many events come from them", "directory", f.nameOf(noisy[0]), "count", len(noisy), "for", noisyFor)
 	}
@@ -329,7 +327,7 @@ func (f *files) dropNoisy(noisy []*dir) {
 	}
 }
 
-// nameOf returns a path of a directory, as far as one is known, for people.
+// nameOf returns a known path of a directory, for the log.
 func (f *files) nameOf(d *dir) string {
 	for path, at := range f.folders.byPath {
 		if at.end == d {
@@ -348,10 +346,10 @@ func (f *files) nameOf(d *dir) string {
 	return "unknown"
 }
 
-// dirRemoved marks all that a directory was part of, which is watched no more.
+// dirRemoved marks all watches that use a directory that is no longer watched.
 func (f *files) dirRemoved(d *dir) {
 	delete(f.inotify.dirs, d.wd)
-	// The directory above says nothing when a file system is unmounted.
+	// An unmount causes no event in the parent directory.
 	for _, at := range f.folders.byPath {
 		if at.end == d {
 			f.marks.markDirty(at)
@@ -367,11 +365,11 @@ func (f *files) dirRemoved(d *dir) {
 	}
 }
 
-// markEvery is how often everything is marked at most: whoever has events lost all the time does not
-// have all that is watched looked at all the time.
+// markEvery is the shortest interval between two markings of all watches. Otherwise a user who causes lost
+// events all the time could keep the watcher busy.
 const markEvery = 2 * time.Second
 
-// markAll marks everything: nobody knows what was missed.
+// markAll marks all watches, because the lost events are unknown.
 func (f *files) markAll() {
 	for _, at := range f.folders.byPath {
 		f.marks.markDirty(at)

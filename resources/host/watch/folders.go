@@ -9,27 +9,27 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// folders are the directories that points are in, by path.
+// folders are the directories of points, by path.
 type folders struct {
 	inotify *inotify
 	byPath  map[string]*folder
 }
 
-// folder is a directory as points name it, which all points in it share.
+// folder is a directory of points, shared by all points in it.
 type folder struct {
 	path string
-	// route leads to the directory, and end is that, nil while it does not exist.
+	// route leads to the directory. end is the directory, nil while it does not exist.
 	route route
 	end   *dir
-	// watches are those of points in it.
+	// watches are the watches of points in the directory.
 	watches map[*pathWatch]struct{}
-	// dirty marks one whose route has to be resolved again, late one that waits for that.
-	// err is why it failed last.
+	// dirty means that the route must be resolved again, late that this is deferred. err is the error of the
+	// last attempt.
 	dirty, late bool
 	err         error
 }
 
-// acquire gives a watch the folder at a path.
+// acquire sets the folder of a watch.
 func (s *folders) acquire(x *pathWatch, path string) error {
 	at := s.byPath[path]
 	if at == nil {
@@ -50,7 +50,7 @@ func (s *folders) acquire(x *pathWatch, path string) error {
 	return nil
 }
 
-// release takes its folder from a watch. It goes with the last.
+// release removes the folder from a watch. The last release removes the folder.
 func (s *folders) release(x *pathWatch) {
 	at := x.folder
 	if at == nil {
@@ -62,7 +62,7 @@ func (s *folders) release(x *pathWatch) {
 	}
 }
 
-// resolve walks to a folder again. After an error its route is as before.
+// resolve resolves the route to a folder again. After an error the route is unchanged.
 func (s *folders) resolve(at *folder) error {
 	to, err := s.inotify.walk(at.path)
 	at.dirty, at.late, at.route.walked = false, false, time.Now()
@@ -93,8 +93,8 @@ func (s *folders) drop(at *folder) {
 	}
 }
 
-// watchPath watches the name of a point in its folder, and where it is a link also the
-// way that this leads.
+// watchPath watches the name of a point in its folder. If the name is a link, it also watches the route that
+// the link leads to.
 func (s *folders) watchPath(x *pathWatch) error {
 	x.stale = false
 	dir, name := split(x.point.Name)
@@ -128,8 +128,7 @@ func (s *folders) watchPath(x *pathWatch) error {
 	return nil
 }
 
-// split returns the directory that a path is in, and its name there: empty for the
-// root directory, the events of which have none.
+// split returns the directory and the name of a path. The root directory has no name, and all events count.
 func split(path string) (dir, name string) {
 	if dir = filepath.Dir(path); dir == path {
 		return dir, ""
@@ -138,8 +137,8 @@ func split(path string) (dir, name string) {
 	return dir, filepath.Base(path)
 }
 
-// isLink reports whether a path is a link. The name is watched by then, or is by one
-// who is dirty: what changes it later is an event.
+// isLink reports whether a path is a link. Its name is watched already, or a dirty watch will watch it. So a
+// later change causes an event.
 func isLink(path string) bool {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, &st, unix.AT_SYMLINK_NOFOLLOW) })

@@ -13,36 +13,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wanted are the events of a directory. Contents count when they are written, because a
-// program may keep its file open, and when that is closed, because it may have
-// mapped the file into memory. Files that were removed or replaced are not followed.
+// wanted are the events of a directory. Writes count because a program may keep the file open. Closing counts
+// because a program may have mapped the file into memory. Removed and replaced files are not followed.
 const wanted = entries | unix.IN_ATTRIB | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
-// inotify is the one descriptor, nil until it is opened, with the directories that it
-// watches, each once for all who want something of it.
+// inotify is the descriptor, nil until it is opened, and the directories that it watches. All users of a
+// directory share one watch.
 type inotify struct {
 	file *os.File
 	fd   int
 	dirs map[int32]*dir
-	// most is how many watches the kernel has for all processes of a user.
+	// most is the kernel's limit of watches for all processes of a user.
 	most int
-	// noise is which directories are not watched because they have too many events.
+	// noise contains the directories that are not watched because they have too many events.
 	noise noise
 }
 
-// dir is a watched directory: the very one, wherever it is.
+// dir is a watched directory, identified by inode and not by path.
 type dir struct {
 	wd int32
 	id identity
-	// refs counts the hops in it, and the routes and trees that end in it.
+	// refs counts the hops in the directory, and the routes and trees that end in it.
 	refs int
-	// hops are the routes that pass by a name in it.
+	// hops are the routes through a name in the directory.
 	hops map[string][]pass
-	// trees are those that it is part of.
+	// trees are the trees that contain the directory.
 	trees []*tree
 }
 
-// open opens the descriptor. Its error may be ErrLimit.
+// open opens the descriptor. The error may be ErrLimit.
 func (n *inotify) open() error {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -53,7 +52,7 @@ func (n *inotify) open() error {
 	return nil
 }
 
-// maxUserWatches reads fs.inotify.max_user_watches. A kernel that does not tell has many.
+// maxUserWatches returns fs.inotify.max_user_watches, or a large number if the kernel does not have it.
 func maxUserWatches() int {
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
 	if err != nil {
@@ -67,7 +66,7 @@ func maxUserWatches() int {
 	return most
 }
 
-// close closes the descriptor, if it is open. All watches of the kernel go with it.
+// close closes the descriptor if it is open. This ends all watches of the kernel.
 func (n *inotify) close() {
 	if n.file != nil {
 		_ = n.file.Close()
@@ -88,8 +87,8 @@ func limit(call string, err error) error {
 	}
 }
 
-// watch watches the directory that a descriptor has open, and counts it. Its path
-// is not used: that may name another one by now.
+// watch watches the directory of a descriptor and counts the use. It does not use the path, which may lead to
+// another directory now.
 func (n *inotify) watch(fd int) (*dir, error) {
 	id, err := identify(fd)
 	if err != nil {
@@ -112,7 +111,7 @@ func (n *inotify) watch(fd int) (*dir, error) {
 	return d, nil
 }
 
-// release counts a directory down, and stops watching it after the last.
+// release ends one use of a directory. The last release ends the watch.
 func (n *inotify) release(d *dir) {
 	if d.refs--; d.refs > 0 || n.dirs[d.wd] != d {
 		return
@@ -123,11 +122,11 @@ func (n *inotify) release(d *dir) {
 // forget stops watching a directory.
 func (n *inotify) forget(d *dir) {
 	delete(n.dirs, d.wd)
-	// The directory may be gone already.
+	// The directory may not exist any more.
 	_, _ = unix.InotifyRmWatch(n.fd, uint32(d.wd))
 }
 
-// without removes a value that is in a list once.
+// without removes one occurrence of a value from a list.
 func without[T comparable](list []T, value T) []T {
 	at := slices.Index(list, value)
 	if at < 0 {
@@ -141,5 +140,5 @@ func without[T comparable](list []T, value T) []T {
 	return list[:last]
 }
 
-// procPath names the very file that a descriptor has open.
+// procPath returns a path of the file that a descriptor has open.
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -11,27 +11,26 @@ import (
 // locks are the lock files that watches wait for, by path.
 type locks map[string]*lockWait
 
-// lockWait is a lock file, and the watches that wait until nobody holds it.
+// lockWait is a lock file and the watches that wait until it is unlocked.
 type lockWait struct {
 	// file is the watch of the lock file.
 	file *pathWatch
-	// users are those that wait when they are woken, waiting those that do now.
+	// users are the watches with this lock file, waiting the watches that wait now.
 	users, waiting map[*pathWatch]struct{}
-	// since is when the first of waiting began to wait.
+	// since is the time when the first of waiting began to wait.
 	since time.Time
-	// next is when to look again whether it is held: not every file system tells when
-	// a file is closed.
+	// next is the time of the next check of the lock. Some file systems send no event when a file is closed.
 	next time.Time
 }
 
-// heldAgain is how often a lock that is held is looked at without an event, and maxHeld how
-// long it is waited for: a program may hang.
+// heldAgain is the interval of checks of a held lock without an event. maxHeld limits the wait, because a
+// program may hang.
 const (
 	heldAgain = time.Second
 	maxHeld   = 10 * time.Minute
 )
 
-// acquire has a watch wait for its lock. The file of one that is new is watched by watch.
+// acquire registers a watch with its lock file. It calls watch to watch a new lock file.
 func (s locks) acquire(x *pathWatch, watch func(path string) (*pathWatch, error)) error {
 	l := s[x.point.After]
 	if l == nil {
@@ -47,8 +46,7 @@ func (s locks) acquire(x *pathWatch, watch func(path string) (*pathWatch, error)
 	return nil
 }
 
-// release ends that a watch waits for its lock. It returns the watch of the lock file after
-// the last that did.
+// release ends the wait of a watch for its lock. After the last one it returns the watch of the lock file.
 func (s locks) release(x *pathWatch) *pathWatch {
 	l := s[x.point.After]
 	if l == nil {
@@ -64,9 +62,9 @@ func (s locks) release(x *pathWatch) *pathWatch {
 	return l.file
 }
 
-// settle has those of woken that have a lock wait for it, and returns the wakes of those whose
-// lock is free, or was held for maxHeld. A program that closes its lock file writes an
-// event after it gave the lock up.
+// settle lets the watches in woken wait for their locks. It returns the wake functions of watches whose lock
+// is free or was held for maxHeld. A program that closes its lock file causes an event after it releases the
+// lock.
 func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), again time.Time) {
 	for _, x := range woken {
 		if l := s[x.point.After]; l != nil {
@@ -96,9 +94,8 @@ func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), ag
 	return unblocked, again
 }
 
-// isHeld reports whether another process holds a lock of fcntl on a file that only those may
-// hold who may write to it: anybody who can read it can have a read lock. One that cannot be
-// asked is not held.
+// isHeld reports whether another process holds a write lock (fcntl) on a file. A read lock does not count,
+// because any user who can read the file can hold one. If the check fails, the lock is free.
 func isHeld(path string) bool {
 	seen, err := open(unix.AT_FDCWD, path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {

@@ -2,18 +2,18 @@ package watch
 
 import "golang.org/x/sys/unix"
 
-// marks are what events came to.
+// marks are the results of events.
 type marks struct {
-	// dirty and stale are those to be resolved again, some of them later, and woken is of
-	// one reading, as the flags of the same names tell.
+	// dirty and stale are the folders and watches to resolve again, possibly later. woken are the watches of
+	// one read to wake. The flags of these names mark the members.
 	dirty []*folder
 	stale []*pathWatch
 	woken []*pathWatch
-	// trees are those to be scanned again, some of them later.
+	// trees are the trees to scan again, possibly later.
 	trees map[*tree]struct{}
 }
 
-// markDirty has a folder resolved again.
+// markDirty marks a folder whose route must be resolved again.
 func (m *marks) markDirty(at *folder) {
 	if !at.dirty {
 		at.dirty = true
@@ -21,7 +21,7 @@ func (m *marks) markDirty(at *folder) {
 	}
 }
 
-// markStale has the route of a watch resolved again, and its tree scanned.
+// markStale marks a watch whose route must be resolved again and whose tree must be scanned.
 func (m *marks) markStale(x *pathWatch) {
 	if !x.stale {
 		x.stale = true
@@ -32,7 +32,7 @@ func (m *marks) markStale(x *pathWatch) {
 	}
 }
 
-// markWoken has a watch woken.
+// markWoken marks a watch that must be woken.
 func (m *marks) markWoken(x *pathWatch) {
 	if !x.woken {
 		x.woken = true
@@ -40,13 +40,13 @@ func (m *marks) markWoken(x *pathWatch) {
 	}
 }
 
-// markTree has a tree scanned again, and its watch woken.
+// markTree marks a tree that must be scanned again, and wakes its watch.
 func (m *marks) markTree(t *tree) {
 	m.markWoken(t.watch)
 	m.trees[t] = struct{}{}
 }
 
-// markOwner marks the folder or watch of a route at which an event happened.
+// markOwner marks the folder or watch of the route that has an event.
 func (m *marks) markOwner(r *route, e event) {
 	if r.folder != nil {
 		m.markDirty(r.folder)
@@ -56,13 +56,13 @@ func (m *marks) markOwner(r *route, e event) {
 	if e.has(unix.IN_MODIFY | unix.IN_CLOSE_WRITE) {
 		r.watch.written.Store(true)
 	}
-	// An attribute on the way of a link decides whether it can be followed.
+	// An attribute of a directory on the route of a link decides whether the link can be followed.
 	if e.has(entries) || len(r.hops) > 1 {
 		m.markStale(r.watch)
 	}
 }
 
-// resetWoken forgets who was woken by one reading.
+// resetWoken clears the watches that one read woke.
 func (m *marks) resetWoken() {
 	for _, x := range m.woken {
 		x.woken = false

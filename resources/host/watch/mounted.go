@@ -9,12 +9,12 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// mountsEvery is how often the table of mounts is read at most: where containers come and go
-// that is long and changes all the time.
+// mountsEvery is the shortest interval between reads of the mount table, which is long and changes often on
+// hosts of containers.
 const mountsEvery = 3 * time.Second
 
-// followMounts has what is watched looked at again where something is mounted or unmounted: no
-// directory has an event of that. A machine that does not tell goes without.
+// followMounts marks watches after each mount and unmount, because a directory has no event for them. Without
+// access to the mount table it does nothing.
 func (f *files) followMounts() {
 	table, err := paths.OpenMountTable()
 	if err != nil {
@@ -41,7 +41,7 @@ func (f *files) followMounts() {
 	})
 }
 
-// mounted marks who is concerned by changed mounts, and has the reader settle that.
+// mounted marks the watches that changed mounts concern, and wakes the reader.
 func (f *files) mounted(changed []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,8 +59,8 @@ func (f *files) mounted(changed []string) {
 	}
 }
 
-// markMount marks a folder that a mount at a path leads elsewhere, or those in it that are
-// there, or that it leads elsewhere, and reports whether there are any.
+// markMount marks a folder whose route crosses a mount, or the watches in it that the mount concerns. It
+// reports whether there are any.
 func (m *marks) markMount(at *folder, path string) (concerned bool) {
 	if at.route.leadsOver(path) {
 		m.markDirty(at)
@@ -78,7 +78,7 @@ func (m *marks) markMount(at *folder, path string) (concerned bool) {
 	return concerned
 }
 
-// leadsOver reports whether a path is a directory on the way of a route.
+// leadsOver reports whether a route passes through the directory at a path.
 func (r *route) leadsOver(path string) bool {
 	for _, place := range r.places {
 		if paths.IsWithin(place, path) {
@@ -89,7 +89,7 @@ func (r *route) leadsOver(path string) bool {
 	return false
 }
 
-// end returns the directory that a route led to, empty for one that was not walked.
+// end returns the directory that a route led to, empty for an unresolved route.
 func (r *route) end() string {
 	if len(r.places) == 0 {
 		return ""
@@ -103,7 +103,7 @@ func (r *route) isAbove(path string) bool {
 	return len(r.places) > 0 && paths.IsWithin(path, r.end())
 }
 
-// isAt reports whether a path is that of a point in a directory, or in its tree.
+// isAt reports whether a path is the path of a point in a directory, or in its tree.
 func (x *pathWatch) isAt(path, dir string) bool {
 	_, name := split(x.point.Name)
 	name = filepath.Join(dir, name)

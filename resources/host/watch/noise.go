@@ -10,38 +10,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever owns a directory can have more events come from it than the kernel queues, all the
-// time, and each time all that is watched has to be looked at. So the directories that most
-// events come from are not watched for noisyFor once that went on for longer than overflowFor, with
-// no more than overflowWithin between two times: what somebody changes there once does not.
+// The owner of a directory can cause more events than the kernel queues, at any rate. After each overflow all
+// watches must be checked. Therefore the watcher does not watch the directories with the most events for
+// noisyFor after they caused overflows for longer than overflowFor, with at most overflowWithin between two
+// overflows. A single burst has no effect.
 const (
 	overflowFor    = 2 * time.Second
 	overflowWithin = time.Minute
 	noisyFor       = 5 * time.Minute
 )
 
-// identity is the very directory, whatever its path.
+// identity identifies a directory independent of its path.
 type identity struct{ dev, ino uint64 }
 
-// noise is which directories have more events than the kernel queues.
+// noise counts the events of directories, to find the directories that overflow the queue.
 type noise struct {
-	// counts are the events that were read since the queue was last empty.
+	// counts are the events since the queue was last empty.
 	counts map[*dir]int
-	// known are the directories that had most of the events when the queue overflowed.
+	// known are the directories that had most of the events at an overflow.
 	known map[identity]overflows
 }
 
-// overflows are those of the queue that a directory had a part in.
+// overflows are the overflows of the queue that a directory contributed to.
 type overflows struct {
-	// first and last are of those that belong together.
+	// first and last are the times of a series of overflows.
 	first, last time.Time
-	// noisyUntil is when the directory is watched again.
+	// noisyUntil is the time when the directory is watched again.
 	noisyUntil time.Time
 }
 
 func newNoise() noise { return noise{counts: map[*dir]int{}, known: map[identity]overflows{}} }
 
-// overflowed notes that the queue did, and returns the directories that are noisy from now on.
+// overflowed records an overflow and returns the directories that are noisy from now on.
 func (n *noise) overflowed(now time.Time) (noisy []*dir) {
 	maps.DeleteFunc(n.known, func(_ identity, o overflows) bool {
 		return now.Sub(o.last) > overflowWithin && !now.Before(o.noisyUntil)
@@ -62,7 +62,7 @@ func (n *noise) overflowed(now time.Time) (noisy []*dir) {
 	return noisy
 }
 
-// noisiest returns the directories with the most events, which have half of all of them.
+// noisiest returns the directories with the most events, together at least half of all events.
 func (n *noise) noisiest() (out []*dir) {
 	total, most := 0, make([]*dir, 0, len(n.counts))
 	for d, count := range n.counts {
@@ -77,19 +77,19 @@ func (n *noise) noisiest() (out []*dir) {
 	return out
 }
 
-// emptied notes that all events were read.
+// emptied records that all events were read.
 func (n *noise) emptied() { clear(n.counts) }
 
-// check returns an error for a directory that is noisy.
+// check returns an error for a noisy directory.
 func (n *noise) check(id identity, now time.Time) error {
 	if !now.Before(n.known[id].noisyUntil) {
 		return nil
 	}
 
-	return fmt.Errorf("%w: a directory on its way has more events than the kernel queues (fs.inotify.max_queued_events): it is watched again after %s", ErrLimit, noisyFor)
+	return fmt.Errorf("%w: a directory on the path has more events than the kernel queues (fs.inotify.max_queued_events); muster watches it again after %s", ErrLimit, noisyFor)
 }
 
-// identify returns which directory a descriptor has open.
+// identify returns the identity of an open directory.
 func identify(fd int) (identity, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)

@@ -1,6 +1,5 @@
-// Package watch tells when something of this machine may have changed: paths by
-// inotify, units by the signals of systemd. It never says what changed, only that
-// somebody should look again.
+// Package watch reports possible changes of this machine: of paths by inotify, and of units by the signals of
+// systemd. It only reports that the caller should observe again, never the change itself.
 package watch
 
 import (
@@ -12,51 +11,46 @@ import (
 	"github.com/musterfleet/muster/resources/host/units"
 )
 
-// Kind is what a point is.
+// Kind is the kind of a point.
 type Kind string
 
 const (
-	// Path is an absolute path. It changes when what is there appears, goes, is
-	// replaced, or gets another content, owner or mode; when a directory or link on
-	// the way to it does; and, where it is a link, when what that leads to does. What
-	// is done by another name of the same file, or by a mapping of it into memory before
-	// that is closed, is not seen. It changes, too, when something is mounted over it or above
-	// it, or no longer is.
+	// Path is an absolute path. It changes when the file appears, disappears, is replaced, or gets other
+	// content, another owner or mode. It also changes when a directory or link of its path changes, when a
+	// file system is mounted or unmounted over it or above it, and, for a link, when its target changes.
+	// Changes through another name of the same file are not reported. Changes through a memory mapping are
+	// reported when the file is closed.
 	Path Kind = "path"
-	// Tree is a Path, and all below it where it is a directory. Links in it are not
-	// followed.
+	// Tree is a Path with all files below it, if it is a directory. Links in the tree are not followed.
 	Tree Kind = "tree"
-	// Unit is a unit of systemd, by its full name.
+	// Unit is the full name of a unit of systemd.
 	Unit Kind = "unit"
 )
 
-// Point is something of the machine that can be watched. Points can be compared:
-// equal ones watch the same.
+// Point is a watchable part of the machine. Equal points watch the same part.
 type Point struct {
 	Kind Kind
 	// Name is an absolute path, or the name of a unit.
 	Name string
-	// After is the lock file of a program that makes many changes, such as a package
-	// manager: they count once nobody has locked it for writing by fcntl, or after ten
-	// minutes. Empty for none; units have none.
+	// After is the lock file of a program that makes many changes, such as a package manager. Its changes are
+	// reported when no process holds a write lock (fcntl) on the file, or after ten minutes. It is empty for
+	// none. Units have none.
 	After string
 }
 
-// String is kind and name, for logs.
+// String returns kind and name, for logs.
 func (p Point) String() string { return string(p.Kind) + " " + p.Name }
 
 var (
-	// ErrLimit is a limit of the kernel or of this package: nothing more can be
-	// watched, and whoever wants to know has to look at intervals.
+	// ErrLimit means that a limit of the kernel or of this package is reached. The caller must poll.
 	ErrLimit = errors.New("limit of watches reached")
-	// ErrNone is something that cannot be watched on this machine, such as a unit where no
-	// systemd can be reached.
+	// ErrNone means that the point cannot be watched on this machine, for example a unit without systemd.
 	ErrNone = units.ErrNone
-	// ErrClosed is a watcher that was closed.
+	// ErrClosed means that the watcher is closed.
 	ErrClosed = units.ErrClosed
 )
 
-// PointError is why a point is not watched. Err is the same for all points with that reason.
+// PointError is the reason why a point is not watched. Err is the same value for all points with this reason.
 type PointError struct {
 	Point Point
 	Err   error
@@ -68,7 +62,7 @@ func (e *PointError) Error() string { return "watching " + e.Point.Name + ": " +
 // Unwrap returns the reason.
 func (e *PointError) Unwrap() error { return e.Err }
 
-// check returns an error for a point that nobody can watch.
+// check returns an error for a point that cannot be watched.
 func (p Point) check() error {
 	for _, path := range []string{p.Name, p.After} {
 		if strings.ContainsRune(path, 0) {

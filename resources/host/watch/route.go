@@ -15,16 +15,15 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// route is the way to something: the names that are looked up for it, each in its
-// directory. It belongs to a folder or to a watch.
+// route is a list of names that lead to a path, each in its directory. It belongs to a folder or to a watch.
 type route struct {
 	folder *folder
 	watch  *pathWatch
 	hops   []hop
-	// walked is when it was resolved last; zero for one that needs no walk.
+	// walked is the time of the last resolution, zero for a route without hops.
 	walked time.Time
-	// places are the directories, without links, that it led to until a link or its end: what
-	// is mounted at or above one leads it elsewhere.
+	// places are the directories before each link and at the end of the route, without links. A mount at or
+	// above one of them changes the route.
 	places []string
 }
 
@@ -37,23 +36,23 @@ func (r *route) name() string {
 	return r.watch.point.Name
 }
 
-// hop is a name that is looked up in a directory. A route has each once.
+// hop is a lookup of a name in a directory. A route has each hop once.
 type hop struct {
 	dir  *dir
 	name string
-	// at is where it is among the passes of the directory.
+	// at is its index in the passes of the directory.
 	at int
 }
 
-// pass is a hop as its directory knows it: the route, and which of its hops. Routes by
-// the thousand may pass one name, so none of them is searched for.
+// pass is a hop from the view of its directory: the route and the index of its hop. Thousands of routes may
+// pass one name, so no route is searched.
 type pass struct {
 	route *route
 	hop   int
 }
 
-// setHops makes hops those of the route. They are counted before the former ones are
-// released, so that what is in both is watched all the time.
+// setHops sets the hops of the route. It counts the new hops before it releases the old ones, so that common
+// directories stay watched.
 func (r *route) setHops(n *inotify, hops []hop) {
 	former := r.hops
 	for _, h := range former {
@@ -70,7 +69,7 @@ func (r *route) setHops(n *inotify, hops []hop) {
 	}
 }
 
-// unpass forgets a hop. The last pass takes its place.
+// unpass removes a hop. The last pass takes its index.
 func (d *dir) unpass(h hop) {
 	passes := d.hops[h.name]
 	last := len(passes) - 1
@@ -84,42 +83,40 @@ func (d *dir) unpass(h hop) {
 	d.hops[h.name] = passes[:last]
 }
 
-// maxLinks bounds the links on the way to a path, as the kernel does, and maxNames the
-// names in their texts, and so the directories of a point: each text may have some thousand,
-// and whoever owns a directory on the way decides about it.
+// maxLinks limits the links of a path, as in the kernel. maxNames limits the names in their texts, and
+// therefore the directories of a point: the owner of a directory on the path chooses the texts.
 const (
 	maxLinks = 40
 	maxNames = 256
 )
 
-// walk is on the way to a path.
+// walk is the resolution of a path.
 type walk struct {
 	inotify *inotify
-	// at is the open directory it has come to.
+	// at is the current open directory.
 	at   int
 	rest []string
 	hops []hop
-	// links were followed, names were in their texts.
+	// links counts the followed links, names the names in their texts.
 	links, names int
-	// places are the directories of those links, and in the end where it has come to.
+	// places are the directories of these links and the current directory.
 	places []string
 }
 
-// walked is where a walk has come to, and how.
+// walked is the result of a walk.
 type walked struct {
 	hops []hop
-	// places are those of a route.
+	// places are the places of the route.
 	places []string
-	// end is the directory at the path, nil where there is none. Otherwise the caller releases it, and
-	// closes fd, its descriptor.
+	// end is the directory at the path, nil if there is none. Otherwise the caller releases it and closes its
+	// descriptor fd.
 	end *dir
 	fd  int
 }
 
-// walk goes to an absolute path, and watches each directory on the way before it
-// looks up a name in it: no later change escapes. It opens nothing but directories to
-// be looked at, so no fifo or device can hold it up. It ends at what is missing or no
-// directory. Where the error is not nil the hops are released.
+// walk resolves an absolute path. It watches each directory before it looks up a name in it, so it misses no
+// later change. It opens only directories, so a fifo or device cannot block it. It ends at a missing name or
+// a file that is no directory. If the error is not nil, the hops are released.
 func (n *inotify) walk(path string) (out walked, err error) {
 	w := walk{inotify: n, at: -1}
 	w.push(path)
@@ -161,14 +158,14 @@ func (n *inotify) walk(path string) (out walked, err error) {
 	return walked{hops: w.hops, places: w.places, end: end, fd: w.at}, nil
 }
 
-// note notes the directory it has come to.
+// note records the current directory.
 func (w *walk) note() {
 	if place, err := os.Readlink(procPath(w.at)); err == nil && !slices.Contains(w.places, place) {
 		w.places = append(w.places, place)
 	}
 }
 
-// push puts the names of a path before those that are left.
+// push puts the names of a path before the remaining names.
 func (w *walk) push(path string) {
 	names := strings.Split(path, "/")
 	for i := len(names) - 1; i >= 0; i-- {
@@ -178,7 +175,7 @@ func (w *walk) push(path string) {
 	}
 }
 
-// restart goes to the root directory.
+// restart continues at the root directory.
 func (w *walk) restart() error {
 	fd, err := open(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
@@ -196,8 +193,7 @@ func (w *walk) move(fd int) {
 	w.at = fd
 }
 
-// step goes through a name, and reports whether that led to a directory, or to a link
-// whose names are left now.
+// step looks up a name. It reports whether the name is a directory, or a link whose names now remain.
 func (w *walk) step(name string) (bool, error) {
 	if name != ".." {
 		switch d, err := w.inotify.watch(w.at); {
@@ -208,7 +204,7 @@ func (w *walk) step(name string) (bool, error) {
 		case !errors.Is(err, unix.EACCES):
 			return false, err
 		}
-		// A directory that may be passed and not read can be changed by few others.
+		// Few users can change a directory that muster may pass but not read.
 	}
 	fd, err := open(w.at, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
@@ -230,7 +226,7 @@ func (w *walk) step(name string) (bool, error) {
 	return w.followLink(fd)
 }
 
-// followLink goes on by the text of a link.
+// followLink continues with the text of a link.
 func (w *walk) followLink(link int) (bool, error) {
 	w.note()
 	text := make([]byte, unix.PathMax)
@@ -239,7 +235,7 @@ func (w *walk) followLink(link int) (bool, error) {
 		return false, nil
 	}
 	if w.names += 1 + bytes.Count(text[:n], []byte("/")); w.names > maxNames {
-		return false, fmt.Errorf("%w: the links on its way have more than %d names", ErrLimit, maxNames)
+		return false, fmt.Errorf("%w: the links on the path have more than %d names", ErrLimit, maxNames)
 	}
 	w.push(string(text[:n]))
 	if !filepath.IsAbs(string(text[:n])) {

@@ -7,12 +7,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// retryAfter is when it is tried again to watch what could not be watched: the limits
-// are of all processes together.
+// retryAfter is the delay before the next attempt to watch a failed point. Limits apply to all processes
+// together.
 const retryAfter = time.Minute
 
-// settle resolves and scans again what is marked. It returns whom to wake, and when to be
-// called again at the latest, zero for never.
+// settle resolves and scans marked routes and trees again. It returns the wake functions to call and the
+// latest time of the next call, zero for never.
 func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	if len(f.failed) > 0 && !now.Before(f.retry) {
 		f.retryFailed()
@@ -39,9 +39,9 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	return append(wakes, unblocked...), again
 }
 
-// settleRoutes resolves routes again, as far as their time has come, and at most for
-// freeTime: the lock is held meanwhile. Who is in a folder that has to wait is woken
-// before and after it, and who has to wait for its own route after it.
+// settleRoutes resolves the due routes again, for at most freeTime, because it holds the lock. A watch in a
+// deferred folder is woken before and after the folder is resolved. A watch with a deferred route is woken
+// after the route is resolved.
 func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	waits := func(r *route) bool {
 		if r.walked.IsZero() {
@@ -97,7 +97,7 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	return again
 }
 
-// settleFolder resolves a folder again, and has all that is in it looked at.
+// settleFolder resolves a folder again and marks all watches in it.
 func (f *files) settleFolder(at *folder) {
 	if f.folders.byPath[at.path] != at {
 		return
@@ -114,8 +114,7 @@ func (f *files) settleFolder(at *folder) {
 	}
 }
 
-// settleTrees scans the trees that changed, as far as their time has come. What is armed
-// by that is looked at again.
+// settleTrees scans the changed trees that are due. It wakes the watches of newly watched directories.
 func (f *files) settleTrees(now time.Time) (again time.Time) {
 	for t := range f.marks.trees {
 		if due := f.scans.Due(t.scanned, now); due.After(now) {
@@ -133,7 +132,7 @@ func (f *files) settleTrees(now time.Time) (again time.Time) {
 	return again
 }
 
-// retryFailed has another try at what is not watched.
+// retryFailed tries to watch the failed points again.
 func (f *files) retryFailed() {
 	for x := range f.failed {
 		f.marks.markStale(x)
@@ -143,8 +142,7 @@ func (f *files) retryFailed() {
 	}
 }
 
-// setFailed records whether a point is watched. Whoever wants to know is woken when
-// that changed.
+// setFailed records whether a point is watched. It wakes the watch if that changed.
 func (f *files) setFailed(x *pathWatch) {
 	err := x.lost
 	if x.tree != nil {

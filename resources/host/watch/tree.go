@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bounds of a tree: whoever owns a directory in it may make as many as they like. It takes
-// no more than a quarter of the watches that the kernel has for the user of this process, which
-// are those of all programs of root.
+// Limits of a tree. The owner of a directory in it may create any number of files. A tree uses at most a
+// quarter of the kernel's watches for the user, which all programs of root share.
 const (
 	maxTreeDirs    = 10_000
 	maxTreeEntries = 200_000
@@ -21,17 +20,16 @@ const (
 	treeShare      = 4
 )
 
-// tree is the directories of a tree.
+// tree contains the watched directories of a tree.
 type tree struct {
 	watch *pathWatch
 	dirs  map[*dir]struct{}
-	// scanned is when it was scanned last, err why that failed.
+	// scanned is the time of the last scan, err its error.
 	scanned time.Time
 	err     error
 }
 
-// scan watches all directories of the tree, and no others. After an error it watches
-// none.
+// scan watches exactly the directories of the tree. After an error it watches none.
 func (t *tree) scan(n *inotify) error {
 	defer func() { t.scanned = time.Now() }()
 	former := t.dirs
@@ -55,7 +53,7 @@ func (t *tree) scan(n *inotify) error {
 	return err
 }
 
-// walk adds the directories from the path of the point on.
+// walk adds the directories at and below the path of the point.
 func (t *tree) walk(n *inotify) error {
 	to, err := n.walk(t.watch.point.Name)
 	if err != nil {
@@ -76,7 +74,7 @@ func (t *tree) walk(n *inotify) error {
 	return s.directory(to.fd, ".", 0)
 }
 
-// prune watches nothing of the tree any more.
+// prune ends the watches of the tree.
 func (t *tree) prune(n *inotify) {
 	for d := range t.dirs {
 		d.trees = without(d.trees, t)
@@ -85,16 +83,16 @@ func (t *tree) prune(n *inotify) {
 	t.dirs = nil
 }
 
-// scanner goes through a tree.
+// scanner scans a tree.
 type scanner struct {
 	inotify *inotify
 	dirs    map[*dir]struct{}
-	// most bounds the directories.
+	// most limits the directories.
 	most, entries int
 }
 
-// directory watches a directory, reads it, and goes on to those in it. One that is gone
-// by now, or may not be read, is left out.
+// directory watches a directory, reads it, and continues with its subdirectories. It skips a directory that
+// no longer exists or cannot be read.
 func (s *scanner) directory(parent int, name string, depth int) error {
 	fd, err := open(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
@@ -121,7 +119,7 @@ func (s *scanner) directory(parent int, name string, depth int) error {
 	return s.entriesOf(file, fd, depth)
 }
 
-// entriesOf goes on to the directories in a directory.
+// entriesOf continues with the subdirectories of a directory.
 func (s *scanner) entriesOf(file *os.File, fd, depth int) error {
 	const chunk = 1000
 	for {
@@ -143,7 +141,7 @@ func (s *scanner) entriesOf(file *os.File, fd, depth int) error {
 	}
 }
 
-// ignoreEnd leaves the end of a directory out, and that of one which was removed.
+// ignoreEnd ignores the error at the end of a directory and of a removed directory.
 func ignoreEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, unix.ENOENT) {
 		return nil

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is a name in a directory, which is its file system and its handle.
+// place is a name in a directory, identified by its file system and handle.
 type place struct{ dir, name string }
 
 // event is one change in a directory.
 type event struct {
 	place
 	pid int
-	// pidfd is the process that caused it, gonePidfd or noPidfd.
+	// pidfd is the process of the event, gonePidfd or noPidfd.
 	pidfd int
 }
 
 const (
 	// gonePidfd means that the process has ended.
 	gonePidfd = unix.FAN_NOPIDFD
-	// noPidfd means that the kernel could not open the process, or does not know how to.
+	// noPidfd means that the kernel could not open the process or does not support it.
 	noPidfd = unix.FAN_EPIDFD
 )
 
@@ -36,8 +36,8 @@ const (
 	offsetHandleOf = 8
 )
 
-// parse returns the events of a buffer, as far as they can be understood. An event
-// without a name, such as that of a queue that has overflowed, has an empty place.
+// parse returns the events of a buffer that it understands. An event without a name, such as an overflow of
+// the queue, has an empty place.
 func parse(buf []byte) []event {
 	var out []event
 	for len(buf) >= unix.FAN_EVENT_METADATA_LEN {
@@ -54,7 +54,7 @@ func parse(buf []byte) []event {
 	return out
 }
 
-// records reads the name and the process of an event.
+// records parses the name and the process of an event.
 func (e *event) records(buf []byte) {
 	for len(buf) >= recordHeader {
 		kind, length := buf[0], int(binary.NativeEndian.Uint16(buf[2:]))
@@ -74,7 +74,7 @@ func (e *event) records(buf []byte) {
 	}
 }
 
-// placeOf reads a directory and the name in it.
+// placeOf parses a directory and the name in it.
 func placeOf(body []byte) place {
 	if len(body) < handleHeader {
 		return place{}

@@ -11,23 +11,23 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// group is a group of fanotify: it has marks on directories, and reports what happens in them.
+// group is a fanotify group. It marks directories and reports changes in them.
 type group struct {
 	fd   int
 	file *os.File
-	// files are the paths by how events name them.
+	// files are the paths by their names in events.
 	files map[place]string
 }
 
 const (
-	// changes are the events of a file that is not as it was, and of one that took its place.
+	// changes are the events of changed and replaced files.
 	changes = unix.FAN_MODIFY | unix.FAN_CLOSE_WRITE | unix.FAN_ATTRIB | unix.FAN_CREATE | unix.FAN_DELETE |
 		unix.FAN_MOVED_FROM | unix.FAN_MOVED_TO | unix.FAN_ONDIR | unix.FAN_EVENT_ON_CHILD
-	// handleFid asks for a handle that identifies and need not be opened (Linux 6.5).
+	// handleFid requests a handle that identifies a file without opening it (Linux 6.5).
 	handleFid = 0x200
 )
 
-// newGroup returns nil where fanotify is not permitted, or does not report names.
+// newGroup returns nil if fanotify is not permitted or does not report names.
 func newGroup() *group {
 	const flags = unix.FAN_CLASS_NOTIF | unix.FAN_CLOEXEC | unix.FAN_NONBLOCK | unix.FAN_REPORT_DFID_NAME
 	fd, err := unix.FanotifyInit(flags|unix.FAN_REPORT_PIDFD, unix.O_RDONLY|unix.O_CLOEXEC)
@@ -43,8 +43,8 @@ func newGroup() *group {
 
 func (g *group) close() { _ = g.file.Close() }
 
-// mark listens at a directory for a path in it. It does not on file systems that
-// cannot identify their directories: holders finds writers there.
+// mark starts events for a path in a directory. It fails on file systems that cannot identify directories;
+// holders finds writers there.
 func (g *group) mark(dir *paths.Dir, path string) {
 	identity, err := identityOf(dir.Fd())
 	if err == nil {
@@ -55,7 +55,7 @@ func (g *group) mark(dir *paths.Dir, path string) {
 	}
 }
 
-// identityOf returns a directory as events name it: its file system and its handle.
+// identityOf returns the identity of a directory in events: its file system and its handle.
 func identityOf(fd int) (string, error) {
 	var system unix.Statfs_t
 	if err := paths.Retry(func() error { return unix.Fstatfs(fd, &system) }); err != nil {

@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// maxOpen bounds the descriptors of one process that are looked at, maxLooks those
-	// of all: a user could open any number.
+	// maxOpen limits the inspected descriptors of one process, maxLooks the descriptors of all processes. A
+	// user can open any number.
 	maxOpen  = 1 << 12
 	maxLooks = 1 << 17
-	// lookAgain is after how many descriptors it is asked whether the search is over.
+	// lookAgain is the number of descriptors between two checks for the end of the search.
 	lookAgain = 64
 )
 
-// file is an inode, and which path leads to it.
+// file is an inode and the path that leads to it.
 type file struct {
 	path         string
 	major, minor uint32
 	inode        uint64
 }
 
-// searchTime is the processor time that the searches of a listener take at most, all
-// together.
+// searchTime limits the CPU time of all searches of a listener together.
 const searchTime = 200 * time.Millisecond
 
-// search finds the processes that have files open, until it is over.
+// search finds the processes that have files open, until its time is over.
 type search struct {
 	files map[string]file
 	looks int
@@ -38,9 +37,9 @@ type search struct {
 	over  func() bool
 }
 
-// search notes the processes that have one of the files open for writing now.
+// search records the processes that have one of the files open for writing.
 func (l *Listener) search() {
-	runtime.LockOSThread() // its time is counted
+	runtime.LockOSThread() // CPU time is counted per thread
 	defer runtime.UnlockOSThread()
 	began := threadTime()
 	over := func() bool { return l.closed.Load() || threadTime()-began > l.time }
@@ -48,7 +47,7 @@ func (l *Listener) search() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.searching = false; !over() {
-		l.open = nil // else nobody knows whether they are gone
+		l.open = nil // otherwise an ended process stays in the list
 	}
 	for _, w := range found {
 		l.open = remember(l.open, w)
@@ -56,16 +55,16 @@ func (l *Listener) search() {
 	l.time -= threadTime() - began
 }
 
-// threadTime returns the processor time that this thread has taken.
+// threadTime returns the CPU time of this thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // it cannot fail for the thread itself
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // never fails for the calling thread
 
 	return time.Duration(ts.Nano())
 }
 
-// holders returns the processes that have one of the files open for writing, as far as it
-// has come when it is over.
+// holders returns the processes that have one of the files open for writing. The result is incomplete if the
+// time is over.
 func holders(targets []target, over func() bool) []writer {
 	s := search{files: map[string]file{}, over: over}
 	for _, t := range targets {
@@ -86,7 +85,7 @@ func holders(targets []target, over func() bool) []writer {
 	return s.found
 }
 
-// process looks at what one process has open.
+// process inspects the open files of one process.
 func (s *search) process(pid int) {
 	dir := procPath(pid, "fd")
 	for _, name := range names(dir, maxOpen) {
@@ -100,15 +99,15 @@ func (s *search) process(pid int) {
 		}
 		w := identify(pid)
 		w.Path, w.How = f.path, byOpenFile
-		// Else the process has ended, and another one may have its number.
+		// Otherwise the process has ended, and another process may have its number.
 		if again, found := s.holds(link); found && again == f && w.Name != "" {
 			s.found = append(s.found, w)
 		}
 	}
 }
 
-// holds returns the file that a descriptor is open for writing at. The path comes first:
-// anything else need not be looked at.
+// holds returns the file that a descriptor has open for writing. It compares the path first, so that it
+// inspects few descriptors.
 func (s *search) holds(link string) (file, bool) {
 	real, err := os.Readlink(link)
 	f, found := s.files[real]
@@ -125,8 +124,8 @@ func (s *search) holds(link string) (file, bool) {
 	return f, ok && open == f
 }
 
-// look identifies a file by what the kernel knows: the file system of a user, where
-// another mount namespace has one at the same path, is not asked and cannot block.
+// look identifies a file from the data of the kernel. It does not access the file system of a user, where
+// another mount namespace has the same path, so it cannot block.
 func look(path string, flags int) (file, bool) {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, flags|unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st)
@@ -134,7 +133,7 @@ func look(path string, flags int) (file, bool) {
 	return file{major: st.Dev_major, minor: st.Dev_minor, inode: st.Ino}, err == nil
 }
 
-// names returns at most a number of the names in a directory.
+// names returns at most a given number of names in a directory.
 func names(dir string, most int) []string {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	maxText = 256
 )
 
-// identifyBy looks at the process of an event. One that has ended meanwhile has nothing
-// but its number, which another process may have by now.
+// identifyBy inspects the process of an event. For an ended process it returns only the number, which another
+// process may have now.
 func identifyBy(pid, pidfd int) writer {
 	w := identify(pid)
 	w.How = byFanotify
@@ -28,7 +28,7 @@ func identifyBy(pid, pidfd int) writer {
 	return w
 }
 
-// identify returns what can be known of the process with a number.
+// identify returns the known properties of the process with a number.
 func identify(pid int) writer {
 	read := func(name string) string {
 		data, _ := os.ReadFile(procPath(pid, name))
@@ -47,8 +47,8 @@ func identify(pid int) writer {
 
 func procPath(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
 
-// effectiveUser reads /proc/PID/status, -1 for a user that is not in it. The kernel
-// escapes line ends in the name of the process.
+// effectiveUser reads the user from /proc/PID/status, or returns -1. The kernel escapes line ends in process
+// names.
 func effectiveUser(status string) int {
 	for line := range strings.Lines(status) {
 		rest, found := strings.CutPrefix(line, "Uid:")
@@ -62,11 +62,11 @@ func effectiveUser(status string) int {
 	return -1
 }
 
-// unit matches the unit that systemd runs a process in: the first component below the
-// slices. What is below that is made, and named, by the unit itself.
+// unit matches the unit of a process: the first component below the slices. The unit itself creates and names
+// the lower components.
 var unit = regexp.MustCompile(`(?m)^(?:0:|[0-9]+:name=systemd):/(?:[^/\n]*\.slice/)*_?([^/\n]+\.(?:service|scope|socket|mount|swap))(?:/|$)`)
 
-// unitOf reads /proc/PID/cgroup, empty for a process without a unit.
+// unitOf reads the unit from /proc/PID/cgroup. It is empty for a process without a unit.
 func unitOf(cgroup string) string {
 	found := unit.FindStringSubmatch(cgroup)
 	if found == nil {

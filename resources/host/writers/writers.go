@@ -1,8 +1,6 @@
-// Package writers finds out which processes write a file, for the message about a
-// resource that is changed again and again. Everything it returns is a hint: a user
-// chooses the names of their processes, may write through those of others, and may
-// write without being seen (mmap). Arguments of processes are never read: they may hold
-// secrets.
+// Package writers finds the processes that write a file, for messages about flapping resources. All results
+// are hints: users choose the names of their processes, may write through other processes, and may write
+// unseen (mmap). Package writers never reads process arguments, which may contain secrets.
 package writers
 
 import (
@@ -23,40 +21,39 @@ import (
 )
 
 const (
-	// maxPaths bounds the paths of a listener.
+	// maxPaths limits the paths of a listener.
 	maxPaths = 64
-	// maxWriters bounds what is remembered: whoever may write the files may do so by
-	// any number of processes.
+	// maxWriters limits the remembered writers. A user may write with any number of processes.
 	maxWriters = 16
 )
 
-// How a writer was found.
+// How the listener found a writer.
 const (
 	// byFanotify means that the kernel reported a change of this process.
 	byFanotify = "fanotify"
-	// byOpenFile means that the process had the file open for writing when it was looked for.
+	// byOpenFile means that a search found the file open for writing in the process.
 	byOpenFile = "open"
 )
 
-// writer is a process that writes a file. Its texts are printable ASCII of bounded length.
+// writer is a process that writes a file. Its texts are printable ASCII of limited length.
 type writer struct {
-	// Path is which of the paths it writes.
+	// Path is the path that it writes.
 	Path string
 	PID  int
-	// Name is what the process calls itself, at most 16 bytes; empty when it was gone
-	// before it could be looked at, as are the following fields.
+	// Name is the process name, at most 16 bytes. Name and the following fields are empty if the process
+	// ended before it was inspected.
 	Name string
 	// Exe is the path of its program.
 	Exe string
-	// Unit is its systemd unit, empty where it has none.
+	// Unit is its systemd unit, empty for none.
 	Unit string
-	// UID is its effective user, -1 when that is not known.
+	// UID is its effective user, -1 if it is unknown.
 	UID int
 	// How is byFanotify or byOpenFile.
 	How string
 }
 
-// String returns the writer in a few words, without its path.
+// String describes the writer in a few words without its path.
 func (w writer) String() string {
 	if w.Name == "" {
 		return fmt.Sprintf("pid %d, already gone", w.PID)
@@ -74,37 +71,34 @@ func (w writer) String() string {
 	return out + ")"
 }
 
-// Listener notes who writes some files. Make it with Listen, and close it.
+// Listener records the writers of files. Create it with Listen and close it.
 type Listener struct {
 	targets []target
-	// group is nil where fanotify is not permitted.
+	// group is nil if fanotify is not permitted.
 	group *group
 	mu    sync.Mutex
-	// seen are those that fanotify has reported, open those that a search has found. They
-	// have the latest first.
+	// seen are the writers from fanotify, open the writers from a search, the latest first.
 	seen, open []writer
-	// searching is that a search is under way, time what is left of searchTime.
+	// searching means that a search is running. time is the remaining searchTime.
 	searching bool
 	time      time.Duration
 	closed    atomic.Bool
 	reading   sync.WaitGroup
-	// unbind undoes that the end of the context closes the group.
+	// unbind stops the context from closing the group.
 	unbind func() bool
 }
 
-// target is a path, the same without links in its directories, and the user that its directory
-// belongs to.
+// target is a path, the same path without links in its directories, and the owner of its directory.
 type target struct {
 	path, real string
 	owner      uint32
 }
 
-// Listen notes who writes the files at paths, the first 64 of them, until ctx ends or the
-// listener is closed. Where the kernel permits it (CAP_SYS_ADMIN, Linux 5.9 or newer) the
-// directories of the files are listened at by fanotify: a change of content or
-// attributes, a replaced, made or removed file. A path whose directory cannot be
-// opened safely, see paths.OpenDir, is left out; the error means that none can. A process
-// needs one listener at a time: the kernel counts them.
+// Listen records the writers of the files at paths, at most 64, until ctx ends or the listener is closed. If
+// the kernel permits it (CAP_SYS_ADMIN, Linux 5.9 or newer), fanotify reports changes of content and
+// attributes, and replaced, created and removed files. Listen skips a path whose directory cannot be opened
+// safely, see paths.OpenDir. It returns an error if all paths are skipped. Use one listener per process,
+// because the kernel limits their number.
 func Listen(ctx context.Context, files []string) (*Listener, error) {
 	l := &Listener{group: newGroup(), time: searchTime, unbind: func() bool { return true }}
 	var failed []error
@@ -115,7 +109,7 @@ func Listen(ctx context.Context, files []string) (*Listener, error) {
 	}
 	if len(l.targets) == 0 {
 		l.Close()
-		return nil, fmt.Errorf("no file to listen at: %w", errors.Join(failed...))
+		return nil, fmt.Errorf("no file to watch for writers: %w", errors.Join(failed...))
 	}
 	if l.group != nil {
 		l.reading.Go(l.read)
@@ -125,7 +119,7 @@ func Listen(ctx context.Context, files []string) (*Listener, error) {
 	return l, nil
 }
 
-// add opens the directory of a path for a moment, and listens at it.
+// add opens the directory of a path briefly and marks it.
 func (l *Listener) add(path string) error {
 	dir, err := paths.OpenDir(filepath.Dir(path))
 	if err != nil {
@@ -148,7 +142,7 @@ func (l *Listener) add(path string) error {
 	return nil
 }
 
-// Close ends the listening and waits for it. What was seen can still be read.
+// Close ends the listener and waits for it. Seen still returns the recorded writers.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	l.closed.Store(true)
@@ -160,14 +154,12 @@ func (l *Listener) Close() {
 	l.reading.Wait()
 }
 
-// Seen returns the writers that are known, the latest first, and does not wait: what
-// fanotify has reported until now, else the processes that had one of the files open for
-// writing when they were looked for. Then it has them looked for once more, for a later call;
-// that is done in the background, and no more once all searches have taken searchTime. Without
-// CAP_SYS_PTRACE these are processes of the same user. This process is left out.
-// Processes that differ in nothing but their number are one, with the number of the latest.
-// Each is named in a few words, printable ASCII of bounded length.
-// Those that had ended before they could be looked at come last, with the owner of the directory.
+// Seen returns the known writers, the latest first, without waiting: the writers that fanotify reported,
+// otherwise the processes that had a file open for writing at the last search. It then starts another search
+// in the background for a later call, until all searches have used searchTime. Without CAP_SYS_PTRACE a
+// search finds only processes of the same user. This process is never included. Processes that differ only in
+// their number count as one, with the latest number. Each is described in a few words of printable ASCII of
+// limited length. Processes that ended before they were inspected come last, with the owner of the directory.
 func (l *Listener) Seen() []string {
 	var out, ended []string
 	for _, w := range l.writers() {
@@ -199,7 +191,7 @@ func (l *Listener) writers() []writer {
 	return slices.Clone(l.open)
 }
 
-// read notes events until the group is closed.
+// read records events until the group is closed.
 func (l *Listener) read() {
 	buf := make([]byte, 16<<10)
 	for {
@@ -211,8 +203,7 @@ func (l *Listener) read() {
 	}
 }
 
-// note remembers who caused events, each process looked at once, and closes their
-// descriptors of processes.
+// note records the processes of events, inspects each process once, and closes the process descriptors.
 func (l *Listener) note(events []event) {
 	known := map[int]writer{}
 	for _, e := range events {
@@ -237,7 +228,7 @@ func (l *Listener) note(events []event) {
 	}
 }
 
-// remember puts a writer in front of the others, in place of one that it repeats.
+// remember puts a writer before the others and replaces an equal writer.
 func remember(seen []writer, w writer) []writer {
 	at := slices.IndexFunc(seen, func(s writer) bool { return s.repeatedBy(w) })
 	if at >= 0 {
@@ -251,8 +242,8 @@ func remember(seen []writer, w writer) []writer {
 	return seen[:min(len(seen), maxWriters)]
 }
 
-// repeatedBy reports whether w is the same process, or one that differs in nothing but
-// its number. A process that ends is the same with less to be known of it.
+// repeatedBy reports whether w is the same process, or a process that differs only in its number. An ended
+// process equals the same process with fewer known properties.
 func (s writer) repeatedBy(w writer) bool {
 	if w.Exe == "" && s.PID == w.PID && s.Path == w.Path {
 		return true
@@ -262,8 +253,8 @@ func (s writer) repeatedBy(w writer) bool {
 	return s == w
 }
 
-// printable returns the beginning of a text, with a question mark for what is not
-// printable ASCII: escape sequences of terminals, and line ends.
+// printable returns the beginning of a text, with a question mark for each character that is not printable
+// ASCII, such as terminal escapes and line ends.
 func printable(text string, length int) string {
 	text = text[:min(len(text), length)]
 	clean := []byte(text)
