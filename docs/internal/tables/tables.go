@@ -17,7 +17,7 @@ import (
 var ErrNoPlace = errors.New("the page has no place for the table")
 
 // end is the comment after a table; before it is one with its name.
-const end = "<!-- end of what is generated -->"
+const end = "<!-- end of generated content -->"
 
 // Page gives the page of a type with its tables filled in: properties, and
 // outputs where it has any. The error wraps ErrNoPlace.
