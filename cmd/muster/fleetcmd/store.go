@@ -130,7 +130,6 @@ func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 // All returns all nodes by name, and all assignments, which are read at the same time. Of two
 // errors it returns that of the nodes.
 func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
-	cli.CollectLater(cli.FleetHeap)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var entries []model.Entry
