@@ -8,17 +8,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
-	"github.com/musterfleet/muster/agent/footprint"
-
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
@@ -51,10 +49,8 @@ type Options struct {
 	// OnHeartbeat, if set, is called at each heartbeat. It must not block.
 	OnHeartbeat func()
 	Bundles     desired.BundleSource
-	// GiveBack has an idle agent give memory of the process back.
-	GiveBack  bool
-	Publisher Publisher
-	States    status.Store
+	Publisher   Publisher
+	States      status.Store
 	// Registry announces services to others.
 	Registry runner.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
@@ -110,9 +106,7 @@ type Agent struct {
 	reconnected tasks.Signal
 	// ran is notified after each run.
 	ran tasks.Signal
-	// givesBack is Options.GiveBack.
-	givesBack bool
-	log       *slog.Logger
+	log *slog.Logger
 }
 
 // New opens what the agent has on disk, and the address of its metrics. The error names
@@ -194,9 +188,8 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 		Connected: tasks.NewSignal(), Drained: tasks.NewSignal(), Log: a.log,
 		Failed: func(err error) { a.status.SetUnstored(model.UnstoredReports, err) },
 	}
-	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{
-		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Drained: a.delivery.Drained, Stored: tasks.NewSignal(), Log: a.log,
+		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Drained: a.delivery.Drained, Log: a.log,
 		Inspect: a.inspect(dir, o.OnHeartbeat),
 		Clock:   o.Clock, ClockMoved: func() {
 			a.loop.wakes.assignmentsChanged()
@@ -358,12 +351,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "answering previews", nil, a.previews.Run) })
-	all.Go(func() {
-		if !a.givesBack {
-			return
-		}
-		footprint.Keep(ctx, a.ran, a.heartbeat.Stored, a.giveBack(ctx, footprint.Reduce), a.giveBack(ctx, footprint.Trim))
-	})
+	all.Go(func() { freeMemoryWhenIdle(ctx, a.ran, debug.FreeOSMemory) })
 	if a.packages != nil {
 		all.Go(func() { tasks.Repeat(ctx, a.log, "publishing packages", nil, a.packages.Run) })
 	}
@@ -399,11 +387,18 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	}
 }
 
-// giveBack returns what gives memory back by f. The agent works as well where that cannot.
-func (a *Agent) giveBack(ctx context.Context, f func() error) func() {
-	return func() {
-		if err := tasks.Guard(a.log, "giving memory back", f); err != nil {
-			a.log.DebugContext(ctx, "cannot give memory back", "error", err)
+// freeMemoryWhenIdle calls free 10 s after its start and 10 s after each series of runs, until ctx ends.
+// The Go runtime otherwise keeps memory that only a run needs.
+func freeMemoryWhenIdle(ctx context.Context, ran tasks.Signal, free func()) {
+	const idle = 10 * time.Second
+	for ctx.Err() == nil {
+		if tasks.Pause(ctx, idle, ran) || ctx.Err() != nil {
+			continue
+		}
+		free()
+		select {
+		case <-ran:
+		case <-ctx.Done():
 		}
 	}
 }

@@ -84,7 +84,7 @@ var errPaused = errors.New("the node is paused")
 // errDamaged ends a run that must wait for another download of its bundle.
 var errDamaged = errors.New("the bundle is damaged")
 
-// errInactive ends a run whose manifest became inactive before the run began.
+// errInactive ends a run of a manifest that became inactive before the run began.
 var errInactive = errors.New("the manifest is not active any more")
 
 // reconcile makes the run and reports it.

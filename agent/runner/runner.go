@@ -7,6 +7,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -15,15 +16,6 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
-
-// Shown shows the runs in progress to administrators. *status.Runs implements it. Its methods are safe
-// for concurrent use.
-type Shown interface {
-	// Begin adds a run. end removes it.
-	Begin(run model.RunningRun) (end func())
-	// Wait records the run that blocks a run. An empty blocker means that the run begins.
-	Wait(id, blocker string)
-}
 
 // Options configure a Runner.
 type Options struct {
@@ -36,7 +28,8 @@ type Options struct {
 	Origin func(*manifest.Resolved) resource.Origin
 	// Facts returns the known facts.
 	Facts func() model.Facts
-	Shown Shown
+	// Shown shows the runs in progress.
+	Shown *status.Runs
 	// Ran is notified after each run.
 	Ran tasks.Signal
 	Log *slog.Logger
@@ -52,7 +45,7 @@ type Runner struct {
 	changedAt time.Time
 }
 
-// New returns a Runner whose runs are part of running.
+// New returns a Runner. Its runs are part of running.
 func New(o Options, running *Running) *Runner { return &Runner{o: o, running: running} }
 
 // Changes returns the number of runs that changed the machine, or may have. The caller holds the lock.

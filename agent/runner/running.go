@@ -71,7 +71,7 @@ func (r *Running) IsEmpty() bool {
 	return r.Lanes.Len(Manifest)+r.Lanes.Len(Part)+r.Lanes.Len(Request) == 0
 }
 
-// Wait waits until all runs have ended. No run may begin meanwhile.
+// Wait waits until all runs have ended. No run may begin during the wait.
 func (r *Running) Wait() { r.all.Wait() }
 
 // blocked returns nil if no run blocks a run, and otherwise a channel that is closed when that may have

@@ -59,7 +59,7 @@ func (d due) of(key string, may May) (w Wake, asked bool) {
 	return part, true
 }
 
-// remove removes the wake that of returned.
+// remove deletes the wake that of returned.
 func (d due) remove(key string, w Wake) {
 	if w.Part == nil {
 		delete(d.part, key)
@@ -150,7 +150,7 @@ func (s *Schedule) Begin(key string) int {
 	return t.runs
 }
 
-// of returns the turn of a manifest.
+// of returns the schedule of a manifest.
 func (s *Schedule) of(key string) *turn {
 	t, ok := s.turns[key]
 	if !ok {

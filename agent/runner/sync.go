@@ -113,7 +113,7 @@ func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time.Time) {
 	m.o.Runner.NoteChange(now)
 	v := m.view.Active(a.Key)
-	m.o.Report.Forget(a.Key) // what is active now reports all its results
+	m.o.Report.Forget(a.Key) // the new version reports all its results
 	m.checks.Activate(a.Key, v.Resolution.Resources)
 	m.o.Status.Activate(a.Key)
 	m.sharedOf(a.Key).late = nil

@@ -56,9 +56,7 @@ type Heartbeat struct {
 	Inspect func()
 	// Connected wakes it when NATS can be reached again, Drained when the outbox is empty.
 	Connected, Drained tasks.Signal
-	// Stored is notified when the state was stored; nil is not.
-	Stored tasks.Signal
-	Log    *slog.Logger
+	Log                *slog.Logger
 
 	stored stored
 	sent   sent
@@ -185,7 +183,6 @@ func (h *Heartbeat) once(ctx context.Context) error {
 		h.stored.state, h.stored.waiting, h.stored.any = essence(state), state.Outbox > 0, true
 		h.stored.beat = now.Add(h.stretch(h.every())) // by the size of the new state
 		h.measureNow(ctx)
-		defer h.Stored.Notify()
 	}
 	facts, stable := h.Facts()
 	if stable == "" || (stable == h.stored.facts && now.Before(h.stored.factsBeat)) {

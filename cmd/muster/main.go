@@ -27,7 +27,6 @@ import (
 )
 
 func main() {
-	stopServerTimer()
 	runtime.MemProfileRate = 0 // nobody reads the profile, which takes half a megabyte of an agent
 	os.Exit(run(resources.All(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -20,7 +20,7 @@ const (
 	groupDatabase = "group"
 )
 
-// ErrNoAccount is a user or group that the node does not know.
+// ErrNoAccount means that the node does not know the user or group.
 var ErrNoAccount = errors.New("no such account")
 
 // AccountOptions configure Accounts.
@@ -41,17 +41,15 @@ type Accounts struct {
 	log      *slog.Logger
 
 	mu sync.Mutex
-	// files are the tables of the files as they were last read, current those of them
-	// that count until ForgetAccounts.
+	// files are the last read tables of the files, current the tables that are valid until ForgetAccounts.
 	files   map[string]fileTable
 	current map[string]bool
-	// answers are the accounts that getent knew, asked the keys it was asked for, by
-	// database.
+	// answers are the accounts from getent, asked the keys of its requests, by database.
 	answers map[string]accountTable
 	asked   map[[2]string]bool
 }
 
-// NewAccounts returns accounts; nothing is read yet.
+// NewAccounts returns accounts without reading a file.
 func NewAccounts(o AccountOptions) *Accounts {
 	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log, files: map[string]fileTable{}}
 	a.ForgetAccounts()
@@ -59,9 +57,8 @@ func NewAccounts(o AccountOptions) *Accounts {
 	return a
 }
 
-// UID returns the number of a user: a number is taken as it is, a name is
-// looked up in /etc/passwd and else with getent, once. An unknown name and a
-// number out of range wrap ErrNoAccount.
+// UID returns the number of a user. A number is returned unchanged. A name is looked up in /etc/passwd, then
+// once with getent. An unknown name and a number out of range wrap ErrNoAccount.
 func (a *Accounts) UID(ctx context.Context, owner string) (uint32, error) {
 	id, err := a.id(ctx, userDatabase, owner)
 	if err != nil {
@@ -71,7 +68,7 @@ func (a *Accounts) UID(ctx context.Context, owner string) (uint32, error) {
 	return id, nil
 }
 
-// GID is UID for groups.
+// GID returns the number of a group, like UID.
 func (a *Accounts) GID(ctx context.Context, group string) (uint32, error) {
 	id, err := a.id(ctx, groupDatabase, group)
 	if err != nil {
@@ -91,18 +88,18 @@ func (a *Accounts) GroupName(ctx context.Context, gid uint32) string {
 	return a.name(ctx, groupDatabase, gid)
 }
 
-// ForgetAccounts has the files looked at again at the next look-up, and getent asked
-// again. A file that nobody has touched since it was read is not read again.
+// ForgetAccounts makes the next lookup check the files and ask getent again. An unchanged file is not read
+// again.
 func (a *Accounts) ForgetAccounts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.current, a.answers, a.asked = map[string]bool{}, map[string]accountTable{}, map[[2]string]bool{}
 }
 
-// getentTimeout bounds the answer of a directory service.
+// getentTimeout limits the answer of a directory service.
 const getentTimeout = 30 * time.Second
 
-// FileWritten forgets the tables when the file at path is one of them.
+// FileWritten discards the tables if the file at path is one of them.
 func (a *Accounts) FileWritten(path string) {
 	if path == a.path(userDatabase) || path == a.path(groupDatabase) {
 		a.ForgetAccounts()
@@ -181,8 +178,8 @@ func (a *Accounts) table(database string) (accountTable, error) {
 	return t.accountTable, nil
 }
 
-// ask adds what getent knows of a key, a name or number, to its answers. Each key
-// is asked for once. A machine without getent has its files only.
+// ask adds getent's answer about a name or number. Each key is requested once. A machine without getent uses
+// only its files.
 func (a *Accounts) ask(ctx context.Context, database, key string) error {
 	asked := [2]string{database, key}
 	if a.asked[asked] || key == "" || strings.HasPrefix(key, "-") || strings.ContainsAny(key, ":\n\x00") {
@@ -203,8 +200,8 @@ func (a *Accounts) ask(ctx context.Context, database, key string) error {
 	return nil
 }
 
-// merge adds an answer of getent. The service may spell the name in another way
-// than the question (other case, with its domain), so the question is kept too.
+// merge adds an answer of getent. The service may spell the name differently (other case, with its domain),
+// so merge also stores the requested key.
 func (a *Accounts) merge(database, key, answer string) {
 	known, ok := a.answers[database]
 	if !ok {

@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options are what a Host is made from.
+// Options configure a Host.
 type Options struct {
-	// StateDir holds the lock, the journal and temporary directories of the node;
-	// it is made when first needed. Without one there is no run lock, and what a
-	// killed run left behind is not removed.
+	// StateDir holds the lock, the journal and temporary directories of the node. It is created when it is
+	// first needed. Without it there is no run lock, and the files of a killed run stay.
 	StateDir string
 	// Log gets warnings and progress. Nil discards.
 	Log *slog.Logger
@@ -25,8 +24,7 @@ type Options struct {
 	OnStart func(argv []string)
 }
 
-// Host is this machine: what its rooms offer together. It is safe for
-// concurrent use. Make it with New.
+// Host gives access to this machine. It is safe for concurrent use. Create it with New.
 type Host struct {
 	*files.Disk
 	*Accounts
@@ -37,7 +35,7 @@ type Host struct {
 	expected expectedUnits
 }
 
-// New returns a host. It touches nothing yet.
+// New returns a host without accessing the machine.
 func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -60,19 +58,17 @@ func New(o Options) *Host {
 	}
 }
 
-// SetUmask makes the umask of this process 022, whatever it was started with: by
-// default nobody else may write to what is made.
+// SetUmask sets the umask of this process to 022: by default only the owner may write to new files.
 func SetUmask() { unix.Umask(0o022) }
 
-// BeginRun forgets the account tables and begins a run of the disk.
+// BeginRun discards the account tables and begins a run of the disk.
 func (h *Host) BeginRun(ctx context.Context, o files.RunOptions) error {
 	h.ForgetAccounts()
 
 	return h.Disk.BeginRun(ctx, o)
 }
 
-// Write is Write of the disk. It forgets the account tables when path is one of
-// their files.
+// Write writes a file like Write of the disk. It discards the account tables if path is one of their files.
 func (h *Host) Write(ctx context.Context, path string, content io.Reader, a files.Attrs) error {
 	defer h.FileWritten(path)
 

@@ -15,15 +15,14 @@ import (
 	"github.com/musterfleet/muster/resources/host/state"
 )
 
-// maxRecord is more than the largest record takes, that of a scaffold with 100,000 files.
+// maxRecord is larger than the largest record, of a scaffold with 100,000 files.
 const maxRecord = 64 << 20
 
-// ErrDamaged is a record that is not what WriteRecord wrote.
+// ErrDamaged means that WriteRecord did not write the record.
 var ErrDamaged = errors.New("damaged")
 
-// ReadRecord reads what WriteRecord wrote. The error wraps fs.ErrNotExist,
-// paths.ErrUntrusted for a record that others could have written, or ErrDamaged for
-// one that is too large or no such document.
+// ReadRecord reads a record of WriteRecord. The error wraps fs.ErrNotExist, paths.ErrUntrusted if other users
+// may write the record, or ErrDamaged for a record that is too large or not valid.
 func ReadRecord[T any](path string) (record T, err error) {
 	data, err := files.ReadTrusted(path, maxRecord, paths.Author{})
 	switch {
@@ -39,8 +38,8 @@ func ReadRecord[T any](path string) (record T, err error) {
 	return record, nil
 }
 
-// recordPath returns the path of the record about a name, which is in a folder of
-// the state directory; empty without a state directory.
+// recordPath returns the path of the record of a name in a folder of the state directory, empty without a
+// state directory.
 func (h *Host) recordPath(folder, name string) string {
 	if h.StateDir() == "" {
 		return ""
@@ -50,8 +49,8 @@ func (h *Host) recordPath(folder, name string) string {
 	return filepath.Join(h.StateDir(), folder, hex.EncodeToString(sum[:16])+".json")
 }
 
-// Recall returns the record about a name that Remember wrote, and reports whether
-// there is one. A damaged record is the zero value.
+// Recall returns the record of a name that Remember wrote, and whether there is one. A damaged record is the
+// zero value.
 func Recall[T any](h *Host, folder, name string) (record T, found bool, err error) {
 	path := h.recordPath(folder, name)
 	if path == "" {
@@ -67,8 +66,8 @@ func Recall[T any](h *Host, folder, name string) (record T, found bool, err erro
 	}
 }
 
-// Remember writes a record about a name durably, also when ctx has ended. The error
-// wraps state.ErrNone without a state directory.
+// Remember writes a record of a name durably, also after ctx has ended. Without a state directory the error
+// wraps state.ErrNone.
 func (h *Host) Remember(ctx context.Context, folder, name string, record any) error {
 	path := h.recordPath(folder, name)
 	if path == "" {
@@ -78,7 +77,7 @@ func (h *Host) Remember(ctx context.Context, folder, name string, record any) er
 	return h.WriteRecord(ctx, path, record)
 }
 
-// Forget removes the record about a name, if there is one.
+// Forget removes the record of a name, if there is one.
 func (h *Host) Forget(folder, name string) error {
 	path := h.recordPath(folder, name)
 	if path == "" {

@@ -131,8 +131,8 @@ func (w *writes) visit(n ast.Node) bool {
 func (w *writes) check(how string, targets ...ast.Expr) {
 	for _, target := range targets {
 		name, ok := w.variable(target)
-		// fisk, nats-server and the runtime have these settings nowhere else.
-		if ok && !slices.Contains([]string{"fisk.EnableFileExpansion", "procStatFile", "runtime.MemProfileRate"}, name) {
+		// fisk and the runtime have these settings nowhere else.
+		if ok && !slices.Contains([]string{"fisk.EnableFileExpansion", "runtime.MemProfileRate"}, name) {
 			w.found = append(w.found, w.file.breach(target.Pos(), "package variable %s %s", name, how))
 		}
 	}

@@ -327,7 +327,6 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Writers:      listen,
 		Checker:      cli.Checker(machine),
 		Bundles:      kvstore.NewContent(store),
-		GiveBack:     true,
 		Publisher:    kvstore.NewReports(store),
 		States:       kvstore.NewNodes(store),
 		Packages:     status.Machine{Root: "/", Run: machine.Run},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -20,7 +20,7 @@ import (
 // checkConflicts rejects a push that nodes would reject because an active manifest declares a resource
 // differently. It skips resources that only a node can resolve. Nodes may claim groups that they are not in,
 // so the error names the nodes and the user can skip the check.
-func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push fleet.Push, nodes []model.Node) error {
+func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
 	if c.despiteConflicts {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push fleet.P
 }
 
 // confirmNoop asks before a push with --noop replaces an enforced assignment.
-func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push fleet.Push, nodes []model.Node) error {
+func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
 	if !push.Terms.Noop || c.yes {
 		return nil
 	}

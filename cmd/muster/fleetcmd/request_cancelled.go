@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -65,7 +65,7 @@ func (r Cancelled) isUnknown() bool {
 func (c *requestCommand) printCancel(r Cancelled) {
 	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
 	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
-		word, text := string(describe.Outcome(g.Answer)), describe.Answer(g.Answer)
+		word, text := string(view.OutcomeOf(g.Answer)), view.DescribeAnswer(g.Answer)
 		switch {
 		case isUnknown(g.Answer):
 			word, text = string(ask.StateUnknown), "does not know the request, and will not run it if it arrives within a day"
@@ -84,7 +84,7 @@ func (c *requestCommand) printCancel(r Cancelled) {
 
 // isKilled reports whether the cancel killed the request.
 func (c *requestCommand) isKilled(a model.EnsureResponse) bool {
-	return c.kill && ask.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
+	return c.kill && ask.Failed(a) && strings.Contains(view.DescribeAnswer(a), model.CancelRequest{}.String())
 }
 
 // cancelSummary counts the nodes by result, and names the nodes where the cancel had no effect.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -41,7 +41,7 @@ func (p screen) line(name, format string, args ...any) {
 }
 
 // show prints the overview of a fleet.
-func (p screen) show(s summary.Summary) {
+func (p screen) show(s view.Summary) {
 	if s.Total == 0 {
 		p.Remark("no known nodes; nodes run muster agent run")
 	}
@@ -61,9 +61,9 @@ func (p screen) show(s summary.Summary) {
 		return fmt.Sprintf("on %s: %s of %s, %s", members(f.Members), f.Resource, f.Manifest, f.By)
 	})
 	p.lost(s)
-	several(p, "message", s.Messages, func(m summary.Message) string { return m.Node + ": " + m.Message })
-	several(p, "clock", s.Clocks, func(c summary.Clock) string { return c.Node + " is " + c.String() })
-	several(p, "outbox", s.Outboxes, func(o summary.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
+	several(p, "message", s.Messages, func(m view.Message) string { return m.Node + ": " + m.Message })
+	several(p, "clock", s.Clocks, func(c view.Clock) string { return c.Node + " is " + c.String() })
+	several(p, "outbox", s.Outboxes, func(o view.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
 	most(p, "version", len(s.Versions), func(i int) string { return versionText(s.Versions[i]) })
 	for _, command := range next(s) {
 		p.line("next", "%s", p.names.Run(command))
@@ -71,7 +71,7 @@ func (p screen) show(s summary.Summary) {
 }
 
 // lost prints the manifests that run without their keys, and the remedy.
-func (p screen) lost(s summary.Summary) {
+func (p screen) lost(s view.Summary) {
 	if len(s.Lost) == 0 {
 		return
 	}
@@ -83,7 +83,7 @@ func (p screen) lost(s summary.Summary) {
 }
 
 // states formats the numbers of nodes by state.
-func states(s summary.Summary) string {
+func states(s view.Summary) string {
 	text := strconv.Itoa(s.Total)
 	for i, state := range s.States {
 		text += map[bool]string{true: ": ", false: ", "}[i == 0] + fmt.Sprintf("%d %s", state.Nodes, state.State)
@@ -96,7 +96,7 @@ func states(s summary.Summary) string {
 }
 
 // manifests prints the table of manifests.
-func (p screen) manifests(s summary.Summary) {
+func (p screen) manifests(s view.Summary) {
 	shown := s.Manifests[:min(len(s.Manifests), maxManifests)]
 	rows := make([][]string, len(shown))
 	for i, m := range shown {
@@ -109,7 +109,7 @@ func (p screen) manifests(s summary.Summary) {
 	p.Table([]string{"MANIFEST", "NODES", "UP-TO-DATE", "NOOP", "PENDING", "FAILED", "REJECTED", "UNREACHABLE", "PENDING LONGEST"}, rows, "no assignments")
 	if rest := s.Manifests[len(shown):]; len(rest) > 0 {
 		text := fmt.Sprintf("and %d more", len(rest))
-		if !slices.ContainsFunc(rest, func(m summary.Manifest) bool { return m.NotUpToDate() > 0 }) {
+		if !slices.ContainsFunc(rest, func(m view.Manifest) bool { return m.NotUpToDate() > 0 }) {
 			text += ", all up to date"
 		}
 		p.Printf("%s (--json has all)\n", text)
@@ -117,7 +117,7 @@ func (p screen) manifests(s summary.Summary) {
 }
 
 // oldest describes the node that has been pending longest.
-func oldest(o *summary.Pending, now time.Time) string {
+func oldest(o *view.Pending, now time.Time) string {
 	if o == nil {
 		return ""
 	}
@@ -126,7 +126,7 @@ func oldest(o *summary.Pending, now time.Time) string {
 }
 
 // members formats a number of nodes with the first names.
-func members(m summary.Members) string {
+func members(m view.Members) string {
 	text := print.Count(m.Nodes, "node") + " (" + strings.Join(m.First[:min(len(m.First), maxNamed)], ", ")
 	if m.Nodes > maxNamed {
 		text += ", …"
@@ -136,7 +136,7 @@ func members(m summary.Members) string {
 }
 
 // versionText describes a version.
-func versionText(v summary.Version) string {
+func versionText(v view.Version) string {
 	text := print.Count(v.Nodes, "node") + " " + print.Cut(v.Version, maxWord)
 	if v.Older {
 		text += " (older: " + strings.Join(v.First[:min(len(v.First), maxNamed)], ", ") + ")"
@@ -172,7 +172,7 @@ func several[T any](p screen, name string, all []T, text func(T) string) {
 }
 
 // next returns commands that show details of the problems.
-func next(s summary.Summary) []string {
+func next(s view.Summary) []string {
 	var out []string
 	for _, state := range s.States {
 		if state.State != fleet.StatusOK && state.State != fleet.StatusNoManifest && len(out) == 0 {
@@ -192,7 +192,7 @@ func next(s summary.Summary) []string {
 }
 
 // brief formats a summary as one line, for a log of changes.
-func brief(s summary.Summary) string {
+func brief(s view.Summary) string {
 	text := "nodes " + states(s)
 	for _, m := range s.Manifests[:min(len(s.Manifests), maxManifests)] {
 		text += fmt.Sprintf("; %s %d/%d %s", m.Name, m.UpToDate, m.Targets, fleet.StatusUpToDate)

@@ -128,7 +128,6 @@ func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 
 // All reads all nodes and all assignments concurrently. An error of the nodes takes precedence.
 func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
-	cli.CollectLater(cli.FleetHeap)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var entries []model.Entry

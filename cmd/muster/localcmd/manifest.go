@@ -54,7 +54,6 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err := m.CheckMaxDepth(); err != nil {
 		return err
 	}
-	cli.CollectLater(cli.ManifestHeap)
 	source, err := loader.Fetch(ctx, m.name())
 	if errors.Is(err, fs.ErrNotExist) && m.name() != m.source {
 		return manifest.NoManifest(m.source)

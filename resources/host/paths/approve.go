@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Resolver walks to directories and remembers for a moment which it reached
-// safely, so that many files of one directory cost one walk. No descriptor is kept, which
-// would keep a file system from being unmounted: a directory is opened again,
-// and taken when it is the very one with the same owner and mode. The zero value
-// remembers nothing yet.
+// Resolver walks to directories and caches briefly which it reached safely, so that many files of one
+// directory need one walk. It holds no descriptor, because that would prevent an unmount. It opens the
+// directory again and accepts it if it is the same directory with the same owner and mode. The zero value has
+// an empty cache.
 type Resolver struct {
 	mu    sync.RWMutex
 	since time.Time
@@ -30,13 +29,13 @@ type approval struct {
 }
 
 const (
-	// approvalLife bounds how long a walk counts. Nobody gives a directory away in
-	// this time and has its new owner lead its path back to the same one.
+	// approvalLife is the lifetime of an approval. It is too short for a user to give a directory away and
+	// for the new owner to redirect its path to the same directory.
 	approvalLife = 20 * time.Millisecond
 	maxApprovals = 1 << 12
 )
 
-// Place is a name in an open directory, which whoever gets the place closes.
+// Place is a name in an open directory. The caller closes it.
 type Place struct {
 	Dir  *Dir
 	Name string
@@ -44,10 +43,10 @@ type Place struct {
 	st unix.Stat_t
 }
 
-// stat looks at the place, without following a link.
+// stat returns the attributes of the place without following a link.
 func (p *Place) stat() error { return p.Dir.Stat(p.Name, &p.st) }
 
-// Dir opens the directory at path. Errors are those of OpenDir.
+// Dir opens the directory at path. It returns the errors of OpenDir.
 func (r *Resolver) Dir(path string) (*Dir, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -57,12 +56,12 @@ func (r *Resolver) Dir(path string) (*Dir, error) {
 	return r.open(new(walk), full)
 }
 
-// Parent opens the directory that path is in. Errors are those of OpenDir.
+// Parent opens the parent directory of path. It returns the errors of OpenDir.
 func (r *Resolver) Parent(path string) (*Place, error) {
 	return r.parent(path, func(dir string) (*Dir, error) { return r.open(new(walk), dir) })
 }
 
-// ReadableParent is Parent, with the directory open for reading and Sync.
+// ReadableParent opens the parent directory of path for reading and Sync.
 func (r *Resolver) ReadableParent(path string) (*Place, error) {
 	return r.parent(path, r.openReadable)
 }
@@ -83,7 +82,7 @@ func (r *Resolver) parent(path string, open func(dir string) (*Dir, error)) (*Pl
 	return &Place{Dir: dir, Name: filepath.Base(full)}, nil
 }
 
-// Find looks for what a path names; follow leads on through a link there.
+// Find returns the place that a path names. With follow it follows a link there.
 func (r *Resolver) Find(path string, follow bool) (*Place, error) {
 	at, err := r.Parent(path)
 	if err != nil {
@@ -154,7 +153,7 @@ func (r *Resolver) reopen(w *walk, path string, access int) (*Dir, bool) {
 	return dir, true
 }
 
-// get returns the approval of a path that was walked a moment ago.
+// get returns the recent approval of a path.
 func (r *Resolver) get(path string) (approval, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -172,10 +171,9 @@ func (r *Resolver) add(dir *Dir) {
 	r.known[dir.path] = dir.approval
 }
 
-// Stat looks at what a path names; follow leads on through a link there. In a
-// directory that was reached a moment ago that is one call, and nothing is opened:
-// a look changes nothing, and whatever reads what was found walks to it and
-// compares. foreign is the error of Dir.Keeps.
+// Stat returns the attributes of the file that a path names. With follow it follows a link there. In a
+// recently approved directory this is one system call without opening a file. That is safe because Stat
+// changes nothing, and a later reader walks to the file and compares. foreign is the error of Dir.Keeps.
 func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err error) {
 	if known, ok := r.get(parentOf(path)); ok && !follow {
 		if err := statAt(path, st); err != nil {
@@ -192,9 +190,8 @@ func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err
 	return at.Dir.Keeps(path, st), at.Dir.Close()
 }
 
-// MayWrite returns an error when the process may not make, replace or remove entries
-// of the directory at path. For one that was reached a moment ago that is one call, as
-// in Stat.
+// MayWrite returns an error if the process may not create, replace or remove entries of the directory at
+// path. For a recently approved directory this is one system call, as in Stat.
 func (r *Resolver) MayWrite(path string) error {
 	if _, ok := r.get(path); ok && mayWrite(unix.AT_FDCWD, path) == nil {
 		return nil
@@ -215,8 +212,8 @@ func mayWrite(at int, name string) error {
 	return Retry(func() error { return unix.Faccessat(at, name, unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
 }
 
-// parentOf returns the directory of a path as it is written, empty where the last
-// element is no name: only of a clean path is it one that a walk has reached.
+// parentOf returns the parent directory of a path as written, empty if the last element is not a name. For an
+// unclean path this may differ from the directory that a walk reaches.
 func parentOf(path string) string {
 	at := strings.LastIndexByte(path, '/')
 	switch name := path[at+1:]; name {
@@ -227,7 +224,7 @@ func parentOf(path string) string {
 	}
 }
 
-// statAt looks at a path as the kernel resolves it.
+// statAt returns the attributes of a path as the kernel resolves it.
 func statAt(path string, st *unix.Stat_t) error {
 	err := Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {

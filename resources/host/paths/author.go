@@ -13,15 +13,14 @@ import (
 // ErrUntrusted is returned for a file or directory that an untrusted user may change.
 var ErrUntrusted = errors.New("untrusted owner or mode")
 
-// Author is the user who may decide what muster does, besides root and the running user. A user who
-// may write to a manifest may also write to the files that it evaluates. The zero value adds no user.
+// Author is the user who may control what muster does, besides root and the running user. A user who may
+// write to a manifest may also write to the files that it evaluates. The zero value adds no user.
 type Author struct {
-	// UID is the owner of the manifest, GID its group, which may write to it too
-	// where GroupWrites is set; so may everybody where Everybody is.
+	// UID is the owner of the manifest. GID is its group, which may write to it if GroupWrites is set.
+	// Everybody means that all users may write to it.
 	UID, GID               uint32
 	GroupWrites, Everybody bool
-	// Private is a directory that nobody else can enter, empty for none: modes do not
-	// matter below.
+	// Private is a directory that no other user can enter, empty for none. Modes below it do not matter.
 	Private string
 }
 
@@ -42,8 +41,8 @@ func AuthorIn(dir string) (Author, error) {
 	return AuthorOf(&st, Trusted), nil
 }
 
-// Check returns ErrUntrusted, with the remedy, for a file with these attributes in a
-// directory of a party that somebody may change who is neither trusted nor the author.
+// Check returns ErrUntrusted, with the remedy, for a file with these attributes in a directory of a party if
+// a user who is neither trusted nor the author may change the file.
 func (a Author) Check(path string, st *unix.Stat_t, in Party) error {
 	if a.Everybody {
 		return nil

@@ -1,5 +1,4 @@
-// Package paths walks to what a path names, by descriptor: nobody leads a
-// privileged process out of what is theirs.
+// Package paths resolves paths by descriptor, so that no user can redirect a privileged process.
 package paths
 
 import (
@@ -13,13 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnsafe is a path that a user other than root and the running one could
-// lead elsewhere: see OpenDir.
+// ErrUnsafe means that a user other than root and the running user could redirect the path: see OpenDir.
 var ErrUnsafe = errors.New("unsafe path")
 
-// Dir is an open directory: what is done below it is done in this very
-// directory, whoever exchanges its path meanwhile. Make it with OpenDir, and
-// close it.
+// Dir is an open directory. Operations below it apply to this directory, even if its path changes. Create it
+// with OpenDir and close it.
 type Dir struct {
 	fd   int
 	path string
@@ -27,21 +24,20 @@ type Dir struct {
 	approval
 }
 
-// OpenDir opens the directory at path. It passes directories and links of root
-// and the running user; from those of another user it goes on only to
-// directories of that same user, and from a directory that everybody may write
-// to, without the sticky bit, only to such ones. Anything else wraps ErrUnsafe,
-// and names what leads elsewhere, its owner and the remedy.
+// OpenDir opens the directory at path. It follows directories and links of root and the running user. From a
+// directory of another user it continues only to directories of the same user. From a directory that all
+// users may write to, without the sticky bit, it continues only to such directories. Otherwise the error
+// wraps ErrUnsafe and names the redirecting directory or link, its owner and the remedy.
 func OpenDir(path string) (*Dir, error) { return (&Resolver{}).Dir(path) }
 
-// Path returns the path that the directory was opened by.
+// Path returns the path that OpenDir received.
 func (d *Dir) Path() string { return d.path }
 
 // Close closes the directory.
 func (d *Dir) Close() error { return unix.Close(d.fd) }
 
-// Root returns the directory as a root for work on the tree below it: nothing
-// leads out of that. The caller closes it; it stays valid when d is closed.
+// Root returns the directory as an os.Root, which no path leaves. The caller closes it. It stays valid after
+// d is closed.
 func (d *Dir) Root() (*os.Root, error) {
 	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(d.fd))
 }
@@ -59,7 +55,7 @@ func (d *Dir) Readable() (*os.File, error) {
 // Sync makes changes to the entries of the directory durable.
 func (d *Dir) Sync() error {
 	err := fsync(d.fd)
-	if err == unix.EBADF { // only open to be looked at
+	if err == unix.EBADF { // open without read permission
 		f, err := d.Readable()
 		if err != nil {
 			return err
@@ -85,7 +81,7 @@ func (d *Dir) syncError(err error) error {
 // Fd returns the descriptor of the directory, for system calls relative to it.
 func (d *Dir) Fd() int { return d.fd }
 
-// Stat looks at a name in the directory, without following a link.
+// Stat returns the attributes of a name in the directory without following a link.
 func (d *Dir) Stat(name string, st *unix.Stat_t) error {
 	err := Retry(func() error { return unix.Fstatat(d.fd, name, st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
@@ -95,28 +91,26 @@ func (d *Dir) Stat(name string, st *unix.Stat_t) error {
 	return nil
 }
 
-// Child opens the directory with a name in this one, whoever owns it. A link is
-// ENOTDIR.
+// Child opens a subdirectory of any owner. A link is ENOTDIR.
 func (d *Dir) Child(name string) (*Dir, error) {
 	return new(walk).open(d.fd, name, filepath.Join(d.path, name), unix.O_PATH|unix.O_NOFOLLOW)
 }
 
-// Check returns ErrUnsafe when a walk does not go on from the directory to one in it.
+// Check returns ErrUnsafe if a walk does not continue from the directory to the subdirectory.
 func (d *Dir) Check(child *Dir) error { return new(walk).check(d, child, false) }
 
-// Party returns who may exchange what is in the directory.
+// Party returns the party that may replace files in the directory.
 func (d *Dir) Party() Party { return d.party }
 
-// Keeps returns ErrUnsafe when an untrusted user may have moved what is at path in
-// the directory, with attributes st, there: see Party. Its content must not be
-// shown, nor its owner changed or its mode loosened.
+// Keeps returns ErrUnsafe if an untrusted user may have moved the file at path, with attributes st, into the
+// directory: see Party. Do not show its content, change its owner or extend its mode.
 func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return keeps(d.party, path, st) }
 
 // Refresh reads owner and mode of the directory again.
 func (d *Dir) Refresh() error { return new(walk).stat(d) }
 
-// CheckOwn returns ErrUnsafe when others than root and the running user could
-// exchange what these have in the directory.
+// CheckOwn returns ErrUnsafe if users other than root and the running user could replace files of these two
+// in the directory.
 func (d *Dir) CheckOwn() error {
 	switch d.party {
 	case Trusted:
@@ -128,8 +122,8 @@ func (d *Dir) CheckOwn() error {
 	}
 }
 
-// TakesNames reports whether others than root, the running user and the owner of
-// a file may give that another name in the directory.
+// TakesNames reports whether users other than root, the running user and the owner of a file may give the
+// file another name in the directory.
 func (d *Dir) TakesNames(owner uint32) bool {
 	return Party(owner) != d.party && (d.party != Trusted || d.mode&unix.S_IWOTH != 0)
 }

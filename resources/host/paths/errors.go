@@ -8,21 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsAbsent reports whether an error means that nothing is at a path, also
-// because a parent is a file.
+// IsAbsent reports whether an error means that no file exists at a path, also because a parent is a file.
 func IsAbsent(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
 }
 
-// foreignError is ErrUnsafe for what may have been moved into a directory. It can be
-// compared.
+// foreignError is an ErrUnsafe about a file that may have been moved into a directory. It is comparable.
 type foreignError struct {
 	path string
 	uid  uint32
 	in   Party
 }
 
-// keeps returns a foreignError for what may have been moved into a directory.
+// keeps returns a foreignError for a file that may have been moved into a directory.
 func keeps(in Party, path string, st *unix.Stat_t) error {
 	if in.Keeps(st.Mode, st.Uid) {
 		return nil

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Links is where directories lead by their names, without regard to who owns them: to
-// compare paths, not to use them, since others may exchange the links. It follows links no
-// further than a walk does. Make it with Links{}; it keeps what it found.
+// Links resolves paths without regard to owners. Use the results to compare paths, not to access files,
+// because other users may change the links. It follows as many links as a walk. Create it with Links{}. It
+// caches results.
 type Links map[string]string
 
-// Resolve returns where an absolute path is after following the links above it, and where
-// it leads if it is a link itself. What is missing is no link; a name that leads further
-// than any walk goes stays as it is.
+// Resolve returns an absolute path after following all links in it. It does not change the part below a
+// missing name, or below a name with more links than a walk follows.
 func (l Links) Resolve(path string) (at, target string) {
 	dir, name := l.dir(filepath.Dir(path)), filepath.Base(path)
 
@@ -33,7 +32,7 @@ func (l Links) dir(path string) string {
 	return real
 }
 
-// follow returns where a name in a directory, which has no links above it, leads.
+// follow returns the target of a name in a directory without links.
 func follow(dir, name string) string {
 	var t trace
 	if real := t.from(dir, name); !t.isOver() {
@@ -43,12 +42,12 @@ func follow(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// trace counts the links that were followed, and the names in their texts.
+// trace counts the followed links and the names in their texts.
 type trace struct{ links, names int }
 
 func (t *trace) isOver() bool { return t.links > maxLinks || t.names > maxNames }
 
-// from returns where a relative path leads from a directory, or as far as the bounds.
+// from returns the target of a path relative to a directory, up to the limits.
 func (t *trace) from(dir, path string) string {
 	for name := range strings.SplitSeq(path, "/") {
 		if t.isOver() {

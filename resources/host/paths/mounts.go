@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Mount is what is mounted somewhere. Mounts can be compared.
+// Mount is a mounted file system. Mounts are comparable.
 type Mount struct {
-	// MountID is the number of the mount. The kernel reuses the numbers of unmounted ones. Parent is
-	// the ID of the mount that contains the mount point.
+	// MountID is the number of the mount. The kernel reuses numbers after an unmount. Parent is the ID of the
+	// mount that contains the mount point.
 	ID, Parent string
-	// Device is major and minor number of the file system, and Root the path in it.
+	// Device is the major and minor number of the file system. Root is the mounted path in it.
 	Device, Root string
-	// Path is where it is mounted.
+	// Path is the mount point.
 	Path string
 }
 
@@ -27,7 +27,7 @@ const (
 	fieldPath   = 4
 )
 
-// ParseMounts reads the text of /proc/self/mountinfo. Lines that it does not know are left out.
+// ParseMounts parses the text of /proc/self/mountinfo. It skips unknown lines.
 func ParseMounts(text []byte) map[Mount]struct{} {
 	out := map[Mount]struct{}{}
 	for line := range bytes.Lines(text) {
@@ -42,7 +42,7 @@ func ParseMounts(text []byte) map[Mount]struct{} {
 	return out
 }
 
-// unescapeMount returns a text with its octal escapes resolved: the kernel writes a space as \040.
+// unescapeMount returns a text with its octal escapes decoded. The kernel escapes a space as \040.
 func unescapeMount(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text
@@ -60,7 +60,7 @@ func unescapeMount(text string) string {
 	return out.String()
 }
 
-// parseOctal returns the byte that a text begins with as an escape, such as \040.
+// parseOctal decodes the escape at the beginning of a text, such as \040.
 func parseOctal(text string) (value byte, is bool) {
 	if len(text) < 4 || text[0] != '\\' || text[1] > '3' {
 		return 0, false
@@ -75,8 +75,7 @@ func parseOctal(text string) (value byte, is bool) {
 	return value, true
 }
 
-// ChangedMounts returns the paths at which something was mounted or unmounted between two states,
-// each once, in order.
+// ChangedMounts returns the sorted, distinct paths of mounts that differ between two states.
 func ChangedMounts(before, after map[Mount]struct{}) []string {
 	paths := map[string]struct{}{}
 	for m := range before {
@@ -93,7 +92,7 @@ func ChangedMounts(before, after map[Mount]struct{}) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// IsWithin reports whether a path is a directory, or below it. Both are clean.
+// IsWithin reports whether a clean path is a clean directory or below it.
 func IsWithin(path, dir string) bool {
 	if dir == "/" || path == dir {
 		return true

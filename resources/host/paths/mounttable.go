@@ -18,7 +18,7 @@ type MountTable struct {
 	known  map[Mount]struct{}
 }
 
-// The file that has the table: the kernel wakes whoever polls it when that changes.
+// The file of the table. The kernel wakes pollers of the file after each change.
 const mountInfo = "/proc/self/mountinfo"
 
 // OpenMountTable opens the table and reads it.
@@ -39,7 +39,7 @@ func OpenMountTable() (*MountTable, error) {
 	return t, nil
 }
 
-// read reads the table by the descriptor that is open: another one may not be had.
+// read reads the table by the open descriptor, because opening another one may fail.
 func (t *MountTable) read() (map[Mount]struct{}, error) {
 	text, err := io.ReadAll(io.NewSectionReader(t.file, 0, math.MaxInt64))
 	if err != nil {
@@ -49,11 +49,11 @@ func (t *MountTable) read() (map[Mount]struct{}, error) {
 	return ParseMounts(text), nil
 }
 
-// Wait waits until mounts differ from those of Open, or of the last Wait, and returns at
-// which paths. Its error is os.ErrClosed after Close; others mean that the kernel tells nothing.
+// Wait waits until the mounts differ from the mounts at OpenMountTable or the last Wait, and returns the
+// changed paths. It returns os.ErrClosed after Close. Other errors mean that the kernel reports no changes.
 func (t *MountTable) Wait() (changed []string, err error) {
 	var failed error
-	// The function is called before it is waited for an event, and after each: none is lost.
+	// The function is called before the wait and after each event, so no change is missed.
 	err = t.conn.Read(func(uintptr) bool {
 		var now map[Mount]struct{}
 		if now, failed = t.read(); failed != nil {

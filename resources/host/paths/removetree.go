@@ -172,7 +172,7 @@ func (r *removal) enter(name string, why error) {
 	r.levels = append(r.levels, level{dir: dir, id: id, why: why})
 }
 
-// skip keeps the current name.
+// skip leaves the current name in place.
 func (r *removal) skip(why error) {
 	r.fail(&fs.PathError{Op: "remove", Path: r.path(), Err: why})
 	l := r.last()

@@ -11,25 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLinks bounds the links of one walk, as the kernel does, and maxNames the names in all
-// their texts, of which each may have some thousand: whoever owns a directory on the way
-// decides how much there is to do.
+// maxLinks limits the links of one walk, as in the kernel. maxNames limits the names in their texts: the
+// owner of a directory on the path decides the number of links.
 const (
 	maxLinks = 40
 	maxNames = 1000
 )
 
-// walk resolves a path as CHASE_SAFE of systemd-tmpfiles does: component by
-// component on descriptors, and from a directory or link of an untrusted user
-// only to directories of that user. So nobody leads a privileged process out of
-// what is theirs, however often they exchange what is there.
+// walk resolves a path like CHASE_SAFE of systemd-tmpfiles: component by component on descriptors, and from a
+// directory or link of an untrusted user only to directories of that user. So no user can redirect a
+// privileged process, even by repeated replacements.
 type walk struct{ links, names int }
 
 // root opens the root directory.
 func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", unix.O_PATH) }
 
-// open opens a directory; with O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY has the
-// kernel mount what an automounter has there.
+// open opens a directory. With O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY makes the kernel mount the file
+// system of an automounter.
 func (w *walk) open(at int, name, path string, flags int) (*Dir, error) {
 	fd, err := openFd(at, name, unix.O_DIRECTORY|flags)
 	if err != nil {
@@ -54,9 +52,8 @@ func (w *walk) stat(dir *Dir) error {
 	return nil
 }
 
-// through walks from a directory through a relative path and leaves the
-// directory open. public demands that everybody may enter the directories of
-// trusted owners on the way, because an untrusted link leads there.
+// through walks from a directory along a relative path and leaves the directory open. With public, all users
+// must be able to enter the directories of trusted owners on the path, because an untrusted link leads there.
 func (w *walk) through(from *Dir, rest string, public bool) (*Dir, error) {
 	dir, err := w.open(from.fd, ".", from.path, unix.O_PATH)
 	if err != nil {
@@ -77,7 +74,7 @@ func (w *walk) through(from *Dir, rest string, public bool) (*Dir, error) {
 	return dir, nil
 }
 
-// enter walks from a directory to the one with a name in it.
+// enter walks from a directory to a subdirectory.
 func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 	path := filepath.Join(dir.path, name)
 	next, err := w.open(dir.fd, name, path, unix.O_PATH|unix.O_NOFOLLOW)
@@ -94,7 +91,7 @@ func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 	return next, nil
 }
 
-// check checks a step from a directory to one in it.
+// check checks a step from a directory to a subdirectory.
 func (w *walk) check(dir, next *Dir, public bool) error {
 	switch {
 	case !dir.party.MayLead(next.mode, next.uid):
@@ -106,7 +103,7 @@ func (w *walk) check(dir, next *Dir, public bool) error {
 	}
 }
 
-// follow walks to the directory that a link leads to.
+// follow walks to the target directory of a link.
 func (w *walk) follow(dir *Dir, name string, public bool) (*Dir, error) {
 	l, err := w.readLink(dir, name)
 	if err != nil {
@@ -129,8 +126,8 @@ func (w *walk) follow(dir *Dir, name string, public bool) (*Dir, error) {
 	return end, nil
 }
 
-// target leads a place on to where its link leads, if it is one, and looks at
-// that. After an error the place is as before.
+// target moves a place to the target of its link, if it is a link, and returns the attributes. After an error
+// the place is unchanged.
 func (w *walk) target(at *Place, public bool) error {
 	if err := at.stat(); err != nil || !isLink(&at.st) {
 		return err
@@ -173,8 +170,8 @@ type link struct {
 	owner      Party
 }
 
-// readLink reads a link of a directory: its owner and text are of one inode.
-// What is no link is ENOTDIR.
+// readLink reads a link in a directory. Its owner and text come from one inode. Another kind of file is
+// ENOTDIR.
 func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 	path := filepath.Join(dir.path, name)
 	fd, err := openFd(dir.fd, name, unix.O_PATH|unix.O_NOFOLLOW)
@@ -204,7 +201,7 @@ func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: PartyOf(st.Mode, st.Uid)}, nil
 }
 
-// start opens the directory that the text of the link is relative to.
+// start opens the directory from which the text of the link starts.
 func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 	if filepath.IsAbs(l.text) {
 		return w.root()
@@ -213,13 +210,12 @@ func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 	return w.open(dir.fd, ".", dir.path, unix.O_PATH)
 }
 
-// untrusted reports whether anyone but root and the running user made the link,
-// or could exchange it.
+// untrusted reports whether a user other than root and the running user created the link or could replace it.
 func (l *link) untrusted(dir *Dir) bool {
 	return dir.party != Trusted || l.owner != Trusted
 }
 
-// check checks where the link leads.
+// check checks the target of the link.
 func (l *link) check(dir *Dir, mode, uid uint32) error {
 	switch {
 	case !l.owner.MayLead(mode, uid):

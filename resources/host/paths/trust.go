@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Party is who may exchange what is in a directory, or lead a path elsewhere by a
-// link: the number of an untrusted user, or one of these.
+// Party is the user who may replace files in a directory, or redirect a path by a link: the number of an
+// untrusted user, or one of these values.
 type Party int64
 
 const (
-	// Trusted are root and the running user.
+	// Trusted means root and the running user.
 	Trusted Party = -1
-	// Anybody may write to a directory without the sticky bit.
+	// Anybody means that all users may write to a directory without the sticky bit.
 	Anybody Party = -2
 )
 
@@ -38,8 +38,8 @@ func isOpen(mode uint32) bool { return mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.
 // isTrusted reports whether a user is root or the running user.
 func isTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
-// MayLead reports whether a party may lead a walk to a directory, or by its link to
-// a file.
+// MayLead reports whether a walk may continue from a directory or link of the party to another directory or
+// file.
 func (p Party) MayLead(mode, uid uint32) bool {
 	switch p {
 	case Trusted:
@@ -51,10 +51,9 @@ func (p Party) MayLead(mode, uid uint32) bool {
 	}
 }
 
-// Keeps reports whether what is in a directory of the party may be taken for what
-// its owner has put there. It may not where the party can have moved it there: in
-// the directory of a user, what is not theirs; in one of anybody, what not
-// everybody may read.
+// Keeps reports whether the owner of a file in a directory of the party has put the file there. Otherwise the
+// party may have moved it: in the directory of a user, files of other users; in a directory of anybody, files
+// that not all users may read.
 func (p Party) Keeps(mode, uid uint32) bool {
 	if p == Anybody {
 		return mode&unix.S_IROTH != 0
@@ -63,8 +62,7 @@ func (p Party) Keeps(mode, uid uint32) bool {
 	return p.MayLead(mode, uid)
 }
 
-// In returns whose a directory of the party is, as a clause that follows "belongs to
-// ann, but".
+// In describes the party of a directory, as a clause after "belongs to ann, but".
 func (p Party) In(dir string) string {
 	if p == Anybody {
 		return "everybody may write to " + dir
@@ -73,7 +71,7 @@ func (p Party) In(dir string) string {
 	return dir + " to " + OwnerName(uint32(p))
 }
 
-// Remedy returns what makes a directory of the party safe to pass.
+// Remedy returns the change that makes a directory of the party safe.
 func (p Party) Remedy(dir string) string {
 	if p == Anybody {
 		return "take the right to write from others, or set the sticky bit of " + dir

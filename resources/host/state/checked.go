@@ -10,23 +10,22 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// Checked remembers that a state directory was found safe: while every directory on its
-// path is the very one with the same owner and mode, a walk would find the same, for
-// several times as many system calls. It is safe for concurrent use; the zero value
-// remembers nothing yet.
+// Checked caches the result of a successful check of a state directory: while each directory on its path is
+// the same one with the same owner and mode, a walk would have the same result with several times as many
+// system calls. It is safe for concurrent use. The zero value is empty.
 type Checked struct {
 	mu  sync.Mutex
 	dir string
 	way []step
 }
 
-// step is what a walk judges a directory by.
+// step contains the attributes of a directory that a walk checks.
 type step struct {
 	dev, inode uint64
 	uid, mode  uint32
 }
 
-// Make is the function Make, which it calls where something on the path is new.
+// Make calls the function Make unless the cached check is still valid.
 func (c *Checked) Make(dir string) error {
 	if c.stands(dir) {
 		return nil
@@ -42,7 +41,7 @@ func (c *Checked) Make(dir string) error {
 	return nil
 }
 
-// check is the function check in the same way.
+// check calls the function check in the same way.
 func (c *Checked) check(dir string) error {
 	if c.stands(dir) {
 		return nil
@@ -56,7 +55,7 @@ func (c *Checked) check(dir string) error {
 	return err
 }
 
-// stands reports whether a directory is the one that was found safe, and on the same way.
+// stands reports whether a directory and its path are unchanged since the check.
 func (c *Checked) stands(dir string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +73,8 @@ func (c *Checked) remember(dir string, way []step) {
 	c.dir, c.way = dir, way
 }
 
-// wayTo returns the directories on a path, its own first. It is false where one of them
-// is none, such as a link: then only a walk knows where it leads.
+// wayTo returns the directories on a path, the last one first. It returns false if one of them is not a
+// directory, such as a link: only a walk can resolve it.
 func wayTo(path string) (way []step, ok bool) {
 	at, err := filepath.Abs(path)
 	if err != nil {

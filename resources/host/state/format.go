@@ -16,18 +16,17 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// stateFormat is the format of the state directory that this version reads and
-// writes; the file format in it has it as text. A change of format brings its
-// conversion.
+// stateFormat is the format of the state directory that this version reads and writes. The file format
+// contains it as text. A new format needs a conversion.
 const stateFormat = "1"
 
-// ErrFormat is a state directory of a format that this version does not know.
+// ErrFormat means that this version does not know the format of the state directory.
 var ErrFormat = errors.New("unknown format of the state directory")
 
-// ErrDenied is a state directory that this user may not use. Its text is the remedy.
+// ErrDenied means that this user may not use the state directory. The text is the remedy.
 var ErrDenied = errors.New("run it as root, or give it a directory of its own with --state-dir")
 
-// withRemedy returns an error of a state directory, with ErrDenied where that is why.
+// withRemedy returns an error of a state directory, with ErrDenied for missing permission.
 func withRemedy(what string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s: %w (%w)", what, err, ErrDenied)
@@ -36,11 +35,10 @@ func withRemedy(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// OpenState checks the format of the state directory before anything in it is
-// read or written. With write, a directory without a format is made and gets the
-// one of this version. The error wraps ErrFormat, and leaves the directory
-// untouched; so does paths.ErrUntrusted, for one that others may change, and
-// paths.ErrUnsafe. Without a state directory it does nothing.
+// OpenState checks the format of the state directory before any other access. With write, it creates a
+// missing directory and writes the format file if there is none. It returns ErrFormat for an unknown format,
+// paths.ErrUntrusted if other users may change the directory, and paths.ErrUnsafe if they may replace it, and
+// then changes nothing. Without a state directory it does nothing.
 func (d *Dir) OpenState(write bool) error {
 	if d.path == "" {
 		return nil
@@ -57,7 +55,7 @@ func (d *Dir) OpenState(write bool) error {
 	switch format := strings.TrimSpace(string(text)); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		if !write && errors.Is(err, fs.ErrPermission) {
-			return nil // whoever may not read it reads nothing else either
+			return nil // other files are not readable either
 		}
 		return withRemedy("format of the state directory", err)
 	case format == stateFormat:
@@ -74,14 +72,14 @@ func (d *Dir) OpenState(write bool) error {
 		return err
 	}
 
-	// A kill in between leaves an empty file, which counts as none.
+	// A kill before the write leaves an empty file, which counts as missing.
 	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
 }
 
 // maxFormat is the maximum size of the format file.
 const maxFormat = 80
 
-// errNotRegular is the format as something else than a file, such as a pipe.
+// errNotRegular means that the format is not a regular file, for example a pipe.
 var errNotRegular = errors.New("it is not a regular file: remove it")
 
 // readStart returns the first maxFormat bytes of a regular file. It does not wait for the writer
@@ -103,18 +101,17 @@ func readStart(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFormat))
 }
 
-// formatMark returns the mark of the format file at path. It is not settled when another
-// one could have the same: there is none, or it was written a moment ago.
+// formatMark returns the mark of the format file at path. The mark is unsettled if a later file could have
+// the same mark: the file is missing or very new.
 func formatMark(path string) (mark fileMark, settled bool) {
-	const tick = 2 * time.Second // more than that of the clock of any file system
+	const tick = 2 * time.Second // longer than a tick of any file system's clock
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Stat(path, &st) })
 
 	return markOf(&st), err == nil && time.Since(time.Unix(st.Ctim.Unix())) > tick
 }
 
-// isKnown reports whether the format file with a mark was read before, and has the format
-// of this version.
+// isKnown reports whether the format file with this mark was already read and has the format of this version.
 func (d *Dir) isKnown(format fileMark) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,10 +125,9 @@ func (d *Dir) know(format fileMark) {
 	d.format = format
 }
 
-// Make makes a state directory and its parents when missing. One that others than
-// root and the running user may change wraps paths.ErrUntrusted, one that they could
-// exchange paths.ErrUnsafe; nothing is made then. So what is done below it by path is
-// done in it.
+// Make creates a state directory and its missing parents. It returns paths.ErrUntrusted if users other than
+// root and the running user may change the directory, and paths.ErrUnsafe if they may replace it, and then
+// creates nothing. So later access by path is safe.
 func Make(dir string) error {
 	exists, err := Check(dir)
 	if err == nil && !exists {
@@ -146,7 +142,7 @@ func Make(dir string) error {
 	return nil
 }
 
-// makeDir makes a directory and its parents in one where nobody else could exchange them.
+// makeDir creates a directory and its parents below a directory where no other user can replace them.
 func makeDir(path string, mode uint32) error {
 	parent, err := paths.OpenDir(filepath.Dir(path))
 	if paths.IsAbsent(err) {
@@ -187,7 +183,7 @@ func Check(path string) (exists bool, err error) {
 	return true, errors.Join(err, dir.Close())
 }
 
-// nearest opens a directory, or the nearest one above it that exists.
+// nearest opens a directory, or its nearest existing parent.
 func nearest(path string) (dir *paths.Dir, exact bool, err error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -205,14 +201,14 @@ func nearest(path string) (dir *paths.Dir, exact bool, err error) {
 		case !paths.IsAbsent(err):
 			return nil, false, err
 		}
-		// Another process may have made the directory since.
+		// Another process may have created the directory since.
 		if info, err := os.Lstat(at); err == nil && !info.IsDir() {
 			notDir = fmt.Errorf("%s is not a directory: remove it, or use another directory", at)
 		}
 	}
 }
 
-// CheckWritable returns why the running user could not make a state directory, or write into it. It
+// CheckWritable returns an error if the running user could not create a state directory or write into it. It
 // changes nothing.
 func CheckWritable(path string) error {
 	dir, exists, err := nearest(path)

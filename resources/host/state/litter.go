@@ -54,9 +54,8 @@ func openLitter(stateDir string, joined bool) (*litterRecord, error) {
 	return r, nil
 }
 
-// RecordLitter records a directory durably before a run first writes into it.
-// Outside of a run nothing is recorded: only the run lock keeps another run
-// from striking out the record.
+// RecordLitter records a directory durably before a run first writes into it. Without a run it records
+// nothing, because only the run lock prevents another run from clearing the record.
 func (d *Dir) RecordLitter(dir string) error {
 	d.mu.Lock()
 	r := d.litter
@@ -107,15 +106,15 @@ func (r *litterRecord) clean(ctx context.Context, log *slog.Logger) {
 		if err != nil {
 			log.WarnContext(ctx, "could not remove litter of a killed run", "directory", dir, "error", err)
 		}
-		// A path that became unsafe leads to what was never written to.
+		// Never clean a path that became unsafe, because it may lead to another directory.
 		if err != nil && !errors.Is(err, paths.ErrUnsafe) {
 			r.left = append(r.left, dir)
 		}
 	}
 }
 
-// parseLitter returns the directories of a record, each once. A line that a
-// kill cut short is left out: nothing was written before the line was complete.
+// parseLitter returns the distinct directories of a record. It skips an incomplete last line: muster writes
+// into a directory only after its line is complete.
 func parseLitter(text string) []string {
 	var dirs []string
 	seen := map[string]bool{}
@@ -167,8 +166,8 @@ func cleanDir(path string) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// isOurs reports whether a name is a regular file of this user. Root may have
-// given it away just before the kill.
+// isOurs reports whether a name is a regular file of this user. Root may have changed its owner just before
+// the kill.
 func isOurs(dir *os.File, name string) bool {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
@@ -177,8 +176,8 @@ func isOurs(dir *os.File, name string) bool {
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && (uid == 0 || st.Uid == uint32(uid))
 }
 
-// fileMark tells a file from another one, and from itself once somebody has written
-// to it in another tick of the clock of the file system.
+// fileMark identifies a file and its version. It differs after a write in a later tick of the file system's
+// clock.
 type fileMark struct {
 	dev, inode uint64
 	size       int64
@@ -195,11 +194,10 @@ func litterMark(path string) (fileMark, error) {
 	return markOf(&st), err
 }
 
-// maxKept is how many directories a record may have that is kept: whoever begins a run
-// after a kill looks through all of them.
+// maxKept limits the directories of a reused record. The first run after a kill searches all of them.
 const maxKept = 100
 
-// mayStay reports whether the record can be kept for the next run.
+// mayStay reports whether the next run can reuse the record.
 func (r *litterRecord) mayStay() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +205,7 @@ func (r *litterRecord) mayStay() bool {
 	return !r.joined && len(r.left) == 0 && len(r.known) <= maxKept
 }
 
-// end strikes out the record, except for directories that could not be cleaned.
+// end clears the record, except for directories that could not be cleaned.
 func (r *litterRecord) end() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

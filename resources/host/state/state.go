@@ -10,46 +10,43 @@ import (
 	"sync"
 )
 
-// ErrNone is an operation that needs a state directory where there is none.
+// ErrNone means that an operation needs a state directory and none is set.
 var ErrNone = errors.New("no state directory is set")
 
-// Dir is the state directory. It is safe for concurrent use. Make it with New.
+// Dir is the state directory. It is safe for concurrent use. Create it with New.
 type Dir struct {
 	path string
 	log  *slog.Logger
-	// keeps is that the record of litter is kept between runs.
+	// keeps means that runs reuse the record of litter.
 	keeps   bool
 	checked Checked
 
 	mu sync.Mutex
-	// format is the mark of the format file when it was read, and had that of this version.
+	// format is the mark of the format file after it was read with the format of this version.
 	format fileMark
 	litter *litterRecord
-	// runs are how many write into litter.
+	// runs is the number of runs that write into litter.
 	runs int
-	// kept is the record of the last run, which nobody has touched since if it still has
-	// this mark.
+	// kept is the record of the last run. It is current if the file still has this mark.
 	kept *litterRecord
 	mark fileMark
 }
 
-// New returns the state directory at path, empty for none. Without one a run does not
-// find what a killed one left behind. It touches nothing yet. log gets warnings and
-// what was cleared up.
+// New returns the state directory at path, empty for none. Without one a run does not find the litter of a
+// killed run. New accesses no file. log receives warnings and messages about removed litter.
 func New(path string, log *slog.Logger) *Dir { return &Dir{path: path, log: log} }
 
-// KeepLitter has the record of litter kept from one run of this process to the next: a
-// directory is then recorded, and synced, once for many runs. Runs that go on at the same
-// time share it. It is for who makes many, and called before the first.
+// KeepLitter makes the runs of this process reuse the record of litter, so that a directory is recorded and
+// synced once for many runs. Concurrent runs share the record. Call it before the first run of a process with
+// many runs.
 func (d *Dir) KeepLitter() { d.keeps = true }
 
 // StateDir returns the path of the directory.
 func (d *Dir) StateDir() string { return d.path }
 
-// BeginRun removes the litter of killed runs, unless the run is joined: within
-// another one, which keeps the record. Litter that cannot be removed is logged and
-// left for the next run. An error is a record of litter that cannot be read or written,
-// or another run of this process that goes on, unless the record is kept.
+// BeginRun removes the litter of killed runs, unless the run is joined: an enclosing run owns the record. It
+// logs litter that it cannot remove and leaves it for the next run. It returns an error if the record cannot
+// be read or written, or if another run of this process is active and the record is not reused.
 func (d *Dir) BeginRun(ctx context.Context, joined bool) error {
 	if d.path == "" {
 		return nil
@@ -79,8 +76,8 @@ func (d *Dir) BeginRun(ctx context.Context, joined bool) error {
 	return nil
 }
 
-// takeKept returns the record of the last run of this process where nothing else has
-// run since: it has nothing to clean then.
+// takeKept returns the record of the last run of this process if no other process has run since. The run then
+// has nothing to clean.
 func (d *Dir) takeKept(joined bool) *litterRecord {
 	record := d.kept
 	d.kept = nil
@@ -88,15 +85,14 @@ func (d *Dir) takeKept(joined bool) *litterRecord {
 		return nil
 	}
 	if now, err := litterMark(record.file.Name()); joined || err != nil || now != d.mark {
-		_ = record.close() // nothing is written to it any more
+		_ = record.close() // no run writes to it any more
 		return nil
 	}
 
 	return record
 }
 
-// EndRun ends a run, and with the last one closes what BeginRun opened. Without a run it
-// does nothing.
+// EndRun ends a run. The last run closes the files that BeginRun opened. Without a run it does nothing.
 func (d *Dir) EndRun() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

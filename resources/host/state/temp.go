@@ -14,12 +14,12 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// tempRoot holds the temporary directories, in the state directory.
+// tempRoot contains the temporary directories, in the state directory.
 const tempRoot = "tmp"
 
-// TempDir makes a private directory for this process in the state directory,
-// with prefix in its name. The caller removes it; BeginRun removes those of
-// killed processes. Without a state directory it is ErrNone.
+// TempDir creates a private directory for this process in the state directory, with prefix in its name. The
+// caller removes it. BeginRun removes the directories of killed processes. Without a state directory it
+// returns ErrNone.
 func (d *Dir) TempDir(prefix string) (string, error) {
 	if d.path == "" {
 		return "", ErrNone
