@@ -128,7 +128,7 @@ func TestActions(t *testing.T) {
 	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--actions").wait(); code != 64 || !strings.Contains(text, "--actions needs sign-in") {
 		t.Errorf("without a way to sign in: exit code %d, %s", code, text)
 	}
-	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--tokens", filepath.Join(dir, "none"), "--actions", "--sign-previews").wait(); code != 64 || !strings.Contains(text, "--sign-previews: give --sign-previews needs --actions and --sign-key FILE") {
+	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--tokens", filepath.Join(dir, "none"), "--actions", "--sign-previews").wait(); code != 64 || !strings.Contains(text, "--sign-previews needs --actions and --sign-key FILE") {
 		t.Errorf("without a key: exit code %d, %s", code, text)
 	}
 	fleet("fleet", "init", "--yes")
