@@ -1,3 +1,3 @@
-// Package fleet is the operator's side of muster: assigning manifests, and the status
-// of their rollout. It declares what it needs of NATS as small interfaces.
+// Package fleet defines the targets of assignments and requests, selects nodes, and computes the status of each
+// assignment on each node.
 package fleet

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,7 +30,7 @@ func TestCostOfALargeState(t *testing.T) {
 		},
 		"an overview": func(n model.Node, entries []model.Entry) { fleet.Overview([]model.Node{n}, entries) },
 		"a push": func(n model.Node, _ []model.Entry) {
-			fleet.Push{Name: "motd", Targets: []fleet.Target{{Group: "g1"}, {Group: model.GroupAll}}}.InForceBeside([]model.Node{n})
+			assign.Push{Name: "motd", Targets: []fleet.Target{{Group: "g1"}, {Group: model.GroupAll}}}.InForceBeside([]model.Node{n})
 		},
 	} {
 		cost := func(size int) float64 {

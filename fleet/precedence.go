@@ -1,6 +1,10 @@
 package fleet
 
-import "github.com/musterfleet/muster/model"
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
 
 // Precedence compares two assignments of the same name.
 type Precedence struct {
@@ -34,6 +38,25 @@ func PrecedenceOf(key string, others []model.Entry, nodes []model.Node) (out []P
 		for _, wins := range []bool{true, false} {
 			if len(by[wins]) > 0 {
 				out = append(out, Precedence{Other: e.Key, Wins: wins, Nodes: by[wins]})
+			}
+		}
+	}
+
+	return out
+}
+
+// ActiveKeys returns the keys that are active on the nodes on which an assignment of a name to the targets would be active,
+// each with these nodes. It returns only keys whose name include accepts.
+func ActiveKeys(targets []Target, name string, nodes []model.Node, include func(name string) bool) map[string][]string {
+	out := map[string][]string{}
+	for _, n := range nodes {
+		v := newView(&n)
+		if !slices.ContainsFunc(targets, func(t Target) bool { return v.isIn(t) && v.activeAhead(t, name) == "" }) {
+			continue
+		}
+		for key, m := range n.Manifests {
+			if t, itsName, err := ParseKey(key); err == nil && include(itsName) && m.Revision > 0 && v.isIn(t) {
+				out[key] = append(out[key], n.Node)
 			}
 		}
 	}

@@ -9,16 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
-
-// NodeLister knows the nodes.
-type NodeLister interface {
-	// Nodes returns all nodes by name, also unreachable ones.
-	Nodes(ctx context.Context) ([]model.Node, error)
-}
 
 // Status is the status of an assignment on a node.
 type Status string
@@ -340,14 +333,14 @@ func failures(m *model.ManifestState) string {
 	reason, _, _ := strings.Cut(said(m.Error), "\n")
 	switch {
 	case reason == "":
-		return describe.Counts(m.Counts)
+		return m.Counts.Text()
 	case m.Counts.Failed+m.Counts.Unmet == 0:
 		return reason
 	case m.Counts.Failed > 1:
 		reason += fmt.Sprintf(", and %d more", m.Counts.Failed-1)
 	}
 
-	return reason + " (" + describe.Counts(m.Counts) + ")"
+	return reason + " (" + m.Counts.Text() + ")"
 }
 
 // pending returns why a reachable node does not run a revision.

@@ -1,7 +1,9 @@
 package fleet_test
 
 import (
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
@@ -27,7 +29,9 @@ func TestParseKey(t *testing.T) {
 	}
 	for _, key := range []string{"", "motd", "node.motd", "node.web01.", "node..motd", ".web01.motd", "host.web01.motd", "node.web.01.motd", "node.web01.motd."} {
 		_, _, err := fleet.ParseKey(key)
-		wantError(t, err, model.ErrInvalidName, "node.<node>.<name>")
+		if !errors.Is(err, model.ErrInvalidName) || !strings.Contains(err.Error(), "node.<node>.<name>") {
+			t.Errorf("error is %v", err)
+		}
 	}
 }
 

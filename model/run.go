@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Counts counts the resources of a run or session by outcome. A resource may count more than once: a
 // refreshed resource also counts as changed.
@@ -22,6 +25,24 @@ type Counts struct {
 
 // Made returns the number of real changes.
 func (c *Counts) Made() int { return c.Changed - c.Noop }
+
+// Text lists the counts that are not 0, such as "3 resources, 1 changed".
+func (c *Counts) Text() string {
+	text := fmt.Sprintf("%d resources", c.Total)
+	if c.Total == 1 {
+		text = "1 resource"
+	}
+	for _, more := range []struct {
+		count int
+		word  string
+	}{{c.Made(), "changed"}, {c.Noop, "would change"}, {c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.NotRun, "not run"}} {
+		if more.count > 0 {
+			text += fmt.Sprintf(", %d %s", more.count, more.word)
+		}
+	}
+
+	return text
+}
 
 // Add counts one transaction, except in Unique.
 func (c *Counts) Add(t *Transaction) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -95,14 +95,14 @@ type RunOf struct {
 
 // resultOf returns the result for an answer.
 func resultOf(r model.EnsureResponse) Result {
-	out := Result{Node: r.Node, State: StateOf(r), Text: cut(describe.Answer(r))}
+	out := Result{Node: r.Node, State: StateOf(r), Text: cut(view.DescribeAnswer(r))}
 	if len(r.Runs) > 0 && r.Error == "" {
-		out.Text = describe.Requested(r.Runs) // the runs have their errors
+		out.Text = view.DescribeRuns(r.Runs) // the runs have their errors
 	}
 	for _, run := range r.Runs[:min(len(r.Runs), maxRuns)] {
 		text := run.Error
 		if text == "" {
-			text = describe.Counts(run.Counts)
+			text = run.Counts.Text()
 		}
 		out.Runs = append(out.Runs, RunOf{Manifest: cut(run.Manifest), RunID: cut(run.RunID), Outcome: model.Outcome(cut(string(run.Outcome))), Text: cut(text)})
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -31,8 +31,8 @@ func (p *Previewed) check() error {
 		return refuse("%v", err)
 	}
 	key := cmp.Or(p.Key, model.Key(model.GroupFamily(model.GroupAll), p.Name))
-	if problems := fleet.ProblemsOf(key, []byte(p.Value)); len(problems) > 0 {
-		return refuse("%s", fleet.Invalid(problems))
+	if problems := assign.ProblemsOf(key, []byte(p.Value)); len(problems) > 0 {
+		return refuse("%s", assign.Invalid(problems))
 	}
 
 	return nil

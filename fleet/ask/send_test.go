@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -276,7 +276,7 @@ func TestFailed(t *testing.T) {
 		if got := ask.Failed(c.answer); got != c.failed {
 			t.Errorf("%s: failed is %v", name, got)
 		}
-		if got := describe.Outcome(c.answer); got != c.outcome {
+		if got := view.OutcomeOf(c.answer); got != c.outcome {
 			t.Errorf("%s: outcome is %s", name, got)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/archive"
@@ -114,7 +113,7 @@ func WriteContent(ctx context.Context, e model.Entry, open OpenBundle, name stri
 func assignment(e model.Entry) model.Assignment {
 	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if problems != nil {
-		a.Manifest = fleet.Readable(e.Key, e.Value)
+		a.Manifest = Readable(e.Key, e.Value)
 	}
 
 	return a.Assignment
@@ -127,7 +126,7 @@ func termsOf(a model.Assignment) (string, error) {
 		return "", nil
 	}
 	a.Protocol = model.ProtocolAssignment
-	text, err := fleet.AssignmentYAML(a)
+	text, err := AssignmentYAML(a)
 
 	return strings.TrimPrefix(string(text), "protocol: "+model.ProtocolAssignment+"\n"), err
 }

@@ -13,9 +13,9 @@ import (
 
 func at(seconds int) time.Time { return time.Date(2026, 1, 31, 12, 0, seconds, 0, time.UTC) }
 
-const manifest = "muster:\n  resources: []\n"
+const sampleManifest = "muster:\n  resources: []\n"
 
-func document(t *testing.T, a model.Assignment) []byte {
+func documentOf(t *testing.T, a model.Assignment) []byte {
 	t.Helper()
 	a.Protocol, a.Name = model.ProtocolAssignment, "m"
 	if a.Digest == "" {
@@ -40,18 +40,18 @@ func TestRevisions(t *testing.T) {
 		entry model.Entry
 		want  string
 	}{
-		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned - "},
-		{"node.b.m", model.Entry{Value: []byte(manifest)}, "assigned - "},
-		{"node.a.m", model.Entry{Value: []byte(manifest + "# one\n")}, "assigned +1 -0 "},
-		{"node.a.m", model.Entry{Value: []byte(manifest + "# one\n")}, "assigned +0 -0 unchanged"},
-		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned +0 -1 the same as revision 1"},
+		{"node.a.m", model.Entry{Value: []byte(sampleManifest)}, "assigned - "},
+		{"node.b.m", model.Entry{Value: []byte(sampleManifest)}, "assigned - "},
+		{"node.a.m", model.Entry{Value: []byte(sampleManifest + "# one\n")}, "assigned +1 -0 "},
+		{"node.a.m", model.Entry{Value: []byte(sampleManifest + "# one\n")}, "assigned +0 -0 unchanged"},
+		{"node.a.m", model.Entry{Value: []byte(sampleManifest)}, "assigned +0 -1 the same as revision 1"},
 		{"node.a.m", model.Entry{Deleted: true}, "removed - "},
-		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned +0 -0 the same as revision 5"},
+		{"node.a.m", model.Entry{Value: []byte(sampleManifest)}, "assigned +0 -0 the same as revision 5"},
 		{"node.a.m", model.Entry{Refused: "headers"}, "assigned - cannot be used: headers"},
-		{"node.a.m", model.Entry{Value: document(t, model.Assignment{Noop: true, Manifest: manifest})}, "assigned +1 -0 noop"},
-		{"node.a.m", model.Entry{Value: document(t, model.Assignment{Bundle: bundle, Digest: bundle})}, "assigned - bundle"},
-		{"node.a.m", model.Entry{Value: document(t, model.Assignment{Bundle: bundle, Digest: bundle, Issued: at(9)})}, "assigned - unchanged, bundle"},
-		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned - the same as revision 7"},
+		{"node.a.m", model.Entry{Value: documentOf(t, model.Assignment{Noop: true, Manifest: sampleManifest})}, "assigned +1 -0 noop"},
+		{"node.a.m", model.Entry{Value: documentOf(t, model.Assignment{Bundle: bundle, Digest: bundle})}, "assigned - bundle"},
+		{"node.a.m", model.Entry{Value: documentOf(t, model.Assignment{Bundle: bundle, Digest: bundle, Issued: at(9)})}, "assigned - unchanged, bundle"},
+		{"node.a.m", model.Entry{Value: []byte(sampleManifest)}, "assigned - the same as revision 7"},
 		{"node.a.m", model.Entry{Value: []byte("protocol: nonsense\n")}, "assigned +2 -2 "},
 	} {
 		c.entry.Key, c.entry.Revision = c.key, uint64(i+1)

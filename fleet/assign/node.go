@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -83,7 +83,7 @@ func OfControl(e model.Entry) (NodeEvent, bool) {
 		out.Details = "removed"
 		return out, true
 	}
-	details, err := describe.ControlValue(name, e.Value)
+	details, err := view.DescribeControlValue(name, e.Value)
 	if err != nil {
 		details = "not valid: " + err.Error()
 	}
@@ -96,7 +96,7 @@ func OfControl(e model.Entry) (NodeEvent, bool) {
 // resource of a run, unless its drift was repaired.
 func OfReport(r model.Report) (NodeEvent, bool) {
 	e := NodeEvent{At: r.Time, About: r.Manifest, Revision: r.Revision, Outcome: r.Outcome, Cause: r.Cause, RunID: r.RunID}
-	subject, summary := describe.Report(r)
+	subject, summary := view.DescribeReport(r)
 	e.Details = summary
 	switch r.Kind {
 	case model.KindRun:
@@ -117,7 +117,7 @@ func OfReport(r model.Report) (NodeEvent, bool) {
 	case model.KindHealth:
 		e.Kind, e.About, e.Revision = KindHealth, subject, 0
 	case model.KindEnsure:
-		e.Kind, e.About, e.Revision, e.By = KindRequest, subject, 0, describe.Sender(r)
+		e.Kind, e.About, e.Revision, e.By = KindRequest, subject, 0, view.SenderOf(r)
 	case model.KindNode:
 		e.Kind = KindAgent
 	default:

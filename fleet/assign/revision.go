@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -85,7 +83,7 @@ func (r *Revisions) Add(ctx context.Context, e model.Entry) Revision {
 	if v, problems := document.DecodeAssigned(e.Key, e.Value); problems == nil {
 		out.Bundle, out.Noop = v.Bundle != "", v.Noop
 	}
-	id := fleet.Identity(e.Key, e.Value)
+	id := Identity(e.Key, e.Value)
 	out.Unchanged = id != "" && id == k.last
 	if !out.Unchanged && id != "" {
 		out.SameAs = k.seen[id]

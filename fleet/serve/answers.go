@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -151,7 +151,7 @@ func (g gated) Answers(ctx context.Context, r view.RequestDetail) (view.Answers,
 
 // newAnswer returns the answer of a node.
 func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answer {
-	out := view.Answer{Node: node, Time: stored, Outcome: describe.Outcome(r), Text: describe.Answer(r), Runs: r.Runs}
+	out := view.Answer{Node: node, Time: stored, Outcome: view.OutcomeOf(r), Text: view.DescribeAnswer(r), Runs: r.Runs}
 	if r.State == nil {
 		return out
 	}

@@ -112,8 +112,8 @@ func (f *feed) begin(since time.Time) {
 }
 
 // messageOf returns a message as the view takes it.
-func messageOf(m model.StoredReports) view.Message {
-	return view.Message{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
+func messageOf(m model.StoredReports) view.StreamMessage {
+	return view.StreamMessage{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
 }
 
 // readHistory tells the last run of each node, and then what was reported before the newest

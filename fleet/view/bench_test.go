@@ -52,8 +52,8 @@ func largeFleet() (nodes []model.Node, entries []model.Entry) {
 }
 
 // manyMessages returns runs of many nodes, each with a transaction.
-func manyMessages() []view.Message {
-	out := make([]view.Message, 0, manyReports)
+func manyMessages() []view.StreamMessage {
+	out := make([]view.StreamMessage, 0, manyReports)
 	for seq := uint64(1); len(out) < manyReports; seq += 2 {
 		name, id := fmt.Sprintf("web%05d", seq%manyNodes), ksuid.New().String()
 		t := document(name, model.KindTransaction, model.ProtocolTransaction, model.OutcomeChanged, model.Transaction{

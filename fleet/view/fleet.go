@@ -5,8 +5,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/view/activity"
-	"github.com/musterfleet/muster/fleet/view/inventory"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -37,8 +35,8 @@ type Options struct {
 // from several goroutines; what they return is not changed any more, and must not be.
 type Fleet struct {
 	options Options
-	nodes   *inventory.Nodes
-	log     *activity.Log
+	nodes   *inventory
+	log     *activityLog
 	*completeness
 	*changes
 	webhooks *webhooks
@@ -63,10 +61,10 @@ func New(o Options) *Fleet {
 	}
 	c := newChanges()
 	f := &Fleet{
-		options: o, changes: c, nodes: inventory.New(inventory.Options{Facts: o.Facts, Inventories: o.Inventories, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
+		options: o, changes: c, nodes: newInventory(inventoryOptions{Facts: o.Facts, Inventories: o.Inventories, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
 		webhooks: newWebhooks(c.note),
 	}
-	f.log = activity.New(activity.Options{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})
+	f.log = newActivityLog(activityOptions{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})
 
 	return f
 }
@@ -116,11 +114,11 @@ func (f *Fleet) SetAssignments(entries []model.Entry) { f.nodes.SetAssignments(e
 
 // Add tells what the stream has. The same report again changes nothing; the order does not
 // matter.
-func (f *Fleet) Add(m Message) { f.log.Add(m) }
+func (f *Fleet) Add(m StreamMessage) { f.log.Add(m) }
 
 // AddRuns tells runs ahead of the reports between them and those that are known: they are in
 // lists, and nothing else counts them before Add tells them again.
-func (f *Fleet) AddRuns(m Message) { f.log.AddRuns(m) }
+func (f *Fleet) AddRuns(m StreamMessage) { f.log.AddRuns(m) }
 
 // SetEnd tells the sequence of the newest message that the stream has. What comes after the
 // first one that is added is counted.

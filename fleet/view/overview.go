@@ -4,8 +4,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/musterfleet/muster/fleet/summary"
 )
 
 const (
@@ -21,7 +19,7 @@ type cache struct {
 	sync.Mutex
 	made              time.Time
 	count, generation uint64
-	summary           summary.Summary
+	summary           Summary
 	top               Top
 	// lost are the keys of SetLost.
 	lost map[string]bool
@@ -40,7 +38,7 @@ func (f *Fleet) Overview() Overview {
 }
 
 // get returns what is expensive of the overview.
-func (c *cache) get(f *Fleet, now time.Time) (summary.Summary, Top) {
+func (c *cache) get(f *Fleet, now time.Time) (Summary, Top) {
 	c.Lock()
 	defer c.Unlock()
 	count, generation := f.changes.count.Load(), f.changes.generation.Load() // before what they count is read
@@ -56,7 +54,7 @@ func (c *cache) get(f *Fleet, now time.Time) (summary.Summary, Top) {
 	return c.summary, c.top
 }
 
-// Unassigned returns the keys that reachable nodes run without an assignment, with the revisions: see summary.Summary.
+// Unassigned returns the keys that reachable nodes run without an assignment, with the revisions: see Summary.
 func (f *Fleet) Unassigned() map[string]uint64 {
 	s := f.nodes.Summary(f.options.Version, time.Now())
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // completeness is how complete a view is, but for what its parts know themselves.
@@ -65,7 +63,7 @@ func (c *completeness) change(by func() bool) {
 // Problem says why the view may not be up to date, one text for each thing that it is about,
 // until Clear.
 func (c *completeness) Problem(about, text string) {
-	text = compact.Line(text, compact.MaxText)
+	text = firstLine(text, maxText)
 	c.change(func() bool {
 		before, is := c.problems[about]
 		c.problems[about] = text
@@ -84,7 +82,7 @@ func (c *completeness) Clear(about string) {
 
 // SetNotice sets the notice of the view; empty removes it. The view stays current.
 func (c *completeness) SetNotice(text string) {
-	text = compact.Line(text, compact.MaxText)
+	text = firstLine(text, maxText)
 	c.change(func() bool {
 		before := c.notice
 		c.notice = text

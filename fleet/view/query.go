@@ -2,10 +2,10 @@ package view
 
 import (
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/view/inventory"
-	"github.com/musterfleet/muster/model"
+
 	"iter"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // The newest runs and events that are returned of a node.
@@ -13,12 +13,6 @@ const (
 	maxRunsOfNode   = 50
 	maxEventsOfNode = 100
 )
-
-// ErrSlowTarget is an expression that could not be evaluated in time.
-var ErrSlowTarget = inventory.ErrSlowTarget
-
-// RowOf returns a node as a row of lists.
-func RowOf(n *summary.Node) NodeRow { return inventory.RowOf(n) }
 
 // Nodes returns a page of nodes. The error is that of the target expression, a *target.Error, or
 // why the facts that it depends on cannot be read.

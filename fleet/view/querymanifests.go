@@ -3,8 +3,6 @@ package view
 import (
 	"slices"
 	"time"
-
-	"github.com/musterfleet/muster/fleet/summary"
 )
 
 // maxRunsOfManifest is how many runs are returned of a manifest.
@@ -39,7 +37,7 @@ func (f *Fleet) Manifest(q ManifestQuery) (ManifestDetail, bool) {
 	}
 	now := time.Now()
 	s, _ := f.overview.get(f, now)
-	out := ManifestDetail{ManifestRow: all[at], Failing: []summary.Failure{}}
+	out := ManifestDetail{ManifestRow: all[at], Failing: []Failure{}}
 	for _, failure := range s.Failing {
 		if failure.Manifest == q.Name {
 			out.Failing = append(out.Failing, failure)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -91,7 +90,7 @@ func (s fullShares) missing(node string, now time.Time) []string {
 		case len(names) == maxShares:
 			more++
 		default:
-			names = append(names, compact.Line(one.Name, compact.MaxWord)+" before "+one.Oldest.UTC().Format("2006-01-02 15:04 MST"))
+			names = append(names, firstLine(one.Name, maxWord)+" before "+one.Oldest.UTC().Format("2006-01-02 15:04 MST"))
 		}
 	}
 	if len(names) == 0 {

@@ -4,40 +4,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
-	"github.com/musterfleet/muster/fleet/view/activity"
-	"github.com/musterfleet/muster/fleet/view/attention"
-	"github.com/musterfleet/muster/fleet/view/inventory"
+
 	"github.com/musterfleet/muster/model"
-)
-
-// What the stream has, and what is asked of it.
-type (
-	// Message is what the stream stored at once.
-	Message = activity.Message
-	// Event is a report in the feed, EventQuery selects some.
-	Event      = activity.Event
-	EventQuery = activity.EventQuery
-	// RunRow is a run in a list, RequestRow a request.
-	RunRow     = activity.RunRow
-	RequestRow = activity.RequestRow
-	// Point counts what was reported within one interval of time.
-	Point = activity.Point
-	// Top are the resources that need attention most, TopResource is one of them.
-	Top         = attention.Top
-	TopResource = attention.TopResource
-	// Totals count what was read since the view began, ReportCount is one of their counts.
-	Totals      = activity.Totals
-	ReportCount = activity.ReportCount
-)
-
-// What the fleet is now, and what is asked of it.
-type (
-	// NodeQuery selects and sorts nodes, NodeRow is a node in a list.
-	NodeQuery = inventory.NodeQuery
-	NodeRow   = inventory.NodeRow
-	// ManifestQuery selects the nodes of a manifest.
-	ManifestQuery = inventory.ManifestQuery
 )
 
 // Progress is how complete the view is: what is shown says so until it is.
@@ -66,7 +34,7 @@ type Progress struct {
 // Overview is the fleet as a whole.
 type Overview struct {
 	Progress Progress `json:"progress"`
-	summary.Summary
+	Summary
 	// History has what happened, by time, oldest first.
 	History []Point `json:"over_time"`
 	// Top are the resources that fail, drift and flap most.
@@ -83,7 +51,7 @@ type NodePage struct {
 	Known    int `json:"known"`
 	Matching int `json:"matching"`
 	// States counts what the query selects but for its state.
-	States []summary.State `json:"states"`
+	States []State `json:"states"`
 	// Undecided are nodes of which nobody knows whether they match, by name.
 	Undecided []fleet.Undecided `json:"undecided"`
 	// Warnings are the warnings of fleet.Selection.
@@ -93,7 +61,7 @@ type NodePage struct {
 // NodeDetail is what is known of one node.
 type NodeDetail struct {
 	Progress Progress `json:"progress"`
-	summary.Node
+	Node
 	// Runs are its newest, the newest first, Events what it reported last.
 	Runs   []RunRow `json:"runs"`
 	Events []Event  `json:"events"`
@@ -101,7 +69,7 @@ type NodeDetail struct {
 
 // ManifestRow is a manifest in a list, whatever its targets.
 type ManifestRow struct {
-	summary.Manifest
+	Manifest
 	// Keys are its assignments, by key.
 	Keys []Assigned `json:"keys"`
 	// Changed is when one was assigned last.
@@ -126,11 +94,11 @@ type ManifestDetail struct {
 	ManifestRow
 	// Nodes are a page of those that are selected, those that need attention first, Matching
 	// how many are.
-	Nodes    []summary.Assignment `json:"nodes"`
-	Matching int                  `json:"matching"`
-	Failing  []summary.Failure    `json:"failing"`
-	Top      Top                  `json:"top"`
-	Runs     []RunRow             `json:"runs"`
+	Nodes    []Assignment `json:"nodes"`
+	Matching int          `json:"matching"`
+	Failing  []Failure    `json:"failing"`
+	Top      Top          `json:"top"`
+	Runs     []RunRow     `json:"runs"`
 }
 
 // RunDetail is one run with the transactions that it reported.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // Request returns a request that nodes answered, with those that did not, and whether it is known: the run with an
@@ -42,7 +40,7 @@ func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
 func unanswered(r RequestRow, answered map[string]bool, targets func(to, on string) ([]string, error)) (missing, others []string, unknown string) {
 	asked, err := targets(r.To, r.On)
 	if err != nil {
-		return []string{}, []string{}, "its target cannot be evaluated: " + compact.Line(err.Error(), compact.MaxText)
+		return []string{}, []string{}, "its target cannot be evaluated: " + firstLine(err.Error(), maxText)
 	}
 	if len(asked) != r.Nodes {
 		return []string{}, []string{}, fmt.Sprintf("%d answered of %d that were asked, but its target is other nodes by now", r.Answers, r.Nodes)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-
-	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // WebhookProblem is why a webhook is not delivered, or late, or lacks reports. It says nothing about whether the view
@@ -58,7 +56,7 @@ func (w Webhook) show(about, text string, failing bool) {
 	all, id := w.of, webhookID{w.name, about}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if now := (webhookNotice{compact.Line(text, compact.MaxText), failing}); all.problems[id] != now {
+	if now := (webhookNotice{firstLine(text, maxText), failing}); all.problems[id] != now {
 		all.problems[id] = now
 		all.noted()
 	}

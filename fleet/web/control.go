@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page"
 )
 
@@ -21,7 +21,7 @@ func (s *site) control(r *http.Request) screen {
 				return content{}, err
 			}
 
-			return shown(page.Control(describe.Changes(within(all, times), search), more, search, now))
+			return shown(page.Control(view.ControlChanges(within(all, times), search), more, search, now))
 		},
 	}
 }

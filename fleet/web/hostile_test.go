@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -58,7 +57,7 @@ func hostileData() webfleet.Data {
 		Manifests: map[string]model.ManifestState{key: {Revision: 2000, Digest: hostile, Outcome: model.OutcomeFailed, At: now, Error: hostile, Counts: model.Counts{Total: 1, Failed: 1}}},
 		Flapping:  []model.FlappingState{{Manifest: hostile, Resource: model.Ref{Type: "file", Name: hostile}, Writer: hostile}},
 	}})
-	members := summary.Members{Nodes: 1, First: []string{"evil"}}
+	members := view.Members{Nodes: 1, First: []string{"evil"}}
 	top := []view.TopResource{{Manifest: hostile, Resource: hostile, Text: hostile, Count: 1, Last: now, Members: members}}
 	d.Top = view.Top{Failing: top, Drifting: top, Flapping: top}
 	d.Progress.Problems = []string{hostile}

@@ -8,8 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -41,7 +40,7 @@ func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from in
 
 // auditOf returns a page of the revisions of assignments that have a text; more is that there are others.
 func auditOf(all []model.Entry, more bool, search string, from int) page.AuditData {
-	found := describe.Assignments(all, search)
+	found := view.AssignmentChanges(all, search)
 	from = min(from, len(found))
 
 	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), More: more}
@@ -76,7 +75,7 @@ func historyOf(entries []model.Entry) []page.Revision {
 	for i, e := range entries {
 		text, long := "", len(e.Value) > maxRevision
 		if !e.Deleted && !long {
-			text = fleet.Readable(e.Key, e.Value)
+			text = assign.Readable(e.Key, e.Value)
 		}
 		r := page.Revision{Entry: e}
 		switch {

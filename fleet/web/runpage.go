@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
@@ -51,7 +51,7 @@ func (s *site) manifestOf(ctx context.Context, d view.RunDetail) (file string, l
 	}
 	for _, e := range all {
 		text := string(e.Value)
-		if e.Revision == d.Run.Revision && e.Key == d.Run.Manifest && fleet.Readable(e.Key, e.Value) == text {
+		if e.Revision == d.Run.Revision && e.Key == d.Run.Manifest && assign.Readable(e.Key, e.Value) == text {
 			return e.Key, strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		}
 	}

@@ -63,7 +63,7 @@ func triedElsewhere() []elsewhere {
 		{"report-future", "reports more than 50,000 events at times that are to come", "what operators did is left out of the history of its node",
 			[]string{"fleet/assign.TestFutureReportsDisplaceNothing"}},
 		{"report-resources", "reports ever more resources and manifests", "a query fills the memory of an operator, or leaves out those of others",
-			[]string{"fleet/query.TestOneNodeFillsNoMemory"}},
+			[]string{"fleet/view.TestOneNodeFillsNoMemory"}},
 		{"facts-unreadable", "stores facts with headers that cannot be read", "fleet forget fails, for it and for others",
 			[]string{"kvstore.TestFactsWithHeadersAreInvalid"}},
 		{"node-forgotten", "has the credentials of a viewer, or of an operator of some nodes, and removes states, facts and reports of a node", "a node leaves the lists of others, or its reports the stream",
@@ -77,7 +77,7 @@ func triedElsewhere() []elsewhere {
 		{"report-id-long", "publishes reports with ids of 60 KB", "a command that follows them fills the memory of an operator",
 			[]string{"cmd/muster/fleetcmd.TestLongIDsFillNoMemory"}},
 		{"report-long", "publishes summaries of runs with 20,000 others that are unchanged since", "a command that shows it computes for seconds, for each of them",
-			[]string{"fleet/describe.TestSummariesAreNoLongerThanReports"}},
+			[]string{"fleet/view.TestSummariesAreNoLongerThanReports"}},
 		{"webhook-flood", "reports far more than a receiver of webhooks takes", "the reports of other nodes come to it hours later",
 			[]string{"fleet/webhook.TestWebhookOfAFlood", "fleet/webhook.TestWebhookLogOfAFloodIsBounded"}},
 		{"webhook-refused", "reports what a receiver of webhooks refuses", "the reports of other nodes wait for each of its tries, and the log has two lines of each",
@@ -99,7 +99,7 @@ func triedElsewhere() []elsewhere {
 		{"request-panic", "sends and queues requests on which parsers panic, with and without `trust.keys`", "an agent ends, now or at its next start, or reports it again",
 			[]string{"agent.TestRequestsThatParsersPanicOn", "agent/requests.TestAPanicEndsOneRequest", "cmd/muster/agentcmd.TestAPanicEndsOneAnswer"}},
 		{"value-two-readings", "puts assignments that other parsers read in another way than nodes: line ends of YAML 1.1, keys of other case, keys twice, merged keys", "operators see, compare or sign something else than nodes run",
-			[]string{"fleet.TestWhatIsShownIsWhatNodesRun", "testing/e2e.TestSignRefusesWhatNodesReject"}},
+			[]string{"fleet/assign.TestWhatIsShownIsWhatNodesRun", "testing/e2e.TestSignRefusesWhatNodesReject"}},
 	}
 }
 

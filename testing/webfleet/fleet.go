@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -107,14 +107,14 @@ func (f *Fleet) Progress() view.Progress { return f.get().Progress }
 func (f *Fleet) Overview() view.Overview {
 	d := f.get()
 
-	return view.Overview{Progress: d.Progress, Summary: summary.Of(d.Nodes, d.Entries, d.Version, f.now()), History: d.History, Top: d.Top, Webhooks: d.Webhooks}
+	return view.Overview{Progress: d.Progress, Summary: view.SummaryOf(d.Nodes, d.Entries, d.Version, f.now()), History: d.History, Top: d.Top, Webhooks: d.Webhooks}
 }
 
 // details returns what is known of each node.
-func (d Data) details() []summary.Node {
-	var out []summary.Node
+func (d Data) details() []view.Node {
+	var out []view.Node
 	for i, statuses := range fleet.Overview(d.Nodes, d.Entries) {
-		out = append(out, summary.OfNode(d.Nodes[i], statuses, d.Entries))
+		out = append(out, view.NodeOf(d.Nodes[i], statuses, d.Entries))
 	}
 
 	return out
@@ -148,7 +148,7 @@ func (f *Fleet) Nodes(q view.NodeQuery) (view.NodePage, error) {
 	}
 	for _, s := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusNoManifest, fleet.StatusOK} {
 		if counts[s] > 0 {
-			out.States = append(out.States, summary.State{State: s, Members: summary.Members{Nodes: counts[s]}})
+			out.States = append(out.States, view.State{State: s, Members: view.Members{Nodes: counts[s]}})
 		}
 	}
 	slices.SortStableFunc(out.Rows, func(a, b view.NodeRow) int { return compare(q.Sort, a, b) })
@@ -189,7 +189,7 @@ func compare(by string, a, b view.NodeRow) int {
 	}
 }
 
-func rowOf(n summary.Node) view.NodeRow {
+func rowOf(n view.Node) view.NodeRow {
 	r := view.NodeRow{Node: n.Node.Node, Host: n.Host, State: n.State, Since: n.Since, Heard: n.Heard, Version: n.Version, Groups: n.Groups, Labels: n.Labels, Outbox: n.Outbox}
 	for _, s := range n.Statuses {
 		r.Tally.Add(s.RolloutStatus)
@@ -231,7 +231,7 @@ func (f *Fleet) Manifests() []view.ManifestRow { return f.get().manifests(f.now(
 
 func (d Data) manifests(now time.Time) []view.ManifestRow {
 	out := []view.ManifestRow{}
-	for _, m := range summary.Of(d.Nodes, d.Entries, d.Version, now).Manifests {
+	for _, m := range view.SummaryOf(d.Nodes, d.Entries, d.Version, now).Manifests {
 		r := view.ManifestRow{Manifest: m}
 		for _, e := range d.Entries {
 			if _, name, err := fleet.ParseKey(e.Key); err == nil && name == m.Name {
@@ -263,10 +263,10 @@ func (f *Fleet) Manifest(q view.ManifestQuery) (view.ManifestDetail, bool) {
 			}
 		}
 	}
-	slices.SortStableFunc(out.Nodes, func(a, b summary.Assignment) int { return cmp.Compare(rank(a.Status), rank(b.Status)) })
+	slices.SortStableFunc(out.Nodes, func(a, b view.Assignment) int { return cmp.Compare(rank(a.Status), rank(b.Status)) })
 	out.Matching = len(out.Nodes)
 	out.Nodes = part(out.Nodes, q.Offset, q.Limit)
-	for _, x := range summary.Of(d.Nodes, d.Entries, d.Version, f.now()).Failing {
+	for _, x := range view.SummaryOf(d.Nodes, d.Entries, d.Version, f.now()).Failing {
 		if x.Manifest == q.Name {
 			out.Failing = append(out.Failing, x)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -178,9 +177,9 @@ func (s *sample) history() {
 		}
 		s.data.History = append(s.data.History, p)
 	}
-	members := func(names ...string) summary.Members {
+	members := func(names ...string) view.Members {
 		names = slices.DeleteFunc(names, func(name string) bool { return s.data.Facts[name] == nil })
-		return summary.Members{Nodes: len(names), First: names}
+		return view.Members{Nodes: len(names), First: names}
 	}
 	s.data.Top = view.Top{
 		Failing: []view.TopResource{

@@ -16,8 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/describe"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -38,7 +37,7 @@ type describeCommand struct {
 
 // described is what is shown of a node.
 type described struct {
-	summary.Node
+	view.Node
 	// Reports are the newest of each kind and outcome, the newest first.
 	Reports []model.Report `json:"reports"`
 }
@@ -83,7 +82,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err := fleet.ExplainSkipped(ctx, store.Get, statuses); err != nil {
 		return err
 	}
-	d := described{Node: summary.OfNode(n, statuses, entries)}
+	d := described{Node: view.NodeOf(n, statuses, entries)}
 	if d.Reports, err = c.reports(ctx, store); err != nil {
 		return err
 	}
@@ -138,7 +137,7 @@ func (p screen) properties(n model.Node, now time.Time) {
 	}
 	p.line("host", "%s", host)
 	version := "muster " + print.Cut(n.Version, maxWord)
-	if summary.IsOlder(n.Version, cli.Version()) {
+	if view.IsOlder(n.Version, cli.Version()) {
 		version += " (older than this one, " + cli.Version() + ")"
 	}
 	p.line("agent", "%s, started %s ago, last seen %s ago", version, print.Age(n.Started, now), print.Age(n.Heard, now))
@@ -187,13 +186,13 @@ func list(words []string) string {
 }
 
 // assignments prints a row for each manifest of a node.
-func (p screen) assignments(n summary.Node, now time.Time) {
+func (p screen) assignments(n view.Node, now time.Time) {
 	var rows [][]string
 	for _, s := range n.Statuses[:min(len(n.Statuses), maxAssignments)] {
 		m := n.Manifests[s.Key]
 		counts, late := "", ""
 		if s.Current > 0 && m.Counts.Total > 0 {
-			counts = describe.Counts(m.Counts)
+			counts = m.Counts.Text()
 		}
 		if s.Late() {
 			late = print.Age(s.Assigned, now)

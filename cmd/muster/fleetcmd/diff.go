@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -127,7 +127,7 @@ func (w wanted) find(ctx context.Context, store *Store) (e model.Entry, err erro
 			return e, err
 		}
 		if e = all[len(all)-1]; w.revision != 0 {
-			if e, err = fleet.Revision(all, w.revision); err != nil {
+			if e, err = assign.FindRevision(all, w.revision); err != nil {
 				err = fmt.Errorf("%s: %w", key, err)
 			}
 		}

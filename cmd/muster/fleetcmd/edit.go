@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -72,7 +71,7 @@ func (c *editCommand) run(ctx context.Context) error {
 		return err
 	}
 	e.store = store
-	if e.current, err = fleet.Revision(all, 0); err != nil {
+	if e.current, err = assign.FindRevision(all, 0); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	if !c.yes && !c.CanAsk() {
@@ -83,7 +82,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	}
 	value, problems := document.DecodeAssigned(key, e.current.Value)
 	if problems != nil {
-		return fmt.Errorf("%s revision %d is no assignment that could be edited: %s; push it again", key, e.current.Revision, fleet.Invalid(problems))
+		return fmt.Errorf("%s revision %d is no assignment that could be edited: %s; push it again", key, e.current.Revision, assign.Invalid(problems))
 	}
 	e.terms = value.Assignment
 	e.terms.Protocol, e.terms.Name, e.terms.Digest, e.terms.Issued, e.terms.Manifest, e.terms.Bundle = "", "", "", time.Time{}, "", ""
@@ -154,8 +153,8 @@ func (c *editCommand) push(ctx context.Context, e *edited) error {
 	if err != nil {
 		return err
 	}
-	push := fleet.Push{Name: name, Targets: []fleet.Target{target}, Terms: e.terms}
-	if push.Source, err = source.Read(e.source, nil, c.check(ctx, e.terms)); err != nil {
+	push := assign.Push{Name: name, Targets: []fleet.Target{target}, Terms: e.terms}
+	if push.Source, err = assign.ReadSource(e.source, nil, c.check(ctx, e.terms)); err != nil {
 		return err
 	}
 	nodes, err := e.store.Nodes(ctx)

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -150,12 +150,12 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 
 // printOne prints the answer of a node.
 func (c *ensureCommand) printOne(node string, r model.EnsureResponse) {
-	c.printSummary(node, describe.Answer(r), r)
+	c.printSummary(node, view.DescribeAnswer(r), r)
 }
 
 // printSummary prints an answer of nodes with a summary.
 func (c *ensureCommand) printSummary(nodes, summary string, r model.EnsureResponse) {
-	text := c.Print.Word(string(describe.Outcome(r)))
+	text := c.Print.Word(string(view.OutcomeOf(r)))
 	if ask.Failed(r) && r.Phase != model.EnsureCancelled && c.position.Line > 0 {
 		summary = c.position.String() + ": " + summary
 	}

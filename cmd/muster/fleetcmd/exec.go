@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
@@ -133,7 +133,7 @@ func streams(r model.EnsureResponse) []string {
 // printGrouped prints answers, equal ones once.
 func (c *execCommand) printGrouped(r *ask.Ensured) {
 	for _, group := range GroupEqual(r, streams) {
-		summary := inWords(describe.Answer(group.Answer), output(group.Answer.State, "stderr"))
+		summary := inWords(view.DescribeAnswer(group.Answer), output(group.Answer.State, "stderr"))
 		c.printSummary(print.Some(group.Nodes, "--json has all"), summary, group.Answer)
 	}
 }

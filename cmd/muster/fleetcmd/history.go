@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -119,7 +119,7 @@ func (c *historyCommand) check(now time.Time) error {
 // selectEvents returns the entries that match --until and --by. It changes all.
 func selectEvents[T any](c *historyCommand, all []T, at func(T) time.Time, by func(T) string) []T {
 	return slices.DeleteFunc(all, func(one T) bool {
-		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !describe.IsBy(by(one), c.by)
+		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !view.IsBy(by(one), c.by)
 	})
 }
 

@@ -3,27 +3,27 @@ package fleetcmd
 import (
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 )
 
 // TestChangeDetails: nothing is said that the columns EVENT and BY have.
 func TestChangeDetails(t *testing.T) {
 	t.Parallel()
 	for text, c := range map[string]struct {
-		kind describe.ChangeKind
+		kind view.ChangeKind
 		want string
 	}{
-		"resumed":                          {describe.ChangeResumed, ""},
-		"paused by ann@desk":               {describe.ChangePaused, ""},
-		"paused by ann@desk: disk: a":      {describe.ChangePaused, "disk: a"},
-		"paused until noon by ann@desk":    {describe.ChangePaused, "until noon"},
-		"paused until 1:00 by ann@desk: d": {describe.ChangePaused, "until 1:00: d"},
-		"paused by carl: d":                {describe.ChangePaused, "by carl: d"},
-		"paused":                           {describe.ChangePaused, ""},
-		"labels rack=a3":                   {describe.ChangeWritten, "labels rack=a3"},
-		"not used: it is forged":           {describe.ChangeRefused, "not used: it is forged"},
+		"resumed":                          {view.ChangeResumed, ""},
+		"paused by ann@desk":               {view.ChangePaused, ""},
+		"paused by ann@desk: disk: a":      {view.ChangePaused, "disk: a"},
+		"paused until noon by ann@desk":    {view.ChangePaused, "until noon"},
+		"paused until 1:00 by ann@desk: d": {view.ChangePaused, "until 1:00: d"},
+		"paused by carl: d":                {view.ChangePaused, "by carl: d"},
+		"paused":                           {view.ChangePaused, ""},
+		"labels rack=a3":                   {view.ChangeWritten, "labels rack=a3"},
+		"not used: it is forged":           {view.ChangeRefused, "not used: it is forged"},
 	} {
-		if got := changeDetails(describe.ControlChange{Kind: c.kind, By: "ann@desk", Text: text}); got != c.want {
+		if got := changeDetails(view.ControlChange{Kind: c.kind, By: "ann@desk", Text: text}); got != c.want {
 			t.Errorf("%s: %q, want %q", text, got, c.want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -23,7 +23,7 @@ const maxChanges = 50_000
 
 // ofFleetDocument is what operators changed in the fleet, as a document.
 type ofFleetDocument struct {
-	Changes []describe.ControlChange `json:"changes"`
+	Changes []view.ControlChange `json:"changes"`
 	// More is that there were others before these.
 	More       bool     `json:"more,omitempty"`
 	Incomplete []string `json:"incomplete,omitempty"`
@@ -55,7 +55,7 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 	if err != nil && !errors.Is(err, kvstore.ErrNotProvisioned) {
 		return err
 	}
-	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
+	changes := view.MergeChanges(view.AssignmentChanges(assigned, ""), view.ControlChanges(written, ""))
 	ofGroups := c.ofGroups(changes)
 	if err := c.warnUnknown(ctx, store, ofGroups); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 	}
 	doc := ofFleetDocument{Changes: all, More: before > 0 || isCut(assigned, more), isLimited: before > 0 || isLimit && isCut(assigned, more), isShared: isShared}
 	if doc.Changes == nil {
-		doc.Changes = []describe.ControlChange{}
+		doc.Changes = []view.ControlChange{}
 	}
 	if isAllShown := c.limit == 0 || len(all) < c.limit; isAllShown {
 		if !isLimit && isCut(assigned, more) {
@@ -82,13 +82,13 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 
 // newest returns the changes that are shown, the newest last, and how many are not: the last ones, or of each node and
 // group a share.
-func (c *historyCommand) newest(changes []describe.ControlChange, isShared bool) (shown []describe.ControlChange, more int) {
+func (c *historyCommand) newest(changes []view.ControlChange, isShared bool) (shown []view.ControlChange, more int) {
 	if !isShared {
 		return assign.Since(changes, timeOf, c.from, c.limit)
 	}
 	all, _ := assign.Since(changes, timeOf, c.from, 0)
 	slices.Reverse(all)
-	shown = kvstore.ShareByFamily(all, c.limit, func(change describe.ControlChange) string {
+	shown = kvstore.ShareByFamily(all, c.limit, func(change view.ControlChange) string {
 		family, _, _ := model.SplitKey(change.Key)
 		return family
 	})
@@ -114,21 +114,21 @@ func lookedAt(what string, read int) string {
 }
 
 // ofGroups returns the changes of the groups that were given, all without any.
-func (c *historyCommand) ofGroups(all []describe.ControlChange) []describe.ControlChange {
+func (c *historyCommand) ofGroups(all []view.ControlChange) []view.ControlChange {
 	if len(c.groups) == 0 {
 		return all
 	}
 
-	return slices.DeleteFunc(all, func(change describe.ControlChange) bool {
+	return slices.DeleteFunc(all, func(change view.ControlChange) bool {
 		family, _, _ := model.SplitKey(change.Key)
 		return !slices.ContainsFunc(c.groups, func(group string) bool { return family == model.GroupFamily(group) })
 	})
 }
 
 // warnUnknown warns of groups without changes that no known node is in.
-func (c *historyCommand) warnUnknown(ctx context.Context, store *Store, changes []describe.ControlChange) error {
+func (c *historyCommand) warnUnknown(ctx context.Context, store *Store, changes []view.ControlChange) error {
 	hasChanges := func(t fleet.Target) bool {
-		return slices.ContainsFunc(changes, func(change describe.ControlChange) bool {
+		return slices.ContainsFunc(changes, func(change view.ControlChange) bool {
 			family, _, _ := model.SplitKey(change.Key)
 			return family == t.String()
 		})
@@ -146,30 +146,30 @@ func (c *historyCommand) warnUnknown(ctx context.Context, store *Store, changes 
 }
 
 // ofEvents returns the changes of the events that were given, all without any.
-func (c *historyCommand) ofEvents(all []describe.ControlChange) []describe.ControlChange {
+func (c *historyCommand) ofEvents(all []view.ControlChange) []view.ControlChange {
 	if len(c.events) == 0 {
 		return all
 	}
 
-	return slices.DeleteFunc(all, func(change describe.ControlChange) bool { return !slices.Contains(c.events, eventOf(change)) })
+	return slices.DeleteFunc(all, func(change view.ControlChange) bool { return !slices.Contains(c.events, eventOf(change)) })
 }
 
 // authorOf returns the author of a change.
-func authorOf(c describe.ControlChange) string { return c.By }
+func authorOf(c view.ControlChange) string { return c.By }
 
 // events are the words of the column EVENT.
 func events() []string {
 	var out []string
-	for _, kind := range []describe.ChangeKind{describe.ChangeAssigned, describe.ChangeRemoved, describe.ChangePaused, describe.ChangeResumed, describe.ChangeWritten, describe.ChangeRefused} {
-		out = append(out, eventOf(describe.ControlChange{Kind: kind}))
+	for _, kind := range []view.ChangeKind{view.ChangeAssigned, view.ChangeRemoved, view.ChangePaused, view.ChangeResumed, view.ChangeWritten, view.ChangeRefused} {
+		out = append(out, eventOf(view.ControlChange{Kind: kind}))
 	}
 
 	return out
 }
 
 // eventOf returns the word of a change in the column EVENT.
-func eventOf(c describe.ControlChange) string {
-	if c.Kind == describe.ChangeRefused {
+func eventOf(c view.ControlChange) string {
+	if c.Kind == view.ChangeRefused {
 		return string(fleet.StatusRejected)
 	}
 
@@ -184,16 +184,16 @@ func (c *historyCommand) ofControl(ctx context.Context, store *Store) (found boo
 	if err != nil || len(written) == 0 {
 		return false, err
 	}
-	all, before := assign.Since(selectEvents(c, describe.Changes(written, ""), timeOf, authorOf), timeOf, c.from, c.limit)
+	all, before := assign.Since(selectEvents(c, view.ControlChanges(written, ""), timeOf, authorOf), timeOf, c.from, c.limit)
 	doc := ofFleetDocument{Changes: all, More: before > 0, isLimited: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})}
 	if doc.Changes == nil {
-		doc.Changes = []describe.ControlChange{}
+		doc.Changes = []view.ControlChange{}
 	}
 
 	return true, c.showChanges(doc)
 }
 
-func timeOf(c describe.ControlChange) time.Time { return c.Time }
+func timeOf(c view.ControlChange) time.Time { return c.Time }
 
 // showChanges prints changes.
 func (c *historyCommand) showChanges(doc ofFleetDocument) error {
@@ -214,16 +214,16 @@ func (c *historyCommand) showChanges(doc ofFleetDocument) error {
 }
 
 // changeRow returns a change as a row.
-func changeRow(c describe.ControlChange) []string {
+func changeRow(c view.ControlChange) []string {
 	return []string{print.Time(c.Time), c.Key, strconv.FormatUint(c.Revision, 10), eventOf(c), cmp.Or(print.OneLine(c.By), "-"), print.OneLine(changeDetails(c))}
 }
 
 // changeDetails returns what a change is beside what the other columns have.
-func changeDetails(c describe.ControlChange) string {
+func changeDetails(c view.ControlChange) string {
 	switch c.Kind {
-	case describe.ChangeResumed:
+	case view.ChangeResumed:
 		return strings.TrimPrefix(c.Text, string(c.Kind))
-	case describe.ChangePaused:
+	case view.ChangePaused:
 		// Who paused is in the pause, too.
 		when, why, hasReason := strings.Cut(strings.TrimPrefix(c.Text, string(c.Kind)), ": ")
 		if when = strings.TrimSpace(strings.TrimSuffix(when, " by "+c.By)); hasReason && when != "" {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 )
 
 // TestMoreThanAreRead: that a larger limit has more is said only where it does, and not of what is never read.
@@ -26,7 +26,7 @@ func TestMoreThanAreRead(t *testing.T) {
 		most, isLimit := c.command.mostAssigned()
 		var out, remarks bytes.Buffer
 		c.command.Env = &cli.Env{Print: print.Printer{Out: &out, Err: &remarks}}
-		doc := ofFleetDocument{Changes: []describe.ControlChange{{Key: "group.web.motd"}}, More: true, isLimited: isLimit}
+		doc := ofFleetDocument{Changes: []view.ControlChange{{Key: "group.web.motd"}}, More: true, isLimited: isLimit}
 		if !isLimit {
 			doc.Incomplete = []string{lookedAt("assignments", most)}
 		}
@@ -43,7 +43,7 @@ func TestMoreThanAreRead(t *testing.T) {
 func TestIsBy(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]bool{"anna": true, "anna@desk": true, "anna (dashboard)": true, "anna (oidc 42)": true, "annabel@desk": false, "bob@anna": false, "": false} {
-		if got := describe.IsBy(by, "anna"); got != want {
+		if got := view.IsBy(by, "anna"); got != want {
 			t.Errorf("%q: %t", by, got)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -75,7 +75,7 @@ func (c *lsCommand) sorted(all []model.Entry) []model.Entry {
 		rows[i].Entry = e
 	}
 	out := []model.Entry{}
-	for _, r := range query.First(rows, c.Order.Of()) {
+	for _, r := range view.FirstRows(rows, c.Order.Of()) {
 		out = append(out, r.Entry)
 	}
 

@@ -16,8 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -38,8 +37,8 @@ type nodesCommand struct {
 type nodeStatus struct {
 	model.Node
 	// State is the status of the node as a whole, as target expressions have it.
-	State    fleet.Status         `json:"state"`
-	Statuses []summary.Assignment `json:"statuses"`
+	State    fleet.Status      `json:"state"`
+	Statuses []view.Assignment `json:"statuses"`
 	// Flooding is what a node publishes more of than is kept.
 	Flooding string `json:"flooding,omitempty"`
 }
@@ -122,7 +121,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 // nodeRow is a node with the values by which it is sorted.
 type nodeRow struct {
 	nodeStatus
-	row query.Node
+	row view.QueryNode
 }
 
 // Value returns a value of the node.
@@ -135,12 +134,12 @@ func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStat
 	for i, n := range all {
 		rows[i].nodeStatus = n
 		if c.Sort != "" {
-			node := summary.NewNode(n.Node, rollouts(n), assigned)
-			rows[i].row = query.Node{NodeRow: view.RowOf(&node), Known: n.Node}
+			node := view.NewNode(n.Node, rollouts(n), assigned)
+			rows[i].row = view.QueryNode{NodeRow: view.RowOf(&node), Known: n.Node}
 		}
 	}
 	var out []nodeStatus
-	for _, r := range query.First(rows, c.Order.Of()) {
+	for _, r := range view.FirstRows(rows, c.Order.Of()) {
 		out = append(out, r.nodeStatus)
 	}
 
@@ -253,7 +252,7 @@ func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
 	statuses, assigned := fleet.Overview(nodes, entries), fleet.NewAssigned(entries)
 	out := make([]nodeStatus, len(nodes))
 	for i, n := range nodes {
-		node := summary.NewNode(n, statuses[i], assigned)
+		node := view.NewNode(n, statuses[i], assigned)
 		out[i] = nodeStatus{Node: n, State: node.State, Statuses: node.Statuses}
 	}
 
@@ -356,7 +355,7 @@ func groupsOf(n nodeStatus) string {
 
 // withoutMost returns statuses with the first ones of what a node says to run without an
 // assignment, and how many more it says.
-func withoutMost(all []summary.Assignment) (shown []summary.Assignment, more int) {
+func withoutMost(all []view.Assignment) (shown []view.Assignment, more int) {
 	unassigned := 0
 	for _, s := range all {
 		if s.Status == fleet.StatusUnassigned {

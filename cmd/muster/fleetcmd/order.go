@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/view"
 )
 
 // Order are the flags of lists that are sorted and cut.
@@ -31,7 +31,7 @@ func (o *Order) Check(columns ...string) error {
 	if o.Sort == "" || len(columns) == 0 {
 		return nil
 	}
-	if err := (query.Table{Columns: columns}).CheckColumns([]string{o.Sort}); err != nil {
+	if err := (view.QueryTable{Columns: columns}).CheckColumns([]string{o.Sort}); err != nil {
 		return cli.Usagef("--sort: %w", err)
 	}
 
@@ -39,8 +39,8 @@ func (o *Order) Check(columns ...string) error {
 }
 
 // Of returns the order.
-func (o *Order) Of() query.Order {
-	return query.Order{Sort: o.Sort, Reverse: o.Reverse, Limit: o.Limit}
+func (o *Order) Of() view.RowOrder {
+	return view.RowOrder{Sort: o.Sort, Reverse: o.Reverse, Limit: o.Limit}
 }
 
 // Remark says how many are not shown.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -81,7 +81,7 @@ func (c *previewCommand) run(ctx context.Context) error {
 
 // confirmPreview shows what a push would change, and asks. With --yes it does not ask, and
 // nothing is pushed where something would fail, or where known nodes were asked and none answered.
-func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *assign.Signing, push fleet.Push, nodes []model.Node) error {
+func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *assign.Signing, push assign.Push, nodes []model.Node) error {
 	if !c.preview {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
@@ -25,7 +24,7 @@ import (
 // PreviewRequest is what nodes are asked.
 type PreviewRequest struct {
 	// Push is what would be assigned, to its targets.
-	Push fleet.Push
+	Push assign.Push
 	// Known are the nodes of the fleet.
 	Known  []model.Node
 	Signer *assign.Signing

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/source"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -103,7 +103,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	line := c.Print.Progress()
-	pusher := fleet.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
+	pusher := assign.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)
@@ -123,7 +123,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	var statuses []summary.Assignment
+	var statuses []view.Assignment
 	var waited error
 	if c.wait || c.waitUnreachable {
 		goal := pushedGoal(done)
@@ -135,8 +135,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 	if c.IsDocument() {
 		document := struct {
-			Pushed   []fleet.Pushed       `json:"pushed"`
-			Statuses []summary.Assignment `json:"statuses,omitempty"`
+			Pushed   []assign.Pushed   `json:"pushed"`
+			Statuses []view.Assignment `json:"statuses,omitempty"`
 		}{done, statuses}
 		if err := c.Print.Document(document, c.YAML); err != nil {
 			return err
@@ -163,12 +163,12 @@ func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node)
 }
 
 // prepare reads and checks everything that is pushed.
-func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push fleet.Push, err error) {
+func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push assign.Push, err error) {
 	push.Bundle, push.Targets = c.bundle, targets
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
 		return push, err
 	}
-	if push.Source, err = source.Read(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
+	if push.Source, err = assign.ReadSource(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
 		var problems model.Problems
 		if errors.As(err, &problems) {
 			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"}
@@ -187,14 +187,14 @@ func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push
 }
 
 // check returns a check of a manifest, as far as it is possible without the node.
-func (c *pushCommand) check(ctx context.Context, terms model.Assignment) source.Check {
+func (c *pushCommand) check(ctx context.Context, terms model.Assignment) assign.ManifestCheck {
 	return func(name string, text []byte) ([]manifest.File, error) {
 		doc, err := manifest.Parse(name, text)
 		if err != nil {
 			return nil, err
 		}
 		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
-		if name != source.StdinName {
+		if name != assign.StdinName {
 			in.Dir = filepath.Dir(name)
 			// Whoever may write to the directory may replace the manifest.
 			if in.Author, err = paths.AuthorIn(in.Dir); err != nil {
@@ -210,7 +210,7 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) source.
 	}
 }
 
-func (c *pushCommand) print(done []fleet.Pushed) {
+func (c *pushCommand) print(done []assign.Pushed) {
 	for _, p := range done {
 		what, note := "", ""
 		if p.Bundle {
@@ -224,7 +224,7 @@ func (c *pushCommand) print(done []fleet.Pushed) {
 }
 
 // printPrecedence prints which assignment wins on nodes with several assignments of the pushed name.
-func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []fleet.Pushed, nodes []model.Node) {
+func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []assign.Pushed, nodes []model.Node) {
 	if len(done) == 0 {
 		return
 	}
@@ -247,7 +247,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []
 }
 
 // tally counts what became of targets.
-func tally(done []fleet.Pushed, targets int) string {
+func tally(done []assign.Pushed, targets int) string {
 	unchanged := 0
 	for _, p := range done {
 		if p.Unchanged {
@@ -263,7 +263,7 @@ func tally(done []fleet.Pushed, targets int) string {
 }
 
 // pushedGoal waits for what was pushed, whatever else is assigned under the name, as long as it is in force.
-func pushedGoal(done []fleet.Pushed) Goal {
+func pushedGoal(done []assign.Pushed) Goal {
 	g := Goal{Revisions: map[string]uint64{}, InForce: true}
 	for _, p := range done {
 		g.Keys = append(g.Keys, p.Key)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -21,7 +21,7 @@ import (
 // in force there declares a resource differently. Only nodes know everything: what
 // depends on one is left to it. A node may also claim groups that it is not in, so
 // its name is shown, and the check can be skipped.
-func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push fleet.Push, nodes []model.Node) error {
+func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
 	if c.despiteConflicts {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push fleet.P
 }
 
 // confirmNoop asks before nodes stop enforcing what is enforced now.
-func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push fleet.Push, nodes []model.Node) error {
+func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
 	if !push.Terms.Noop || c.yes {
 		return nil
 	}

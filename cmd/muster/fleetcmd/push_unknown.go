@@ -4,13 +4,14 @@ import (
 	"log/slog"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
 // warnUnknown warns of what was pushed to targets that no known node is in; where the fleet has nodes, with the
 // command that takes it back.
-func warnUnknown(log *slog.Logger, names kvstore.Names, done []fleet.Pushed, nodes []model.Node) {
+func warnUnknown(log *slog.Logger, names kvstore.Names, done []assign.Pushed, nodes []model.Node) {
 	for _, p := range done {
 		t, _, err := fleet.ParseKey(p.Key)
 		if err != nil || len(Unknown([]fleet.Target{t}, nodes)) == 0 {

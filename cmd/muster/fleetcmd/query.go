@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -49,7 +49,7 @@ func addQuery(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet query --from transactions 'drift && latency > \"1s\"' --since 7d --csv\n" +
 		"  muster fleet query --from packages 'name == \"openssl\" && older(version, \"3.0.15\")' --columns node,version\n" +
 		"  muster fleet query --by state,version")
-	columns := slices.Concat(query.Nodes().Columns, query.Results().Columns, query.Packages().Columns)
+	columns := slices.Concat(view.NodeTable().Columns, view.ResultTable().Columns, view.PackageTable().Columns)
 	slices.Sort(columns)
 	columns = slices.Compact(columns)
 	cmd.Arg("expression", "Condition over a row").StringVar(&c.expression)
@@ -65,14 +65,14 @@ func addQuery(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 // table returns what the rows can have.
-func (c *queryCommand) table() query.Table {
+func (c *queryCommand) table() view.QueryTable {
 	switch c.from {
 	case fromNodes:
-		return query.Nodes()
+		return view.NodeTable()
 	case fromPackages:
-		return query.Packages()
+		return view.PackageTable()
 	default:
-		return query.Results()
+		return view.ResultTable()
 	}
 }
 
@@ -85,7 +85,7 @@ func (c *queryCommand) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return c.withStore(ctx, func(store *Store) (query.Answer, error) { return c.nodes(ctx, store, e) })
+		return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.nodes(ctx, store, e) })
 	}
 	if c.from == fromPackages {
 		return c.runPackages(ctx)
@@ -99,7 +99,7 @@ func (c *queryCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	return c.withStore(ctx, func(store *Store) (query.Answer, error) { return c.results(ctx, store, e, on) })
+	return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.results(ctx, store, e, on) })
 }
 
 // check checks the flags, before anything is asked.
@@ -108,7 +108,7 @@ func (c *queryCommand) check() error {
 	c.shown = table.Default
 	switch {
 	case c.columns != "" && c.by != "":
-		return cli.Usagef("--by and --columns exclude each other: --by shows its columns and %s", query.ColumnCount)
+		return cli.Usagef("--by and --columns exclude each other: --by shows its columns and %s", view.ColumnCount)
 	case c.columns != "":
 		c.shown = splitList(c.columns)
 	case c.by != "":
@@ -122,9 +122,9 @@ func (c *queryCommand) check() error {
 	}
 	sorted := []string{c.Sort}
 	switch {
-	case c.Sort == "", c.by != "" && c.Sort == query.ColumnCount:
+	case c.Sort == "", c.by != "" && c.Sort == view.ColumnCount:
 	case c.by != "" && !slices.Contains(c.shown, c.Sort):
-		return cli.Usagef("--sort %s: with --by it is %s or %s", c.Sort, strings.Join(c.shown, ", "), query.ColumnCount)
+		return cli.Usagef("--sort %s: with --by it is %s or %s", c.Sort, strings.Join(c.shown, ", "), view.ColumnCount)
 	default:
 		if err := table.CheckColumns(sorted); err != nil {
 			return cli.Usagef("--sort: %w", err)
@@ -147,7 +147,7 @@ func (c *queryCommand) check() error {
 func (c *queryCommand) parseSince(now time.Time) error {
 	c.sinceAt = now.Add(-24 * time.Hour)
 	if c.from == fromResources {
-		c.sinceAt = query.Since(now)
+		c.sinceAt = view.ResultsSince(now)
 	}
 	if c.since == "" {
 		return nil
@@ -189,7 +189,7 @@ func (c *queryCommand) compileNodes() (*targets.Expression, error) {
 }
 
 // withStore connects, and prints the answer.
-func (c *queryCommand) withStore(ctx context.Context, ask func(*Store) (query.Answer, error)) error {
+func (c *queryCommand) withStore(ctx context.Context, ask func(*Store) (view.QueryAnswer, error)) error {
 	store, err := Open(ctx, c.Env, NeedNodes)
 	if err != nil {
 		return err
@@ -218,18 +218,18 @@ func (c *queryCommand) withStore(ctx context.Context, ask func(*Store) (query.An
 	return c.Print.Result(c.Format, answer, func() { c.printTable(answer) })
 }
 
-func (c *queryCommand) printCSV(a query.Answer) error {
+func (c *queryCommand) printCSV(a view.QueryAnswer) error {
 	rows := make([][]model.CSVCell, len(a.Rows))
 	for i, r := range a.Rows {
 		for _, v := range r.All {
-			rows[i] = append(rows[i], model.CSVCell{Text: query.CSV(v), Chosen: query.IsText(v)})
+			rows[i] = append(rows[i], model.CSVCell{Text: view.ValueCSV(v), Chosen: view.IsTextValue(v)})
 		}
 	}
 
 	return model.WriteCSV(c.Print.Out, a.Columns, rows)
 }
 
-func (c *queryCommand) printTable(a query.Answer) {
+func (c *queryCommand) printTable(a view.QueryAnswer) {
 	header := make([]string, len(a.Columns))
 	for i, name := range a.Columns {
 		header[i] = strings.ToUpper(name)
@@ -237,7 +237,7 @@ func (c *queryCommand) printTable(a query.Answer) {
 	rows := make([][]string, len(a.Rows))
 	for i, r := range a.Rows {
 		for _, v := range r.All {
-			rows[i] = append(rows[i], print.OneLine(query.Text(v)))
+			rows[i] = append(rows[i], print.OneLine(view.ValueText(v)))
 		}
 	}
 	c.Print.Table(header, rows, "nothing matches")
@@ -245,12 +245,12 @@ func (c *queryCommand) printTable(a query.Answer) {
 }
 
 // answerOf returns what is shown of rows.
-func answerOf[R query.Row](c *queryCommand, rows []R) query.Answer {
+func answerOf[R view.QueryRow](c *queryCommand, rows []R) view.QueryAnswer {
 	if c.by != "" {
-		return query.Count(rows, c.shown, c.Order.Of())
+		return view.CountRows(rows, c.shown, c.Order.Of())
 	}
 
-	return query.Select(rows, c.shown, c.Order.Of())
+	return view.SelectRows(rows, c.shown, c.Order.Of())
 }
 
 // missing returns a text about something that some of all nodes lack, such as "sent no facts".

@@ -6,8 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -15,29 +14,29 @@ import (
 )
 
 // nodes answers a query over nodes; without an expression, over all.
-func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expression) (query.Answer, error) {
+func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expression) (view.QueryAnswer, error) {
 	all, entries, err := store.All(ctx)
 	if err != nil {
-		return query.Answer{}, err
+		return view.QueryAnswer{}, err
 	}
 	unstored := store.Unstored(ctx, all).Lines()
 	assigned := fleet.NewAssigned(entries)
 	found := fleet.Selection{Nodes: all}
 	if e != nil {
 		if found, err = store.SelectOf(ctx, assigned, e, all); err != nil {
-			return query.Answer{}, err
+			return view.QueryAnswer{}, err
 		}
 	}
-	rows := make([]query.Node, len(found.Nodes))
+	rows := make([]view.QueryNode, len(found.Nodes))
 	for i, n := range found.Nodes {
 		statuses := assigned.Statuses(n)
-		node := summary.NewNode(n, statuses, assigned)
-		rows[i] = query.Node{NodeRow: view.RowOf(&node), Known: n, Statuses: statuses}
+		node := view.NewNode(n, statuses, assigned)
+		rows[i] = view.QueryNode{NodeRow: view.RowOf(&node), Known: n, Statuses: statuses}
 	}
 	var incomplete []string
-	if query.Uses(append(slices.Clone(c.shown), c.Sort), "facts") {
+	if view.UsesColumn(append(slices.Clone(c.shown), c.Sort), "facts") {
 		if incomplete, err = addFactColumns(ctx, store, rows); err != nil {
-			return query.Answer{}, err
+			return view.QueryAnswer{}, err
 		}
 	}
 	out := answerOf(c, rows)
@@ -56,7 +55,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expre
 }
 
 // unknownColumns returns warnings about labels, facts and manifests of the columns that no node has.
-func (c *queryCommand) unknownColumns(rows []query.Node, all []model.Node, assigned *fleet.Assigned) []string {
+func (c *queryCommand) unknownColumns(rows []view.QueryNode, all []model.Node, assigned *fleet.Assigned) []string {
 	unknown := targets.NewFinder(targets.InColumns(append(slices.Clone(c.shown), c.Sort)))
 	for _, n := range rows {
 		if n.Facts != nil {
@@ -79,8 +78,8 @@ func each(all []model.Node) iter.Seq[*model.Node] {
 }
 
 // addFactColumns adds the facts of nodes, and returns of which they are missing.
-func addFactColumns(ctx context.Context, store *Store, rows []query.Node) (incomplete []string, err error) {
-	byName, names := map[string]*query.Node{}, make([]string, len(rows))
+func addFactColumns(ctx context.Context, store *Store, rows []view.QueryNode) (incomplete []string, err error) {
+	byName, names := map[string]*view.QueryNode{}, make([]string, len(rows))
 	for i := range rows {
 		names[i] = rows[i].Node
 		byName[names[i]] = &rows[i]

@@ -8,8 +8,8 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 )
 
@@ -28,14 +28,14 @@ func (c *queryCommand) runPackages(ctx context.Context) error {
 		return err
 	}
 
-	return c.withStore(ctx, func(store *Store) (query.Answer, error) { return c.packages(ctx, store, e, on) })
+	return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.packages(ctx, store, e, on) })
 }
 
 // packages evaluates an expression over the packages of the nodes that on selects.
-func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Packages, on *targets.Expression) (query.Answer, error) {
+func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Packages, on *targets.Expression) (view.QueryAnswer, error) {
 	all, err := store.Nodes(ctx)
 	if err != nil {
-		return query.Answer{}, err
+		return view.QueryAnswer{}, err
 	}
 	found := fleet.Selection{Nodes: all}
 	if on != nil {
@@ -43,14 +43,14 @@ func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Pac
 			err = NoMatch(on, found)
 		}
 		if err != nil {
-			return query.Answer{}, err
+			return view.QueryAnswer{}, err
 		}
 	}
 	names := slices.Sorted(maps.Keys(found.Names()))
 	unknown := targets.NewFinder(e.Mentions())
-	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), unknown, names, kvstore.NewNodes(store.KV).Inventories(ctx, names))
+	m, err := view.MatchPackages(e.Evaluator(ctx.Done()), unknown, names, kvstore.NewNodes(store.KV).Inventories(ctx, names))
 	if err != nil {
-		return query.Answer{}, err
+		return view.QueryAnswer{}, err
 	}
 	out := answerOf(c, m.Rows)
 	out.Warnings = append(e.Warnings(), fleet.UnknownNames(unknown, each(all), nil)...)
@@ -67,7 +67,7 @@ func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Pac
 	}
 	slices.Sort(out.Incomplete)
 	if m.Full {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("more than %d match: narrow the expression", query.MaxPackages))
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("more than %d match: narrow the expression", view.MaxPackages))
 	}
 
 	return out, nil

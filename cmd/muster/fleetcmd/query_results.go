@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -41,9 +40,9 @@ type queryResults struct {
 	run *targets.ResultEvaluator
 	// nodes are those of which results count, nil for all.
 	nodes   map[string]bool
-	matches []query.Result
+	matches []view.QueryResult
 	// current is set where the newest of each resource are wanted.
-	current   *query.Current
+	current   *view.CurrentResults
 	known     Repeats
 	shares    view.Shares
 	invalid   int
@@ -54,16 +53,16 @@ type queryResults struct {
 }
 
 // results answers a query over results.
-func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Results, on *targets.Expression) (query.Answer, error) {
+func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Results, on *targets.Expression) (view.QueryAnswer, error) {
 	r := &queryResults{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}, unknown: targets.NewFinder(e.Mentions())}
 	if c.from == fromResources {
-		r.current = &query.Current{}
+		r.current = &view.CurrentResults{}
 	}
 	var incomplete []string
 	if on != nil {
 		found, err := find(ctx, store, on, nil)
 		if err != nil {
-			return query.Answer{}, err
+			return view.QueryAnswer{}, err
 		}
 		if found.undecided != nil {
 			incomplete = append(incomplete, found.undecided.Error())
@@ -78,11 +77,11 @@ func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Resu
 		err = r.readCurrent(ctx, store, c.sinceAt)
 	}
 	if err != nil {
-		return query.Answer{}, err
+		return view.QueryAnswer{}, err
 	}
 	warnings, err := r.warnings(ctx, store, c.Types)
 	if err != nil {
-		return query.Answer{}, err
+		return view.QueryAnswer{}, err
 	}
 	out := answerOf(c, r.matches)
 	out.Warnings = append(e.Warnings(), warnings...)
@@ -151,7 +150,7 @@ func (r *queryResults) each(ctx context.Context, store *Store, kind string, sinc
 // read reads the results.
 func (r *queryResults) read(ctx context.Context, store *Store, since time.Time) error {
 	return r.each(ctx, store, model.KindTransaction, since, func(report model.Report) error {
-		result, err := query.OfReport(report)
+		result, err := view.ResultOf(report)
 		r.unknown.Add(targets.SpaceType, result.Type)
 		r.unknown.Add(targets.SpaceProvider, result.Provider)
 		switch {
@@ -178,7 +177,7 @@ func (r *queryResults) take(result targets.Result) error {
 	case matches && len(r.matches) >= maxResults:
 		r.full = true
 	case matches:
-		r.matches = append(r.matches, query.Result{Result: result})
+		r.matches = append(r.matches, view.QueryResult{Result: result})
 	}
 
 	return nil
@@ -236,7 +235,7 @@ func (r *queryResults) incomplete(b kvstore.ReportBounds, since time.Time) []str
 	}
 	if r.current != nil {
 		if full := r.current.Full(); len(full) > 0 {
-			out = append(out, fmt.Sprintf("only %d resources, and not all manifests, are shown of %s: %s", query.MaxResources, print.Count(len(full), "node"), someOf(full)))
+			out = append(out, fmt.Sprintf("only %d resources, and not all manifests, are shown of %s: %s", view.MaxResources, print.Count(len(full), "node"), someOf(full)))
 		}
 	}
 	if r.full {

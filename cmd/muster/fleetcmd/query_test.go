@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -17,8 +16,8 @@ import (
 func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var many query.Current
-	for i := range query.MaxResources + 1 {
+	var many view.CurrentResults
+	for i := range view.MaxResources + 1 {
 		many.AddResult(targets.Result{Node: "web01", Resource: strconv.Itoa(i)})
 	}
 	var full view.Shares

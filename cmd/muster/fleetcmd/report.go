@@ -6,14 +6,14 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
 // ReportLine returns a report as a line of text.
 func ReportLine(p print.Printer, r model.Report) string {
-	subject, summary := describe.Report(r)
-	if by := describe.Sender(r); by != "" {
+	subject, summary := view.DescribeReport(r)
+	if by := view.SenderOf(r); by != "" {
 		summary = strings.TrimPrefix(summary+", by "+by, ", ")
 	}
 	if subject != "" && summary != "" {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -34,7 +34,7 @@ func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []E
 		if unfinished[a.Node] {
 			continue
 		}
-		of := strings.Join(append([]string{string(describe.Outcome(a)), describe.Answer(a)}, details(a)...), "\x00")
+		of := strings.Join(append([]string{string(view.OutcomeOf(a)), view.DescribeAnswer(a)}, details(a)...), "\x00")
 		i, known := places[of]
 		if !known {
 			i = len(out)
@@ -62,7 +62,7 @@ func AnswerSummary(r *ask.Ensured, did string) string {
 		case ask.Failed(a):
 			counts[model.OutcomeFailed]++
 		default:
-			counts[describe.Outcome(a)]++
+			counts[view.OutcomeOf(a)]++
 		}
 	}
 	var parts []string

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -68,7 +68,7 @@ func (r Cancelled) isUnknown() bool {
 func (c *requestCommand) printCancel(r Cancelled) {
 	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
 	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
-		word, text := string(describe.Outcome(g.Answer)), describe.Answer(g.Answer)
+		word, text := string(view.OutcomeOf(g.Answer)), view.DescribeAnswer(g.Answer)
 		switch {
 		case isUnknown(g.Answer):
 			word, text = string(ask.StateUnknown), "does not know the request; should it come within a day, it is not executed"
@@ -87,7 +87,7 @@ func (c *requestCommand) printCancel(r Cancelled) {
 
 // isKilled reports whether the end of a request is that of a cancel which breaks it off.
 func (c *requestCommand) isKilled(a model.EnsureResponse) bool {
-	return c.kill && ask.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
+	return c.kill && ask.Failed(a) && strings.Contains(view.DescribeAnswer(a), model.CancelRequest{}.String())
 }
 
 // summary counts the nodes by what came of the cancel, and names those where it did not hold.

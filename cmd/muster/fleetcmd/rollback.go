@@ -9,8 +9,8 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -59,12 +59,12 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 	if signer != nil {
 		preferred = func(e model.Entry) bool { return signer.Signed(ctx, e, 1) }
 	}
-	from, err := fleet.RollbackTo(all, c.to, preferred)
+	from, err := assign.RollbackTo(all, c.to, preferred)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	now := all[len(all)-1]
-	if id := fleet.Identity(key, now.Value); signer == nil && !now.Deleted && id != "" && id == fleet.Identity(key, from.Value) {
+	if id := assign.Identity(key, now.Value); signer == nil && !now.Deleted && id != "" && id == assign.Identity(key, from.Value) {
 		return c.Print.Result(c.Format, map[string]any{"key": key, "revision": now.Revision, "from": from.Revision, "unchanged": true}, func() {
 			c.Print.Printf("%s revision %d unchanged, the same as revision %d\n", key, now.Revision, from.Revision)
 		})
@@ -108,7 +108,7 @@ func (c *rollbackCommand) content(ctx context.Context, store *Store, from, now m
 	a, problems := document.DecodeAssignedContent(from.Key, value)
 	switch {
 	case problems != nil:
-		return nil, fmt.Errorf("revision %d of %s: %s", from.Revision, from.Key, fleet.Invalid(problems))
+		return nil, fmt.Errorf("revision %d of %s: %s", from.Revision, from.Key, assign.Invalid(problems))
 	case a.Bare:
 		return value, nil
 	}

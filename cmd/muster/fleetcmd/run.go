@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -83,7 +83,7 @@ func (c *runCommand) checkPermission(ctx context.Context, store *Store) error {
 // printGroups prints answers, equal ones once.
 func (c *runCommand) printGroups(r *ask.Ensured) {
 	for _, g := range GroupEqual(r, lines) {
-		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(runHeadline(g.Answer))))
+		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(view.OutcomeOf(g.Answer))), print.Text(print.OneLine(runHeadline(g.Answer))))
 		for _, line := range lines(g.Answer) {
 			c.Print.Printf("  %s\n", print.Text(print.OneLine(line)))
 		}
@@ -93,10 +93,10 @@ func (c *runCommand) printGroups(r *ask.Ensured) {
 // runHeadline returns the outcome of a request on a node, without the text of lines.
 func runHeadline(a model.EnsureResponse) string {
 	if a.Error == "" && len(a.Runs) > 0 {
-		return describe.Requested(a.Runs)
+		return view.DescribeRuns(a.Runs)
 	}
 
-	return describe.Answer(a)
+	return view.DescribeAnswer(a)
 }
 
 // lines describes the runs that changed something or failed. It leaves out an error that the node reports for the whole
@@ -107,7 +107,7 @@ func lines(a model.EnsureResponse) []string {
 		if r.OK() && r.Counts.Changed == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%s@%d  %s: %s", r.Manifest, r.Revision, r.Outcome, describe.Counts(r.Counts))
+		line := fmt.Sprintf("%s@%d  %s: %s", r.Manifest, r.Revision, r.Outcome, r.Counts.Text())
 		if r.RunID == "" {
 			line = fmt.Sprintf("%s  %s", r.Manifest, r.Outcome)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -86,7 +87,7 @@ func (c *showCommand) run(ctx context.Context) error {
 	if c.history {
 		return c.showHistory(ctx, all)
 	}
-	e, err := fleet.Revision(all, c.revision)
+	e, err := assign.FindRevision(all, c.revision)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", key, err)
@@ -117,7 +118,7 @@ func newDocument(ctx context.Context, env *cli.Env, s *Store, e model.Entry) (re
 	value, problems := document.DecodeAssigned(e.Key, e.Value)
 	switch {
 	case problems != nil:
-		out.Problem, out.Manifest = fleet.Invalid(problems), string(value.Content)
+		out.Problem, out.Manifest = assign.Invalid(problems), string(value.Content)
 		return out, nil
 	case value.Bare:
 		out.Manifest = value.Manifest
@@ -162,7 +163,7 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 		return
 	}
 	c.Print.Remark("# %s revision %d, %s, %s%s", e.Key, e.Revision, stored, e.Digest, doc.Signed)
-	text := fleet.Readable(e.Key, e.Value)
+	text := assign.Readable(e.Key, e.Value)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
@@ -205,9 +206,9 @@ func (c *showCommand) showHistory(ctx context.Context, all []model.Entry) error 
 }
 
 func (c *showCommand) showDiff(ctx context.Context, s *Store, all []model.Entry, to model.Entry) error {
-	from, err := fleet.Revision(all, c.from)
+	from, err := assign.FindRevision(all, c.from)
 	if c.from == 0 {
-		from, err = fleet.Before(all, to)
+		from, err = assign.RevisionBefore(all, to)
 	}
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -175,7 +175,7 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 }
 
 // pusherSigner returns what signs a push, nil for nothing.
-func pusherSigner(s *assign.Signing) fleet.Signer {
+func pusherSigner(s *assign.Signing) assign.Signer {
 	if s == nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
 
 	"github.com/musterfleet/muster/model"
@@ -37,7 +36,7 @@ func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement
 	value := []byte(statement.Content)
 	a, problems := document.DecodeAssignedContent(statement.Target, value)
 	if problems != nil {
-		return out, errors.New(fleet.Invalid(problems))
+		return out, errors.New(assign.Invalid(problems))
 	}
 	out.bundle = a.Bundle
 	var err error
@@ -48,7 +47,7 @@ func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement
 
 // ShowContent shows the content as it is, and the files of its bundle.
 func (p SigningPreview) ShowContent(to print.Printer) {
-	remarkLines(to, fleet.Readable(p.statement.Target, []byte(p.statement.Content)))
+	remarkLines(to, assign.Readable(p.statement.Target, []byte(p.statement.Content)))
 	if p.bundle == "" {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 )
 
 // statusCommand is muster fleet status.
@@ -42,7 +42,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := summary.Of(nodes, entries, cli.Version(), time.Now())
+	s := view.SummaryOf(nodes, entries, cli.Version(), time.Now())
 	s.Incomplete = append(s.Incomplete, store.Unstored(ctx, nodes).Lines()...)
 	lost, err := store.Lost(ctx, s.Revisions())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -42,7 +42,7 @@ func (p screen) line(name, format string, args ...any) {
 }
 
 // show prints the overview of a fleet.
-func (p screen) show(s summary.Summary) {
+func (p screen) show(s view.Summary) {
 	if s.Total == 0 {
 		p.Remark("no known nodes; nodes run muster agent run")
 	}
@@ -62,9 +62,9 @@ func (p screen) show(s summary.Summary) {
 		return fmt.Sprintf("on %s: %s of %s, %s", members(f.Members), f.Resource, f.Manifest, f.By)
 	})
 	p.lost(s)
-	several(p, "message", s.Messages, func(m summary.Message) string { return m.Node + ": " + m.Message })
-	several(p, "clock", s.Clocks, func(c summary.Clock) string { return c.Node + " is " + c.String() })
-	several(p, "outbox", s.Outboxes, func(o summary.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
+	several(p, "message", s.Messages, func(m view.Message) string { return m.Node + ": " + m.Message })
+	several(p, "clock", s.Clocks, func(c view.Clock) string { return c.Node + " is " + c.String() })
+	several(p, "outbox", s.Outboxes, func(o view.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
 	most(p, "version", len(s.Versions), func(i int) string { return versionText(s.Versions[i]) })
 	for _, command := range next(s) {
 		p.line("next", "%s", p.names.Run(command))
@@ -72,7 +72,7 @@ func (p screen) show(s summary.Summary) {
 }
 
 // lost prints the manifests that have lost their keys, and the remedy.
-func (p screen) lost(s summary.Summary) {
+func (p screen) lost(s view.Summary) {
 	if len(s.Lost) == 0 {
 		return
 	}
@@ -84,7 +84,7 @@ func (p screen) lost(s summary.Summary) {
 }
 
 // states counts the nodes by their states, in a line.
-func states(s summary.Summary) string {
+func states(s view.Summary) string {
 	text := strconv.Itoa(s.Total)
 	for i, state := range s.States {
 		text += map[bool]string{true: ": ", false: ", "}[i == 0] + fmt.Sprintf("%d %s", state.Nodes, state.State)
@@ -97,7 +97,7 @@ func states(s summary.Summary) string {
 }
 
 // manifests prints a row for each manifest.
-func (p screen) manifests(s summary.Summary) {
+func (p screen) manifests(s view.Summary) {
 	shown := s.Manifests[:min(len(s.Manifests), maxManifests)]
 	rows := make([][]string, len(shown))
 	for i, m := range shown {
@@ -110,7 +110,7 @@ func (p screen) manifests(s summary.Summary) {
 	p.Table([]string{"MANIFEST", "NODES", "UP-TO-DATE", "NOOP", "PENDING", "FAILED", "REJECTED", "UNREACHABLE", "PENDING LONGEST"}, rows, "no assignments")
 	if rest := s.Manifests[len(shown):]; len(rest) > 0 {
 		text := fmt.Sprintf("and %d more", len(rest))
-		if !slices.ContainsFunc(rest, func(m summary.Manifest) bool { return m.NotUpToDate() > 0 }) {
+		if !slices.ContainsFunc(rest, func(m view.Manifest) bool { return m.NotUpToDate() > 0 }) {
 			text += ", all up to date"
 		}
 		p.Printf("%s (--json has all)\n", text)
@@ -118,7 +118,7 @@ func (p screen) manifests(s summary.Summary) {
 }
 
 // oldest describes the node that is pending for the longest time.
-func oldest(o *summary.Pending, now time.Time) string {
+func oldest(o *view.Pending, now time.Time) string {
 	if o == nil {
 		return ""
 	}
@@ -127,7 +127,7 @@ func oldest(o *summary.Pending, now time.Time) string {
 }
 
 // members counts nodes and names the first ones.
-func members(m summary.Members) string {
+func members(m view.Members) string {
 	text := print.Count(m.Nodes, "node") + " (" + strings.Join(m.First[:min(len(m.First), maxNamed)], ", ")
 	if m.Nodes > maxNamed {
 		text += ", …"
@@ -137,7 +137,7 @@ func members(m summary.Members) string {
 }
 
 // versionText describes a version.
-func versionText(v summary.Version) string {
+func versionText(v view.Version) string {
 	text := print.Count(v.Nodes, "node") + " " + print.Cut(v.Version, maxWord)
 	if v.Older {
 		text += " (older: " + strings.Join(v.First[:min(len(v.First), maxNamed)], ", ") + ")"
@@ -173,7 +173,7 @@ func several[T any](p screen, name string, all []T, text func(T) string) {
 }
 
 // next returns the commands that show more of what is wrong.
-func next(s summary.Summary) []string {
+func next(s view.Summary) []string {
 	var out []string
 	for _, state := range s.States {
 		if state.State != fleet.StatusOK && state.State != fleet.StatusNoManifest && len(out) == 0 {
@@ -193,7 +193,7 @@ func next(s summary.Summary) []string {
 }
 
 // brief returns a summary in a line, for a log of changes.
-func brief(s summary.Summary) string {
+func brief(s view.Summary) string {
 	text := "nodes " + states(s)
 	for _, m := range s.Manifests[:min(len(s.Manifests), maxManifests)] {
 		text += fmt.Sprintf("; %s %d/%d %s", m.Name, m.UpToDate, m.Targets, fleet.StatusUpToDate)

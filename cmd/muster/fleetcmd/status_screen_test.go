@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -39,7 +39,7 @@ func TestErrorsOfALine(t *testing.T) {
 			key: {Revision: 1, Outcome: model.OutcomeFailed, Error: key + ":8:11: file#/srv/" + name + "/a: no directory"},
 		}}})
 	}
-	s := summary.Of(nodes, []model.Entry{{Key: key, Revision: 1}}, "1.0.0", now)
+	s := view.SummaryOf(nodes, []model.Entry{{Key: key, Revision: 1}}, "1.0.0", now)
 	text := shown(t, func(p screen) { p.show(s) })
 	if want := "\nfailing    failed on 3 nodes (web01, web02, web03) (the text differs on 2 of them): app: app:8:11: file#/srv/web01/a: no directory\n"; !strings.Contains(text, want) {
 		t.Errorf("%q is missing in\n%s", want, text)
@@ -57,7 +57,7 @@ func TestStatusOfManyManifests(t *testing.T) {
 		manifests[key] = model.ManifestState{Revision: 1, Outcome: model.OutcomeStable}
 	}
 	manifests["group.all.m1700"] = model.ManifestState{Revision: 1, Outcome: model.OutcomeFailed, Error: "no"}
-	s := summary.Of([]model.Node{{NodeState: model.NodeState{Node: "web01", Manifests: manifests}}}, entries, "1.0.0", now)
+	s := view.SummaryOf([]model.Node{{NodeState: model.NodeState{Node: "web01", Manifests: manifests}}}, entries, "1.0.0", now)
 	text := shown(t, func(p screen) { p.show(s) })
 	if want := "\nand 1734 more, all up to date (--json has all)\n"; !strings.Contains(text, want) || !strings.Contains(text, "\nm1700 ") {
 		t.Errorf("%q or m1700 is missing in\n%s", want, text)
@@ -82,7 +82,7 @@ func TestManyFitOnOneScreen(t *testing.T) {
 			Flapping: []model.FlappingState{{Manifest: "group.all.m00", Resource: model.Ref{Type: "file", Name: fmt.Sprint("/", i)}}},
 		}})
 	}
-	s := summary.Of(nodes, entries, "1.29.0", now)
+	s := view.SummaryOf(nodes, entries, "1.29.0", now)
 	text := shown(t, func(p screen) { p.show(s) })
 	if lines := strings.Count(text, "\n"); lines > 40 {
 		t.Errorf("%d lines:\n%s", lines, text)
@@ -112,7 +112,7 @@ func TestOneNodeDoesNotFillTheScreen(t *testing.T) {
 		n.Manifests[fmt.Sprintf("group.all.a%d", i)] = model.ManifestState{Revision: 1, Error: long[:100]}
 		n.Flapping = append(n.Flapping, model.FlappingState{Manifest: long[:100], Writer: long})
 	}
-	d := described{Node: summary.OfNode(n, fleet.Overview([]model.Node{n}, nil)[0], nil)}
+	d := described{Node: view.NodeOf(n, fleet.Overview([]model.Node{n}, nil)[0], nil)}
 	for range 100 {
 		d.Reports = append(d.Reports, model.Report{Node: "web01", Kind: model.KindRun, Manifest: long})
 	}

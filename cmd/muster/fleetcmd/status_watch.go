@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -70,20 +70,20 @@ func (p *picture) apply(c kvstore.NodeChange) {
 }
 
 // summary makes the overview as of a time.
-func (p *picture) summary(now time.Time) summary.Summary {
+func (p *picture) summary(now time.Time) view.Summary {
 	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
 	for i := range all {
 		all[i].Silent = all[i].IsSilent(now)
 	}
 
-	out := summary.Of(all, p.entries, cli.Version(), now)
+	out := view.SummaryOf(all, p.entries, cli.Version(), now)
 	out.Incomplete = append(out.Incomplete, p.unstored...)
 
 	return out
 }
 
 // check returns the summary as of now. Every agePause, it checks for unstored documents and lost keys.
-func (p *picture) check(ctx context.Context, store *Store) summary.Summary {
+func (p *picture) check(ctx context.Context, store *Store) view.Summary {
 	isDue := time.Since(p.checked) >= agePause
 	if isDue {
 		p.unstored, p.checked = store.Unstored(ctx, slices.Collect(maps.Values(p.nodes))).Lines(), time.Now()
@@ -193,11 +193,11 @@ func followKeys(ctx context.Context, store *Store, keys chan<- struct{}) error {
 
 // shower returns what shows a summary: on a terminal in place of the one before, elsewhere, as a
 // line or a document, where it is another one.
-func (c *statusCommand) shower(store *Store) func(summary.Summary) error {
-	var last summary.Summary
+func (c *statusCommand) shower(store *Store) func(view.Summary) error {
+	var last view.Summary
 	said := ""
 
-	return func(s summary.Summary) error {
+	return func(s view.Summary) error {
 		if err := store.KV.Away(); err != nil {
 			s.Incomplete = append(s.Incomplete, "NATS does not answer ("+err.Error()+"): this is what was known before")
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -25,7 +25,7 @@ func TestDescribeCutsNoReason(t *testing.T) {
 	status := fleet.RolloutStatus{Key: "group.all.motd", Status: fleet.StatusRejected, Reason: strings.Repeat("the reason is ", 20) + "do that"}
 	go func() {
 		p := print.Printer{Out: program, Err: program}
-		screen{Printer: p, names: names, whole: true}.describe(described{Node: summary.Node{Node: node, Statuses: []summary.Assignment{{RolloutStatus: status}}}}, time.Now())
+		screen{Printer: p, names: names, whole: true}.describe(described{Node: view.Node{Node: node, Statuses: []view.Assignment{{RolloutStatus: status}}}}, time.Now())
 	}()
 	text := ""
 	for lines := bufio.NewScanner(user); lines.Scan(); {

@@ -14,7 +14,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -117,7 +118,7 @@ func checkRevision(ctx context.Context, store *Store, key string, revision uint6
 	case err != nil || len(all) == 0 || revision < all[0].Revision:
 		return err
 	}
-	_, err = fleet.Revision(all, revision)
+	_, err = assign.FindRevision(all, revision)
 
 	return err
 }
@@ -180,7 +181,7 @@ type Wait struct {
 	Timeout time.Duration
 	// Quiet leaves the printing of the statuses to the caller.
 	Quiet bool
-	// LeaveUnreachable is fleet.Waiter.LeaveUnreachable.
+	// LeaveUnreachable is source.Waiter.LeaveUnreachable.
 	LeaveUnreachable bool
 	// Again are the words after muster that wait for the same, for somebody who interrupts it.
 	Again []string
@@ -188,7 +189,7 @@ type Wait struct {
 
 // Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
 // waited for, that it failed there, or that it was replaced.
-func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]summary.Assignment, error) {
+func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]view.Assignment, error) {
 	limit, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	if w.Timeout <= 0 {
@@ -228,9 +229,9 @@ func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]summary.Assignment, 
 	}
 	stored.conclude(ctx, statuses)
 	assigned := fleet.NewAssigned(rollout.Entries)
-	all := make([]summary.Assignment, len(statuses))
+	all := make([]view.Assignment, len(statuses))
 	for i, status := range statuses {
-		all[i] = summary.Assignment{RolloutStatus: status, Assigned: assigned.Assigned(status.Key)}
+		all[i] = view.Assignment{RolloutStatus: status, Assigned: assigned.Assigned(status.Key)}
 	}
 	if !w.Quiet {
 		printStatuses(w.Print, all, time.Now())
@@ -253,7 +254,7 @@ func (w Wait) poll(ctx, limit context.Context, stored *storage, g Goal, rollout 
 	}
 	absent := notes{timeout: w.Timeout}
 	s := stored.store
-	waiter := fleet.Waiter{
+	waiter := assign.Waiter{
 		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, MayLeave: stored.mayLeave, Later: s.Digests,
 		IsTransient: func(err error) bool { return away.isTransient(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
@@ -270,7 +271,7 @@ func (w Wait) poll(ctx, limit context.Context, stored *storage, g Goal, rollout 
 }
 
 // printStatuses prints the nodes that are not up to date, or on which something flaps.
-func printStatuses(p print.Printer, statuses []summary.Assignment, now time.Time) {
+func printStatuses(p print.Printer, statuses []view.Assignment, now time.Time) {
 	var rows [][]string
 	for _, s := range statuses {
 		if s.Status == fleet.StatusUpToDate && s.Reason == "" {

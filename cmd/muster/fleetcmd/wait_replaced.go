@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -55,7 +56,7 @@ func (g Goal) replaced(ctx context.Context, s *Store) error {
 		if err != nil && !errors.Is(err, model.ErrNotFound) {
 			return err
 		}
-		if by, is := fleet.Replacement(all, g.Revisions[key]); is {
+		if by, is := assign.Replacement(all, g.Revisions[key]); is {
 			return &replacedError{g.Revisions[key], by}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -61,7 +61,7 @@ func (f *fixture) Progress() view.Progress {
 }
 
 func (f *fixture) Overview() view.Overview {
-	return view.Overview{Progress: f.Progress(), Summary: summary.Summary{At: at, Total: 1, States: []summary.State{{State: fleet.StatusOK, Members: summary.Members{Nodes: 1, First: []string{"web01"}}}}}}
+	return view.Overview{Progress: f.Progress(), Summary: view.Summary{At: at, Total: 1, States: []view.State{{State: fleet.StatusOK, Members: view.Members{Nodes: 1, First: []string{"web01"}}}}}}
 }
 
 func (f *fixture) Nodes(q view.NodeQuery) (view.NodePage, error) {
@@ -76,7 +76,7 @@ func (f *fixture) Nodes(q view.NodeQuery) (view.NodePage, error) {
 }
 
 func (f *fixture) Node(name string) (view.NodeDetail, bool) {
-	return view.NodeDetail{Node: summary.Node{Node: model.Node{NodeState: model.NodeState{Node: name}}, State: fleet.StatusOK}}, name == "web01"
+	return view.NodeDetail{Node: view.Node{Node: model.Node{NodeState: model.NodeState{Node: name}}, State: fleet.StatusOK}}, name == "web01"
 }
 
 func (f *fixture) Manifests() []view.ManifestRow { return nil }
@@ -84,7 +84,7 @@ func (f *fixture) Manifests() []view.ManifestRow { return nil }
 func (f *fixture) Manifest(q view.ManifestQuery) (view.ManifestDetail, bool) {
 	f.note(q)
 
-	return view.ManifestDetail{ManifestRow: view.ManifestRow{Manifest: summary.Manifest{Name: q.Name}}}, q.Name == "motd"
+	return view.ManifestDetail{ManifestRow: view.ManifestRow{Manifest: view.Manifest{Name: q.Name}}}, q.Name == "motd"
 }
 
 func (f *fixture) Runs(q view.EventQuery) []view.RunRow {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -39,7 +38,7 @@ type auditInput struct {
 func selected[T any](in *auditInput, all []T, of func(T) (at time.Time, by string)) []T {
 	return slices.DeleteFunc(all, func(c T) bool {
 		at, by := of(c)
-		return !in.Since.IsZero() && at.Before(in.Since) || !in.Until.IsZero() && !at.Before(in.Until) || in.By != "" && !describe.IsBy(by, in.By)
+		return !in.Since.IsZero() && at.Before(in.Since) || !in.Until.IsZero() && !at.Before(in.Until) || in.By != "" && !view.IsBy(by, in.By)
 	})
 }
 
@@ -58,17 +57,17 @@ type history struct {
 // changes are the pauses, labels and groups that operators wrote or removed, as far as the bucket has them: of
 // the last 500 changes, and 16 of each key.
 type changes struct {
-	Changes  []describe.ControlChange `json:"changes"`
-	Matching int                      `json:"matching" doc:"How many there are without limit"`
-	More     bool                     `json:"more" doc:"The bucket has others, which are not among these"`
+	Changes  []view.ControlChange `json:"changes"`
+	Matching int                  `json:"matching" doc:"How many there are without limit"`
+	More     bool                 `json:"more" doc:"The bucket has others, which are not among these"`
 }
 
 // assignmentChanges are the last 500 revisions of assignments that the bucket has, of 16 of each key, also of those
 // that were removed. Those of one target do not displace all others.
 type assignmentChanges struct {
-	Changes  []describe.AssignmentChange `json:"changes"`
-	Matching int                         `json:"matching" doc:"How many there are without limit"`
-	More     bool                        `json:"more" doc:"The bucket has others, which are not among these"`
+	Changes  []view.AssignmentChange `json:"changes"`
+	Matching int                     `json:"matching" doc:"How many there are without limit"`
+	More     bool                    `json:"more" doc:"The bucket has others, which are not among these"`
 }
 
 // services are what nodes registered.
@@ -116,14 +115,14 @@ func (a *api) addSource(routes huma.API) {
 	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "What was assigned and removed, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
 		return fetch(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
 			all, more, err := a.Source.Assigned(ctx)
-			found := selected(in, describe.Assignments(all, in.Search), func(c describe.AssignmentChange) (time.Time, string) { return c.Time, c.By })
+			found := selected(in, view.AssignmentChanges(all, in.Search), func(c view.AssignmentChange) (time.Time, string) { return c.Time, c.By })
 			return assignmentChanges{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})
 	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {
 		return fetch(ctx, a, "audit of nodes and groups", "", func(ctx context.Context) (changes, error) {
 			all, more, err := a.Source.Control(ctx)
-			found := selected(in, describe.Changes(all, in.Search), func(c describe.ControlChange) (time.Time, string) { return c.Time, c.By })
+			found := selected(in, view.ControlChanges(all, in.Search), func(c view.ControlChange) (time.Time, string) { return c.Time, c.By })
 			return changes{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})

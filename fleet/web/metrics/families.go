@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -30,7 +30,7 @@ type manifest struct {
 	oldest time.Time
 }
 
-func (m manifest) add(one summary.Manifest) manifest {
+func (m manifest) add(one view.Manifest) manifest {
 	m.AddAll(one.Tally)
 	m.noop += one.Noop
 	if p := one.Oldest; p != nil && !p.Paused && (m.oldest.IsZero() || p.Since.Before(m.oldest)) {
@@ -180,7 +180,7 @@ const maxVersions = 20
 
 func readVersions(s *snapshot, emit telemetry.Emit) {
 	all := slices.Clone(s.Versions)
-	slices.SortStableFunc(all, func(a, b summary.Version) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	slices.SortStableFunc(all, func(a, b view.Version) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	rest := 0
 	for i, v := range all {
 		if i >= maxVersions || v.Version == telemetry.OtherLabel {

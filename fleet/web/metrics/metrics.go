@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -89,7 +88,7 @@ func (m *Metrics) read() *snapshot {
 	if m.sources.Webhooks != nil {
 		s.webhooks = m.sources.Webhooks()
 	}
-	byName := map[string]summary.Manifest{}
+	byName := map[string]view.Manifest{}
 	for _, manifest := range s.Manifests {
 		byName[manifest.Name] = manifest
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/metrics"
 	"github.com/musterfleet/muster/fleet/webhook"
@@ -34,17 +34,17 @@ var at = time.Unix(1_800_000_000, 0)
 func busy() view.Overview {
 	return view.Overview{
 		Progress: view.Progress{Nodes: true, Problems: []string{"the history is read"}}, Webhooks: []view.WebhookProblem{{Webhook: "mute", Problem: "its reports cannot be read", Failing: true}, {Webhook: "late", Problem: "it is behind"}},
-		Summary: summary.Summary{
+		Summary: view.Summary{
 			Total:  6,
-			States: []summary.State{{State: fleet.StatusFailed, Members: summary.Members{Nodes: 2}}, {State: fleet.StatusPaused, Otherwise: map[fleet.Status]int{fleet.StatusFailed: 1, fleet.StatusPending: 2}, Members: summary.Members{Nodes: 3}}, {State: fleet.StatusOK, Members: summary.Members{Nodes: 4}}},
-			Manifests: []summary.Manifest{
-				{Name: "motd", Tally: fleet.Tally{Targets: 6, UpToDate: 1, Failed: 2, Rejected: 3, Unreachable: 4, Unreadable: 5, Pending: 6}, Noop: 1, Oldest: &summary.Pending{Since: at}},
-				{Name: "app", Tally: fleet.Tally{UpToDate: 2, Pending: 1}, Oldest: &summary.Pending{Since: at, Paused: true}},
+			States: []view.State{{State: fleet.StatusFailed, Members: view.Members{Nodes: 2}}, {State: fleet.StatusPaused, Otherwise: map[fleet.Status]int{fleet.StatusFailed: 1, fleet.StatusPending: 2}, Members: view.Members{Nodes: 3}}, {State: fleet.StatusOK, Members: view.Members{Nodes: 4}}},
+			Manifests: []view.Manifest{
+				{Name: "motd", Tally: fleet.Tally{Targets: 6, UpToDate: 1, Failed: 2, Rejected: 3, Unreachable: 4, Unreadable: 5, Pending: 6}, Noop: 1, Oldest: &view.Pending{Since: at}},
+				{Name: "app", Tally: fleet.Tally{UpToDate: 2, Pending: 1}, Oldest: &view.Pending{Since: at, Paused: true}},
 			},
-			Flapping: []summary.Flapping{{Members: summary.Members{Nodes: 3}}, {Members: summary.Members{Nodes: 1}}},
-			Clocks:   make([]summary.Clock, 2),
-			Outboxes: []summary.Outbox{{Node: "liar", Reports: math.MaxInt}, {Node: "web01", Reports: 40}, {Node: "web02", Reports: 2}},
-			Versions: []summary.Version{{Version: "1.2.3", Members: summary.Members{Nodes: 5}}, {Version: "other", Members: summary.Members{Nodes: 1}}},
+			Flapping: []view.Flapping{{Members: view.Members{Nodes: 3}}, {Members: view.Members{Nodes: 1}}},
+			Clocks:   make([]view.Clock, 2),
+			Outboxes: []view.Outbox{{Node: "liar", Reports: math.MaxInt}, {Node: "web01", Reports: 40}, {Node: "web02", Reports: 2}},
+			Versions: []view.Version{{Version: "1.2.3", Members: view.Members{Nodes: 5}}, {Version: "other", Members: view.Members{Nodes: 1}}},
 		},
 	}
 }
@@ -161,14 +161,14 @@ func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	o := view.Overview{}
 	add := func(name string) {
-		o.Manifests = append(o.Manifests, summary.Manifest{Name: name, Tally: fleet.Tally{Failed: 1}, Oldest: &summary.Pending{Since: at.Add(time.Duration(len(o.Manifests)) * time.Second)}})
+		o.Manifests = append(o.Manifests, view.Manifest{Name: name, Tally: fleet.Tally{Failed: 1}, Oldest: &view.Pending{Since: at.Add(time.Duration(len(o.Manifests)) * time.Second)}})
 	}
 	add("zzz")
 	m := metricsOf(func() view.Overview { return o }, &hosttest.LogText{})
 	scrape(t, m)
 	for i := range 700 {
 		add(fmt.Sprintf("m%03d", i))
-		o.Versions = append(o.Versions, summary.Version{Version: fmt.Sprint("v", i), Members: summary.Members{Nodes: i + 1}})
+		o.Versions = append(o.Versions, view.Version{Version: fmt.Sprint("v", i), Members: view.Members{Nodes: i + 1}})
 	}
 	add(strings.Repeat("x", 201))
 	all := scrape(t, m)

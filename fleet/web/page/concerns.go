@@ -7,7 +7,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
@@ -43,25 +43,25 @@ func concernsOf(o view.Overview) []concern {
 	}
 	if n := len(o.Messages); n > 0 {
 		m := o.Messages[0]
-		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: texts.Count(n, "node") + saysOf(n), why: m.Node + ": " + texts.Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m summary.Message) string { return m.Node }), all: n})
+		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: texts.Count(n, "node") + saysOf(n), why: m.Node + ": " + texts.Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m view.Message) string { return m.Node }), all: n})
 	}
 	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
 		out = append(out, concern{look: look{"wave", "wait", "Flapping"}, what: texts.Row(f.Resource) + " flaps", why: "of " + texts.Row(f.Manifest) + ", " + texts.Row(f.By), url: manifestURL(f.Manifest), nodes: f.First, all: f.Nodes})
 	}
 	if n := len(o.Clocks); n > 0 {
 		c := o.Clocks[0]
-		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: texts.Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c summary.Clock) string { return c.Node }), all: n})
+		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: texts.Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c view.Clock) string { return c.Node }), all: n})
 	}
 	if n := len(o.Outboxes); n > 0 {
 		b := o.Outboxes[0]
-		out = append(out, concern{look: look{"outbox", "wait", "Outbox"}, what: "Reports wait on " + texts.Count(n, "node"), why: "most of them, " + texts.Number(b.Reports) + ", on " + b.Node, url: NodeURL(b.Node), nodes: nodesOf(o.Outboxes, func(b summary.Outbox) string { return b.Node }), all: n})
+		out = append(out, concern{look: look{"outbox", "wait", "Outbox"}, what: "Reports wait on " + texts.Count(n, "node"), why: "most of them, " + texts.Number(b.Reports) + ", on " + b.Node, url: NodeURL(b.Node), nodes: nodesOf(o.Outboxes, func(b view.Outbox) string { return b.Node }), all: n})
 	}
 
 	return out
 }
 
 // lost names the first manifests that have lost their keys, and the remedy.
-func lost(s summary.Summary) concern {
+func lost(s view.Summary) concern {
 	var keys []string
 	for _, l := range s.Lost[:min(len(s.Lost), maxConcerns)] {
 		keys = append(keys, texts.Row(l.Key)+" still runs on "+texts.Count(l.Nodes, "node"))
@@ -74,7 +74,7 @@ func lost(s summary.Summary) concern {
 	return concern{look: look{"warning", "wait", "Lost key"}, what: s.LostTitle(), why: strings.Join(keys, ", ") + "; " + s.LostRemedy("muster fleet rm KEY"), url: manifestURL(first.Key), nodes: first.First, all: first.Nodes}
 }
 
-func failures(all []summary.Failure, status fleet.Status) []concern {
+func failures(all []view.Failure, status fleet.Status) []concern {
 	var out []concern
 	more, nodes := 0, 0
 	for _, f := range all {
@@ -97,7 +97,7 @@ func failures(all []summary.Failure, status fleet.Status) []concern {
 func statusWord(s fleet.Status) string { return strings.ToLower(ofStatus(s).word) }
 
 // pending names the manifests that nodes do not run yet, each with its oldest node, and why.
-func pending(all []summary.Manifest) []concern {
+func pending(all []view.Manifest) []concern {
 	var out []concern
 	for _, m := range all {
 		if m.Oldest == nil || len(out) == maxConcerns {
@@ -171,7 +171,7 @@ func differ(n int) string {
 }
 
 // okOf returns the number of nodes in state ok.
-func okOf(states []summary.State) int {
+func okOf(states []view.State) int {
 	for _, s := range states {
 		if s.State == fleet.StatusOK {
 			return s.Nodes
@@ -182,7 +182,7 @@ func okOf(states []summary.State) int {
 }
 
 // ofStates returns the parts of the bar of a fleet.
-func ofStates(states []summary.State) []share {
+func ofStates(states []view.State) []share {
 	var out []share
 	for _, s := range states {
 		out = append(out, share{ofStatus(s.State), s.Nodes})

@@ -7,7 +7,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -52,7 +52,7 @@ func stateReason(d view.NodeDetail) string {
 }
 
 // assignmentURL returns the page of the manifest of an assignment, or the history of the key if it is not assigned.
-func assignmentURL(s summary.Assignment) templ.SafeURL {
+func assignmentURL(s view.Assignment) templ.SafeURL {
 	if s.Status == fleet.StatusUnassigned {
 		return AuditURL(s.Key)
 	}
@@ -61,7 +61,7 @@ func assignmentURL(s summary.Assignment) templ.SafeURL {
 }
 
 // assignmentReason returns why an assignment is not in force; a pending one always has a reason.
-func assignmentReason(s summary.Assignment) string {
+func assignmentReason(s view.Assignment) string {
 	if s.Status == fleet.StatusPending {
 		return reasonOf(messageFirst(s.Reason), "it reported no reason")
 	}

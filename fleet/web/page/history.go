@@ -7,7 +7,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -39,7 +38,7 @@ type AuditData struct {
 	Search   string
 	Times    Times
 	Offset   int
-	Rows     []describe.AssignmentChange
+	Rows     []view.AssignmentChange
 	Matching int
 	// Terms are those of the revisions that are assigned now.
 	Terms map[uint64]*model.Terms
@@ -60,7 +59,7 @@ func leftOut(more bool) string {
 func isKey(key string) bool { return model.CheckKey(key) == nil }
 
 // revisionURL is the place of a revision in the history of its key.
-func revisionURL(c describe.AssignmentChange) templ.SafeURL {
+func revisionURL(c view.AssignmentChange) templ.SafeURL {
 	return AuditURL(c.Key) + "#" + revisionID(c.Revision)
 }
 

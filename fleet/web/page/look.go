@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view"
 
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -169,19 +169,19 @@ func ofPlan(o ask.Outcome) look {
 }
 
 // ofChange returns the look of what operators wrote about a node or a group.
-func ofChange(k describe.ChangeKind) look {
+func ofChange(k view.ChangeKind) look {
 	switch k {
-	case describe.ChangeRefused:
+	case view.ChangeRefused:
 		return look{"ban", "rejected", "Not used"}
-	case describe.ChangeResumed:
+	case view.ChangeResumed:
 		return look{"play", "ok", "Resumed"}
-	case describe.ChangeRemoved:
+	case view.ChangeRemoved:
 		return look{"minus", "off", "Removed"}
-	case describe.ChangeAssigned:
+	case view.ChangeAssigned:
 		return look{"delta", "changed", "Assigned"}
-	case describe.ChangePaused:
+	case view.ChangePaused:
 		return look{"pause", "off", "Paused"}
-	case describe.ChangeWritten:
+	case view.ChangeWritten:
 		return look{"delta", "changed", "Written"}
 	default:
 		return unknown(string(k))

@@ -9,7 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
+
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -165,7 +165,7 @@ func reason(r view.NodeRow) string {
 }
 
 // rowsOf returns manifests as the rows of a list, the first of them.
-func rowsOf(all []summary.Manifest) []view.ManifestRow {
+func rowsOf(all []view.Manifest) []view.ManifestRow {
 	var out []view.ManifestRow
 	for _, m := range all[:min(len(all), maxListed)] {
 		out = append(out, view.ManifestRow{Manifest: m})

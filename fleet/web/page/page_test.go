@@ -14,9 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/describe"
 
-	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/internal/build"
 	"github.com/musterfleet/muster/model"
@@ -66,13 +64,13 @@ func TestWhatFailsBehindAnError(t *testing.T) {
 // TestErrorsOfALine: where the texts of nodes differ, both lists of errors say so.
 func TestErrorsOfALine(t *testing.T) {
 	t.Parallel()
-	f := summary.Failure{Manifest: "app", Status: fleet.StatusFailed, Error: "app:8:11: file#/srv/web01/a: no directory", Differ: 2, Members: summary.Members{Nodes: 3}}
+	f := view.Failure{Manifest: "app", Status: fleet.StatusFailed, Error: "app:8:11: file#/srv/web01/a: no directory", Differ: 2, Members: view.Members{Nodes: 3}}
 	const want = "file#/srv/web01/a: no directory (at app:8:11) (the text differs on 2 of them)"
 	var html bytes.Buffer
-	if err := failing([]summary.Failure{f}).Render(t.Context(), &html); err != nil || !strings.Contains(html.String(), want) {
+	if err := failing([]view.Failure{f}).Render(t.Context(), &html); err != nil || !strings.Contains(html.String(), want) {
 		t.Errorf("%v: %s", err, &html)
 	}
-	if all := concernsOf(view.Overview{Summary: summary.Summary{Failing: []summary.Failure{f}}}); len(all) != 1 || all[0].why != want {
+	if all := concernsOf(view.Overview{Summary: view.Summary{Failing: []view.Failure{f}}}); len(all) != 1 || all[0].why != want {
 		t.Errorf("%+v", all)
 	}
 }
@@ -83,7 +81,7 @@ func TestNoAllClearBelowANotice(t *testing.T) {
 	const allClear = "Everything is in its desired state"
 	known := view.Progress{Nodes: true, LastRuns: true, History: true}
 	with := func(change func(*view.Overview)) view.Overview {
-		o := view.Overview{Progress: known, Summary: summary.Summary{Total: 1}}
+		o := view.Overview{Progress: known, Summary: view.Summary{Total: 1}}
 		change(&o)
 		return o
 	}
@@ -114,7 +112,7 @@ func TestEveryLinkHasAName(t *testing.T) {
 	for name, c := range map[string]templ.Component{
 		"runs of a node": runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), false),
 		"runs":           runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), true),
-		"control":        Control([]describe.ControlChange{{Key: "x.y.z"}, {Key: "node.<b>.pause"}, {Key: "node.web01.pause"}}, false, "", time.Now()),
+		"control":        Control([]view.ControlChange{{Key: "x.y.z"}, {Key: "node.<b>.pause"}, {Key: "node.web01.pause"}}, false, "", time.Now()),
 	} {
 		var out bytes.Buffer
 		if err := c.Render(t.Context(), &out); err != nil {
@@ -129,9 +127,9 @@ func TestEveryLinkHasAName(t *testing.T) {
 // TestReasonOfANode has what the node says, whatever else is wrong.
 func TestReasonOfANode(t *testing.T) {
 	t.Parallel()
-	rejected := []summary.Assignment{{RolloutStatus: fleet.RolloutStatus{Key: "group.web.bad", Status: fleet.StatusRejected, Reason: "group.web.bad:4:31: unknown name"}}}
-	detail := func(state fleet.Status, message string, statuses []summary.Assignment) view.NodeDetail {
-		return view.NodeDetail{Node: summary.Node{Node: model.Node{NodeState: model.NodeState{Message: message}}, State: state, Statuses: statuses}}
+	rejected := []view.Assignment{{RolloutStatus: fleet.RolloutStatus{Key: "group.web.bad", Status: fleet.StatusRejected, Reason: "group.web.bad:4:31: unknown name"}}}
+	detail := func(state fleet.Status, message string, statuses []view.Assignment) view.NodeDetail {
+		return view.NodeDetail{Node: view.Node{Node: model.Node{NodeState: model.NodeState{Message: message}}, State: state, Statuses: statuses}}
 	}
 	for want, d := range map[string]view.NodeDetail{
 		"":                                     detail("", "", nil),
@@ -304,7 +302,7 @@ func TestAnActionThatFailedOnAllNodesFailed(t *testing.T) {
 // TestChangesAreCalledAsByTheCommands: one thing has one word in the audit, the API and muster fleet history.
 func TestChangesAreCalledAsByTheCommands(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []describe.ChangeKind{describe.ChangeAssigned, describe.ChangePaused, describe.ChangeResumed, describe.ChangeRemoved, describe.ChangeWritten} {
+	for _, kind := range []view.ChangeKind{view.ChangeAssigned, view.ChangePaused, view.ChangeResumed, view.ChangeRemoved, view.ChangeWritten} {
 		if got := ofChange(kind).word; !strings.EqualFold(got, string(kind)) {
 			t.Errorf("%s is called %s", kind, got)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -83,7 +82,7 @@ func stepsOf(transactions []model.Transaction) []step {
 }
 
 func newStep(t model.Transaction, b *budget) step {
-	s := step{look: ofOutcome(t.Outcome()), ref: texts.Row(t.Ref().String()), text: texts.Row(describe.Answer(model.EnsureResponse{State: &t})), open: !t.OK(), t: t}
+	s := step{look: ofOutcome(t.Outcome()), ref: texts.Row(t.Ref().String()), text: texts.Row(view.DescribeAnswer(model.EnsureResponse{State: &t})), open: !t.OK(), t: t}
 	for _, e := range t.Errors[:min(len(t.Errors), 50)] {
 		s.errors = append(s.errors, b.take(e))
 	}
@@ -240,7 +239,7 @@ func (d RunData) shownCounts() []shownCount {
 }
 
 // countsText returns the resources of a run in words.
-func countsText(c model.Counts) string { return describe.Counts(c) }
+func countsText(c model.Counts) string { return c.Text() }
 
 // driftText returns how much drift a run found.
 func driftText(d model.Drifted) string {

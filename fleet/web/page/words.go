@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -55,7 +54,7 @@ func runText(r view.RunRow) string {
 	case r.Outcome == "":
 		return "its summary has not arrived"
 	default:
-		return describe.Counts(r.Counts)
+		return r.Counts.Text()
 	}
 }
 

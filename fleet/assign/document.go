@@ -1,0 +1,102 @@
+package assign
+
+import (
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// same reports whether two values of a key assign the same, see Identity.
+func sameContent(key string, a, b []byte) bool {
+	id := Identity(key, a)
+
+	return id != "" && id == Identity(key, b)
+}
+
+// Identity returns a digest that two values of a key have in common where they assign the
+// same, whenever they were issued, and signed or not; empty for a broken envelope.
+func Identity(key string, value []byte) string {
+	v, problems := document.DecodeAssigned(key, value)
+	content := v.Content
+	if content == nil {
+		return ""
+	}
+	if problems == nil && !v.Bare {
+		v.Issued = time.Time{}
+		var err error
+		if content, err = model.EncodeAssignment(v.Assignment); err != nil {
+			return ""
+		}
+	}
+
+	return model.DigestOf(content)
+}
+
+// Readable returns a value of a key for people: a bare manifest as it is, an assignment
+// document as YAML with the manifest's lines as lines, a signed one without what is
+// around it. What nodes reject is below the reason, as it is where it is no assignment.
+func Readable(key string, value []byte) string {
+	v, problems := document.DecodeAssigned(key, value)
+	text := v.Content
+	switch {
+	case problems != nil && text == nil:
+		text = value
+	case problems == nil:
+		problems = ofManifest(key, v)
+		if readable, err := AssignmentYAML(v.Assignment); err == nil && !v.Bare {
+			text = readable
+		}
+	}
+	if len(problems) > 0 {
+		return "# " + Invalid(problems) + "\n" + string(text)
+	}
+
+	return string(text)
+}
+
+// ProblemsOf returns why nodes reject what a key would assign, as far as that does not depend on the node; nil
+// where they do not.
+func ProblemsOf(key string, content []byte) model.Problems {
+	v, problems := document.DecodeAssignedContent(key, content)
+	if problems == nil {
+		problems = ofManifest(key, v)
+	}
+
+	return problems
+}
+
+// AssignmentYAML returns an assignment document as YAML.
+func AssignmentYAML(a model.Assignment) ([]byte, error) {
+	encoded, err := model.EncodeAssignment(a)
+	if err != nil {
+		return nil, err
+	}
+
+	return document.YAML(encoded)
+}
+
+// ofManifest returns the problems of the manifest that a value holds, as far as they do
+// not depend on the node.
+func ofManifest(key string, v document.Assigned) model.Problems {
+	if v.Bundle != "" {
+		return nil
+	}
+	doc, err := manifest.Parse(key, []byte(v.Manifest))
+	if err == nil {
+		return doc.Problems()
+	}
+	problems, ok := model.FindProblems(err)
+	if !ok {
+		problems.Add(model.Position{File: key}, "", "%v", err)
+	}
+
+	return problems
+}
+
+// Invalid says in one line that nodes reject a value, and why.
+func Invalid(problems model.Problems) string {
+	return "nodes reject this: " + strings.Join(strings.Fields(problems.Error()), " ")
+}

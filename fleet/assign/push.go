@@ -1,0 +1,209 @@
+package assign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// Assignments is where nodes read their assignments. Errors name the key.
+type Assignments interface {
+	// Get returns the current assignment. The error wraps model.ErrNotFound if there is none, and model.ErrUnusable if
+	// its headers are invalid. A server that lags may answer with an older revision.
+	Get(ctx context.Context, key string) (model.Entry, error)
+	// Current is Get, but for servers that lag.
+	Current(ctx context.Context, key string) (model.Entry, error)
+	// History returns the stored revisions of a key, the newest last; the error wraps
+	// model.ErrNotFound when there are none.
+	History(ctx context.Context, key string) ([]model.Entry, error)
+	// Put stores a value and returns its revision; the error wraps model.ErrTooLarge.
+	Put(ctx context.Context, key string, value []byte) (uint64, error)
+}
+
+// Bundles is where bundles are kept.
+type Bundles interface {
+	// PutBundle stores a bundle, read from its beginning, under its digest, and
+	// returns the digest. It does not store a bundle twice.
+	PutBundle(ctx context.Context, r io.ReadSeeker) (digest string, err error)
+}
+
+// Signer signs what is assigned.
+type Signer interface {
+	// Assignment returns the signed value of a key; current is what is assigned, nil
+	// for nothing.
+	Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error)
+	// HasSigned reports whether the newest of the revisions of a key is signed as it
+	// would be now, and is no replay of an older one.
+	HasSigned(ctx context.Context, all []model.Entry) (bool, error)
+}
+
+// Push is a manifest with its targets and terms.
+type Push struct {
+	Source  *Source
+	Name    string
+	Targets []fleet.Target
+	// Terms are the settings of the assignment. Without any, the manifest is pushed
+	// bare.
+	Terms model.Assignment
+	// Bundle forces a bundle where the manifest alone would do.
+	Bundle bool
+}
+
+// Pushed is the result for one target.
+type Pushed struct {
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"`
+	// Digest is that of the manifest's text or the bundle's bytes.
+	Digest string `json:"digest"`
+	Bundle bool   `json:"bundle,omitempty"`
+	// Unchanged is set where the same was assigned already.
+	Unchanged bool `json:"unchanged,omitempty"`
+	// Replaced is the revision that was assigned before, 0 for none.
+	Replaced uint64 `json:"-"`
+}
+
+// Pusher assigns manifests.
+type Pusher struct {
+	Assignments Assignments
+	Bundles     Bundles
+	// Signer signs; nil leaves values as they are.
+	Signer Signer
+	// OnUnsigned, if set, gets the keys that were signed and are not any more.
+	OnUnsigned func(key string)
+	// OnBundle, if set, gets the size of a bundle in bytes, before it is stored.
+	OnBundle func(size int64)
+}
+
+// Push assigns to every target, and returns the results also when some failed;
+// the error names those. It does not push what is assigned already. The error
+// wraps model.ErrTooLarge where only a bundle can be pushed.
+func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
+	value, digest, bundle, err := push.Value(ctx)
+	if bundle != nil {
+		defer os.Remove(bundle.Name()) // the system clears one that stays
+		defer bundle.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	store := sync.OnceValue(func() error { return p.store(ctx, bundle, digest) })
+	var done []Pushed
+	var failed []error
+	for _, target := range push.Targets {
+		one := Pushed{Key: target.Key(push.Name), Digest: digest, Bundle: bundle != nil}
+		if err := p.one(ctx, &one, value, store); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		done = append(done, one)
+	}
+
+	return done, errors.Join(failed...)
+}
+
+// one assigns to one target. It stores the bundle first, so that no node reads of
+// a missing one.
+func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
+	current, err := p.Assignments.Get(ctx, out.Key)
+	if err == nil && sameContent(out.Key, current.Value, value) {
+		// A server that lags may have what is not in force any more.
+		current, err = p.Assignments.Current(ctx, out.Key)
+	}
+	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
+		return err
+	}
+	out.Replaced = current.Revision
+	if err == nil && sameContent(out.Key, current.Value, value) {
+		if out.Unchanged, err = p.inForce(ctx, current); err != nil || out.Unchanged {
+			out.Revision = current.Revision
+			return err
+		}
+	}
+	if out.Bundle {
+		if err := store(); err != nil {
+			return fmt.Errorf("%s: %w", out.Key, err)
+		}
+	}
+	switch {
+	case p.Signer != nil:
+		if value, err = p.Signer.Assignment(ctx, out.Key, value, current.Value); err != nil {
+			return fmt.Errorf("%s: %w", out.Key, err)
+		}
+	case p.OnUnsigned != nil && signed.IsEnvelope(current.Value):
+		p.OnUnsigned(out.Key)
+	}
+	out.Revision, err = p.Assignments.Put(ctx, out.Key, value)
+
+	return err
+}
+
+// inForce reports whether nodes accept a revision as they would what is pushed.
+func (p *Pusher) inForce(ctx context.Context, current model.Entry) (bool, error) {
+	if p.Signer == nil {
+		return true, nil
+	}
+	all, err := p.Assignments.History(ctx, current.Key)
+	if err != nil || all[len(all)-1].Revision != current.Revision {
+		return false, err
+	}
+	signed, err := p.Signer.HasSigned(ctx, all)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", current.Key, err)
+	}
+
+	return signed, nil
+}
+
+func (p *Pusher) store(ctx context.Context, bundle *os.File, digest string) error {
+	info, err := bundle.Stat()
+	if err != nil {
+		return err
+	}
+	if p.OnBundle != nil {
+		p.OnBundle(info.Size())
+	}
+	stored, err := p.Bundles.PutBundle(ctx, bundle)
+	if err == nil && stored != digest {
+		err = fmt.Errorf("stored as %s, want %s", stored, digest)
+	}
+	if err != nil {
+		return fmt.Errorf("store bundle: %w", err)
+	}
+
+	return nil
+}
+
+// Value returns the value for the bucket, and the bundle where one is needed, as a
+// temporary file: it may be larger than memory. The caller closes and removes it, also
+// beside an error.
+func (push Push) Value(ctx context.Context) (value []byte, digest string, bundle *os.File, err error) {
+	digest = model.DigestOf(push.Source.Text)
+	a := push.Terms
+	switch {
+	case push.Bundle || push.Source.NeedsBundle():
+		if bundle, err = os.CreateTemp("", "muster-bundle-*.tar.gz"); err != nil {
+			return nil, "", nil, err
+		}
+		if digest, err = push.Source.Bundle(ctx, bundle); err != nil {
+			return nil, "", bundle, err
+		}
+		a.Bundle = digest
+	case reflect.ValueOf(a).IsZero():
+		return push.Source.Text, digest, nil, nil
+	default:
+		a.Manifest = string(push.Source.Text)
+	}
+	a.Protocol, a.Name, a.Digest, a.Issued = model.ProtocolAssignment, push.Name, digest, time.Now().UTC()
+	value, err = model.EncodeAssignment(a)
+
+	return value, digest, bundle, err
+}

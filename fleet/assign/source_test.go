@@ -1,0 +1,30 @@
+package assign_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// TestReadWaitsForNoPipe reads a pipe that nobody writes to, and a directory whose
+// manifest is one.
+func TestReadWaitsForNoPipe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, model.BundleManifest)
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, dir} {
+		_, err := assign.ReadSource(path, strings.NewReader(""), func(string, []byte) ([]manifest.File, error) { return nil, nil })
+		if err == nil || !strings.HasPrefix(err.Error(), pipe+" is not a regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

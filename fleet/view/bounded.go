@@ -1,0 +1,177 @@
+package view
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/google/btree"
+)
+
+// place is where something is in the order of the stream: the sequence of its message, and its
+// number within that.
+type position struct {
+	seq  uint64
+	part int
+}
+
+func (p position) compare(o position) int {
+	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.part, o.part))
+}
+
+// item is a thing of a node.
+type item[T any] struct {
+	position
+	value T
+	// retired means that it is kept as one of the last of its node alone.
+	retired bool
+	// siblings are the things of its node.
+	siblings *siblings[T]
+}
+
+// siblings are the things of one node, the oldest first.
+type siblings[T any] struct {
+	node  string
+	items []*item[T]
+}
+
+// bounded keeps the newest things of nodes, in the order of their places, whatever the order
+// in which they come. Where there are too many, nodes that have more than their share lose their
+// oldest first: one that floods pushes out none of the others'. The last few of a known node stay
+// with it, however old they are.
+type bounded[T any] struct {
+	most, share int
+	all         *btree.BTreeG[*item[T]]
+	byNode      map[string]*siblings[T]
+	// over are those of nodes that have more than their share.
+	over map[*siblings[T]]bool
+	// isKnown reports whether the last few things of a node stay.
+	isKnown func(node string) bool
+	// dropped is called for what is not kept any more.
+	dropped func(*item[T])
+}
+
+const (
+	// shares is how many nodes can have their whole share.
+	nodeShares = 100
+	// lastFew is how many things stay with a known node.
+	lastFew = 3
+)
+
+func newBounded[T any](most int) *bounded[T] {
+	const degree = 32
+
+	return &bounded[T]{
+		most: most, share: max(most/nodeShares, lastFew), all: btree.NewG(degree, func(a, b *item[T]) bool { return a.compare(b.position) < 0 }),
+		byNode: map[string]*siblings[T]{}, over: map[*siblings[T]]bool{}, isKnown: func(string) bool { return false }, dropped: func(*item[T]) {},
+	}
+}
+
+// newItem returns a thing of a node at a place at which there is none, for put.
+func (b *bounded[T]) newItem(node string, at position, value T) *item[T] {
+	own := b.byNode[node]
+	if own == nil {
+		own = &siblings[T]{node: strings.Clone(node)}
+		b.byNode[own.node] = own
+	}
+
+	return &item[T]{position: at, value: value, siblings: own}
+}
+
+// put keeps a new thing, unless all that there is room for is newer: then it is dropped at once.
+func (b *bounded[T]) put(it *item[T]) {
+	own := it.siblings
+	b.all.ReplaceOrInsert(it)
+	i, _ := own.find(it.position)
+	if own.items = slices.Insert(own.items, i, it); len(own.items) > b.share {
+		b.over[own] = true
+	}
+	for len(own.items) > lastFew && own.items[0].retired {
+		b.drop(own.items[0])
+	}
+	for b.all.Len() > b.most {
+		b.giveUp(b.oldest())
+	}
+}
+
+// oldest returns what is given up next.
+func (b *bounded[T]) oldest() *item[T] {
+	var out *item[T]
+	for own := range b.over {
+		if first := own.items[0]; out == nil || first.compare(out.position) < 0 {
+			out = first
+		}
+	}
+	if out == nil {
+		out, _ = b.all.Min()
+	}
+
+	return out
+}
+
+// giveUp takes a thing out, or leaves it to its node alone.
+func (b *bounded[T]) giveUp(it *item[T]) {
+	if len(it.siblings.items) > lastFew || !b.isKnown(it.siblings.node) {
+		b.drop(it)
+		return
+	}
+	b.all.Delete(it)
+	it.retired = true
+}
+
+// forget gives up what is kept for a node that is not known any more.
+func (b *bounded[T]) forget(node string) {
+	for own := b.byNode[node]; own != nil && len(own.items) > 0 && own.items[0].retired; {
+		b.drop(own.items[0])
+	}
+}
+
+// drop takes a thing out.
+func (b *bounded[T]) drop(it *item[T]) {
+	b.remove(it)
+	b.dropped(it)
+}
+
+func (b *bounded[T]) remove(it *item[T]) {
+	b.all.Delete(it)
+	own := it.siblings
+	if i, found := own.find(it.position); found {
+		own.items = slices.Delete(own.items, i, i+1)
+	}
+	if len(own.items) <= b.share {
+		delete(b.over, own)
+	}
+	if len(own.items) == 0 {
+		delete(b.byNode, own.node)
+	}
+}
+
+// newest yields what there is, the newest first, before a sequence unless that is 0.
+func (b *bounded[T]) newest(before uint64, yield func(*item[T]) bool) {
+	if before == 0 {
+		b.all.Descend(yield)
+		return
+	}
+	b.all.DescendLessOrEqual(&item[T]{position: position{before, -1}}, yield)
+}
+
+// after yields what there is after a sequence, the oldest first.
+func (b *bounded[T]) after(seq uint64, yield func(*item[T]) bool) {
+	b.all.AscendGreaterOrEqual(&item[T]{position: position{seq + 1, 0}}, yield)
+}
+
+// of yields the newest things of a node, the newest first.
+func (b *bounded[T]) of(node string, most int) iter.Seq2[int, *item[T]] {
+	var own []*item[T]
+	if all := b.byNode[node]; all != nil {
+		own = all.items[max(len(all.items)-most, 0):]
+	}
+
+	return slices.Backward(own)
+}
+
+// find returns where the thing of a place is, or would be.
+func (s *siblings[T]) find(at position) (int, bool) {
+	return slices.BinarySearchFunc(s.items, at, func(it *item[T], at position) int { return it.compare(at) })
+}

@@ -1,0 +1,104 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// maxUnassigned limits the manifests of a node that are not assigned. Assigned manifests need no limit: operators
+	// assign them.
+	maxUnassigned = 2000
+	// maxGroups, maxLabels and maxRejected limit the groups, the labels and the rejected control documents of a node.
+	maxGroups   = 1000
+	maxLabels   = 1000
+	maxRejected = 100
+	// maxReason is how many bytes are kept of an error or a message in the state of a node.
+	maxReason = 2000
+)
+
+// compact returns a node in little memory, and takes it over. A node with too many groups, labels or rejected control
+// documents is unreadable: it loses these and its manifests.
+func (s *nodeStates) compact(n model.Node) model.Node {
+	i := s.strings
+	if problem := excess(&n); problem != "" {
+		n.Unreadable, n.Manifests = problem, nil
+	}
+	n.Protocol, n.Node, n.Version, n.Event = i.Share(n.Protocol), i.Share(n.Node), i.Share(cutText(n.Version, maxWord)), model.NodeEvent(i.Share(string(n.Event)))
+	n.Host, n.Message, n.Unreadable = cutText(n.Host, maxWord), cutText(n.Message, maxReason), cutText(n.Unreadable, maxReason)
+	n.DroppedRanges = nil
+	if n.Paused != nil {
+		p := *n.Paused
+		p.By, p.Reason, p.From = cutText(p.By, maxWord), cutText(p.Reason, maxReason), cutText(p.From, maxWord)
+		n.Paused = &p
+	}
+	n.Flapping = n.Flapping[:min(len(n.Flapping), model.MaxFlapping)]
+	for at, g := range n.Groups {
+		n.Groups[at] = i.Share(cutText(g, maxWord))
+	}
+	for at, g := range n.UnreadGroups {
+		n.UnreadGroups[at] = i.Share(cutText(g, maxWord))
+	}
+	for key, value := range n.Labels {
+		n.Labels[key] = i.Share(cutText(value, maxReason))
+	}
+	for key, why := range n.RejectedControl {
+		n.RejectedControl[key] = i.Share(cutText(why, maxReason))
+	}
+	for key, m := range n.Manifests {
+		m.Digest, m.Error, m.Late = cutText(m.Digest, maxWord), cutText(m.Error, maxReason), cutText(m.Late, maxReason)
+		if m.Ran != nil {
+			ran := *m.Ran
+			ran.Digest, ran.Outcome = i.Share(cutText(ran.Digest, maxWord)), model.Outcome(i.Share(cutText(string(ran.Outcome), maxWord)))
+			m.Ran = &ran
+		}
+		n.Manifests[key] = m
+	}
+
+	return n
+}
+
+// excess removes the groups, labels, pauses and rejected control documents of a node if they are too many. It returns the first
+// problem, empty for none.
+func excess(n *model.Node) string {
+	problem := ""
+	check := func(what, remedy string, count, most int, remove func()) {
+		if count <= most {
+			return
+		}
+		remove()
+		if problem == "" {
+			problem = fmt.Sprintf("it has %d %s, the limit is %d; %s", count, what, most, remedy)
+		}
+	}
+	const inConfig = "remove some from its agent.yaml or with \"muster fleet "
+	check("groups", inConfig+"group\"", len(n.Groups), maxGroups, func() { n.Groups = nil })
+	check("unread groups", "permit the node to read them", len(n.UnreadGroups), maxGroups, func() { n.UnreadGroups = nil })
+	check("labels", inConfig+"label\"", len(n.Labels), maxLabels, func() { n.Labels = nil })
+	check("pauses", "resume some of its groups", len(n.PausedBy), maxGroups+1, func() { n.PausedBy = nil })
+	check("rejected control documents", "remove them from the bucket", len(n.RejectedControl), maxRejected, func() { n.RejectedControl = nil })
+
+	return problem
+}
+
+// cut removes manifests without an assignment from a node that has too many of them, and returns the number of removed
+// manifests. It changes nothing before the assignments are known.
+func (a *inventory) cut(n *model.Node, manifests []manifestState) ([]manifestState, int) {
+	if !a.isAssigned || len(manifests) <= maxUnassigned {
+		return manifests, 0
+	}
+	unassigned, out := 0, make([]manifestState, 0, len(manifests))
+	for _, m := range manifests {
+		if !a.entries.Has(m.key) {
+			if unassigned++; unassigned > maxUnassigned {
+				delete(n.Manifests, m.key)
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+
+	return slices.Clip(out), len(manifests) - len(out)
+}

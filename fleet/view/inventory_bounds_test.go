@@ -1,0 +1,52 @@
+package view_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestSlowTarget: an expression that looks at too much of too many nodes ends, and keeps nobody else
+// from selecting nodes.
+func TestSlowTarget(t *testing.T) {
+	t.Parallel()
+	f := view.NewInventory(view.InventoryOptions{Changed: func() {}})
+	f.SetPatience(50 * time.Millisecond)
+	groups := make([]string, 20)
+	for i := range groups {
+		groups[i] = fmt.Sprint("group-", i)
+	}
+	for i := range 2000 {
+		f.SetNode(model.Node{NodeState: model.NodeState{Node: fmt.Sprint("web", i), Groups: slices.Clone(groups)}})
+	}
+	slow := strings.Repeat("any(groups, ", 3) + strings.TrimSuffix(strings.Repeat(`node matches "x$" || `, 200), "|| ") + ")))"
+	if _, err := f.List(view.NodeQuery{On: slow}); !errors.Is(err, view.ErrSlowTarget) {
+		t.Error(err)
+	}
+	f.SetPatience(time.Minute)
+	if p, err := f.List(view.NodeQuery{On: `group("group-3")`}); err != nil || p.Matching != 2000 {
+		t.Errorf("%d, %v", p.Matching, err)
+	}
+}
+
+// TestLabelsOfYesterday: a node that has other long labels again and again leaves none of them behind.
+func TestLabelsOfYesterday(t *testing.T) {
+	t.Parallel()
+	f := view.NewInventory(view.InventoryOptions{Changed: func() {}})
+	for i := range 200 {
+		labels := map[string]string{}
+		for l := range 100 {
+			labels[fmt.Sprint(l)] = fmt.Sprint(i, ".", l) + strings.Repeat("x", 1000)
+		}
+		f.SetNode(model.Node{NodeState: model.NodeState{Node: "web01", Labels: labels}})
+	}
+	if got := f.Shared(); got > 1<<20 {
+		t.Errorf("%d bytes are left", got)
+	}
+}
