@@ -82,7 +82,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err := fleet.ExplainSkipped(ctx, store.Get, statuses); err != nil {
 		return err
 	}
-	d := described{Node: view.NodeOf(n, statuses, entries)}
+	d := described{Node: view.NewNode(n, statuses, fleet.NewAssigned(entries))}
 	if d.Reports, err = c.reports(ctx, store); err != nil {
 		return err
 	}
