@@ -32,8 +32,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Watch, Writers, Checker, Away and Clock may be left
-// out, and Connection where Config serves no metrics.
+// Options configure an agent. Watch, Writers, Checker, Away and Clock are optional, and so is
+// Connection if Config serves no metrics.
 type Options struct {
 	Config  Config
 	Version string
@@ -41,52 +41,52 @@ type Options struct {
 	Host        *host.Host
 	Loader      Loader
 	Assignments Assignments
-	// Control is what operators write about the node; nil is nothing.
+	// Control watches pauses, labels and groups of the node. It is optional.
 	Control Watched
-	// GroupsChanged, if set, is called after operators put the node into other groups; Config
-	// has them. It must not block.
+	// GroupsChanged is called after operators change the groups of the node, which Config returns.
+	// It is optional and must not block.
 	GroupsChanged func()
-	// OnHeartbeat, if set, is called at each heartbeat. It must not block.
+	// OnHeartbeat is called at each heartbeat. It is optional and must not block.
 	OnHeartbeat func()
 	Bundles     desired.BundleSource
 	Publisher   Publisher
 	States      status.Store
-	// Registry announces services to others.
+	// Registry publishes the registrations of services.
 	Registry runner.Registry
-	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
-	// found at intervals.
+	// Watch watches a point of the machine, see drift.Options.Arm. Without it the agent detects
+	// drift at intervals.
 	Watch func(p watch.Point, wake func()) (watch.Watch, error)
-	// Writers notes who writes files, as drift.Options.Listen; without it nobody does.
+	// Writers finds the processes that write files, see drift.Options.Listen.
 	Writers func(ctx context.Context, paths []string) (drift.Writers, error)
-	// Checker makes health checks; without it they are unknown.
+	// Checker runs health checks. Without it their result is unknown.
 	Checker engine.Checker
-	// Facts gathers the facts, with those of a directory, and returns the digest of
-	// what does not change by itself in them: when it changes they are published. What
-	// could not be gathered is in the errors.
+	// Facts gathers the facts of the machine and of a directory. stable is the digest of the facts
+	// that change rarely; the agent publishes the facts when it changes. failed are the errors of
+	// facts that could not be gathered.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
-	// Packages reads the installed packages; nil stores no inventory.
+	// Packages reads the installed packages. Without it the agent stores no inventory.
 	Packages status.Source
 	// PutInventory stores the inventory of the node.
 	PutInventory func(ctx context.Context, i model.Inventory) error
-	// Connection returns whether NATS can be reached, and when that was so last: now, when
-	// the connection was lost, or zero for never.
+	// Connection reports whether NATS is reachable, and returns the last time at which it was;
+	// zero means never.
 	Connection func() (connected bool, last time.Time)
-	// Away returns why NATS cannot be reached, and what to do about it; empty while it can.
+	// Away returns why NATS is unreachable and the remedy, or an empty text while it is reachable.
 	Away func() string
-	// Clock is that of the machine unless another is given.
+	// Clock is the clock of the machine by default.
 	Clock *status.Clock
-	// Goal is when the agent ends by itself.
+	// Goal is the condition at which the agent exits.
 	Goal status.Goal
 	Log  *slog.Logger
 }
 
-// Agent is a node. Make it with New, and run it once. Its other methods may be
-// called from several goroutines while it runs.
+// Agent is the agent of a node. New returns one. Call Run once; the other methods may be called
+// from several goroutines while it runs.
 type Agent struct {
 	config *settings
 	host   *host.Host
 	watch  Assignments
-	// operators is what they write about the node.
+	// operators follows pauses, labels and groups.
 	operators *operators
 	outbox    *reporting.Outbox
 	report    *reporting.Reporter
@@ -100,18 +100,17 @@ type Agent struct {
 	previews  *requests.Previews
 	// packages publishes the inventory; nil without Options.Packages.
 	packages *status.Publisher
-	// metrics is nil where they are not served.
+	// metrics is nil if the agent serves none.
 	metrics *status.Server
-	// reconnected wakes the watch when NATS can be reached again.
+	// reconnected wakes the watch after a reconnect.
 	reconnected tasks.Signal
 	// ran is notified after each run.
 	ran tasks.Signal
 	log *slog.Logger
 }
 
-// New opens what the agent has on disk, and the address of its metrics. The error names
-// what of the state directory cannot be used, or why nothing can listen at the address,
-// or wraps outbox.ErrInUse when another agent has the directory.
+// New opens the state directory and listens at the address of the metrics. The error wraps
+// reporting.ErrInUse when another agent uses the directory.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
@@ -153,12 +152,12 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	return a, nil
 }
 
-// maxDocument returns how long a document may be that is published.
+// maxDocument returns a function that returns the maximum size of a published document.
 func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }
 
-// open opens the state directory, and makes what needs it.
+// open opens the state directory and creates the parts that use it.
 func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	dir := o.Config.StateDir
 	o.Host.KeepLitter()
@@ -176,11 +175,11 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	// Only now, or another version of muster could not go on with its outbox.
+	// The format is written after the outbox opened, so that another version can still use it if that failed.
 	if err := o.Host.OpenState(true); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
-	// Nobody else has the outbox, and no run writes to these.
+	// This agent holds the outbox, and no run writes to these directories yet.
 	o.Host.CleanTemp(ctx, ".", "assignments", "requests")
 	a.report.Outbox = a.outbox
 	a.delivery = &reporting.Delivery{
@@ -205,7 +204,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// inspect returns what is called at each heartbeat.
+// inspect returns the function that each heartbeat calls.
 func (a *Agent) inspect(dir string, also func()) func() {
 	directory := inspectDirectory(dir, a.status)
 
@@ -219,7 +218,7 @@ func (a *Agent) inspect(dir string, also func()) func() {
 	}
 }
 
-// inspectDirectory returns what notes in a status that the state directory is not there any more.
+// inspectDirectory returns a function that records in a status that the state directory was removed or replaced.
 func inspectDirectory(dir string, in *status.Node) func() {
 	before, err := os.Stat(dir)
 	if err != nil {
@@ -235,7 +234,7 @@ func inspectDirectory(dir string, in *status.Node) func() {
 	}
 }
 
-// makeLoop makes the loop with the assignments and requests on disk.
+// makeLoop creates the loop with the stored assignments and requests.
 func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
 	trust, err := desired.OpenGate(desired.GateOptions{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
@@ -292,19 +291,19 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	return err
 }
 
-// Requests accepts requests to the node, and answers them while the agent runs.
+// Requests returns the service that answers requests while the agent runs.
 func (a *Agent) Requests() *requests.Service { return a.loop.requests }
 
-// Previews accepts previews, and answers them while the agent runs.
+// Previews returns the service that answers previews while the agent runs.
 func (a *Agent) Previews() *requests.Previews { return a.previews }
 
-// Config returns the configuration in force.
+// Config returns the active configuration.
 func (a *Agent) Config() Config { return a.config.get() }
 
-// State returns the state of the node as it answers requests.
+// State returns the state of the node for the answer to a request.
 func (a *Agent) State() model.NodeState { return a.status.Answer() }
 
-// Describe returns the status of the agent; also while it runs something.
+// Describe returns the status of the agent. It does not wait for a run.
 func (a *Agent) Describe() model.AgentStatus {
 	c := a.Config()
 	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
@@ -315,19 +314,18 @@ func (a *Agent) Describe() model.AgentStatus {
 	return out
 }
 
-// Facts returns the facts as they were gathered last, waiting for the first.
+// Facts returns the latest facts. It waits until they were gathered once.
 func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts.wait(ctx) }
 
-// Run is the agent until ctx ends: then the change in hand is finished, for at
-// most the shutdown timeout or until hard ends, and what waits is published if
-// that is possible. The end of hard is the end of ctx too. Run returns when
-// everything it started has ended. An agent with a Goal ends by itself; the error wraps
-// goal.ErrUnconverged unless all is in its desired state.
+// Run runs the agent until ctx ends or the Goal is reached. After ctx ends it finishes the current
+// change, for at most the shutdown timeout or until hard ends, and publishes waiting reports if NATS
+// is reachable. The end of hard ends ctx as well. Run waits for every goroutine that it started. The
+// error wraps status.ErrUnconverged when an agent with a Goal has not converged.
 func (a *Agent) Run(ctx, hard context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(hard, end)()
-	// What must still be done while stopping has a context that outlives both.
+	// Reports and the state are still written after ctx and hard ended.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	work, kill := context.WithCancelCause(hard)
@@ -374,7 +372,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	return errors.Join(a.loop.goal.Err(a.loop.result), a.outbox.Close())
 }
 
-// killLate breaks the work off when it goes on for too long after ctx ended.
+// killLate aborts the work when it takes longer than the shutdown timeout after ctx ended.
 func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc) {
 	<-ctx.Done()
 	a.status.SetStopping()
@@ -403,7 +401,7 @@ func freeMemoryWhenIdle(ctx context.Context, ran tasks.Signal, free func()) {
 	}
 }
 
-// follow keeps the assignments current.
+// follow watches the assignments.
 func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 	err := a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
 	if err == nil {
@@ -413,8 +411,7 @@ func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 	return err
 }
 
-// Connected notes that NATS can be reached again: what waits for that is tried at
-// once.
+// Connected retries all waiting work after a reconnect.
 func (a *Agent) Connected() {
 	a.delivery.Connected.Notify()
 	a.heartbeat.Connected.Notify()
@@ -423,10 +420,9 @@ func (a *Agent) Connected() {
 	a.loop.wakes.retryNow()
 }
 
-// Reload takes over what of a new configuration can be changed while the agent
-// runs, and returns its keys, and those that need a restart, which stay as they
-// are. Keys below log are among the first, but are the caller's to apply. A
-// configuration that is not valid is an error, and changes nothing: see RejectConfig.
+// Reload applies the keys of a new configuration that can change while the agent runs. It returns
+// these keys, and the changed keys that need a restart and were not applied. The caller applies the
+// keys below log. An invalid configuration is an error and changes nothing: see RejectConfig.
 func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []string, err error) {
 	if err := c.Validate().Err(); err != nil {
 		return nil, nil, err
@@ -462,8 +458,8 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	return applied, needRestart, nil
 }
 
-// RejectConfig notes why the configuration on disk was not taken over: in the log,
-// and in the state of the node until another one is.
+// RejectConfig records in the log why the configuration on disk is invalid, and in the state of the
+// node until a valid one is loaded.
 func (a *Agent) RejectConfig(ctx context.Context, err error) {
 	problems := model.AsProblems(err).Sorted()
 	a.log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "problems", problems.Count())

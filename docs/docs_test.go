@@ -203,7 +203,7 @@ func TestSectionsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTablesOfTypesAreFresh compares what is generated with the registered types.
+// TestTablesOfTypesAreFresh compares the generated tables with the registered types.
 func TestTablesOfTypesAreFresh(t *testing.T) {
 	fresh := func(path string, generate func(string) (string, error)) {
 		text := page(t, path)
@@ -337,7 +337,7 @@ func TestReadmeNamesGoVersion(t *testing.T) {
 	}
 }
 
-// TestFirstFleetInOrder: each step of the README comes after those it needs.
+// TestFirstFleetInOrder checks that the steps of the README are in order.
 func TestFirstFleetInOrder(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {

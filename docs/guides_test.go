@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/testing/markdown"
 )
 
-// product returns the Go source of muster: what it prints is in there.
+// product returns the Go source of muster, which contains its messages.
 func product(t *testing.T) string {
 	t.Helper()
 	var all bytes.Buffer
@@ -44,7 +44,7 @@ func quoted(text string) []string {
 	return out
 }
 
-// TestTroubleshootingQuotesTheProduct: what somebody sees is found there as it is written.
+// TestTroubleshootingQuotesTheProduct checks that the headings quote messages of muster.
 func TestTroubleshootingQuotesTheProduct(t *testing.T) {
 	source := product(t)
 	messages := quoted(page(t, "guides/troubleshooting.md"))
@@ -131,7 +131,7 @@ func TestSizesWereMeasured(t *testing.T) {
 	}
 }
 
-// TestGlossaryIsSorted: each word is there once, where somebody looks for it.
+// TestGlossaryIsSorted checks that the words are sorted and unique.
 func TestGlossaryIsSorted(t *testing.T) {
 	var words []string
 	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z ]+) \| [A-Z]`).FindAllStringSubmatch(page(t, "glossary.md"), -1) {

@@ -13,36 +13,36 @@ import (
 )
 
 var (
-	// ErrWrong means that an answer does not match the request. Another client can make
-	// the server send one to any reply subject, so callers ignore it.
+	// ErrWrongAnswer reports that an answer does not match the request. Another client can make the
+	// server send one to any reply subject, so callers ignore it.
 	ErrWrongAnswer = errors.New("answer refused")
-	// ErrServerHeaders means that a message was stored with headers that only the server
-	// sets. Callers must not use its value.
+	// ErrServerHeaders reports that a message was stored with headers that only the server sets.
+	// Callers must not use its value.
 	ErrServerHeaders error = unusableError("stored with headers that only the server sets (Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp, Status): put it again without them")
 
-	// ErrEndOfBatch marks the end of a batch of messages. It is not a failure.
+	// errEndOfBatch marks the end of a batch of messages. It is not a failure.
 	errEndOfBatch = errors.New("end of the batch")
 )
 
-// unusable is an error with its own text that wraps model.ErrUnusable.
+// unusableError is a fixed error text that wraps model.ErrUnusable.
 type unusableError string
 
 func (u unusableError) Error() string { return string(u) }
 
 func (u unusableError) Unwrap() error { return model.ErrUnusable }
 
-// Asked describes the messages that an answer must match: the stream, the subject or
-// wildcard, and the lowest sequence.
+// Query describes the messages that an answer must match: the stream, the subject or wildcard, and the
+// lowest sequence.
 type Query struct {
 	Stream, Subject string
 	From            uint64
 }
 
-// Decode decodes one answer to a direct get. An author can store a message with any
-// headers, and the server removes none. The server appends its own headers to each
-// message, but not to a status. So only the last value of each header counts, and a
-// message that was stored with such headers is Forged. The error wraps ErrWrong, ErrUnreadable,
-// model.ErrNotFound, ErrEndOfBatch or nats.ErrNoResponders.
+// decodeAnswer decodes one answer to a direct get. An author can store a message with any headers, and
+// the server removes none. The server appends its own headers to each message, but not to a status. So
+// only the last value of each header counts, and a message that was stored with such headers is
+// Forged. The error wraps ErrWrongAnswer, ErrUnreadable, model.ErrNotFound, errEndOfBatch or
+// nats.ErrNoResponders.
 func decodeAnswer(a Query, reply *nats.Msg) (Message, error) {
 	h := reply.Header
 	if !hasAllHeaders(reply) || lastHeader(h, nats.JSStream) == "" && lastHeader(h, nats.JSTimeStamp) != "" {
@@ -70,8 +70,8 @@ func decodeAnswer(a Query, reply *nats.Msg) (Message, error) {
 	return Message{Subject: subject, Sequence: seq, Time: at, Header: h, Data: reply.Data, Forged: hasServerHeaders(h, 1)}, nil
 }
 
-// HasServerHeaders reports whether a message has a status, or more than added values of
-// a header that only the server sets.
+// hasServerHeaders reports whether a message has a status, or more than added values of a header that
+// only the server sets.
 func hasServerHeaders(h nats.Header, added int) bool {
 	for _, name := range []string{nats.JSStream, nats.JSSubject, nats.JSSequence, nats.JSTimeStamp} {
 		if len(h[name]) > added {
@@ -82,7 +82,7 @@ func hasServerHeaders(h nats.Header, added int) bool {
 	return len(h["Status"]) > 0
 }
 
-// statusOf returns the error for an answer without a message.
+// statusError returns the error for an answer without a message.
 func statusError(h nats.Header) error {
 	switch status := lastHeader(h, "Status"); status {
 	case "204":
@@ -98,7 +98,7 @@ func statusError(h nats.Header) error {
 	}
 }
 
-// Last returns the last value of a header, or "" if the header is not set.
+// lastHeader returns the last value of a header, or "" if the header is not set.
 func lastHeader(h nats.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
@@ -108,9 +108,9 @@ func lastHeader(h nats.Header, name string) string {
 	return values[len(values)-1]
 }
 
-// Sequence returns the sequence in the headers of a republished message. It returns zero
-// if the headers have none or are unreadable. The headers of the stored message are then
-// unreadable as well, so the caller need not wait for it.
+// RepublishedSequence returns the sequence in the headers of a republished message. It returns zero if
+// the headers have none or are unreadable. The headers of the stored message are then unreadable as
+// well, so the caller need not wait for it.
 func RepublishedSequence(m *nats.Msg) uint64 {
 	seq, err := strconv.ParseUint(lastHeader(m.Header, nats.JSSequence), 10, 64)
 	if err != nil || !hasAllHeaders(m) {
@@ -120,7 +120,7 @@ func RepublishedSequence(m *nats.Msg) uint64 {
 	return seq
 }
 
-// Matches reports whether pattern, which may contain wildcards, selects the literal subject.
+// SubjectMatches reports whether pattern, which may contain wildcards, selects the literal subject.
 func SubjectMatches(subject, pattern string) bool {
 	left, more := subject, true
 	for token := range strings.SplitSeq(pattern, ".") {

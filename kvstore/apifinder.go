@@ -15,42 +15,41 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrNoJetStream is an account without JetStream.
+// ErrNoJetStream reports an account without JetStream.
 var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 
-// ErrNotJetStream is an answer from a responder other than JetStream.
+// ErrNotJetStream reports an answer that is not from JetStream.
 var errNotJetStream = errors.New("the responder is not JetStream")
 
-// silence is the time without an answer after which Find also asks the next place.
+// apiSilence is the time without an answer after which findAPI also tries the next prefix.
 const apiSilence = time.Second
 
-// ErrPrefix is a chosen prefix of the JetStream API at which nothing has answered.
+// ErrPrefix reports that nothing answers at the configured prefix of the JetStream API.
 var ErrPrefix = errors.New("wrong prefix of the JetStream API")
 
-// ErrNotJoined is an account that is not joined with the fleet's, of a user who may ask
-// where one that is joined does.
+// ErrNotJoined reports that the account of the user does not import from the fleet's account.
 var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: if a reload of nats-server has added the account, reload it a second time, only that connects it with the fleet's. Otherwise the user must be in the account NODES, OPERATORS or REQUESTERS, with the imports that `muster fleet accounts` prints; a node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints", JoinedAPI)
 
-// Places are those where JetStream may be asked on a connection. Methods may be called
-// from several goroutines.
+// APIFinder finds the prefix of the JetStream API on a connection. Its methods are safe for concurrent
+// use.
 type APIFinder struct {
 	mu sync.Mutex
-	// candidates has the one in use first. Where chosen is set it is the only one.
+	// candidates starts with the prefix in use. If a prefix was configured, it is the only candidate.
 	candidates []APIPrefix
 	chosen     APIPrefix
-	clients    map[APIPrefix]jetstream.JetStream // never changed
-	// answered is set once the one in use has answered.
+	clients    map[APIPrefix]jetstream.JetStream // never changes
+	// answered reports whether the prefix in use has answered.
 	answered bool
-	// located is closed once one has answered, on is the connection of the last answer:
-	// on another one the user may be of another account.
+	// located is closed at the first answer. on is the number of reconnects at the last answer,
+	// because after a reconnect the user may be in another account.
 	located chan struct{}
 	on      uint64
 	epoch   func() uint64
 }
 
-// New returns the places for a connection: only the chosen one, if any. Requests of
-// its clients have a timeout. Whoever has an inbox prefix of its own, as nodes have,
-// probably has no account of its own.
+// newAPIFinder returns the finder for a connection. chosen is the configured prefix, or "". timeout
+// limits each request. A user with a custom inbox prefix, such as a node, is probably in a joined
+// account, so that prefix is tried first.
 func newAPIFinder(nc *nats.Conn, chosen APIPrefix, timeout time.Duration) (*APIFinder, error) {
 	p := &APIFinder{candidates: []APIPrefix{OwnAPI, JoinedAPI}, clients: map[APIPrefix]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{}), epoch: func() uint64 { return nc.Stats().Reconnects }}
 	switch {
@@ -70,7 +69,7 @@ func newAPIFinder(nc *nats.Conn, chosen APIPrefix, timeout time.Duration) (*APIF
 	return p, nil
 }
 
-// InUse returns where JetStream is asked.
+// InUse returns the prefix in use.
 func (p *APIFinder) InUse() APIPrefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +77,7 @@ func (p *APIFinder) InUse() APIPrefix {
 	return p.candidates[0]
 }
 
-// IsFound reports whether the place in use is chosen, or has answered.
+// IsFound reports whether the prefix in use was configured or has answered.
 func (p *APIFinder) IsFound() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,24 +85,25 @@ func (p *APIFinder) IsFound() bool {
 	return p.isFound()
 }
 
-// JetStream returns the client of the place in use.
+// JetStream returns the client for the prefix in use.
 func (p *APIFinder) JetStream() jetstream.JetStream { return p.clients[p.InUse()] }
 
-// Located is closed once JetStream has answered in a place.
+// Located is closed when JetStream has answered at a prefix.
 func (p *APIFinder) Located() <-chan struct{} { return p.located }
 
-// probe is the result of asking a place.
+// apiProbe is the result of a request to one prefix.
 type apiProbe[T any] struct {
 	prefix APIPrefix
 	answer T
 	err    error
 }
 
-// Find returns the first valid answer of a place, which becomes the place in use. It asks the place in use first. It asks
-// the next place when one fails. On a connection on which no place has answered yet, it also asks the next place when one
-// is silent for a second: a client that subscribes to all subjects swallows requests, so silence does not prove that
-// JetStream is there. Find returns the error of a lost connection at once. Otherwise the error lists the places; it wraps
-// ErrNotJoined if the account is not joined.
+// findAPI asks for an answer at the API prefixes and returns the first valid one, whose prefix is then
+// in use. It starts with the prefix in use and continues with the next one after a failure. If no
+// prefix has answered on this connection, it also tries the next one after a second of silence.
+// Silence proves nothing, because a client that subscribes to all subjects swallows requests. findAPI
+// returns the error of a lost connection at once. Otherwise the error lists the prefixes. It wraps
+// ErrNotJoined if the account does not import from the fleet.
 func findAPI[T any](ctx context.Context, p *APIFinder, ask func(context.Context, APIPrefix) (T, error)) (answer T, err error) {
 	var probing sync.WaitGroup
 	defer probing.Wait()
@@ -150,13 +150,13 @@ func findAPI[T any](ctx context.Context, p *APIFinder, ask func(context.Context,
 	return answer, p.explain(failed)
 }
 
-// failure is the error of a place.
+// apiFailure is the error of one prefix.
 type apiFailure struct {
 	prefix APIPrefix
 	err    error
 }
 
-// explain returns one error for the failures of all places.
+// explain returns one error for the failures of all prefixes.
 func (p *APIFinder) explain(failed []apiFailure) error {
 	// Silence may be an outage, so it ranks first. "No responders" has the least information.
 	rank := func(f apiFailure) int {
@@ -186,7 +186,7 @@ func (p *APIFinder) explain(failed []apiFailure) error {
 	return fmt.Errorf("JetStream does not answer (tried %s): %w", strings.Join(tried, ", "), main)
 }
 
-// reason returns a short text for the error of a place.
+// failureReason returns a short text for the error of a prefix.
 func failureReason(err error) string {
 	switch {
 	case isSilence(err):
@@ -200,7 +200,7 @@ func failureReason(err error) string {
 	}
 }
 
-// isJoined reports whether the last answer came over accounts that are joined.
+// isJoined reports whether the last answer used the prefix of a joined account.
 func (p *APIFinder) isJoined() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,8 +208,8 @@ func (p *APIFinder) isJoined() bool {
 	return p.answered && p.candidates[0] == JoinedAPI
 }
 
-// isElsewhere reports whether JetStream may be in another place after an error. After a lost
-// connection it cannot be found anywhere.
+// isElsewhere reports whether another prefix may work after an error. After a lost connection none
+// works.
 func isElsewhere(err error) bool {
 	return errors.Is(err, ErrNoJetStream) || errors.Is(err, errNotJetStream) || errors.Is(err, model.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
 }
@@ -219,7 +219,7 @@ func isSilence(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
-// all returns the places, the one in use first.
+// all returns the candidates, the prefix in use first.
 func (p *APIFinder) all() []APIPrefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,10 +227,10 @@ func (p *APIFinder) all() []APIPrefix {
 	return slices.Clone(p.candidates)
 }
 
-// isFound is IsFound for a caller that has the lock.
+// isFound is IsFound for a caller that holds the lock.
 func (p *APIFinder) isFound() bool { return p.chosen != "" || p.answered }
 
-// isCurrent reports whether the configuration chose the place in use, or the place has answered on this connection.
+// isCurrent reports whether the prefix in use was configured, or has answered on this connection.
 func (p *APIFinder) isCurrent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,7 +238,7 @@ func (p *APIFinder) isCurrent() bool {
 	return p.chosen != "" || p.answered && p.on == p.epoch()
 }
 
-// use notes the place that answered.
+// use records the prefix that answered.
 func (p *APIFinder) use(prefix APIPrefix) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,8 +249,7 @@ func (p *APIFinder) use(prefix APIPrefix) {
 	p.candidates = append([]APIPrefix{prefix}, slices.DeleteFunc(slices.Clone(p.candidates), func(other APIPrefix) bool { return other == prefix })...)
 }
 
-// Mistaken returns an ErrPrefix for a subject below a chosen prefix that has never
-// answered, else nil.
+// Mistaken returns ErrPrefix for a subject below a configured prefix that has never answered, or nil.
 func (p *APIFinder) Mistaken(subject string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,8 +260,8 @@ func (p *APIFinder) Mistaken(subject string) error {
 	return Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrPrefix, p.chosen, OwnAPI, JoinedAPI)}
 }
 
-// IsExpected reports whether the denial of a request means nothing: it only shows
-// whether JetStream is asked there, or was made for the account of an earlier connection.
+// IsExpected reports whether the denial of a request has no meaning: the request only tried a prefix,
+// or was sent to the account of an earlier connection.
 func (p *APIFinder) IsExpected(subject string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

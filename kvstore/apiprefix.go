@@ -2,35 +2,34 @@ package kvstore
 
 import "strings"
 
-// Prefix begins the subjects by which JetStream is asked.
+// APIPrefix is the subject prefix of the JetStream API.
 type APIPrefix string
 
 const (
-	// Own is that of an account with JetStream.
+	// OwnAPI is the prefix in an account with JetStream.
 	OwnAPI APIPrefix = "$JS.API"
-	// Joined is that of an account that is joined with one with JetStream, as
-	// muster fleet accounts joins NODES with FLEET.
+	// JoinedAPI is the prefix in an account that imports from the fleet's account, such as NODES.
 	JoinedAPI APIPrefix = "fleet.API"
 )
 
-// IsOwn reports whether it is that of an account with streams, where the server
-// publishes its answers wherever a user asks it to.
+// IsOwn reports whether the account has the streams. There the server publishes answers to any subject
+// that a user chooses.
 func (p APIPrefix) IsOwn() bool { return strings.HasPrefix(string(p), "$JS.") }
 
-// Subject returns the subject of an operation on something.
+// Subject returns the subject of an operation.
 func (p APIPrefix) Subject(tokens ...string) string {
 	return strings.Join(append([]string{string(p)}, tokens...), ".")
 }
 
-// StreamList is the subject that lists streams.
+// StreamList returns the subject that lists streams.
 func (p APIPrefix) StreamList() string { return p.Subject("STREAM.LIST") }
 
-// StreamInfo is the subject that asks for the configuration, the state and the
-// subjects of a stream.
+// StreamInfo returns the subject that requests the configuration, the state and the subjects of a
+// stream.
 func (p APIPrefix) StreamInfo(stream string) string { return p.Subject("STREAM.INFO", stream) }
 
-// DirectGet is the subject that asks for the newest message of a subject, or, for
-// none, for any message by a request body.
+// DirectGet returns the subject that reads the newest message of a subject. With an empty subject, the
+// request body selects the messages.
 func (p APIPrefix) DirectGet(stream, subject string) string {
 	if subject == "" {
 		return p.Subject("DIRECT.GET", stream)
@@ -39,12 +38,12 @@ func (p APIPrefix) DirectGet(stream, subject string) string {
 	return p.Subject("DIRECT.GET", stream, subject)
 }
 
-// Next is the subject that asks a consumer of a stream for messages.
+// Next returns the subject that requests messages of a consumer.
 func (p APIPrefix) Next(stream, consumer string) string {
 	return p.Subject("CONSUMER.MSG.NEXT", stream, consumer)
 }
 
-// About concerns requests to JetStream about a stream.
+// About returns a function that reports whether a subject is a JetStream request about a stream.
 func (p APIPrefix) About(stream string) func(string) bool {
 	return func(subject string) bool {
 		return strings.HasPrefix(subject, p.Subject("")) && strings.Contains(subject+".", "."+stream+".")

@@ -12,27 +12,27 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// ErrChanged is a key with a newer revision than the one to be replaced.
+// ErrAssignmentChanged reports that the key has a newer revision than the one to replace.
 var ErrAssignmentChanged = errors.New("it was changed meanwhile: look at it (muster fleet show), and try again")
 
-// Bucket is the bucket of assignments.
+// Assignments accesses the bucket of assignments.
 type Assignments struct {
 	store *Store
 	by    string
 }
 
-// New returns the bucket of a fleet.
+// NewAssignments returns the assignments of the fleet of s.
 func NewAssignments(s *Store) Assignments { return Assignments{store: s} }
 
-// By returns the bucket of somebody: what they write names them, for people. Nobody has verified that.
+// By returns a copy of s that records name as the author of its writes. The name is not verified.
 func (s Assignments) By(name string) Assignments {
 	s.by = name
 
 	return s
 }
 
-// Put assigns a manifest by its key and returns its revision. Of several operators
-// the last wins. The error wraps model.ErrInvalidName or model.ErrTooLarge.
+// Put stores a manifest under its key and returns its revision. The last writer wins. The error wraps
+// model.ErrInvalidName or model.ErrTooLarge.
 func (s Assignments) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	if err := s.store.Sizes().CheckMessage("manifest "+key, value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
@@ -45,8 +45,8 @@ func (s Assignments) Put(ctx context.Context, key string, value []byte) (uint64,
 	return revision, nil
 }
 
-// Replace is Put, or DeleteSigned for a removal, where the newest revision of the key
-// is still the one that is replaced. The error wraps ErrChanged where it is not.
+// Replace stores a value, or a removal with a proof, if old is still the newest revision of its key.
+// Otherwise the error wraps ErrAssignmentChanged.
 func (s Assignments) Replace(ctx context.Context, old model.Entry, value []byte, removal bool) (uint64, error) {
 	if err := s.store.Sizes().CheckMessage("manifest "+old.Key, value); err != nil {
 		return 0, err
@@ -67,15 +67,15 @@ func (s Assignments) Replace(ctx context.Context, old model.Entry, value []byte,
 	return revision, nil
 }
 
-// Delete unassigns a manifest and returns the revision of the deletion. It does so
-// too where the bucket holds none of that name, because a node may hold one of an
-// earlier bucket. The error wraps model.ErrInvalidName.
+// Delete removes an assignment and returns the revision of the removal. It also stores a removal for
+// an unknown key, because a node may run an assignment of an earlier bucket. The error wraps
+// model.ErrInvalidName.
 func (s Assignments) Delete(ctx context.Context, key string) (uint64, error) {
 	return s.DeleteSigned(ctx, key, nil)
 }
 
-// DeleteSigned is Delete with a proof in the deletion, for nodes that demand
-// signatures. Others, and clients of NATS, do not read it.
+// DeleteSigned is Delete with a proof in the removal, for nodes that require signatures. Other nodes
+// and NATS clients ignore the proof.
 func (s Assignments) DeleteSigned(ctx context.Context, key string, proof []byte) (uint64, error) {
 	revision, err := s.change(ctx, key, func(subject string) *nats.Msg {
 		m := NewDeletion(subject)
@@ -90,8 +90,7 @@ func (s Assignments) DeleteSigned(ctx context.Context, key string, proof []byte)
 	return revision, nil
 }
 
-// change stores the message for a key and returns its revision. The error wraps
-// ErrChanged.
+// change stores a message for a key and returns its revision. The error wraps ErrAssignmentChanged.
 func (s Assignments) change(ctx context.Context, key string, message func(subject string) *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
 	if err := model.CheckKey(key); err != nil {
 		return 0, err
@@ -106,14 +105,14 @@ func (s Assignments) change(ctx context.Context, key string, message func(subjec
 	return revision, err
 }
 
-// Get reads an assignment; the error wraps model.ErrNotFound,
-// model.ErrInvalidName or answer.ErrServerHeaders.
+// Get reads an assignment. The error wraps model.ErrNotFound, model.ErrInvalidName or
+// ErrServerHeaders.
 func (s Assignments) Get(ctx context.Context, key string) (model.Entry, error) {
 	return s.get(ctx, key, s.store.Value)
 }
 
-// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps ErrLags where the
-// servers that answer do not have that for a second.
+// Current reads an assignment like Get, but waits up to a second for a lagging replica. The user needs
+// permission to write the key. The error wraps ErrLags if the replica still lags.
 func (s Assignments) Current(ctx context.Context, key string) (model.Entry, error) {
 	return s.get(ctx, key, s.store.CurrentValue)
 }
@@ -131,7 +130,7 @@ func (s Assignments) get(ctx context.Context, key string, read func(ctx context.
 	return newAssignment(key, m), nil
 }
 
-// newEntry returns a revision with who wrote it, its terms, and the digest of what runs.
+// newAssignment returns a revision with its author, terms and digest.
 func newAssignment(key string, m Message) model.Entry {
 	e := NewEntry(key, m)
 	e.By = AuthorOf(m)

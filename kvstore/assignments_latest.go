@@ -12,18 +12,18 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// widen is by how much more is looked through where a part of the bucket has too few revisions.
+// latestWidening multiplies the search window after each read.
 const latestWidening = 4
 
-// Latest returns the newest revisions of all keys without their values and digests, removals and keys that no
-// node reads included, the newest first: at most so many, and whether the bucket has older ones. It keeps 16 of
-// each key.
+// Latest returns at most most revisions of all keys, newest first, and reports whether the bucket has
+// more. It includes removals and invalid keys. Entries have no values and digests. The bucket stores
+// 16 revisions of each key.
 func (s Assignments) Latest(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
 	last, err := s.last(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	// Most numbers may be those of revisions that are not kept.
+	// The bucket may have dropped most revisions, so each window is wider than the previous one.
 	for to, window := last+1, uint64(max(most, 1)); to > 1 && len(all) <= most; window *= latestWidening {
 		from := uint64(1)
 		if to > window {
@@ -43,9 +43,9 @@ func (s Assignments) Latest(ctx context.Context, most int) (all []model.Entry, m
 	return all, more, nil
 }
 
-// Audit returns the newest revisions as Latest does, but where there are more, those of one node or group are a
-// quarter at most, unless others have fewer: whoever may assign to one of them does not hide what is assigned to
-// others. More is that the bucket has others.
+// Audit returns the newest revisions like Latest. If more revisions exist, one node or group gets a
+// quarter of the result unless the others cannot fill the rest. So a user with write access to one
+// cannot hide changes to the others.
 func (s Assignments) Audit(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
 	last, err := s.last(ctx)
 	if err != nil || last == 0 {
@@ -55,7 +55,7 @@ func (s Assignments) Audit(ctx context.Context, most int) (all []model.Entry, mo
 	return readNewest(ctx, last+1, most, s.between)
 }
 
-// last returns the number of the last revision, zero where there is none.
+// last returns the last revision, or zero if the bucket is empty.
 func (s Assignments) last(ctx context.Context) (uint64, error) {
 	bucket := s.store.Names().Manifests()
 	last, err := s.store.Last(ctx, KVStream(bucket), KVSubject(bucket, ">"))
@@ -66,9 +66,7 @@ func (s Assignments) last(ctx context.Context) (uint64, error) {
 	return last.Sequence, err
 }
 
-// between returns the revisions from one to another, which is not among them, without their values, and how many
-// bytes they have: a single one, or at most so many of so many bytes. The error wraps newest.ErrTooMuch where there
-// are more.
+// between implements revisionRange.
 func (s Assignments) between(ctx context.Context, from, to uint64, most, bytes int) (out []model.Entry, size int, err error) {
 	bucket := s.store.Names().Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, HeadersOnly: true}

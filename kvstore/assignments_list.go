@@ -14,9 +14,8 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// List returns the assignments of some families, or of all for none, in the order
-// of their keys and without values, but with the digests and the terms of these. The error wraps
-// model.ErrInvalidName.
+// List returns the assignments of the families, or all if families is empty, sorted by key. Entries
+// have digests and terms, but no values. The error wraps model.ErrInvalidName.
 func (s Assignments) List(ctx context.Context, families ...string) ([]model.Entry, error) {
 	for _, f := range families {
 		if err := model.CheckFamily(f); err != nil {
@@ -29,15 +28,14 @@ func (s Assignments) List(ctx context.Context, families ...string) ([]model.Entr
 	})
 }
 
-// Removed returns the removed assignments of which the bucket still has the
-// deletion, in the order of their keys.
+// Removed returns the removed assignments whose removal the bucket still has, sorted by key.
 func (s Assignments) Removed(ctx context.Context) ([]model.Entry, error) {
 	return s.entries(ctx, nil, true, func(m Message, key string) bool {
 		return m.Deleted() && !m.Forged && model.CheckKey(key) == nil
 	})
 }
 
-// Invalid returns the keys of the bucket that no node reads, in order.
+// Invalid returns the keys of the bucket that no node reads, sorted.
 func (s Assignments) Invalid(ctx context.Context) ([]model.Entry, error) {
 	all, err := s.entries(ctx, nil, true, func(m Message, key string) bool { return !m.Deleted() && IsInvalidKey(key) })
 	for i, e := range all {
@@ -47,8 +45,8 @@ func (s Assignments) Invalid(ctx context.Context) ([]model.Entry, error) {
 	return all, err
 }
 
-// Changes yields once for each revision that is stored, and then whenever one is stored or removed,
-// until ctx ends: List has what there is then. An error is the last thing it yields.
+// Changes yields once per stored revision, and then after each change until ctx ends. The caller then
+// calls List. An error is the last item.
 func (s Assignments) Changes(ctx context.Context) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		bucket := s.store.Names().Manifests()
@@ -61,9 +59,8 @@ func (s Assignments) Changes(ctx context.Context) iter.Seq[error] {
 	}
 }
 
-// entries returns the keys of some families, or of all for none, that keep
-// accepts, in order and without their values; their digests are known unless only
-// headers are read.
+// entries returns the keys of the families that keep accepts, or of all families, sorted and without
+// values. It sets digests unless headersOnly is set.
 func (s Assignments) entries(ctx context.Context, families []string, headersOnly bool, keep func(m Message, key string) bool) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	filters := []string{KVSubject(bucket, ">")}
@@ -74,7 +71,7 @@ func (s Assignments) entries(ctx context.Context, families []string, headersOnly
 		filters = append(filters, KVSubject(bucket, model.Key(f, ">")))
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: headersOnly}
-	// A key that is written meanwhile comes twice: the last one is what there is.
+	// A key that is written during the scan appears twice, and the last message counts.
 	newest := map[string]model.Entry{}
 	for m, err := range scanStream(ctx, s.store, KVStream(bucket), cfg, false) {
 		if err != nil {
@@ -99,9 +96,8 @@ func (s Assignments) entries(ctx context.Context, families []string, headersOnly
 	return slices.SortedFunc(maps.Values(newest), func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) }), nil
 }
 
-// DeleteInvalid removes a key that no node reads, and returns the revision of the
-// deletion. The error wraps model.ErrNotFound, or model.ErrInvalidName for any other
-// key.
+// DeleteInvalid removes a key that no node reads and returns the revision of the removal. The error
+// wraps model.ErrNotFound, or model.ErrInvalidName for a valid key.
 func (s Assignments) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 	if !IsInvalidKey(key) || strings.ContainsAny(key, "*> \t\r\n") {
 		return 0, fmt.Errorf("%w: key %q", model.ErrInvalidName, key)
@@ -122,7 +118,7 @@ func (s Assignments) DeleteInvalid(ctx context.Context, key string) (uint64, err
 	return revision, nil
 }
 
-// Revision returns a stored revision of any key by its number; the error wraps model.ErrNotFound.
+// Revision returns a stored revision of any key by its number. The error wraps model.ErrNotFound.
 func (s Assignments) Revision(ctx context.Context, revision uint64) (model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(revision, 1)}
@@ -140,9 +136,8 @@ func (s Assignments) Revision(ctx context.Context, revision uint64) (model.Entry
 	return model.Entry{}, fmt.Errorf("revision %d: %w: the bucket keeps the last %d of each key (see muster fleet history)", revision, model.ErrNotFound, HistorySize)
 }
 
-// Revisions yields the revisions of some families that the bucket still has, removals
-// included, in the order in which they were stored. An error is the last thing it yields; it
-// wraps model.ErrInvalidName.
+// Revisions yields the stored revisions of the families, including removals, in stored order. An error
+// is the last item. It wraps model.ErrInvalidName for an invalid family.
 func (s Assignments) Revisions(ctx context.Context, families ...string) iter.Seq2[model.Entry, error] {
 	return func(yield func(model.Entry, error) bool) {
 		bucket := s.store.Names().Manifests()
@@ -167,8 +162,8 @@ func (s Assignments) Revisions(ctx context.Context, families ...string) iter.Seq
 	}
 }
 
-// History returns the revisions of an assignment that the bucket still has, oldest
-// first; the error wraps model.ErrNotFound when there is none.
+// History returns the stored revisions of an assignment, oldest first. The error wraps
+// model.ErrNotFound if there is none.
 func (s Assignments) History(ctx context.Context, key string) ([]model.Entry, error) {
 	bucket := s.store.Names().Manifests()
 	if err := model.CheckKey(key); err != nil {

@@ -25,7 +25,7 @@ func (s Assignments) Lost(ctx context.Context, revisions map[string]uint64) (map
 		switch {
 		case errors.Is(err, model.ErrNotFound):
 			lost[key] = true
-		case errors.Is(err, model.ErrUnusable): // it is stored
+		case errors.Is(err, model.ErrUnusable): // the key is stored
 		case err != nil:
 			return nil, fmt.Errorf("check for lost manifests: %w", err)
 		case isOutdated(m, revision, time.Now()):

@@ -78,7 +78,7 @@ func (s Content) getBundle(ctx context.Context, digest, name, hint string) (io.R
 	return s.open(ctx, info), nil
 }
 
-// digestOf returns the digest of all of r and seeks back to the beginning.
+// digestOf returns the digest of r and seeks back to the beginning.
 func digestOf(r io.ReadSeeker) (string, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return "", err

@@ -12,17 +12,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Settling is how long after this connection those of the nodes may take to be made again, see
-// package connect.
+// Settling is the time after a reconnect in which nodes also reconnect.
 const Settling = 6 * time.Second
 
-// awayCheck is how often a lost connection is looked at.
+// awayCheck is the interval of connection checks.
 const awayCheck = 100 * time.Millisecond
 
-// reconnection is when a connection was last made again.
+// reconnection holds the time of the last reconnect.
 type reconnection struct{ at atomic.Pointer[time.Time] }
 
-// listen notes when a connection is made again, and passes it on to its handler.
+// listen records each reconnect and then calls the previous handler.
 func (r *reconnection) listen(nc *nats.Conn) {
 	before := nc.ReconnectHandler()
 	nc.SetReconnectHandler(func(nc *nats.Conn) {
@@ -34,7 +33,7 @@ func (r *reconnection) listen(nc *nats.Conn) {
 	})
 }
 
-// Reconnected returns when the connection was last made again after a loss, zero for never.
+// Reconnected returns the time of the last reconnect, or zero.
 func (s *Store) Reconnected() time.Time {
 	if at := s.reconnected.at.Load(); at != nil {
 		return *at
@@ -46,8 +45,7 @@ func (s *Store) Reconnected() time.Time {
 // IsOutage is the function IsOutage as a method, for packages that do not import kvstore.
 func (*Store) IsOutage(err error) bool { return IsOutage(err) }
 
-// IsOutage reports whether an error is one of a server that is away, or elects a leader: what failed may be tried
-// again.
+// IsOutage reports whether a server is away or elects a leader. The operation can be retried.
 func IsOutage(err error) bool {
 	for _, outage := range []error{nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrTimeout, context.DeadlineExceeded, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, ErrUnanswered} {
 		if errors.Is(err, outage) {
@@ -60,10 +58,10 @@ func IsOutage(err error) bool {
 	return errors.As(err, &asked) && asked.Code == unavailable || errors.As(err, &listed) && listed.Code == unavailable
 }
 
-// unavailable is the code of what a server of JetStream cannot do now.
+// unavailable is the error code of a temporary failure of JetStream.
 const unavailable = 503
 
-// AwaitConnection waits while the server is away. The error is that of Away, and that of the context.
+// AwaitConnection waits while the server is away. The error wraps the errors of Away and ctx.
 func (s *Store) AwaitConnection(ctx context.Context) error {
 	again := time.NewTicker(awayCheck)
 	defer again.Stop()

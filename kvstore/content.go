@@ -11,10 +11,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Store reads the data that manifests reference, and stores bundles.
+// Content reads the data that manifests reference: keys of any bucket, objects of any store, and
+// bundles. It also stores bundles.
 type Content struct{ store *Store }
 
-// New returns a Store for the fleet of s.
+// NewContent returns the content of the fleet of s.
 func NewContent(s *Store) Content { return Content{s} }
 
 // KVGet reads a key of any key-value bucket. The error wraps model.ErrNotFound if the
@@ -37,8 +38,8 @@ func (s Content) KVGet(ctx context.Context, bucket, key string) ([]byte, error) 
 	return m.Data, nil
 }
 
-// checkKey returns an error unless NATS clients allow the key. It rejects wildcards, which
-// would read another key.
+// checkKVKey returns an error unless NATS clients allow the key. It rejects wildcards, which would
+// read another key.
 func checkKVKey(key string) error {
 	for _, token := range strings.Split(key, ".") {
 		if !model.IsToken(strings.NewReplacer("/", "", "=", "").Replace(token)) {

@@ -11,17 +11,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrChanged means that the key has a newer revision than expected, because another operator
-// wrote it.
+// ErrControlChanged reports that another operator has written a newer revision of the key.
 var ErrControlChanged = errors.New("it was changed meanwhile, try again")
 
-// Bucket accesses the bucket of control documents.
+// Control accesses the bucket of control documents, such as pauses and labels of nodes and groups.
 type Control struct {
 	store *Store
 	by    string
 }
 
-// New returns the control bucket of the fleet of s.
+// NewControl returns the control documents of the fleet of s.
 func NewControl(s *Store) Control { return Control{store: s} }
 
 // By returns a copy of b that records name as the author of its writes. The name is not verified.
@@ -32,13 +31,13 @@ func (b Control) By(name string) Control {
 }
 
 // Put writes a control key and returns its revision. The last writer wins. The error wraps
-// model.ErrInvalidName for an invalid key, or kvstore.ErrNotProvisioned if the bucket does not exist.
+// model.ErrInvalidName for an invalid key, or ErrNotProvisioned if the bucket does not exist.
 func (b Control) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, false, value)
 }
 
-// Replace writes a control key if its newest revision is still revision; use zero for a key that
-// never existed. Otherwise the error wraps ErrChanged. See Put for other errors.
+// Replace writes a control key if its newest revision is still revision; use zero for a key that never
+// existed. Otherwise the error wraps ErrControlChanged. See Put for other errors.
 func (b Control) Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, false, value, jetstream.WithExpectLastSequencePerSubject(revision))
 }
@@ -80,7 +79,7 @@ func (b Control) publish(ctx context.Context, key string, removal bool, value []
 	return revision, err
 }
 
-// newEntry returns a revision with its author.
+// newControlEntry returns a revision with its author.
 func newControlEntry(key string, m Message) model.Entry {
 	e := NewEntry(key, m)
 	e.By = AuthorOf(m)
@@ -88,7 +87,7 @@ func newControlEntry(key string, m Message) model.Entry {
 	return e
 }
 
-// there returns an error that wraps kvstore.ErrNotProvisioned if the bucket does not exist.
+// there returns an error that wraps ErrNotProvisioned if the bucket does not exist.
 func (b Control) there(ctx context.Context) error {
 	n := b.store.Names()
 	there, err := b.store.Has(ctx, KVStream(n.Control()), KVSubject(n.Control(), ">"))
@@ -100,14 +99,15 @@ func (b Control) there(ctx context.Context) error {
 }
 
 // Get reads a control key. The error wraps model.ErrNotFound for a deleted key, with the revision of
-// the deletion, and for a key that never existed, with revision zero. It wraps answer.ErrUnreadable or
-// answer.ErrServerHeaders for a value that must not be used.
+// the deletion, and for a key that never existed, with revision zero. It wraps ErrUnreadable or
+// ErrServerHeaders for a value that must not be used.
 func (b Control) Get(ctx context.Context, key string) (model.Entry, error) {
 	return b.get(ctx, key, b.store.Last)
 }
 
-// Current reads a control key like Get, but waits up to a second for a lagging replica. The user needs permission to
-// write the key. The error wraps kvstore.ErrLags if the replica still lags. See Get for other errors.
+// Current reads a control key like Get, but waits up to a second for a lagging replica. The user needs
+// permission to write the key. The error wraps ErrLags if the replica still lags. See Get for other
+// errors.
 func (b Control) Current(ctx context.Context, key string) (model.Entry, error) {
 	return b.get(ctx, key, b.store.CurrentMessage)
 }

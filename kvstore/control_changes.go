@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// batch is the number of revisions in one read.
+// controlBatch is the number of revisions in one read.
 const controlBatch = 256
 
 // Changes returns at most most revisions of the control keys, newest first, and reports whether the bucket may have
@@ -30,7 +30,7 @@ func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more
 	return readNewest(ctx, last.Sequence+1, most, b.between)
 }
 
-// between implements newest.Between.
+// between implements revisionRange.
 func (b Control) between(ctx context.Context, from, to uint64, most, bytes int) (out []model.Entry, size int, err error) {
 	bucket := b.store.Names().Control()
 	stream, subject := KVStream(bucket), KVSubject(bucket, ">")

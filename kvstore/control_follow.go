@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Followed is the newest revision of a control key, deletions included.
+// ControlRevision is the newest revision of a control key, which may be a deletion.
 type ControlRevision struct {
 	model.Entry
 	// Complete reports whether Follow has yielded every revision stored before the call. For an
@@ -20,9 +20,8 @@ type ControlRevision struct {
 }
 
 // Follow yields the newest revision of each control key, oldest first, and then each new revision
-// until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has
-// Refused set. Follow ends after the first error, which wraps kvstore.ErrNotProvisioned if the
-// bucket does not exist.
+// until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has Refused set.
+// Follow ends after the first error, which wraps ErrNotProvisioned if the bucket does not exist.
 func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
 	return func(yield func(ControlRevision, error) bool) {
 		bucket := b.store.Names().Control()

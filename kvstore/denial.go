@@ -12,49 +12,47 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Unusable is why nothing of the fleet is read or written on a connection: a format that
-// is not known, a wrong prefix of the API, a server that is too old, or that no answer
-// may arrive.
+// Unusable reports why muster can neither read nor write on a connection: an unknown format, a wrong
+// API prefix, an old server, or a denied inbox.
 type Unusable struct{ Err error }
 
-// Error returns the reason.
+// Error returns the text of the reason.
 func (u Unusable) Error() string { return u.Err.Error() }
 
 // Unwrap returns the reason.
 func (u Unusable) Unwrap() error { return u.Err }
 
-// Unrouted is that no stream takes a subject from the account of a user, although the
-// fleet has one for it.
+// Unrouted reports that the account of the user does not forward a subject to its stream.
 type Unrouted struct {
 	Subject string
-	// Err is the error of the client.
+	// Err is the error of the NATS client.
 	Err error
 }
 
-// Error names the subject, and what to look at.
+// Error returns the subject and what to check.
 func (u Unrouted) Error() string {
 	return fmt.Sprintf("no stream takes %s from this account: is the user in the right account (NODES for nodes, OPERATORS for operators, REQUESTERS for those who send requests), with the imports that `muster fleet accounts` prints?", u.Subject)
 }
 
-// Unwrap returns the error of the client.
+// Unwrap returns the error of the NATS client.
 func (u Unrouted) Unwrap() error { return u.Err }
 
-// Denial is an ErrNotPermitted, and the error of the client that it was made from.
+// Denial is a model.ErrNotPermitted with the error of the NATS client.
 type Denial struct {
 	Subject string
-	// Cause is what is wrong, with its remedy; nil where only a permission is missing.
+	// Cause is the mistake and its remedy, or nil if only a permission is missing.
 	Cause     error
 	verb      string
 	violation error
 }
 
-// subscribe is the verb of a denied subscription.
+// verbSubscribe is the verb of a denied subscription.
 const verbSubscribe = "subscribe to"
 
 // IsOfSubscription reports whether a subscription is denied.
 func (d *Denial) IsOfSubscription() bool { return d.verb == verbSubscribe }
 
-// Error names the operation, and the cause if it is known.
+// Error returns the operation, and the cause if it is known.
 func (d *Denial) Error() string {
 	text := fmt.Sprintf("%v to %s %s", model.ErrNotPermitted, d.verb, d.Subject)
 	if d.Cause != nil {
@@ -64,7 +62,7 @@ func (d *Denial) Error() string {
 	return text
 }
 
-// Unwrap returns ErrNotPermitted, the error of the client and the cause.
+// Unwrap returns model.ErrNotPermitted, the error of the NATS client, and the cause.
 func (d *Denial) Unwrap() []error {
 	all := []error{model.ErrNotPermitted, d.violation}
 	if d.Cause != nil {
@@ -74,38 +72,38 @@ func (d *Denial) Unwrap() []error {
 	return all
 }
 
-// IsExplained reports whether an error names its remedy.
+// IsExplained reports whether the text of an error includes a remedy.
 func IsExplained(err error) bool {
 	var denial *Denial
 
 	return errors.As(err, &Unusable{}) || errors.As(err, &denial) && denial.Cause != nil
 }
 
-// Connection is what is known of a connection whose denials are explained.
+// DenialContext describes a connection, to explain its denials.
 type DenialContext struct {
-	// Inbox is the subject below which answers arrive.
+	// Inbox is the subject prefix for answers.
 	Inbox string
-	// Manifests, Commands and Control are the subjects below which only operators write,
-	// Bundles is the stream that only administrators write to.
+	// Only operators write below Manifests, Commands and Control. Only administrators write to the
+	// stream Bundles.
 	Manifests, Commands, Control, Bundles string
-	// States is the subject below which a node stores its state, and an operator nothing.
+	// Only nodes write below States, each its own state.
 	States string
-	// Whole are the streams of which a node reads its own subjects only.
+	// Whole lists the streams in which a node may read only its subjects.
 	Whole []string
-	// Node returns the command that prints the permissions of this node, empty where no
-	// agent asks.
+	// Node returns the command that prints the permissions of the node, or "" if the user is no agent.
 	Node func() string
-	// Mistaken returns what is wrong with a subject itself, if anything.
+	// Mistaken returns the error of a wrong subject, or nil.
 	Mistaken func(subject string) error
 }
 
-// namedInbox begins the inbox of whoever has the permissions of a name.
+// namedInbox is the inbox prefix of users with permissions for a name.
 const namedInbox = "_INBOX_"
 
-// operation is what the text of a violation names: the client has no more.
+// violationPattern finds the operation in the text of a violation. The NATS client offers nothing
+// else.
 var violationPattern = regexp.MustCompile(`(?i)violation for (publish|subscription) to "([^"]+)"`)
 
-// Of returns the denial that a violation is.
+// Of returns the Denial for a violation.
 func (c DenialContext) Of(violation error) *Denial {
 	d := &Denial{verb: "do it:", Subject: violation.Error(), violation: violation}
 	m := violationPattern.FindStringSubmatch(violation.Error())
@@ -121,12 +119,12 @@ func (c DenialContext) Of(violation error) *Denial {
 	return d
 }
 
-// IsOfAnswers reports whether no answer arrives because of a denial.
+// IsOfAnswers reports whether a denial prevents all answers.
 func (c DenialContext) IsOfAnswers(d *Denial) bool {
 	return d.IsOfSubscription() && strings.HasPrefix(d.Subject, c.Inbox+".")
 }
 
-// cause returns what is wrong, nil where only a permission is missing.
+// cause returns the mistake behind a denial, or nil if only a permission is missing.
 func (c DenialContext) cause(d *Denial) error {
 	err := c.Mistaken(d.Subject)
 	switch {
@@ -141,7 +139,7 @@ func (c DenialContext) cause(d *Denial) error {
 	}
 }
 
-// inboxCause returns why a user may not subscribe to the inbox on which it expects answers.
+// inboxCause returns why a user may not subscribe to the inbox for its answers.
 func (c DenialContext) inboxCause() error {
 	name, named := strings.CutPrefix(c.Inbox, namedInbox)
 	if c.Inbox+"." == nats.InboxPrefix || !named {
@@ -156,7 +154,7 @@ func (c DenialContext) inboxCause() error {
 	return fmt.Errorf("this inbox receives the answers, and this user lacks the permissions of %s; include the output of %s in the user's entry in nats.conf, or correct the name (%s)", name, output, correct)
 }
 
-// NodeCommand returns the command that prints the permissions of a node.
+// PermissionsCommand returns the command that prints the permissions of a node.
 func PermissionsCommand(node string, groups []string) string {
 	command := "muster fleet permissions " + node
 	if len(groups) > 0 {
@@ -166,7 +164,7 @@ func PermissionsCommand(node string, groups []string) string {
 	return command
 }
 
-// WithRemedy adds what to do to a missing permission of a node, unless the error names it.
+// DenialWithRemedy adds the remedy to a missing permission of a node, unless the error has one.
 func DenialWithRemedy(err error, node string, groups []string) error {
 	if !errors.Is(err, model.ErrNotPermitted) || IsExplained(err) {
 		return err
@@ -175,8 +173,8 @@ func DenialWithRemedy(err error, node string, groups []string) error {
 	return fmt.Errorf("%w (%s)", err, denialRemedy(node, groups))
 }
 
-// OfFamily is WithRemedy of what a node reads of a family: the family and what to do come first, as a long text
-// is cut where it is shown.
+// DenialOfFamily adds the family and the remedy to a missing permission to read a family. They come
+// first, because long texts are cut.
 func DenialOfFamily(err error, family, node string, groups []string) error {
 	if !errors.Is(err, model.ErrNotPermitted) || IsExplained(err) {
 		return err
@@ -189,7 +187,7 @@ func denialRemedy(node string, groups []string) string {
 	return "give the node what `" + PermissionsCommand(node, groups) + "` prints"
 }
 
-// roleCause returns who may publish to a subject, if that is the work of certain roles.
+// roleCause returns which roles may publish to a subject, if only certain roles may.
 func (c DenialContext) roleCause(subject string) error {
 	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// several are errors of several families, on one line.
+// severalDenials are errors of several families on one line.
 type severalDenials []error
 
 // Error joins the texts.
@@ -19,11 +19,11 @@ func (s severalDenials) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap returns all.
+// Unwrap returns all errors.
 func (s severalDenials) Unwrap() []error { return s }
 
-// Split returns the errors that Join or errors.Join joined, or the error itself where it
-// is a single one; none for nil.
+// SplitDenials returns the errors that JoinDenials or errors.Join joined, or err itself. It returns
+// none for nil.
 func SplitDenials(err error) []error {
 	if err == nil {
 		return nil
@@ -35,8 +35,8 @@ func SplitDenials(err error) []error {
 	return []error{err}
 }
 
-// Join joins errors of families on one line, nil for none; one that several have, or why
-// nothing is usable, appears once.
+// JoinDenials joins the errors of several families on one line and removes duplicates. An Unusable
+// error replaces all others. It returns nil for no errors.
 func JoinDenials(failed []error) error {
 	if len(failed) == 0 {
 		return nil

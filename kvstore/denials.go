@@ -12,30 +12,29 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Denials end the calls that wait for an answer to a denied request: the server
-// reports a denial to the connection only, and never answers.
+// Denials ends the calls that wait for an answer to a denied request. The server reports a denial only
+// to the connection, and never answers the request.
 type Denials struct {
 	nc      *nats.Conn
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// subscriptions are the denials of subscriptions by their subjects, inbox is that of all
-	// answers.
+	// subscriptions holds the denials of subscriptions by subject. inbox is the denial of all answers.
 	subscriptions map[string]lasting
 	inbox         lasting
-	// node is the command that prints the permissions of an agent's node.
+	// node is the command that prints the permissions of the node, or "".
 	node string
-	// unsubscribed has a token when a subscription was denied.
+	// unsubscribed receives a token when a subscription is denied.
 	unsubscribed chan struct{}
 }
 
-// lasting is a denial that the server reports once for a connection; it holds until
-// the next connection, counted by epoch.
+// lasting is a denial that the server reports once per connection. It is valid until the next
+// reconnect. epoch is the number of reconnects.
 type lasting struct {
 	err   error
 	epoch uint64
 }
 
-// on returns the denial while it holds, nil for none.
+// on returns the denial, or nil if it is no longer valid.
 func (l lasting) on(nc *nats.Conn) error {
 	if l.epoch != nc.Stats().Reconnects {
 		return nil
@@ -44,18 +43,17 @@ func (l lasting) on(nc *nats.Conn) error {
 	return l.err
 }
 
-// maxSubscriptions bounds the denials of subscriptions that are known: a server may report any
-// number of them.
+// maxSubscriptions limits the recorded denials of subscriptions.
 const maxSubscriptions = 1024
 
-// waiter is a waiting call and the subjects that concern it.
+// waiter is a waiting call and the subjects that it uses.
 type waiter struct {
 	concerns func(subject string) bool
 	fail     context.CancelCauseFunc
 }
 
-// listen receives the denials of a connection, and passes them on to its error handler,
-// but for those of expected subjects.
+// listen records the denials of a connection and passes them to the previous error handler, except for
+// expected ones.
 func (r *Denials) listen(nc *nats.Conn, c DenialContext, expected func(subject string) bool) {
 	r.nc, r.waiting, r.subscriptions, r.unsubscribed = nc, map[*waiter]bool{}, map[string]lasting{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
@@ -72,7 +70,7 @@ func (r *Denials) listen(nc *nats.Conn, c DenialContext, expected func(subject s
 	})
 }
 
-// deny ends the calls that a denial concerns: all of them, where it is of their answers.
+// deny ends the calls that a denial affects. If it prevents answers, these are all calls.
 func (r *Denials) deny(d *Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,14 +95,14 @@ func (r *Denials) deny(d *Denial, ofAnswers bool) {
 	}
 }
 
-// OfNode has the remedies be those of a node, of which a command prints the permissions.
+// OfNode sets the remedy for an agent: the command that prints its permissions.
 func (r *Denials) OfNode(command string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.node = command
 }
 
-// nodeCommand returns the command of OfNode, empty for an operator.
+// nodeCommand returns the command set by OfNode, or "" for an operator.
 func (r *Denials) nodeCommand() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,8 +110,9 @@ func (r *Denials) nodeCommand() string {
 	return r.node
 }
 
-// Permitted returns a context that ends when the server denies what concerns it, and
-// a function that ends the waiting and replaces an error by the denial.
+// Permitted returns a context that ends when the server denies a subject that the call uses. The
+// caller passes its error to the returned function, which ends the waiting and returns the denial
+// instead, if there is one.
 func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) bool) (context.Context, func(error) error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	w := &waiter{concerns, fail}
@@ -140,9 +139,9 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 // Denials returns the denials of the connection.
 func (s *Store) Denials() *Denials { return &s.denials }
 
-// Subscription returns the denial of all answers, else the first one of a subscription to a
-// subject that is wanted, by their order, nil when there was none since the connection was made.
-// The server accepts such a subscription on another connection only, also once it is permitted.
+// Subscription returns the denial of all answers, or else the first denial, sorted by text, of a
+// wanted subject. It returns nil if nothing was denied on this connection. The server accepts a denied
+// subscription only on a new connection, even if it has become permitted.
 func (r *Denials) Subscription(wanted func(subject string) bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,18 +158,17 @@ func (r *Denials) Subscription(wanted func(subject string) bool) error {
 	return first
 }
 
-// Forget forgets the denials of subscriptions to subjects that are not wanted any more.
+// Forget removes the denials of subjects that are not wanted.
 func (r *Denials) Forget(wanted func(subject string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.subscriptions, func(subject string, _ lasting) bool { return !wanted(subject) })
 }
 
-// Unsubscribed returns a channel that has a token when a subscription was denied since
-// the last one was received.
+// Unsubscribed returns a channel that receives a token when a subscription is denied.
 func (r *Denials) Unsubscribed() <-chan struct{} { return r.unsubscribed }
 
-// To concerns requests to and subscriptions of some subjects.
+// To returns a function that reports whether a subject is one of the given subjects.
 func To(subjects ...string) func(string) bool {
 	return func(denied string) bool { return slices.Contains(subjects, denied) }
 }

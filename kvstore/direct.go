@@ -12,20 +12,19 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// RequestTimeout is how long one answer of the server may take: a request lost in
-// an outage has none.
+// RequestTimeout limits the wait for an answer of the server. A request that is lost in an outage has
+// no answer.
 const RequestTimeout = 5 * time.Second
 
-// Value is Last for a value that is used: that of a deleted key is
-// model.ErrNotFound, too, and the error wraps answer.ErrServerHeaders for one that claims
-// to come from elsewhere.
+// Value reads the newest message of a subject like Last, for use as a value. The error wraps
+// model.ErrNotFound for a deleted key, and ErrServerHeaders for forged server headers.
 func (s *Store) Value(ctx context.Context, stream, subject string) (Message, error) {
 	m, err := s.Last(ctx, stream, subject)
 
 	return used(stream, subject, m, err)
 }
 
-// used returns a message that was read as a value that is used.
+// used returns the message of Last, or an error if it is deleted or forged.
 func used(stream, subject string, m Message, err error) (Message, error) {
 	switch {
 	case err != nil:
@@ -41,18 +40,19 @@ func used(stream, subject string, m Message, err error) (Message, error) {
 	return m, fmt.Errorf("read %s of %s: %w", subject, stream, err)
 }
 
-// ErrLags is a server that answers with less than the leader of the stream has.
+// ErrLags reports that the answering server lacks messages that the leader of the stream has.
 var ErrLags = errors.New("the NATS server that answers lags behind the others, try again")
 
-// CurrentValue is Value of CurrentMessage.
+// CurrentValue reads a value like Value, but waits for a lagging replica like CurrentMessage.
 func (s *Store) CurrentValue(ctx context.Context, stream, subject string) (Message, error) {
 	m, err := s.CurrentMessage(ctx, stream, subject)
 
 	return used(stream, subject, m, err)
 }
 
-// CurrentMessage is Last as the leader of the stream has it, for a subject that the user may publish to, see Newest: a
-// replica that lags is waited for. The error wraps ErrLags where that takes more than a second.
+// CurrentMessage reads the newest message of a subject as the leader of the stream has it, and waits
+// for a lagging replica. The user needs permission to publish to the subject. The error wraps ErrLags
+// if the replica still lags after a second.
 func (s *Store) CurrentMessage(ctx context.Context, stream, subject string) (m Message, err error) {
 	newest, err := s.Newest(ctx, subject)
 	if err != nil {
@@ -75,9 +75,8 @@ func (s *Store) CurrentMessage(ctx context.Context, stream, subject string) (m M
 	return m, err
 }
 
-// Last reads the newest message of a subject, or of all subjects that match a
-// wildcard. The error wraps model.ErrNotFound when there is none, and
-// answer.ErrWrong or answer.ErrUnreadable. A replica that lags may answer with an older one.
+// Last reads the newest message of a subject or wildcard. The error wraps model.ErrNotFound,
+// ErrWrongAnswer or ErrUnreadable. A lagging replica may return an older message.
 func (s *Store) Last(ctx context.Context, stream, subject string) (Message, error) {
 	err := s.Bind(ctx, stream)
 	var m Message
@@ -110,9 +109,8 @@ func (s *Store) lacksDirect(ctx context.Context, stream, subject string) bool {
 	return err == nil && !found.hasUnanswered() && (info == nil || !info.Config.AllowDirect)
 }
 
-// askOnce returns the one answer to a request. The client takes a message that was
-// stored empty, with the status 503 as a header, for the server's word that nobody
-// listens: here the answer itself is returned.
+// askOnce returns the answer to a request. Unlike the client's own request, it also returns an empty
+// message that was stored with a status 503 header. The client would report that as "no responders".
 func askOnce(ctx context.Context, nc *nats.Conn, subject string) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
@@ -129,8 +127,7 @@ func askOnce(ctx context.Context, nc *nats.Conn, subject string) (*nats.Msg, err
 	}
 }
 
-// ask sends a request and returns the answers, of which there are most at most,
-// as they arrive.
+// ask sends a request and returns a channel with at most most answers.
 func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *nats.Msg, stop func(), err error) {
 	inbox := nc.NewInbox()
 	answers = make(chan *nats.Msg, most)
@@ -167,10 +164,10 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	return reply, done(err)
 }
 
-// refused counts answers that were refused.
+// refused counts refused answers.
 type refused struct{ atomic.Uint64 }
 
-// decode decodes an answer to a direct get, and counts what it refuses.
+// decode decodes an answer to a direct get and counts refused ones.
 func (r *refused) decode(a Query, reply *nats.Msg) (Message, error) {
 	m, err := decodeAnswer(a, reply)
 	if m.Forged {
@@ -180,7 +177,7 @@ func (r *refused) decode(a Query, reply *nats.Msg) (Message, error) {
 	return m, r.count(err)
 }
 
-// count counts an error that is a refused answer, and returns it.
+// count counts err if it is a refused answer, and returns it.
 func (r *refused) count(err error) error {
 	if errors.Is(err, ErrWrongAnswer) || errors.Is(err, ErrUnreadable) {
 		r.Add(1)
@@ -189,6 +186,6 @@ func (r *refused) count(err error) error {
 	return err
 }
 
-// Refused returns how many answers were not of what was asked for, and how many
-// messages had headers that only the server sets or that cannot be read.
+// Refused returns the number of answers that did not match their request, plus the messages with
+// forged or unreadable headers.
 func (s *Store) Refused() uint64 { return s.refused.Load() }

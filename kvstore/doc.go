@@ -1,5 +1,4 @@
-// Package kvstore names every bucket, stream, key and subject of a fleet on NATS,
-// and reads and writes them. The packages below it each have one bucket or stream,
-// or one thing that is done with them, and know of each other at most connect,
-// answer and scan. No other package imports jetstream, micro and jsm.go.
+// Package kvstore contains the names of all buckets, streams, keys and subjects of a fleet on NATS,
+// and reads and writes them. Each bucket and stream has a small type, such as Assignments or Reports,
+// on top of Store. Only this package and those below it use JetStream.
 package kvstore

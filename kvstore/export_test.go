@@ -6,13 +6,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Bounded returns a bucket that reads of as many nodes.
-func Bounded(b Nodes, most int) Nodes {
-	b.most = most
-
-	return b
-}
-
 // DecodeRegistration gives a test what is made of a registration on a subject.
 func DecodeRegistration(n Names, subject string, data []byte) (Registered, error) {
 	return decodeRegistration(n, Message{Subject: subject, Data: data})

@@ -11,25 +11,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// FormatKey is the key of the format in the metadata of each bucket and stream,
-// which is a number. Manifests and commands are in their second: the first kept an
-// index beside the manifests of a family, and one subject for all its commands.
+// FormatKey is the metadata key for the format of a bucket or stream, which is a number. Manifests and
+// commands use the second format. In the first format, the families of manifests had an index, and the
+// commands of a family shared a subject.
 const (
 	FormatKey    = "muster-format"
 	firstFormat  = "1"
 	secondFormat = "2"
 )
 
-// formatRetry is how long a fleet that is not provisioned, or of another format,
-// counts as such.
+// formatRetry is how long a missing or unknown format is remembered.
 const formatRetry = 10 * time.Second
 
-// ErrFormat is a bucket or stream in a format that this version of muster does
-// not know. It is neither read nor written.
+// ErrFormat reports a bucket or stream in an unknown format. muster neither reads nor writes it.
 var ErrFormat = errors.New("unknown format")
 
-// CheckFormat returns an error that wraps ErrFormat unless the format of a bucket
-// or stream is known. One without a number is of the first format.
+// CheckFormat returns an error that wraps ErrFormat if the format of a bucket or stream is unknown. A
+// missing format means the first one.
 func CheckFormat(have, want api.StreamConfig) error {
 	has, knows := formatOf(have), formatOf(want)
 	if has == knows || has == firstFormat {
@@ -39,20 +37,19 @@ func CheckFormat(have, want api.StreamConfig) error {
 	return fmt.Errorf("%w: %s has format %s, this muster knows format %s: use the version of muster that provisioned it, or a later one", ErrFormat, have.Name, has, knows)
 }
 
-// IsFormer reports whether a bucket or stream of a known format must be converted,
-// which provisioning does.
+// IsFormer reports whether provisioning must convert a bucket or stream from an older format.
 func IsFormer(have, want api.StreamConfig) bool { return formatOf(have) != formatOf(want) }
 
 func formatOf(c api.StreamConfig) string { return cmp.Or(c.Metadata[FormatKey], firstFormat) }
 
-// binding is what is known of the formats of a fleet. Its lock is a channel, so
-// that whoever waits for it can give up.
+// binding is the result of the format check. Its lock is a channel, so that a waiting caller can give
+// up.
 type binding struct {
 	own  map[string]bool
 	lock chan struct{}
-	// there are the streams that were found.
+	// there holds the existing streams.
 	there map[string]bool
-	// err holds until the next connection where complete, else until a time.
+	// err is valid until the next reconnect if complete is set, otherwise until a time.
 	err      error
 	complete bool
 	until    time.Time
@@ -68,13 +65,12 @@ func newBinding(n Names) binding {
 	return b
 }
 
-// Bind checks the formats of the fleet, once for each connection, before a stream
-// of the fleet is read or written. The error wraps ErrFormat. A server that does not
-// answer changes nothing of what is known.
+// Bind checks the formats of the fleet once per connection, before a read or write of a stream. The
+// error wraps ErrFormat. If the server does not answer, the last result remains valid.
 func (s *Store) Bind(ctx context.Context, stream string) error {
 	if !s.binding.own[stream] {
 		if !s.places.IsFound() {
-			_ = s.bindAll(ctx) // which finds it
+			_ = s.bindAll(ctx) // this finds the API prefix
 		}
 		return ctx.Err()
 	}
@@ -82,8 +78,8 @@ func (s *Store) Bind(ctx context.Context, stream string) error {
 	return s.bindAll(ctx)
 }
 
-// Has reports whether the fleet has a stream, which keeps a subject. One that it lacked when
-// that was last asked is looked for again.
+// Has reports whether the fleet has a stream for a subject. It asks again for a stream that was
+// missing.
 func (s *Store) Has(ctx context.Context, stream, subject string) (bool, error) {
 	if err := s.bindAll(ctx); err != nil {
 		return false, err
@@ -121,8 +117,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	return b.refusal()
 }
 
-// Survey returns all streams of the account, and takes what it finds as the check of the formats, which is not made
-// once more before something is read or written.
+// Survey returns all streams of the account. It also counts as the format check of this connection.
 func (s *Store) Survey(ctx context.Context) (Infos, error) {
 	unlock, err := s.binding.wait(ctx)
 	if err != nil {
@@ -134,7 +129,7 @@ func (s *Store) Survey(ctx context.Context) (Infos, error) {
 	return s.survey(ctx)
 }
 
-// survey lists the streams, and notes their formats; the lock is held.
+// survey lists the streams and records their formats. The caller holds the lock.
 func (s *Store) survey(ctx context.Context) (Infos, error) {
 	b, epoch := &s.binding, s.nc.Stats().Reconnects
 	found, err := s.Infos(ctx, "")
@@ -158,7 +153,7 @@ func (s *Store) survey(ctx context.Context) (Infos, error) {
 	return found, err
 }
 
-// wait takes the lock, unless the context ends before.
+// wait takes the lock, or returns the error of the context.
 func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
 	select {
 	case b.lock <- struct{}{}:
@@ -168,7 +163,7 @@ func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// refusal returns why nothing is read or written, nil for no reason.
+// refusal returns why muster neither reads nor writes, or nil.
 func (b *binding) refusal() error {
 	if b.err == nil {
 		return nil
@@ -177,7 +172,7 @@ func (b *binding) refusal() error {
 	return Unusable{Err: b.err}
 }
 
-// judge notes the formats of the streams that were found.
+// judge records the formats of the found streams.
 func (b *binding) judge(n Names, found Infos) {
 	var wrong []error
 	missing := false
@@ -198,13 +193,14 @@ func (b *binding) judge(n Names, found Infos) {
 	b.complete = b.err == nil && !missing
 }
 
-// Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
-// its streams and is of another account. That is looked up until the context ends.
+// Routed replaces err by Unrouted if the fleet has all its streams but the account of the user does
+// not forward the subject.
 func (s *Store) Routed(ctx context.Context, subject string, err error) error {
 	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() || !s.isComplete(ctx) {
 		return err
 	}
-	// A server that is cut off from its cluster, or a stream without a leader, takes nothing either.
+	// A server without a connection to its cluster, or a stream without a leader, reports the same
+	// error.
 	found, failed := s.Infos(ctx, "")
 	if failed != nil || found.hasUnanswered() {
 		return err
@@ -213,7 +209,7 @@ func (s *Store) Routed(ctx context.Context, subject string, err error) error {
 	return Unrouted{Subject: subject, Err: err}
 }
 
-// isComplete reports whether all streams were found by this connection.
+// isComplete reports whether all streams were found on this connection.
 func (s *Store) isComplete(ctx context.Context) bool {
 	unlock, ended := s.binding.wait(ctx)
 	if ended != nil {

@@ -4,22 +4,22 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrUnreadable means that the client cannot read all headers of a stored message. Callers
-// must not use its value.
+// ErrUnreadable reports that the client cannot read all headers of a stored message. Callers must not
+// use its value.
 var ErrUnreadable error = unusableError("has headers that cannot be read: put it again without them, or remove it")
 
 const (
-	// maxHeaders limits the headers of a message. A header can be up to two bytes shorter
-	// than IsWhole counts. The limit keeps the sum of these bytes below the size of the
-	// headers that the server appends.
+	// maxHeaders limits the headers of a message. A header can be up to two bytes shorter than
+	// hasAllHeaders assumes. The limit keeps the sum of these bytes below the size of the headers that
+	// the server appends.
 	maxHeaders = 24
 	emptyBlock = "NATS/1.0\r\n\r\n"
 )
 
-// IsWhole reports whether the client read all headers of a message. The client drops a
-// block that contains an invalid line, and stops at the first empty line. So an author
-// could write forged server headers before an empty line and hide the real ones behind it.
-// Hidden headers make the block longer than the headers that the client read.
+// hasAllHeaders reports whether the client read all headers of a message. The client drops a block
+// that contains an invalid line, and stops at the first empty line. So an author could write forged
+// server headers before an empty line and hide the real ones behind it. Hidden headers make the block
+// longer than the headers that the client read.
 func hasAllHeaders(m *nats.Msg) bool {
 	size := m.Size() - len(m.Subject) - len(m.Reply) - len(m.Data)
 	lines, most := 0, len(emptyBlock)

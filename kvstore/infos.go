@@ -15,15 +15,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrUnanswered is a stream whose servers do not answer: those with a majority of its replicas are away, or elect
-// a leader. It may pass, see IsOutage.
+// ErrUnanswered reports a stream whose servers do not answer, because a majority is away or they elect
+// a leader. See IsOutage.
 var ErrUnanswered = errors.New("its servers do not answer")
 
-// Infos are streams by name; nil for one whose servers do not answer.
+// Infos maps stream names to their infos. The info is nil if the servers of the stream do not answer.
 type Infos map[string]*api.StreamInfo
 
-// Of returns the info of a stream; the error wraps model.ErrNotFound when there
-// is no such stream, or ErrUnanswered.
+// Of returns the info of a stream. The error wraps model.ErrNotFound or ErrUnanswered.
 func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 	info, listed := i[stream]
 	switch {
@@ -47,68 +46,56 @@ func (i Infos) hasUnanswered() bool {
 	return false
 }
 
-// streamPages is how many pages of streams a server may have: each has up to 256.
-const streamPages = 100
-
-// Infos returns the streams of the account that keep a subject, or all for none. It
-// lists them, because the list cannot be made to show the keys in a stream, as the
-// info of one stream can: so a node may be permitted to ask for it.
+// Infos returns the streams of the account with a subject, or all streams if subject is empty. It uses
+// the list of streams, which nodes may request: unlike the info of a single stream, the list never
+// contains keys.
 func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 	found := Infos{}
 	offset := 0
-	var size listed
-	for range streamPages {
-		page, err := s.infoPage(ctx, subject, offset, &size)
+	for {
+		page, err := s.infoPage(ctx, subject, offset)
 		if err != nil {
 			return nil, fmt.Errorf("list streams: %w", err)
 		}
+		before := len(found)
 		for _, info := range page.Streams {
+			if info == nil {
+				return nil, fmt.Errorf("list streams: %w: a stream without info", ErrWrongAnswer)
+			}
 			found[info.Config.Name] = info
 		}
 		for _, name := range page.Missing {
 			found[name] = nil
 		}
-		// The total counts those that do not answer.
+		// Total includes the missing streams.
 		shown := len(page.Streams) + len(page.Missing)
-		if offset += shown; shown == 0 || offset >= page.Total {
+		if offset += shown; len(found) == before || offset >= page.Total {
 			return found, nil
 		}
 	}
-
-	return nil, fmt.Errorf("list streams: the server has more than %d pages of streams", streamPages)
 }
 
-// infoPage asks in each place for JetStream, until one answers.
-func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *listed) (*streamPage, error) {
+// infoPage requests a page at each API prefix until one answers.
+func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
 	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	page, err := findAPI(ctx, s.places, func(ctx context.Context, place APIPrefix) (*streamPage, error) {
-		return s.listStreams(ctx, place, body, *size)
-	})
-	if err != nil {
-		return nil, err
-	}
-	*size = page.size
 
-	return page, nil
+	return findAPI(ctx, s.places, func(ctx context.Context, prefix APIPrefix) (*api.JSApiStreamListResponse, error) {
+		return s.listStreams(ctx, prefix, body)
+	})
 }
 
-// listStreams returns a page of the streams at a place. size is the size of all pages before it.
-func (s *Store) listStreams(ctx context.Context, place APIPrefix, body []byte, size listed) (*streamPage, error) {
-	reply, err := s.Request(ctx, place.StreamList(), body)
+// listStreams requests a page of streams at an API prefix.
+func (s *Store) listStreams(ctx context.Context, prefix APIPrefix, body []byte) (*api.JSApiStreamListResponse, error) {
+	reply, err := s.Request(ctx, prefix.StreamList(), body)
 	if err != nil {
 		return nil, err
 	}
-	if err := size.add(reply.Data, streamsBytes); err != nil {
-		return nil, err
-	}
-	resp := streamPage{size: size}
+	var resp api.JSApiStreamListResponse
 	err = json.Unmarshal(reply.Data, &resp)
 	switch {
-	case errors.Is(err, ErrWrongAnswer):
-		return nil, err
 	case err != nil || resp.Type != streamListType && resp.Error == nil:
 		return nil, errNotJetStream
 	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
@@ -118,7 +105,7 @@ func (s *Store) listStreams(ctx context.Context, place APIPrefix, body []byte, s
 	return &resp, resp.ToError()
 }
 
-// streamListType is the type in the response to a list of streams.
+// streamListType is the type of the answer to a list request.
 const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
 
 // leader returns the name of the server that leads a stream.
@@ -130,9 +117,9 @@ func (s *Store) leader(info *api.StreamInfo) string {
 	return s.nc.ConnectedServerName()
 }
 
-// StreamAge returns since when there is a stream, which keeps a subject, and its last sequence: one that was
-// created again counts from 1, one that was restored goes back. The error wraps model.ErrNotFound
-// where there is none.
+// StreamAge returns the creation time and the last sequence of a stream with a subject. A recreated
+// stream counts from 1, and a restored one continues from an older sequence. The error wraps
+// model.ErrNotFound.
 func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created time.Time, last uint64, err error) {
 	info, err := s.info(ctx, stream, subject)
 	if err != nil {
@@ -142,11 +129,11 @@ func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created 
 	return info.Created, info.State.LastSeq, nil
 }
 
-// LastStored is the time at which a stream stored its last message.
+// LastStored is the time of the last message of a stream.
 type LastStored = model.LastStored
 
-// LastStored returns when each of some streams stored its last message. The error wraps model.ErrNotFound or
-// ErrUnanswered.
+// LastStored returns the time of the last message of each given stream. The error wraps
+// model.ErrNotFound or ErrUnanswered.
 func (s *Store) LastStored(ctx context.Context, streams ...string) ([]LastStored, error) {
 	found, err := s.Infos(ctx, "")
 	if err != nil {
@@ -162,7 +149,7 @@ func (s *Store) LastStored(ctx context.Context, streams ...string) ([]LastStored
 		if info.State.Msgs == 0 {
 			out[i].At = info.Created
 		}
-		if out[i].Now.IsZero() { // a single server does not send its time in lists
+		if out[i].Now.IsZero() { // a server without a cluster omits its time
 			out[i].Now = time.Now()
 		}
 	}
@@ -170,12 +157,12 @@ func (s *Store) LastStored(ctx context.Context, streams ...string) ([]LastStored
 	return out, nil
 }
 
-// silentAfter is how long a server is silent before it counts as hung or away: the servers of a stream exchange a message
-// each second.
+// silentAfter is the time without messages after which a server counts as hung or away. The servers of
+// a stream exchange a message each second.
 const silentAfter = 5 * time.Second
 
-// SilentServers returns the servers of streams that do not answer the leaders of these streams, with the time of their
-// last answer, or of the election of a leader that had none.
+// SilentServers returns the servers that do not answer the leaders of their streams, with the time of
+// their last answer. A new leader without any answer counts from its election.
 func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error) {
 	found, err := s.Infos(ctx, "")
 	if err != nil {
@@ -185,7 +172,7 @@ func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error)
 	return found.silent(), nil
 }
 
-// LastSilentServers returns what SilentServers found when Survey last listed the streams. It sends no request.
+// LastSilentServers returns the result of SilentServers at the last Survey. It sends no request.
 func (s *Store) LastSilentServers() map[string]time.Time {
 	if last := s.silent.Load(); last != nil {
 		return *last
@@ -196,14 +183,14 @@ func (s *Store) LastSilentServers() map[string]time.Time {
 
 // silent returns the silent servers, see Store.SilentServers.
 func (i Infos) silent() map[string]time.Time {
-	alive, silent, names := map[string]bool{}, map[string]time.Time{}, map[string]string{} // by peer id, but alive by name
+	alive, silent, names := map[string]bool{}, map[string]time.Time{}, map[string]string{} // silent and names by peer id, alive by server name
 	for _, info := range i {
 		if info == nil || info.Cluster == nil {
 			continue
 		}
 		alive[info.Cluster.Leader] = true
 		for _, replica := range info.Cluster.Replicas {
-			if !strings.Contains(replica.Name, " ") { // as in "Server name unknown at this time"
+			if !strings.Contains(replica.Name, " ") { // such as "Server name unknown at this time"
 				names[replica.Peer] = replica.Name
 			}
 			since, isSilent := silence(info, replica)
@@ -225,8 +212,7 @@ func (i Infos) silent() map[string]time.Time {
 	return out
 }
 
-// silence returns since when a replica does not answer the leader of its stream: since the election of a leader that had no
-// answer.
+// silence returns since when a replica does not answer the leader of its stream.
 func silence(info *api.StreamInfo, replica *api.PeerInfo) (since time.Time, isSilent bool) {
 	switch {
 	case replica.Active > silentAfter:
@@ -238,9 +224,9 @@ func silence(info *api.StreamInfo, replica *api.PeerInfo) (since time.Time, isSi
 	}
 }
 
-// StreamEnd returns the last sequence of a stream that keeps a subject, 0 where nothing is stored. Its leader says
-// so: a server that lags, or that is cut off from the others, goes on to answer direct gets with what it has. The error
-// wraps model.ErrNotFound where there is no such stream.
+// StreamEnd returns the last sequence of a stream with a subject, or 0 if it is empty. The leader
+// answers, unlike for direct gets, which a lagging or disconnected server answers from what it has.
+// The error wraps model.ErrNotFound.
 func (s *Store) StreamEnd(ctx context.Context, stream, subject string) (uint64, error) {
 	info, err := s.info(ctx, stream, subject)
 	if err != nil || info.State.Msgs == 0 {

@@ -8,24 +8,21 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model"
 )
 
-// subjectPages is how many pages of subjects a stream may have: the server sends up
-// to 100,000 at once.
-const subjectPages = 10
-
-// Listing is what the server that leads a stream knows of it: since when there is
-// such a stream, its last sequence, and the subjects that match a filter.
+// Listing describes a stream according to its leader: the creation time, the last sequence, and the
+// subjects that match a filter.
 type Listing struct {
 	Created  time.Time
 	Last     uint64
 	Subjects map[string]bool
 }
 
-// Subjects lists the subjects of a stream that match a filter, those of which only a
-// deletion is left included. No consumer is made, and no replica that lags is asked.
-// The error wraps model.ErrNotFound where there is no such stream, and
-// answer.ErrWrong.
+// Subjects lists the subjects of a stream that match a filter, including those with only a removal.
+// The leader answers, and no consumer is created. The error wraps model.ErrNotFound or ErrWrongAnswer.
 func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, error) {
 	failed := func(err error) (Listing, error) {
 		return Listing{}, fmt.Errorf("list %s of %s: %w", filter, stream, s.refused.count(err))
@@ -34,17 +31,13 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		return failed(err)
 	}
 	out := Listing{Subjects: map[string]bool{}}
-	var size listed
-	for range subjectPages {
+	for {
 		body, err := json.Marshal(api.JSApiStreamInfoRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: len(out.Subjects)}, SubjectsFilter: filter})
 		if err != nil {
 			return failed(err)
 		}
 		reply, err := s.Request(ctx, s.places.InUse().StreamInfo(stream), body)
 		if err != nil {
-			return failed(err)
-		}
-		if err := size.add(reply.Data, subjectsBytes); err != nil {
 			return failed(err)
 		}
 		info, err := decodeSubjects(stream, filter, reply.Data)
@@ -55,10 +48,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 			out.Created, out.Last = info.Created, info.State.LastSeq
 		}
 		if !info.Created.Equal(out.Created) {
-			return failed(errors.New("it was made again meanwhile"))
-		}
-		if n := len(info.State.Subjects); n > subjectsAPage {
-			return failed(fmt.Errorf("%w: a page of %d subjects, more than %d", ErrWrongAnswer, n, subjectsAPage))
+			return failed(errors.New("the stream was recreated during the list, try again"))
 		}
 		before := len(out.Subjects)
 		for subject := range info.State.Subjects {
@@ -68,6 +58,31 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 			return out, nil
 		}
 	}
-
-	return failed(fmt.Errorf("the server has more than %d pages of subjects", subjectPages))
 }
+
+// decodeSubjects decodes the info of a stream. The error wraps ErrWrongAnswer if the info is of
+// another stream or lists a subject outside filter, and model.ErrNotFound if the stream does not
+// exist.
+func decodeSubjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
+	info, err := model.DecodeJSON[api.JSApiStreamInfoResponse](data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+	}
+	switch {
+	case info.Error != nil && info.Error.ErrCode == uint16(jetstream.JSErrCodeStreamNotFound):
+		return nil, fmt.Errorf("%w: %w", model.ErrNotFound, info.Error)
+	case info.Error != nil:
+		return nil, info.ToError()
+	case info.Type != streamInfoType || info.StreamInfo == nil || info.Config.Name != stream:
+		return nil, fmt.Errorf("%w: it is no info of the stream", ErrWrongAnswer)
+	}
+	for subject := range info.State.Subjects {
+		if !SubjectMatches(subject, filter) {
+			return nil, fmt.Errorf("%w: it lists %s", ErrWrongAnswer, subject)
+		}
+	}
+
+	return info, nil
+}
+
+const streamInfoType = "io.nats.jetstream.api.v1.stream_info_response"

@@ -36,7 +36,7 @@ func (m *Message) Refusal() error {
 	}
 }
 
-// OperationHeader names the header with the operation of a message on its key.
+// operationHeader names the header with the operation of a message on its key.
 const operationHeader = "KV-Operation"
 
 // Deleted reports whether the message is a deletion marker, stored by a client or by
@@ -47,9 +47,22 @@ func (m *Message) Deleted() bool {
 	return op == "DEL" || op == "PURGE" || m.Header.Get("Nats-Marker-Reason") != ""
 }
 
-// NewEntry returns the assignment that a message stores under a key.
+// NewEntry returns the assignment in a message for a key.
 func NewEntry(key string, m Message) model.Entry {
 	family, name, _ := model.SplitKey(key)
 
 	return model.Entry{Key: key, Family: family, Name: name, Revision: m.Sequence, Value: m.Data, Time: m.Time, Deleted: m.Deleted()}
+}
+
+// messageSize returns the size of the headers and the data of a message in bytes.
+func messageSize(m Message) int {
+	size := len(m.Data)
+	for name, values := range m.Header {
+		size += len(name)
+		for _, v := range values {
+			size += len(v)
+		}
+	}
+
+	return size
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// DefaultPrefix is the prefix of all names unless another is configured.
+// DefaultPrefix is the default prefix of all names.
 const DefaultPrefix = "muster"
 
-// Names returns the name of every bucket, stream, key and subject of one fleet.
-// NewNames returns one; the zero value is not usable.
+// Names returns the names of the buckets, streams, keys and subjects of a fleet. Use NewNames; the
+// zero value is not usable.
 type Names struct{ prefix, upper string }
 
-// NewNames returns the names of the fleet with a prefix, one token of lower-case
-// letters, digits, - and _; empty is DefaultPrefix. The error wraps
-// model.ErrInvalidName.
+// NewNames returns the names of the fleet with a prefix. The prefix consists of lower-case letters,
+// digits, - and _. An empty prefix means DefaultPrefix. The error wraps model.ErrInvalidName.
 func NewNames(prefix string) (Names, error) {
 	if prefix == "" {
 		prefix = DefaultPrefix
@@ -29,15 +28,15 @@ func NewNames(prefix string) (Names, error) {
 	return Names{prefix: prefix, upper: strings.ToUpper(prefix)}, nil
 }
 
-// Prefix is the prefix of all of them, in lower case.
+// Prefix returns the prefix in lower case.
 func (n Names) Prefix() string { return n.prefix }
 
-// Init is the command that provisions them.
+// Init returns the command that provisions the fleet.
 func (n Names) Init() string {
 	return n.Run("fleet init")
 }
 
-// Run returns a command line of muster, with the prefix of the fleet where it needs one.
+// Run returns a muster command line with the prefix of the fleet.
 func (n Names) Run(command string) string {
 	if n.prefix == DefaultPrefix {
 		return "muster " + command
@@ -46,41 +45,41 @@ func (n Names) Run(command string) string {
 	return "muster --prefix " + n.prefix + " " + command
 }
 
-// Manifests is the key-value bucket of assignments.
+// Manifests returns the key-value bucket of assignments.
 func (n Names) Manifests() string { return n.upper + "_MANIFESTS" }
 
-// Bundles is the object store of bundles.
+// Bundles returns the object store of bundles.
 func (n Names) Bundles() string { return n.upper + "_BUNDLES" }
 
-// Control is the key-value bucket of what operators write about nodes.
+// Control returns the key-value bucket of control documents.
 func (n Names) Control() string { return n.upper + "_CONTROL" }
 
-// Data is the key-value bucket of hierarchical data.
+// Data returns the key-value bucket of hierarchical data.
 func (n Names) Data() string { return n.upper + "_DATA" }
 
-// Nodes is the key-value bucket of the states and facts of nodes.
+// Nodes returns the key-value bucket of states and facts.
 func (n Names) Nodes() string { return n.upper + "_NODES" }
 
-// Reports is the stream of reports.
+// Reports returns the stream of reports.
 func (n Names) Reports() string { return n.upper + "_REPORTS" }
 
-// Commands is the stream of queued ensure requests.
+// Commands returns the stream of queued requests.
 func (n Names) Commands() string { return n.upper + "_COMMANDS" }
 
-// Registrations is the stream of registrations.
+// Registrations returns the stream of registrations.
 func (n Names) Registrations() string { return n.upper + "_REGISTRATIONS" }
 
-// Registration is the subject of a registration; each part may be the wildcard *.
-// The node is a part of its own, so that permissions can keep one from registering
-// as another; dots and colons of the address are written _ and +.
+// Registration returns the subject of a registration. Each part may be the wildcard *. The node is a
+// separate token, so that permissions can prevent a node from registering as another. Dots and colons
+// of the address become _ and +.
 func (n Names) Registration(cluster, protocol, service, node, address, port string) string {
 	address = strings.NewReplacer(".", "_", ":", "+").Replace(address)
 
 	return strings.Join([]string{n.prefix, "registration", cluster, protocol, service, node, address, port}, ".")
 }
 
-// Changed is the subject on which the server republishes the headers of a
-// change of an assignment; key may end in the wildcard >.
+// Changed returns the subject on which the server republishes the headers of a changed assignment. key
+// may end in the wildcard >.
 func (n Names) Changed(key string) string { return n.prefix + ".changed." + key }
 
 // ChangedKey is the inverse of Changed.
@@ -88,18 +87,18 @@ func (n Names) ChangedKey(subject string) (key string, ok bool) {
 	return strings.CutPrefix(subject, n.prefix+".changed.")
 }
 
-// controlToken is in the subjects of changes of control keys, between the family and the name:
-// it begins with _, as the name of no assignment does. So whoever may follow the changes of a
-// family follows these too.
+// controlToken separates the family and the name in the subjects of changed control keys. It starts
+// with _, unlike the names of assignments. A user who may follow the assignments of a family also
+// follows its control keys.
 const controlToken = "_control"
 
-// ControlChanged is the subject on which the server republishes the headers of a change of a
-// control key of a family; name may be the wildcard *.
+// ControlChanged returns the subject on which the server republishes the headers of a changed control
+// key. name may be the wildcard *.
 func (n Names) ControlChanged(family, name string) string {
 	return n.Changed(family + "." + controlToken + "." + name)
 }
 
-// ControlKey is the inverse of ControlChanged: the control key that a subject is about.
+// ControlKey is the inverse of ControlChanged.
 func (n Names) ControlKey(subject string) (key string, ok bool) {
 	changed, ok := n.ChangedKey(subject)
 	family, name, is := strings.Cut(changed, "."+controlToken+".")
@@ -107,11 +106,10 @@ func (n Names) ControlKey(subject string) (key string, ok bool) {
 	return model.Key(family, name), ok && is && model.IsToken(name)
 }
 
-// GroupOf returns the group that a subject addresses, of those that nodes subscribe to; empty for
-// none.
+// GroupOf returns the group in a subject that nodes subscribe to, or "".
 func (n Names) GroupOf(subject string) string {
 	rest, _ := strings.CutPrefix(subject, n.prefix+".")
-	kind, rest, _ := strings.Cut(rest, ".") // of a verb, or of what changed
+	kind, rest, _ := strings.Cut(rest, ".") // kind is a verb or "changed"
 	if kind == "changed" {
 		rest = strings.TrimPrefix(rest, "command.")
 	}
@@ -124,17 +122,17 @@ func (n Names) GroupOf(subject string) string {
 	return group
 }
 
-// Report is the subject of a report; each part may be the wildcard *.
+// Report returns the subject of a report. Each part may be the wildcard *.
 func (n Names) Report(node, kind, outcome string) string {
 	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
 }
 
-// BatchOutcome takes the place of the outcome in the subject of a batch of
-// transactions, each of which has its own.
+// BatchOutcome replaces the outcome in the subject of a batch, whose transactions have different
+// outcomes.
 const BatchOutcome = "batch"
 
-// Request is the subject of requests to the nodes of a family; that of
-// model.GroupAll is all nodes.
+// Request returns the subject of requests to the nodes of a family. The group model.GroupAll includes
+// all nodes.
 func (n Names) Request(verb, family string) string {
 	if family == model.GroupFamily(model.GroupAll) {
 		family = model.GroupAll
@@ -143,57 +141,57 @@ func (n Names) Request(verb, family string) string {
 	return n.prefix + "." + verb + "." + family
 }
 
-// AskedReply ends the reply subject of a request; a node replaces it by its id,
-// which it cannot be.
+// AskedReply is the last token of the reply subject of a request. A node replaces it by its id. No
+// node has the id "=".
 const AskedReply = "="
 
-// Reply is the subject on which a node answers the request with an id; each may be
-// the wildcard *. A node may publish on its own only, which proves who answers.
+// Reply returns the subject of the answer of a node to a question. Both may be the wildcard *. A node
+// may publish only on subjects with its own id, which proves who answers.
 func (n Names) Reply(question, node string) string {
 	return strings.Join([]string{n.prefix, "reply", question, node}, ".")
 }
 
-// questionLength is how long the unique part of the id of a question is, that of a nuid.
+// questionLength is the length of the unique part of a question id, which is a nuid.
 const questionLength = 22
 
-// Question returns the id of the question that a requester asks, of its unique part.
+// Question returns the id of a question of a requester.
 func Question(requester, unique string) string { return requester + unique }
 
-// Answer is the subject on which a requester gets the answer of a node to its question; unique and
-// node may be the wildcard *. A requester may subscribe to its own only.
+// Answer returns the subject on which a requester receives the answer of a node to its question.
+// unique and node may be the wildcard *. A requester may subscribe only to its own subjects.
 func (n Names) Answer(requester, unique, node string) string {
 	return strings.Join([]string{n.prefix, "answer", requester, unique, node}, ".")
 }
 
-// AnswerMapping maps, in the account of requesters, the replies of nodes to answers: what the id
-// of a question has before its unique part becomes a token of its own, which permissions can name.
+// AnswerMapping returns the mapping of node replies to answers in the account of requesters. It splits
+// the question id, so that the requester becomes a token that permissions can name.
 func (n Names) AnswerMapping() (from, to string) {
 	return n.Reply("*", "*"), fmt.Sprintf("%s.answer.{{splitfromright(1,%d)}}.{{wildcard(2)}}", n.prefix, questionLength)
 }
 
-// RequestsCheck is the subject by which a user finds out whether it is one of the account of
-// requesters: there the server answers with the list of streams, elsewhere nobody does.
+// RequestsCheck returns a subject that tells whether a user is in the account of requesters. There the
+// server answers with the list of streams, elsewhere there is no answer.
 func (n Names) RequestsCheck() string { return n.prefix + ".requests" }
 
-// VerbCheck is the subject by which a user finds out whether it may send requests of a verb: no
-// node can have that name, so nobody listens.
+// VerbCheck returns a subject that tells whether a user may send requests of a verb. No node can have
+// that name, so there is no subscriber.
 func (n Names) VerbCheck(verb string) string { return n.Request(verb, model.NodeFamily(AskedReply)) }
 
-// IsCheck reports whether a subject is one by which a user only finds out what it may.
+// IsCheck reports whether a subject is a RequestsCheck or a VerbCheck.
 func (n Names) IsCheck(subject string) bool {
 	return subject == n.RequestsCheck() || slices.ContainsFunc(Verbs(), func(verb string) bool { return subject == n.VerbCheck(verb) })
 }
 
-// VerbOf returns the verb of the subject of a request.
+// VerbOf returns the verb in the subject of a request.
 func (n Names) VerbOf(subject string) string {
 	verb, _, _ := strings.Cut(strings.TrimPrefix(subject, n.prefix+"."), ".")
 
 	return verb
 }
 
-// MayAnswer reports whether a node answers where a reply subject says: on a subject of its own, on the
-// inbox of a client, or where the server passes it on. The server has a node publish wherever whoever asks
-// wants it answered, which could be where it, or another, stores its state.
+// MayAnswer reports whether a node may answer to a reply subject: a subject of muster with the node's
+// id, the inbox of a client, or a gateway subject. The sender of a request chooses the reply subject.
+// Without this check it could name the subject of a node's state.
 func (n Names) MayAnswer(reply string) bool {
 	question, ok := strings.CutPrefix(reply, n.prefix+".reply.")
 	if question, is := strings.CutSuffix(question, "."+AskedReply); ok && is {
@@ -203,8 +201,8 @@ func (n Names) MayAnswer(reply string) bool {
 	return reply == "" || strings.HasPrefix(reply, "_INBOX") || strings.HasPrefix(reply, "_R_.")
 }
 
-// AnswerSubject is where a node answers a request with a reply subject. That of
-// other clients of NATS is not changed.
+// AnswerSubject returns the subject of the answer of a node to a request. The reply subjects of other
+// NATS clients do not change.
 func (n Names) AnswerSubject(reply, node string) string {
 	question, ok := strings.CutSuffix(reply, "."+AskedReply)
 	if ok && strings.HasPrefix(question, n.prefix+".reply.") {
@@ -214,25 +212,24 @@ func (n Names) AnswerSubject(reply, node string) string {
 	return reply
 }
 
-// Command is the subject of a command for a family, which may be the wildcard >.
+// Command returns the subject of a command for a family. The token may be the wildcard >.
 func (n Names) Command(family, token string) string {
 	return n.prefix + ".command." + model.Key(family, token)
 }
 
-// CommandQueued is the subject on which the server republishes the headers of a
-// command.
+// CommandQueued returns the subject on which the server republishes the headers of a command.
 func (n Names) CommandQueued(family, token string) string {
 	return n.Changed("command." + model.Key(family, token))
 }
 
-// Service is the name under which nodes are discovered as a micro service.
+// Service returns the name of the nodes in NATS service discovery.
 func (n Names) Service() string { return n.prefix }
 
-// InboxPrefix is the prefix of a node's own inboxes; with a common one nodes could
-// read each other's answers.
+// InboxPrefix returns the inbox prefix of a node. With a shared prefix, nodes could read each other's
+// answers.
 func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
 
-// nameOf returns the name that an inbox prefix has, empty for the common one.
+// nameOf returns the name in an inbox prefix, or "" for the default prefix.
 func nameOf(inbox string) string {
 	name, _ := strings.CutPrefix(inbox, Names{}.InboxPrefix(""))
 	if !model.IsToken(name) || name == inbox {
@@ -242,11 +239,11 @@ func nameOf(inbox string) string {
 	return name
 }
 
-// KVStream is the stream behind a key-value bucket.
+// KVStream returns the stream of a key-value bucket.
 func KVStream(bucket string) string { return "KV_" + bucket }
 
-// KVSubject is the subject of a key, which may be a wildcard.
+// KVSubject returns the subject of a key, which may be a wildcard.
 func KVSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-// ObjectStream is the stream behind an object store.
+// ObjectStream returns the stream of an object store.
 func ObjectStream(bucket string) string { return "OBJ_" + bucket }

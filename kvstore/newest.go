@@ -9,27 +9,29 @@ import (
 )
 
 const (
-	// widen multiplies the search window after each read and divides it after ErrTooMuch.
+	// widenWindow multiplies the search window after each read and divides it after errTooMuch.
 	widenWindow = 4
-	// lookedAt and lookedBytes limit the search: at most lookedAt times the requested number of revisions,
-	// and lookedBytes bytes.
+	// searchRevisions and searchBytes limit the search: at most searchRevisions times the requested
+	// number of revisions, and searchBytes bytes.
 	searchRevisions = 10
 	searchBytes     = 32 << 20
-	// part is the divisor of the quota: a family gets 1/part of the result while other families can fill the rest.
+	// quotaDivisor is the divisor of the quota: a family gets 1/quotaDivisor of the result while other
+	// families can fill the rest.
 	quotaDivisor = 4
 )
 
-// ErrTooMuch means that a range holds more revisions or bytes than the caller allowed.
+// errTooMuch reports that a range holds more revisions or bytes than the caller allowed.
 var errTooMuch = errors.New("too much to look at")
 
-// Between returns the revisions in [from, to), oldest first, and their total size in bytes. The error wraps
-// ErrTooMuch if the range holds more than most revisions or more than bytes bytes. A single revision may exceed
-// the byte limit.
+// revisionRange returns the revisions in [from, to), oldest first, and their total size in bytes. The
+// error wraps errTooMuch if the range holds more than most revisions or more than bytes bytes. A
+// single revision may exceed the byte limit.
 type revisionRange func(ctx context.Context, from, to uint64, most, bytes int) (all []model.Entry, size int, err error)
 
-// Read returns at most most revisions before to, newest first, and reports whether the bucket may have more. If more
-// revisions exist, one family gets a quarter of the result unless the other families cannot fill the rest. So a user
-// with write access to one family cannot hide changes to the others. Read returns the errors of between, except ErrTooMuch.
+// readNewest returns at most most revisions before to, newest first, and reports whether the bucket
+// may have more. If more revisions exist, one family gets a quarter of the result unless the other
+// families cannot fill the rest. So a user with write access to one family cannot hide changes to the
+// others. readNewest returns the errors of between, except errTooMuch.
 func readNewest(ctx context.Context, to uint64, most int, between revisionRange) (all []model.Entry, more bool, err error) {
 	all, to, err = searchNewest(ctx, to, most, between)
 	if err != nil {
@@ -41,8 +43,8 @@ func readNewest(ctx context.Context, to uint64, most int, between revisionRange)
 	return ShareByFamily(all, most, entryFamily), more, nil
 }
 
-// lookThrough returns the newest revisions before to, oldest first, up to the search limits. The result holds every
-// revision in [from, to).
+// searchNewest returns the newest revisions before to, oldest first, up to the search limits. The
+// result holds every revision in [from, to).
 func searchNewest(ctx context.Context, to uint64, most int, between revisionRange) (all []model.Entry, from uint64, err error) {
 	// The bucket may have dropped most revisions, so each window is wider than the previous one. When a window
 	// holds too much, the search continues inside it with smaller windows and ignores older revisions.
@@ -64,7 +66,8 @@ func searchNewest(ctx context.Context, to uint64, most int, between revisionRang
 	return all, to, nil
 }
 
-// suffices reports whether all fills the result even with the quota, so that older revisions cannot change it.
+// fillsQuota reports whether all fills the result even with the quota, so that older revisions cannot
+// change it.
 func fillsQuota(all []model.Entry, most int) bool {
 	of, count := map[string]int{}, 0
 	for _, e := range all {
@@ -77,7 +80,7 @@ func fillsQuota(all []model.Entry, most int) bool {
 	return count > most
 }
 
-// share returns the quota of one family.
+// familyQuota returns the quota of one family.
 func familyQuota(most int) int { return max(most/quotaDivisor, 1) }
 
 func entryFamily(e model.Entry) string {
@@ -86,8 +89,9 @@ func entryFamily(e model.Entry) string {
 	return family
 }
 
-// Shared returns at most most elements of all, which is sorted newest first, in the same order. It first takes the
-// newest elements of each family up to a quarter of most, then fills the rest with the newest remaining elements.
+// ShareByFamily returns at most most elements of all, which is sorted newest first, in the same order.
+// It first takes the newest elements of each family up to a quarter of most, then fills the rest with
+// the newest remaining elements.
 func ShareByFamily[T any](all []T, most int, familyOf func(T) string) []T {
 	if len(all) <= most {
 		return all

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -14,49 +13,28 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// unreachableKept is how long an unreachable node is kept at least.
+// minStateTTL is the minimum time for which the server stores the state of an unreachable node.
 const minStateTTL = 7 * 24 * time.Hour
 
-// pageSize is how many states are read at once, if they are as small as usual: a page ends by its bytes, too. For
-// each page the server counts all that are left.
+// statePage is the number of states in one read. A read also ends after a number of bytes. Large pages
+// are faster, because the server counts the remaining messages for each page.
 const statePage = 2000
 
-// mostNodes is of how many nodes a fleet is read, ten times as many as it was tried with: those
-// that store something again meanwhile count again. stateBytes is how many bytes their states
-// may have.
-const (
-	mostNodes  = 200_000
-	stateBytes = 512 << 20
-)
-
-// ErrInvalidState is a state that cannot be read, or that belongs to another node.
+// ErrInvalidState reports a state that is unreadable or names another node.
 var ErrInvalidState = errors.New("invalid state")
 
-// ErrInvalidFacts is a document of facts that cannot be read.
+// ErrInvalidFacts reports unreadable facts.
 var ErrInvalidFacts = errors.New("invalid facts")
 
-// Bucket is the bucket of nodes.
-type Nodes struct {
-	store *Store
-	// most is of how many nodes it reads.
-	most int
-}
+// Nodes accesses the bucket of states, facts and inventories of nodes.
+type Nodes struct{ store *Store }
 
-// New returns the bucket of a fleet.
-func NewNodes(s *Store) Nodes { return Nodes{s, mostNodes} }
+// NewNodes returns the nodes of the fleet of s.
+func NewNodes(s *Store) Nodes { return Nodes{s} }
 
-// boundOfStates and boundOfFacts limit a read of all nodes. Facts and inventories are not held in memory.
-func (b Nodes) boundOfStates() ScanLimit {
-	return ScanLimit{Messages: b.most, Bytes: stateBytes}
-}
-func (b Nodes) boundOfFacts() ScanLimit {
-	return ScanLimit{Messages: b.most, Bytes: math.MaxInt}
-}
-
-// PutState stores the state of state.Node, which counts as unreachable when it
-// stores no other within ttl. The server keeps it for 7 days, or for ttl where
-// that is longer. With a ttl of zero the node is never unreachable and the state
-// does not expire.
+// PutState stores the state of state.Node. The node counts as unreachable if it stores no other state
+// within ttl. The server stores the state for 7 days, or for a longer ttl. With a ttl of zero, the
+// node is never unreachable and the state does not expire.
 func (b Nodes) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
 	state.SilentAfter = model.Duration(ttl)
 	var opts []jetstream.PublishOpt
@@ -67,20 +45,20 @@ func (b Nodes) PutState(ctx context.Context, state model.NodeState, ttl time.Dur
 	return b.put(ctx, "state", state.Node, Names.NodeState, state, opts...)
 }
 
-// keptFor returns how long the server keeps a state with a ttl.
+// stateTTL returns how long the server stores a state with a ttl.
 func stateTTL(ttl time.Duration) time.Duration { return WholeSeconds(max(minStateTTL, ttl)) }
 
-// MaxMessage returns how many bytes the state of a node can have, and its facts,
-// and the default bound while it is not known.
+// MaxMessage returns the maximum size in bytes of a state or of facts, or the default while it is
+// unknown.
 func (b Nodes) MaxMessage() int64 {
 	return b.store.Sizes().Max(b.stream(), DefaultStateMax)
 }
 
-// stream is the stream behind the bucket.
+// stream returns the stream behind the bucket.
 func (b Nodes) stream() string { return KVStream(b.store.Names().Nodes()) }
 
-// PutFacts stores the facts of a node, without an expiry. The error wraps
-// model.ErrTooLarge where the bucket or the server does not accept that much.
+// PutFacts stores the facts of a node, without an expiry. The error wraps model.ErrTooLarge if the
+// bucket or the server rejects the size.
 func (b Nodes) PutFacts(ctx context.Context, node string, facts model.Facts) error {
 	return b.put(ctx, "facts", node, Names.NodeFacts, facts)
 }
@@ -106,8 +84,8 @@ func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, s
 	return nil
 }
 
-// checkSize reports whether the bucket accepts the state or the facts of a node; the
-// error wraps model.ErrTooLarge and names the remedy.
+// checkSize returns an error if a document exceeds the limit of the bucket. The error wraps
+// model.ErrTooLarge and names the remedy.
 func (b Nodes) checkSize(what string, data []byte) error {
 	if err := b.store.Sizes().Check(b.stream(), what, data); err != nil {
 		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names().Init())
@@ -116,8 +94,7 @@ func (b Nodes) checkSize(what string, data []byte) error {
 	return nil
 }
 
-// State returns the node as its state describes it; the error wraps
-// model.ErrNotFound where there is no state, and ErrInvalidState.
+// State returns the node that a state describes. The error wraps model.ErrNotFound or ErrInvalidState.
 func (b Nodes) State(ctx context.Context, node string) (model.Node, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return model.Node{}, err
@@ -131,8 +108,8 @@ func (b Nodes) State(ctx context.Context, node string) (model.Node, error) {
 	return decodeState(node, m, time.Now())
 }
 
-// FactsDocument returns the document of the facts of a node; the error wraps model.ErrNotFound where it
-// stored none, and ErrInvalidFacts.
+// FactsDocument returns the facts of a node as a document. The error wraps model.ErrNotFound or
+// ErrInvalidFacts.
 func (b Nodes) FactsDocument(ctx context.Context, node string) (json.RawMessage, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
@@ -154,7 +131,7 @@ func (b Nodes) FactsDocument(ctx context.Context, node string) (json.RawMessage,
 	return m.Data, nil
 }
 
-// nodeOf returns the node that a subject is of.
+// stateNode returns the node of a subject.
 func stateNode(n Names, subject string) string {
 	node, _, _ := strings.Cut(strings.TrimPrefix(subject, KVSubject(n.Nodes(), "")), ".")
 
@@ -185,7 +162,7 @@ func decodeStateInto(r *model.Node, node string, m *Message, now time.Time) erro
 	}
 	if err != nil {
 		*r = model.Node{Heard: m.Time, Unreadable: model.Line(err.Error(), maxUnreadableReason), NodeState: model.NodeState{Node: node}}
-		// Without its groups it could be in any.
+		// Without groups, the node could not be excluded from any group.
 		var known struct{ Groups []string }
 		_ = json.Unmarshal(m.Data, &known)
 		r.Groups = known.Groups

@@ -3,7 +3,6 @@ package kvstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -14,9 +13,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Nodes returns every node by name, unreachable ones included. For each state that
-// cannot be read, the error wraps one that wraps ErrInvalidState and names the
-// node, which is returned as Unreadable among the others.
+// Nodes returns every node sorted by name, including unreachable ones. The error wraps an
+// ErrInvalidState for each unreadable state. Its node is returned as Unreadable.
 func (b Nodes) Nodes(ctx context.Context) ([]model.Node, error) {
 	newest, err := b.newest(ctx)
 	if err != nil {
@@ -48,10 +46,10 @@ func (b Nodes) Readable(ctx context.Context) ([]model.Node, error) {
 	return all, nil
 }
 
-// byName compares states by the names of their nodes.
+// byNodeName compares states by node name.
 func byNodeName(a, b *storedNode) int { return strings.Compare(a.Node.Node, b.Node.Node) }
 
-// stored is a state that was decoded; its node has no name where it is deleted.
+// storedNode is a decoded state. A deleted state has no node name.
 type storedNode struct {
 	model.Node
 	subject  string
@@ -59,11 +57,10 @@ type storedNode struct {
 	err      error
 }
 
-// newest returns the newest state of each node by its subject. It is by direct gets: a
-// consumer misses states that are replaced meanwhile, since the server counts what is left
-// without those that it has not noticed yet. What these leave out, since a replica lags or
-// no client can read its headers, is in the list of the leader, for administrators:
-// operators may not list the stream.
+// newest returns the newest state of each node by subject. It uses direct gets, because a consumer
+// misses states that are replaced during the scan. Direct gets miss states that a replica lacks, and
+// states with unreadable headers. For administrators, newest adds these from the leader's list of
+// subjects. Operators may not list the stream.
 func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,14 +91,11 @@ func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
 	return out, b.complete(ctx, out, listed.Subjects)
 }
 
-// complete adds the states of listed subjects that are not there.
+// complete adds the missing states of the listed subjects.
 func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed map[string]bool) error {
 	for subject := range listed {
 		if _, known := out[subject]; known {
 			continue
-		}
-		if len(out) >= b.most {
-			return fmt.Errorf("read states: %w: it lists more than %d", ErrWrongAnswer, b.most)
 		}
 		m, err := b.store.Last(ctx, b.stream(), subject)
 		switch {
@@ -119,10 +113,10 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 	return nil
 }
 
-// chunk is how many states one goroutine decodes at a time.
+// decodeChunk is the number of states that a goroutine decodes at once.
 const decodeChunk = 64
 
-// scan reads the states, and decodes them on all cores as they come.
+// scan reads the states and decodes them concurrently.
 func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 	read := make(chan []Message, 8)
 	workers := runtime.GOMAXPROCS(0)
@@ -148,7 +142,7 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 	out := make(map[string]*storedNode, len(decoded[0])*workers*decodeChunk)
 	for _, part := range slices.Concat(decoded...) {
 		for i := range part {
-			// A state that was replaced meanwhile may come twice.
+			// A state that was replaced during the scan may appear twice.
 			s := &part[i]
 			if known, is := out[s.subject]; !is || known.sequence < s.sequence {
 				out[s.subject] = s
@@ -159,10 +153,10 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 	return out, nil
 }
 
-// send sends the messages of states.
+// send sends the messages of the states to a channel.
 func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
 	var messages []Message
-	for m, err := range b.boundOfStates().Of(scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage)) {
+	for m, err := range scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage) {
 		if err != nil {
 			return err
 		}

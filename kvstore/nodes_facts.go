@@ -9,10 +9,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// fewNodes is up to how many nodes are read one by one, and not among all others.
+// fewNodes is the largest number of nodes whose documents are read one by one.
 const fewNodes = 50
 
-// maxReason is the maximum size in bytes of a reason that contains text from a node.
+// maxUnreadableReason limits the size in bytes of a reason that contains text from a node.
 const maxUnreadableReason = 200
 
 // Facts yields the facts of some nodes, in any order. It skips nodes without stored facts. It may yield a node again if the
@@ -24,7 +24,7 @@ func (b Nodes) Facts(ctx context.Context, nodes []string) iter.Seq2[model.NodeFa
 	}.read(ctx, b, nodes)
 }
 
-// documents reads one kind of document of nodes.
+// nodeDocuments reads one kind of document of nodes.
 type nodeDocuments[D any] struct {
 	subject    func(n Names, node string) string
 	decode     func(node string, m Message) D
@@ -43,7 +43,7 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 
 	return func(yield func(D, error) bool) {
 		n := b.store.Names()
-		for m, err := range b.boundOfFacts().Of(scanDirect(ctx, b.store, b.stream(), d.subject(n, "*"), statePage)) {
+		for m, err := range scanDirect(ctx, b.store, b.stream(), d.subject(n, "*"), statePage) {
 			if err != nil {
 				yield(*new(D), err)
 				return

@@ -17,10 +17,12 @@ import (
 )
 
 const (
-	// maxInventory and maxInventoryPlain are the maximum size in bytes of a packed and an unpacked inventory.
+	// maxInventory and maxInventoryPlain limit the size in bytes of a packed and an unpacked
+	// inventory.
 	maxInventory      = 64 << 10
 	maxInventoryPlain = 16 << 20
-	// maxHead and maxPackage are the maximum size in bytes of the first line and of the line of a package.
+	// maxInventoryHead and maxInventoryPackage limit the size in bytes of the first line and of the
+	// line of a package.
 	maxInventoryHead    = 4 << 10
 	maxInventoryPackage = 1 << 10
 )
@@ -68,9 +70,9 @@ func packInventory(i model.Inventory) ([]byte, error) {
 	}
 }
 
-// pack returns an inventory in gzip: a line of JSON without the packages, and a line per package with its manager, name,
-// version and architecture, separated by tabs. This reads several times faster than JSON. A package with a tab or a line
-// break is skipped, and one above 1 KiB.
+// compressInventory returns an inventory in gzip: a line of JSON without the packages, and a line per
+// package with its manager, name, version and architecture, separated by tabs. This reads several
+// times faster than JSON. It skips packages with a tab or a line break, and packages above 1 KiB.
 func compressInventory(i model.Inventory) ([]byte, error) {
 	var out, text bytes.Buffer
 	packages := i.Packages

@@ -10,9 +10,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Remove removes the state, facts and inventory of a node. Marks take their place, for as long as the server
-// would have kept the state: one that is killed may find again what is below a mark that is gone. Of a
-// state that does not expire the marks stay.
+// Remove removes the state, facts and inventory of a node. It stores removal markers for as long as
+// the server would have stored the state. If a marker expired earlier, a killed server could restore
+// the removed document. The markers of a state without an expiry stay forever.
 func (b Nodes) Remove(ctx context.Context, node string) error {
 	opts, err := b.marked(ctx, node)
 	if err != nil {
@@ -28,12 +28,12 @@ func (b Nodes) Remove(ctx context.Context, node string) error {
 	return nil
 }
 
-// marked returns how long the marks of a node stay.
+// marked returns the options of the removal markers of a node.
 func (b Nodes) marked(ctx context.Context, node string) ([]jetstream.PublishOpt, error) {
 	state, err := b.State(ctx, node)
 	switch {
 	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrInvalidState), errors.Is(err, ErrUnreadable), errors.Is(err, ErrServerHeaders):
-		// What a node stored of itself does not keep it.
+		// A missing or invalid state has no TTL.
 	case err != nil:
 		return nil, fmt.Errorf("remove node %s: %w", node, err)
 	case state.SilentAfter == 0:

@@ -13,10 +13,10 @@ import (
 // NodeChange is a change of a node.
 type NodeChange = model.NodeChange
 
-// Watch yields the states that are stored, in no order, and then each one that a node stores or
-// somebody removes, until ctx ends. One that cannot be read is an Unreadable node. A state that
-// expires is not announced, and in an outage one may be missed: whoever keeps the fleet for long
-// calls Nodes now and then. An error is the last thing it yields.
+// Watch yields the stored states in any order, and then each state that is stored or removed until ctx
+// ends. An unreadable state yields an Unreadable node. Watch does not yield expiries and may miss a
+// change in an outage, so a long-running caller also calls Nodes from time to time. An error is the
+// last item.
 func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 	return func(yield func(NodeChange, error) bool) {
 		names := b.store.Names()
@@ -29,7 +29,7 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 			node := stateNode(names, m.Subject)
 			c := NodeChange{Gone: m.Deleted() && !m.Forged}
 			if c.Node.Node = node; !c.Gone {
-				c.Node, _ = decodeState(node, m, time.Now()) // it is Unreadable then
+				c.Node, _ = decodeState(node, m, time.Now()) // on error the node is Unreadable
 			}
 			if !yield(c, nil) {
 				return
@@ -38,13 +38,12 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 	}
 }
 
-// Stored yields the nodes that have stored a state which is still there, in no order. One whose
-// state has headers that cannot be read, or that a replica does not know yet, may be missing. An
-// error is the last thing it yields.
+// Stored yields the nodes with a stored state, in any order. It may miss a state with unreadable
+// headers, or one that a replica lacks. An error is the last item.
 func (b Nodes) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		names := b.store.Names()
-		for m, err := range b.boundOfStates().Of(scanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage)) {
+		for m, err := range scanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage) {
 			if err != nil {
 				yield("", err)
 				return

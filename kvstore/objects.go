@@ -23,16 +23,16 @@ import (
 const (
 	// chunkBatch is the number of chunks in one read.
 	chunkBatch = 16
-	// leastRate is the lowest accepted rate, in bytes per second, after the reader waited
-	// for grace. Without it, a slow server could block the reader forever.
+	// leastRate is the lowest accepted rate, in bytes per second, after the reader waited for
+	// objectGrace. Without it, a slow server could block the reader forever.
 	leastRate   = 256 << 10
 	objectGrace = 30 * time.Second
 )
 
 var (
-	// ErrDamaged means that the bytes of an object do not match its metadata.
+	// ErrDamaged reports that the bytes of an object do not match its metadata.
 	ErrDamaged = errors.New("damaged")
-	// ErrSlow means that the server sends an object too slowly.
+	// ErrSlow reports that the server sends an object too slowly.
 	ErrSlow = errors.New("too slow")
 )
 
@@ -82,7 +82,7 @@ type objectReader struct {
 	sum    hash.Hash
 }
 
-// Read implements io.Reader. See Store.Object for its errors.
+// Read implements io.Reader. See Content.Object for its errors.
 func (r *objectReader) Read(p []byte) (int, error) {
 	for len(r.part) == 0 {
 		err := r.fetch()

@@ -13,31 +13,26 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Page is a part of a stream: Next is where the one after it begins, More reports
-// whether there is anything.
+// Page is a part of a stream. Next is the first sequence of the next page. More reports whether there
+// may be further messages.
 type Page struct {
 	Messages []Message
 	Next     uint64
 	More     bool
 }
 
-// pageBytes is after how many bytes a page ends, if that is before its number of
-// messages: the server closes a connection for which it keeps more than max_pending,
-// which may be 32 MB (permissions.ServerLimits).
+// pageBytes limits the size of a page. The server closes a connection with more unsent data than
+// max_pending, which may be 32 MB (provision.ServerLimits).
 const pageBytes = 4 << 20
 
-// addedBytes is more than a message in a page has without being counted by the server:
-// where it is from, and where to.
-const addedBytes = 1 << 10
-
-// Page reads a number of messages at most by one direct get. Those before an error
-// are returned with it. What is Forged is returned too: it must not hide the
-// messages behind it. One whose headers cannot be read is left out, and counted.
+// Page reads at most batch messages with one direct get. It returns the messages before an error
+// together with the error. It also returns Forged messages, because they must not hide the messages
+// behind them. It skips and counts messages with unreadable headers.
 func (s *Store) Page(ctx context.Context, a Query, batch int) (Page, error) {
 	return s.page(ctx, a, batch, map[string]any{"seq": a.From, "batch": batch, "max_bytes": pageBytes, "next_by_subj": a.Subject})
 }
 
-// page reads what a request asks for, which is as many messages as batch.
+// page sends a request for at most batch messages.
 func (s *Store) page(ctx context.Context, a Query, batch int, request map[string]any) (Page, error) {
 	out := Page{Next: a.From}
 	if err := s.Bind(ctx, a.Stream); err != nil {
@@ -61,8 +56,8 @@ func (s *Store) page(ctx context.Context, a Query, batch int, request map[string
 	return out, done(err)
 }
 
-// pageOnce reads a page by one request. Messages that are not followed by another answer for repeatAfter are a page with
-// more behind it.
+// pageOnce sends one request and reads its answers. If the answers stop for repeatAfter, the page ends
+// with More set.
 func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string, body []byte, heard func()) (Page, error) {
 	first := a.From
 	out := Page{Next: first}
@@ -71,7 +66,7 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 		return out, err
 	}
 	defer stop()
-	size, idle := 0, time.NewTimer(repeatAfter)
+	idle := time.NewTimer(repeatAfter)
 	defer idle.Stop()
 	for received := 0; ; received++ {
 		var reply *nats.Msg
@@ -89,11 +84,9 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 			return out, ctx.Err()
 		}
 		m, err := s.refused.decode(a, reply)
-		before := size
-		size += reply.Size()
 		switch {
 		case errors.Is(err, errEndOfBatch):
-			// The last sequence is also that of a message that was left out.
+			// The last sequence may belong to a skipped message.
 			if last := number(reply, nats.JSLastSequence, 0); last >= out.Next {
 				out.Next = last + 1
 			}
@@ -102,9 +95,7 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil
 		case received == batch:
-			return out, fmt.Errorf("%w: more messages than the %d that were asked for", ErrWrongAnswer, batch)
-		case before >= pageBytes+received*addedBytes:
-			return out, fmt.Errorf("%w: more than the %d bytes that were asked for", ErrWrongAnswer, pageBytes)
+			return out, fmt.Errorf("%w: more messages than the %d requested", ErrWrongAnswer, batch)
 		case errors.Is(err, ErrUnreadable):
 			continue
 		case err != nil:
@@ -116,7 +107,7 @@ func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string
 	}
 }
 
-// number returns a number in the headers of an answer, or otherwise for none.
+// number returns the number in a header of an answer, or otherwise if there is none.
 func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
 	if n, err := strconv.ParseUint(lastHeader(reply.Header, header), 10, 64); err == nil {
 		return n
@@ -125,8 +116,8 @@ func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
 	return otherwise
 }
 
-// StoredAt returns when the message of a sequence was stored, if it has a subject, which may be a
-// wildcard. The error wraps model.ErrNotFound where the stream does not have it.
+// StoredAt returns the time of the message with a sequence. Its subject must match subject, which may
+// be a wildcard. The error wraps model.ErrNotFound if the stream lacks the message.
 func (s *Store) StoredAt(ctx context.Context, stream, subject string, sequence uint64) (time.Time, error) {
 	p, err := s.Page(ctx, Query{Stream: stream, Subject: subject, From: sequence}, 1)
 	switch {
@@ -139,15 +130,15 @@ func (s *Store) StoredAt(ctx context.Context, stream, subject string, sequence u
 	}
 }
 
-// Since returns the sequence of the first message of a subject, which may be a
-// wildcard, from a time on; that behind the newest when there is none.
+// Since returns the sequence of the first message of a subject, which may be a wildcard, from a time
+// on. If there is none, it returns the sequence after the newest message.
 func (s *Store) Since(ctx context.Context, stream, subject string, at time.Time) (uint64, error) {
 	a := Query{Stream: stream, Subject: subject}
 	p, err := s.page(ctx, a, 1, map[string]any{"start_time": at, "batch": 1, "next_by_subj": subject})
 	if err != nil || p.Next > 0 {
 		return p.Next - min(p.Next, 1), err
 	}
-	// Nothing since then: go on behind the newest.
+	// Nothing was stored since then, so continue after the newest message.
 	m, err := s.Last(ctx, stream, subject)
 	switch {
 	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrUnreadable):

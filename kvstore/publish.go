@@ -14,21 +14,21 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// ErrFull is a stream that takes no more: it has as many bytes as an administrator allows.
+// ErrFull reports that a stream has reached the size limit set by an administrator.
 var ErrFull = errors.New("full")
 
-// storeFailed is the code of a message that the server could not store.
+// storeFailed is the error code for a message that the server could not store.
 const storeFailed jetstream.ErrorCode = 10077
 
-// headerRoom is left for the headers of a message, which count as payload.
+// headerRoom is reserved for the headers of a message, which count as payload.
 const headerRoom = 1024
 
-// NewMsg returns a message with room for headers.
+// NewMsg returns a message with an empty header map.
 func NewMsg(subject string, data []byte) *nats.Msg {
 	return &nats.Msg{Subject: subject, Header: nats.Header{}, Data: data}
 }
 
-// NewDeletion returns a message that marks the end of a key.
+// NewDeletion returns a removal marker for a key.
 func NewDeletion(subject string) *nats.Msg {
 	m := NewMsg(subject, nil)
 	m.Header.Set(operationHeader, "DEL")
@@ -36,9 +36,9 @@ func NewDeletion(subject string) *nats.Msg {
 	return m
 }
 
-// Publish stores a message in a stream of the fleet and returns its sequence. It sends a message without an answer again;
-// a value of an operator is stored once all the same. The error wraps model.ErrTooLarge, ErrFormat, ErrNotPermitted,
-// ErrNoRoom or ErrFull.
+// Publish stores a message in a stream of the fleet and returns its sequence. It repeats a message
+// without an answer, but stores a value of an operator once. The error wraps model.ErrTooLarge,
+// ErrFormat, model.ErrNotPermitted, ErrNoRoom or ErrFull.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
@@ -77,7 +77,8 @@ func (s *Store) publish(ctx context.Context, m *nats.Msg, opts []jetstream.Publi
 	return ack.Sequence, nil
 }
 
-// streamOfOperators returns the stream of a key that operators write, empty for another subject. Each value is a revision.
+// streamOfOperators returns the stream of a key that operators write, or "". Each value in it is a
+// revision.
 func (s *Store) streamOfOperators(subject string) string {
 	for _, bucket := range []string{s.names.Manifests(), s.names.Control()} {
 		if strings.HasPrefix(subject, KVSubject(bucket, "")) {
@@ -88,11 +89,12 @@ func (s *Store) streamOfOperators(subject string) string {
 	return ""
 }
 
-// onceTries is how often a value is sent with another expected sequence, because others write the same key.
+// onceTries limits how often a value is sent because other users write the same key.
 const onceTries = 5
 
-// publishOnce is publish of a value that the stream stores once: the server refuses a second copy by the expected
-// sequence of the key. If it refuses a copy, the newest value of the key shows whether that is another copy.
+// publishOnce stores a value of an operator once, although it may send the message several times. The
+// server refuses a second copy because the expected sequence of the key has changed. If it refuses a
+// copy, the newest value of the key shows whether the first copy was stored.
 func (s *Store) publishOnce(ctx context.Context, stream string, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
 	id := nuid.Next()
 	m.Header.Set(nats.MsgIdHdr, id)
@@ -118,9 +120,9 @@ func (s *Store) publishOnce(ctx context.Context, stream string, m *nats.Msg, opt
 	}
 }
 
-// Newest returns the sequence of the newest message of a subject that the user may publish to, 0 for none, as the leader
-// of its stream has it: a replica that lags answers with an older one. It stores nothing. The error wraps
-// ErrNotPermitted.
+// Newest returns the sequence of the newest message of a subject, according to the leader of its
+// stream, or 0 if there is none. A lagging replica would return an older message. The user needs
+// permission to publish to the subject. Newest stores nothing. The error wraps model.ErrNotPermitted.
 func (s *Store) Newest(ctx context.Context, subject string) (uint64, error) {
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
@@ -138,7 +140,7 @@ func (s *Store) Newest(ctx context.Context, subject string) (uint64, error) {
 
 func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 	for again := 0; ; again++ {
-		// No message has this sequence, so it is refused, with the one that is expected.
+		// The server refuses this sequence, which no message has, and returns the newest one.
 		_, err := s.publish(ctx, NewMsg(subject, nil), []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(math.MaxInt64)})
 		if !IsReplaced(err) {
 			return 0, fmt.Errorf("newest message of %s: %w", subject, cmp.Or(err, errNotCompared))
@@ -149,7 +151,7 @@ func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 		if _, other := fmt.Sscanf(refused.Description, "wrong last sequence: %d", &newest); other == nil {
 			return newest, nil
 		}
-		// Somebody else writes there just now.
+		// Another user is writing the key.
 		if again == LagTries {
 			return 0, fmt.Errorf("newest message of %s: %w", subject, err)
 		}
@@ -159,19 +161,18 @@ func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 	}
 }
 
-// errNotCompared is a server that does not compare sequences.
+// errNotCompared reports that the server ignored the expected sequence.
 var errNotCompared = errors.New("the server takes no account of the expected sequence")
 
-// IsReplaced reports whether an error of Publish says that the newest message of a subject is another one than was
-// expected. A stream of several servers has a code of its own where somebody writes there just then.
+// IsReplaced reports whether Publish failed because the newest message of the subject is not the
+// expected one. A replicated stream has a separate error code for a concurrent write.
 func IsReplaced(err error) bool {
 	var refused *jetstream.APIError
 
 	return errors.As(err, &refused) && (refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// full returns the error of storing a message, an ErrFull with its remedy where a bound of
-// what operators store is reached.
+// full wraps err with ErrFull and the remedy if a stream of operators has reached its size limit.
 func (s *Store) full(subject string, err error) error {
 	api := (*jetstream.APIError)(nil)
 	if !errors.As(err, &api) || api.ErrorCode != storeFailed || !strings.Contains(api.Description, "maximum bytes") {
@@ -190,7 +191,7 @@ func (s *Store) full(subject string, err error) error {
 	return fmt.Errorf("%s is %w (an administrator raises its bound, %s --%s-size SIZE, or removes what fills it, nats stream purge %s --subject SUBJECT)", stream, ErrFull, s.names.Init(), flag, stream)
 }
 
-// Ready returns why nothing can be written now, nil when it can.
+// Ready returns why writes are impossible now, or nil.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.Away(); err != nil {
 		return err

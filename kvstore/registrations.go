@@ -19,17 +19,17 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// pageSize is how many registrations are read at once.
+// registrationPage is the number of registrations in one read.
 const registrationPage = 500
 
-// Stream is the stream of registrations.
+// Registrations accesses the stream of registrations.
 type Registrations struct{ store *Store }
 
-// New returns the stream of a fleet.
+// NewRegistrations returns the registrations of the fleet of s.
 func NewRegistrations(s *Store) Registrations { return Registrations{s} }
 
-// withdrawnFor is how long the mark of a withdrawn registration is stored at least, for watches, and withdrawnMax is
-// how long at most.
+// The marker of a withdrawn registration is stored for at least withdrawnFor, so that watches see it,
+// and for at most withdrawnMax.
 const (
 	withdrawnFor = time.Minute
 	withdrawnMax = 24 * time.Hour
@@ -38,12 +38,12 @@ const (
 var (
 	// ErrInvalidRegistration is registration.ErrInvalid.
 	ErrInvalidRegistration = registration.ErrInvalid
-	// ErrNotCurrent is a watch that may be out of date, because the server does not
+	// ErrRegistrationsNotCurrent reports that a watch may be out of date because the server does not
 	// answer.
 	ErrRegistrationsNotCurrent = errors.New("registrations cannot be kept up to date")
 )
 
-// Filter selects registrations. What is empty, or *, matches all.
+// RegistrationFilter selects registrations. An empty field or * matches everything.
 type RegistrationFilter struct {
 	Cluster, Protocol, Service, Node, Address string
 }
@@ -51,17 +51,17 @@ type RegistrationFilter struct {
 // Registered is a registration with its times.
 type Registered struct {
 	registration.Registration
-	// At is when it was last renewed, Expires when it ends without a renewal; zero for never.
+	// At is the time of the last renewal. Expires is the end without a renewal, or zero for never.
 	At      time.Time `json:"at"`
 	Expires time.Time `json:"expires,omitzero"`
-	// Gone reports, in a watch, that the registration has ended.
+	// Gone reports that the registration has ended. Only watches set it.
 	Gone bool `json:"gone,omitempty"`
 
-	// size is how many bytes it was stored in.
+	// size is the stored size in bytes.
 	size int
 }
 
-// subjectOf returns the subject of a registration.
+// registrationSubject returns the subject of a registration.
 func registrationSubject(n Names, r registration.Registration) (string, error) {
 	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
 		if !model.IsToken(token) {
@@ -75,7 +75,7 @@ func registrationSubject(n Names, r registration.Registration) (string, error) {
 	return n.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, strconv.Itoa(r.Port)), nil
 }
 
-// subject returns the subjects of what the filter selects.
+// subject returns the subject pattern of the filter.
 func (f RegistrationFilter) subject(n Names) (string, error) {
 	parts := []string{f.Cluster, f.Protocol, f.Service, f.Node}
 	for i, part := range parts {
@@ -114,7 +114,7 @@ func (s Registrations) Register(ctx context.Context, r registration.Registration
 		return s.explain("register "+r.Service, err)
 	}
 	m := NewMsg(subject, data)
-	// Unlike a duration, never overrides the maximum age of the stream.
+	// Unlike a duration, "never" overrides the maximum age of the stream.
 	m.Header.Set(jetstream.MsgTTLHeader, model.Never.String())
 	if r.TTL != model.Never {
 		m.Header.Set(jetstream.MsgTTLHeader, WholeSeconds(r.TTL.Std()).String())
@@ -124,8 +124,8 @@ func (s Registrations) Register(ctx context.Context, r registration.Registration
 	return s.explain("register "+r.Service, err)
 }
 
-// Withdraw ends a registration before its TTL does. The mark of that stays for the TTL, at most a day: a server that is
-// killed may find the registration again without it.
+// Withdraw ends a registration before its TTL. The marker remains for the TTL, at most a day. Without
+// it, a killed server could restore the registration.
 func (s Registrations) Withdraw(ctx context.Context, r registration.Registration) error {
 	subject, err := registrationSubject(s.store.Names(), r)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s Registrations) Withdraw(ctx context.Context, r registration.Registration
 	return s.explain("withdraw "+r.Service, err)
 }
 
-// explain adds the remedy where there is no stream of registrations.
+// explain adds the remedy if the stream does not exist.
 func (s Registrations) explain(what string, err error) error {
 	switch {
 	case err == nil:
@@ -163,9 +163,8 @@ func (s Registrations) Services(ctx context.Context) ([]registration.Registratio
 	return out, err
 }
 
-// Registrations returns the current registrations, those of the lowest priority
-// number first. For each that cannot be read, the error wraps one that wraps
-// ErrInvalidRegistration; the others are returned all the same.
+// Registrations returns the current registrations, the lowest priority number first. The error wraps
+// an ErrInvalidRegistration for each unreadable registration. The readable ones are returned anyway.
 func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) ([]Registered, error) {
 	subject, err := f.subject(s.store.Names())
 	if err != nil {
@@ -177,9 +176,8 @@ func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) 
 	return all, err
 }
 
-// read returns the current registrations by subject, of each node as many as count,
-// and the last sequence read. The error wraps those of registrations that cannot be
-// read, and of nodes that register more.
+// read returns the accepted registrations of each node by subject, and the last sequence. The error
+// wraps the errors of unreadable registrations and of nodes above a limit.
 func (s Registrations) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
 	kept, reported := newBoundedRegistrations(), registrationProblems{}
 	var failed []error
@@ -210,8 +208,8 @@ func compareRegistered(a, b Registered) int {
 	)
 }
 
-// decodeRegistration reads a registration, which must agree with its subject: that is
-// what permissions cover.
+// decodeRegistration decodes a registration and checks that it matches its subject, which permissions
+// guard.
 func decodeRegistration(n Names, m Message) (Registered, error) {
 	var r Registered
 	if m.Forged {
@@ -225,7 +223,7 @@ func decodeRegistration(n Names, m Message) (Registered, error) {
 	case err != nil:
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	case subject != m.Subject:
-		return r, fmt.Errorf("%w on %s: it is that of %s", ErrInvalidRegistration, m.Subject, subject)
+		return r, fmt.Errorf("%w on %s: its subject would be %s", ErrInvalidRegistration, m.Subject, subject)
 	case r.Protocol != model.ProtocolRegistration:
 		return r, fmt.Errorf("%w on %s: the protocol is %q", ErrInvalidRegistration, m.Subject, r.Protocol)
 	case r.TTL <= 0:

@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Flooding returns the nodes that store more registrations than count, each with how
-// many. Without a stream of registrations there are none. Whoever is no administrator
-// cannot read headers alone, and gets none.
+// Flooding returns the nodes that store more registrations than readers accept, each with a
+// description. It returns nothing if the stream does not exist, and for users other than
+// administrators, who cannot read headers alone.
 func (s Registrations) Flooding(ctx context.Context) (map[string]string, error) {
 	if !s.store.Places().InUse().IsOwn() {
 		return nil, nil

@@ -9,20 +9,19 @@ import (
 )
 
 const (
-	// MaxPerNode is how many registrations of one node count: a node can store any
-	// number of them.
+	// MaxRegistrationsPerNode limits the registrations of a node that readers accept. A node can store
+	// any number.
 	MaxRegistrationsPerNode = 256
-	// MaxBytesPerNode is how many bytes of them count.
+	// MaxRegistrationBytes limits the size of these registrations in bytes.
 	MaxRegistrationBytes = 256 << 10
 
-	// maxProblems is how many problems of one node are reported, once in
-	// problemsEvery.
+	// maxProblems limits the reported problems of a node within problemsEvery.
 	maxProblems   = 8
 	problemsEvery = 10 * time.Minute
 )
 
-// nodeOf returns the node that a subject belongs to, which the server guards; empty
-// for what is no subject of a registration.
+// registrationNode returns the node of a subject, which the server's permissions guard, or "" for
+// another subject.
 func registrationNode(subject string) string {
 	const place, tokens = 5, 8
 	if parts := strings.Split(subject, "."); len(parts) == tokens {
@@ -32,14 +31,14 @@ func registrationNode(subject string) string {
 	return ""
 }
 
-// bounded keeps the registrations of a number of subjects of each node: the first
-// ones by name, so that renewals do not change which.
+// boundedRegistrations holds a limited number of registrations per node. It keeps the first subjects
+// in alphabetical order, so that renewals do not change the selection.
 type boundedRegistrations struct {
 	found  map[string]Registered
 	byNode map[string][]string
-	// bytes are those of found by node.
+	// bytes is the size of found by node.
 	bytes map[string]int
-	// over has why the nodes that are over a bound are.
+	// over has an error for each node above a limit.
 	over map[string]error
 }
 
@@ -47,8 +46,7 @@ func newBoundedRegistrations() *boundedRegistrations {
 	return &boundedRegistrations{found: map[string]Registered{}, byNode: map[string][]string{}, bytes: map[string]int{}, over: map[string]error{}}
 }
 
-// add adds a registration. Of a node with many it keeps no more than twice the bound
-// meanwhile.
+// add adds a registration. It holds up to twice the limit of a node before it cuts.
 func (b *boundedRegistrations) add(subject string, r Registered) {
 	node := registrationNode(subject)
 	former, known := b.found[subject]
@@ -62,7 +60,7 @@ func (b *boundedRegistrations) add(subject string, r Registered) {
 	}
 }
 
-// cut removes what is over the bounds of a node.
+// cut removes the registrations of a node above the limits.
 func (b *boundedRegistrations) cut(node string) {
 	subjects := b.byNode[node]
 	slices.Sort(subjects)
@@ -84,8 +82,7 @@ func (b *boundedRegistrations) cut(node string) {
 	b.byNode[node], b.bytes[node] = subjects[:kept], bytes
 }
 
-// end removes all that is over the bounds, and returns an error for each node that
-// was over its own.
+// end applies the limits and returns an error for each node that exceeded one.
 func (b *boundedRegistrations) end() []error {
 	for node := range b.byNode {
 		b.cut(node)
@@ -98,23 +95,23 @@ func (b *boundedRegistrations) end() []error {
 	return errs
 }
 
-// tooMany is the error of a node that registers more than the number that counts.
+// tooManyRegistrations returns the error for a node with too many registrations.
 func tooManyRegistrations(node string) error {
 	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxRegistrationsPerNode)
 }
 
-// tooLarge is the error of a node whose registrations are larger together than what counts.
+// tooLargeRegistrations returns the error for a node whose registrations are too large together.
 func tooLargeRegistrations(node string) error {
 	return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxRegistrationBytes)
 }
 
-// problems bounds what is reported of each node.
+// registrationProblems limits the reported problems of each node.
 type registrationProblems struct {
 	of    map[string]int
 	since time.Time
 }
 
-// note returns what is reported of a problem of a node, nil for nothing.
+// note returns the error to report for a problem of a node, or nil.
 func (p *registrationProblems) note(node string, err error, now time.Time) error {
 	if p.of == nil || now.Sub(p.since) > problemsEvery {
 		p.of, p.since = map[string]int{}, now

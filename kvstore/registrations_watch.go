@@ -11,15 +11,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// retryPause is how long a server that did not answer is left alone.
+// registrationRetry is the pause before the server is asked again.
 const registrationRetry = time.Second
 
-// WatchRegistrations yields the current registrations, then an empty Registered,
-// and then each one that is new, renewed or, with Gone, ended, until ctx ends. One
-// that cannot be read is an error that wraps ErrInvalidRegistration, after which
-// the watch goes on, as after one that wraps ErrNotCurrent: what is registered when
-// NATS goes away stays so until NATS has been back for its TTL. Any other error is
-// the last thing yielded.
+// WatchRegistrations yields the current registrations, then an empty Registered, and then each new,
+// renewed or ended one until ctx ends. Gone marks an ended one. The watch continues after an error
+// that wraps ErrInvalidRegistration or ErrRegistrationsNotCurrent. Registrations do not end in an
+// outage: they stay until NATS has been back for their TTL. Any other error is the last item.
 func (s Registrations) WatchRegistrations(ctx context.Context, f RegistrationFilter) iter.Seq2[Registered, error] {
 	return func(yield func(Registered, error) bool) {
 		subject, err := f.subject(s.store.Names())
@@ -34,24 +32,23 @@ func (s Registrations) WatchRegistrations(ctx context.Context, f RegistrationFil
 	}
 }
 
-// watch follows registrations. The server does not announce the end of one, so
-// the watch finds out by itself.
+// registrationWatch follows registrations. The server does not announce expiries, so the watch checks
+// them itself.
 type registrationWatch struct {
 	stream  Registrations
 	subject string
 	current map[string]Registered
-	// perNode counts current by node, bytes has how many these are.
+	// perNode and bytes are the number and the size of the current registrations by node.
 	perNode, bytes map[string]int
-	// reported bounds the problems that are yielded.
+	// reported limits the problems that are yielded.
 	reported registrationProblems
 	yield    func(Registered, error) bool
-	// away reports whether the server did not answer; back is since when it does
-	// again.
+	// away reports that the server does not answer. back is the time at which it answered again.
 	away bool
 	back time.Time
 }
 
-// begin yields what is registered now, and returns the last sequence of it.
+// begin yields the current registrations and returns their last sequence.
 func (w *registrationWatch) begin(ctx context.Context) (last uint64, more bool) {
 	var err error
 	w.current, last, err = w.stream.read(ctx, w.subject)
@@ -72,13 +69,13 @@ func (w *registrationWatch) begin(ctx context.Context) (last uint64, more bool) 
 	return last, w.yield(Registered{}, nil)
 }
 
-// arrival is what the stream delivers.
+// registrationArrival is a message or an error of the stream.
 type registrationArrival struct {
 	Message
 	err error
 }
 
-// run yields what arrives after a sequence, and what expires.
+// run yields what arrives after the last sequence, and what expires.
 func (w *registrationWatch) run(ctx context.Context, last uint64) {
 	scanning, cancel := context.WithCancel(ctx)
 	arrivals := make(chan registrationArrival)
@@ -99,8 +96,8 @@ func (w *registrationWatch) run(ctx context.Context, last uint64) {
 	}
 }
 
-// scan hands over what is stored after a sequence, until ctx ends or an error that
-// is not the absence of the server.
+// scan sends the messages after a sequence to arrivals until ctx ends. It retries while the server is
+// away.
 func (w *registrationWatch) scan(ctx context.Context, last uint64, arrivals chan<- registrationArrival) {
 	s := w.stream.store
 	for ctx.Err() == nil {
@@ -119,8 +116,7 @@ func (w *registrationWatch) scan(ctx context.Context, last uint64, arrivals chan
 	}
 }
 
-// nextExpiry returns when the next registration ends, or the server is asked
-// again.
+// nextExpiry returns the time of the next expiry, or of the next retry.
 func (w *registrationWatch) nextExpiry() time.Time {
 	if w.away {
 		return time.Now().Add(registrationRetry)
@@ -135,8 +131,8 @@ func (w *registrationWatch) nextExpiry() time.Time {
 	return at
 }
 
-// end returns when a registration ends without a renewal: a whole TTL after the
-// server is back, because no node could renew it during the outage. It is zero for never.
+// end returns the time at which a registration ends without a renewal, or zero for never. After an
+// outage, in which no node could renew, it is at least a TTL after the return of the server.
 func (w *registrationWatch) end(r Registered) time.Time {
 	if r.Expires.IsZero() {
 		return time.Time{}
@@ -148,7 +144,7 @@ func (w *registrationWatch) end(r Registered) time.Time {
 	return r.Expires
 }
 
-// accept yields what arrived and reports whether the watch goes on.
+// accept yields a registration that arrived and reports whether the watch continues.
 func (w *registrationWatch) accept(a registrationArrival) bool {
 	if a.err != nil {
 		w.yield(Registered{}, w.stream.explain("watch registrations", a.err))
@@ -181,20 +177,20 @@ func (w *registrationWatch) accept(a registrationArrival) bool {
 	return w.yield(r, nil)
 }
 
-// set sets what is registered on a subject.
+// set stores the registration of a subject.
 func (w *registrationWatch) set(subject string, r Registered) {
 	w.bytes[registrationNode(subject)] += r.size - w.current[subject].size
 	w.current[subject] = r
 }
 
-// problem yields what is wrong on a subject, unless enough was reported of its node.
+// problem yields the problem of a subject unless its node has reached the limit.
 func (w *registrationWatch) problem(subject string, err error) bool {
 	err = w.reported.note(registrationNode(subject), err, time.Now())
 
 	return err == nil || w.yield(Registered{}, err)
 }
 
-// remove forgets a registration.
+// remove removes a registration.
 func (w *registrationWatch) remove(subject string) {
 	if r, had := w.current[subject]; had {
 		w.perNode[registrationNode(subject)]--
@@ -203,7 +199,7 @@ func (w *registrationWatch) remove(subject string) {
 	}
 }
 
-// expire yields what has ended. Nothing ends before the server confirms it.
+// expire yields the registrations that have ended, once the server confirms it.
 func (w *registrationWatch) expire(ctx context.Context) bool {
 	err := w.stream.store.Away()
 	var stored map[string]Registered

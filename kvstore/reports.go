@@ -14,22 +14,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Stream is the stream of reports.
+// Reports accesses the stream of reports.
 type Reports struct{ store *Store }
 
-// New returns the stream of a fleet.
+// NewReports returns the reports of the fleet of s.
 func NewReports(s *Store) Reports { return Reports{s} }
 
-// MaxMessage returns how many bytes the stream accepts as one message, and the
-// default bound while it is not known: the server refuses what is longer.
+// MaxMessage returns the maximum message size of the stream in bytes, or the default while it is
+// unknown.
 func (s Reports) MaxMessage() int64 {
 	return s.store.Sizes().Max(s.store.Names().Reports(), DefaultReportMax)
 }
 
-// PublishReports stores reports in their order without waiting for each, and
-// returns how many of the first the server has for certain. Those after them may be
-// stored too; they can be sent again. The error is that of the first that was not
-// stored; it wraps model.ErrUndeliverable where it never will be.
+// PublishReports stores reports in order without waiting for each acknowledgement. It returns how many
+// of the first reports the server certainly has. Later reports may be stored too, and can be sent
+// again. The error belongs to the first report that was not stored. It wraps model.ErrUndeliverable if
+// that report can never be stored.
 func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (int, error) {
 	if err := s.store.Ready(ctx); err != nil {
 		return 0, fmt.Errorf("publish reports: %w", err)
@@ -51,7 +51,7 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, nats.ErrDisconnected)
 			break
 		}
-		// The client would send it again behind those after it.
+		// A retry of the client would store it behind later reports.
 		future, err := s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 		if err != nil {
 			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, err)
@@ -60,7 +60,7 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 		if sent = append(sent, future); i > 0 {
 			continue
 		}
-		// Where the first is not stored none is sent: the stream may be created by then.
+		// If the first report is not stored, send no other: the stream may be created in between.
 		if err := s.stored(permitted, future); err != nil {
 			err = s.store.ExplainUnstored(publishing, subjects[0], s.store.Routed(ctx, subjects[0], done(err)))
 			return 0, fmt.Errorf("publish report %s: %w", reports[0].ID, err)
@@ -75,7 +75,7 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	return len(sent), failed
 }
 
-// messages encodes reports up to the first that cannot be, which the error names.
+// messages encodes reports up to the first invalid one, which the error names.
 func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error) {
 	for _, r := range reports {
 		m, err := s.message(r)
@@ -88,18 +88,18 @@ func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error
 	return out, nil
 }
 
-// isCut reports whether the connection was lost since it had been made for the nth time. The
-// client keeps what is published from then on for the next connection, which would store it
-// before what the lost one took with it and is published again.
+// isCut reports whether the connection was lost since it had reconnected connections times. The client
+// buffers later messages for the next connection. That would store them before the lost messages,
+// which are published again.
 func (s Reports) isCut(connections uint64) bool {
 	nc := s.store.Conn()
 
 	return !nc.IsConnected() || nc.Stats().Reconnects != connections
 }
 
-// PublishBatch stores transactions of one run of a node, two at least, as one
-// message: all or none. It is the same message whenever it has the same first and
-// last report. The error wraps model.ErrUndeliverable where it never will be stored.
+// PublishBatch stores at least two transactions of one run as one message, all or none. The first and
+// the last report identify the message, so a repeated one is stored once. The error wraps
+// model.ErrUndeliverable if the batch can never be stored.
 func (s Reports) PublishBatch(ctx context.Context, reports []model.Report) error {
 	first, last := reports[0], reports[len(reports)-1]
 	data, err := encodeBatch(reports)
@@ -117,9 +117,8 @@ func (s Reports) PublishBatch(ctx context.Context, reports []model.Report) error
 	return nil
 }
 
-// undeliverable marks an error as permanent where it is: of an invalid report, or
-// of a message that the server or the stream does not take at that size. The bound
-// of the stream is then looked up again.
+// undeliverable wraps permanent errors with model.ErrUndeliverable: of an invalid report, and of a
+// message that is too large. After the latter the limit of the stream is read again.
 func (s Reports) undeliverable(err error) error {
 	const exceedsMaximum = 10054
 	var refused jetstream.JetStreamError
@@ -134,8 +133,8 @@ func (s Reports) undeliverable(err error) error {
 	}
 }
 
-// stored waits for the acknowledgement of one message. The error wraps
-// model.ErrUndeliverable where the stream keeps no message of that size.
+// stored waits for the acknowledgement of a message. The error wraps model.ErrUndeliverable if the
+// message is too large.
 func (s Reports) stored(ctx context.Context, future jetstream.PubAckFuture) error {
 	select {
 	case <-future.Ok():
@@ -166,22 +165,21 @@ func (s Reports) message(r model.Report) (*nats.Msg, error) {
 	return m, nil
 }
 
-// Filter selects reports. What is empty matches all.
+// ReportFilter selects reports. Empty fields match everything.
 type ReportFilter struct {
 	Node string
-	// Nodes are several nodes, where Node is empty.
+	// Nodes are several nodes. It is ignored if Node is set.
 	Nodes   []string
 	Kind    string
 	Outcome string
-	// Since leaves out what was stored before.
+	// Since skips reports stored before.
 	Since time.Time
-	// Follow goes on with what arrives, until the context ends.
+	// Follow continues with new messages until the context ends.
 	Follow bool
 }
 
-// Reports yields reports in the order in which they were stored. A report that
-// cannot be decoded is an error that wraps ErrInvalidEvent, after which reading goes
-// on; any other error is the last thing yielded.
+// Reports yields reports in stored order. It yields an error that wraps ErrInvalidEvent for an
+// undecodable report and continues. Any other error is the last item.
 func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		cfg, err := f.consumer(s.store.Names())
@@ -203,13 +201,12 @@ func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Re
 	}
 }
 
-// matches reports whether the filter selects a report, of which the subject may be
-// that of a batch.
+// matches reports whether the filter selects a report, which may come from a batch.
 func (f ReportFilter) matches(r model.Report) bool {
 	return f.Outcome == "" || f.Outcome == string(r.Outcome)
 }
 
-// consumer returns the configuration that reads the selected reports.
+// consumer returns the consumer configuration of the filter.
 func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error) {
 	var cfg jetstream.OrderedConsumerConfig
 	nodes := f.Nodes

@@ -13,13 +13,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxInvalid is how many reports of a batch may be invalid: a node may write ten thousands of
-// them into one.
+// maxInvalid limits the invalid reports of a batch, because a node may put tens of thousands into one.
 const maxInvalid = 100
 
-// decode yields the report of a message, or those of a batch, in their order. An
-// error wraps ErrInvalidEvent, and is the only one of a message. What follows in a batch
-// with many that are invalid is left out.
+// decodeReports yields the reports of a message in order. An error wraps ErrInvalidEvent and occurs at
+// most once. After too many invalid reports the rest of a batch is skipped.
 func decodeReports(n Names, m Message) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		envelope, err := parseReportSubject(n, m.Subject)
@@ -45,13 +43,13 @@ func decodeReports(n Names, m Message) iter.Seq2[model.Report, error] {
 	}
 }
 
-// isBatch reports whether a subject is that of batches.
+// isReportBatch reports whether a subject is for batches.
 func isReportBatch(envelope model.Report) bool {
 	return envelope.Kind == model.KindTransaction && envelope.Outcome == BatchOutcome
 }
 
-// decodeEvent reads an event from a subject, which says what envelope has. The error wraps ErrInvalidEvent, also
-// for a report of another node than its subject.
+// decodeEvent decodes an event. envelope has the values of the subject. The error wraps
+// ErrInvalidEvent, also if the report is from another node than its subject.
 func decodeEvent(envelope model.Report, subject string, data []byte) (model.Report, error) {
 	r := envelope
 	if err := fillReport(&r, data); err != nil {
@@ -104,7 +102,7 @@ func decodeCloudEvent(data []byte) (ce event.Event, err error) {
 	return ce, ce.UnmarshalJSON(data)
 }
 
-// parseSubject reads node, kind and outcome from the subject of a report.
+// parseReportSubject returns the node, kind and outcome in the subject of a report.
 func parseReportSubject(n Names, subject string) (model.Report, error) {
 	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix()+".report."), ".")
 	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix()) {
@@ -122,7 +120,7 @@ func parseReportSubject(n Names, subject string) (model.Report, error) {
 // fillAttributes sets the fields of r from an event.
 func fillAttributes(r *model.Report, ce event.Event) error {
 	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
-	extensions := ce.Extensions() // it copies them
+	extensions := ce.Extensions() // a copy
 	text := func(name string) string {
 		value, _ := extensions[name].(string)
 		return value
@@ -136,7 +134,7 @@ func fillAttributes(r *model.Report, ce event.Event) error {
 	return errors.Join(errs[:]...)
 }
 
-// parseCounter is the inverse of counter.
+// parseCounter is the inverse of counterText.
 func parseCounter(name, text string) (uint64, error) {
 	if text == "" {
 		return 0, nil

@@ -16,9 +16,8 @@ import (
 // subscriptionKept is the time after which the server forgets a subscription that has no reader.
 const subscriptionKept = 31 * 24 * time.Hour
 
-// Deliver yields the messages of a subscription until ctx ends. An error is the last thing yielded.
-// It wraps model.ErrInvalidName where no report is of the kinds and outcomes, and
-// model.ErrOtherAccount.
+// Deliver yields the messages of a subscription until ctx ends. An error is the last item. It wraps
+// model.ErrInvalidName if no report has the kinds and outcomes, or model.ErrOtherAccount.
 func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[ReportDelivery, error] {
 	return func(yield func(ReportDelivery, error) bool) {
 		cfg, err := consumer(sub, s.store.Names())
@@ -38,14 +37,14 @@ func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[
 	}
 }
 
-// CheckSubscription returns the error that Deliver would for what is wrong with a subscription itself.
+// CheckSubscription returns an error if Deliver would reject the subscription.
 func (s Reports) CheckSubscription(sub ReportSubscription) error {
 	_, err := consumer(sub, s.store.Names())
 
 	return err
 }
 
-// consumer returns the configuration of the consumer that remembers where a subscription is.
+// consumer returns the configuration of the durable consumer of a subscription.
 func consumer(sub ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
 		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,

@@ -12,21 +12,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The content types of one report, and of a batch.
+// Content types of a report and of a batch.
 const (
 	contentType      = event.ApplicationCloudEventsJSON
 	batchContentType = event.ApplicationCloudEventsBatchJSON
 )
 
-// sourcePrefix begins the source of every event; the node's id follows.
+// sourcePrefix is the source of every event before the node id.
 const sourcePrefix = "muster/node/"
 
-// ErrInvalidEvent is an event that is no CloudEvent or none of muster. It is
-// permanent.
+// ErrInvalidEvent reports an invalid CloudEvent, or one that is not from muster. It is permanent.
 var ErrInvalidEvent = errors.New("invalid event")
 
-// Event returns a report as a CloudEvent in structured JSON, without what is
-// empty. The error wraps ErrInvalidEvent.
+// EncodeEvent returns a report as a CloudEvent in structured JSON, without empty attributes. The error
+// wraps ErrInvalidEvent.
 func EncodeEvent(r model.Report) ([]byte, error) {
 	ce, err := newEvent(r)
 	if err != nil {
@@ -68,7 +67,7 @@ func newEvent(r model.Report) (event.Event, error) {
 	if !json.Valid(r.Data) {
 		return event.Event{}, fmt.Errorf("%w: its data is no JSON", ErrInvalidEvent)
 	}
-	// SetData would encode it once more.
+	// SetData would encode the data a second time.
 	ce.SetDataContentType(event.ApplicationJSON)
 	ce.DataEncoded = r.Data
 	if err := validateEvent(r, ce); err != nil {
@@ -78,7 +77,7 @@ func newEvent(r model.Report) (event.Event, error) {
 	return ce, nil
 }
 
-// extensions are all strings: the library drops larger integers without an error.
+// eventExtensions returns the extensions, all as strings: the library silently drops large integers.
 func eventExtensions(r model.Report) map[string]string {
 	return map[string]string{
 		"runid":         r.RunID,
@@ -91,8 +90,8 @@ func eventExtensions(r model.Report) map[string]string {
 	}
 }
 
-// validate checks what the library requires, which is also where it reports what it
-// could not set, and what muster requires.
+// validateEvent checks the requirements of the library, which reports failed setters only here, and
+// those of muster.
 func validateEvent(r model.Report, ce event.Event) error {
 	if err := ce.Validate(); err != nil {
 		return err
@@ -110,7 +109,7 @@ func validateEvent(r model.Report, ce event.Event) error {
 	return nil
 }
 
-// counter returns the text of a number, empty for zero.
+// counterText returns the text of a number, or "" for zero.
 func counterText(n uint64) string {
 	if n == 0 {
 		return ""

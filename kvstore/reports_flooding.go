@@ -14,8 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// floodWindow is the time within which a node that fills one of its subjects floods:
-// the reports that are not kept any more are younger than this.
+// floodWindow is the time in which a flooding node fills one of its subjects.
 const floodWindow = 10 * time.Minute
 
 // runHeader names the run of a batch. A single run with thousands of changes is not a flood. A node chooses the name, so
@@ -62,7 +61,8 @@ func (s Reports) Flooding(ctx context.Context, assigned func(node string) int) (
 	return floodingNodes(n, counts, most), nil
 }
 
-// countSubjects returns the number of messages of each subject since a time, and the runs of each subject of batches.
+// countSubjects counts the messages of each subject since a time, and returns the runs of each subject
+// of batches.
 func (s Reports) countSubjects(ctx context.Context, since time.Time) (counts map[string]int64, runs map[string]map[string]bool, err error) {
 	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
 	counts, runs = map[string]int64{}, map[string]map[string]bool{}
@@ -83,8 +83,8 @@ func (s Reports) countSubjects(ctx context.Context, since time.Time) (counts map
 	return counts, runs, nil
 }
 
-// isFlood reports whether the messages of a full subject are neither of a single run nor about one per assigned manifest:
-// at least two per manifest.
+// isFlood reports whether the messages of a full subject come from several runs and have at least two
+// messages per assigned manifest.
 func (s Reports) isFlood(ctx context.Context, subject model.Report, since time.Time, count int64, runs map[string]bool, assigned int) (bool, error) {
 	if len(runs) == 1 && !runs[""] {
 		return false, nil
@@ -111,8 +111,7 @@ func (s Reports) isFlood(ctx context.Context, subject model.Report, since time.T
 	return true, nil
 }
 
-// flooding returns the nodes that fill a subject, with the first such kind and
-// outcome by name.
+// floodingNodes returns the nodes that fill a subject, with the first such kind and outcome by name.
 func floodingNodes(n Names, counts map[string]int64, most int64) map[string]string {
 	out := map[string]string{}
 	for _, subject := range slices.Backward(slices.Sorted(maps.Keys(counts))) {

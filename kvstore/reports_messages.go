@@ -20,8 +20,7 @@ type (
 	ReportDelivery     = model.ReportDelivery
 )
 
-// Messages yields the messages of a range in the order in which they were stored. An error is
-// the last thing it yields.
+// Messages yields the messages of a range in stored order. An error is the last item.
 func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMessage, error] {
 	return func(yield func(ReportMessage, error) bool) {
 		names := s.store.Names()
@@ -48,7 +47,7 @@ func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMe
 	}
 }
 
-// NewestMessage returns the last one; its sequence is 0 where there is none.
+// NewestMessage returns the last message, with sequence 0 if there is none.
 func (s Reports) NewestMessage(ctx context.Context) (ReportMessage, error) {
 	names := s.store.Names()
 	m, err := s.store.Last(ctx, names.Reports(), names.Report("*", "*", "*"))
@@ -83,14 +82,16 @@ func (s Reports) StoredAt(ctx context.Context, sequence uint64) (time.Time, erro
 	return s.store.StoredAt(ctx, names.Reports(), names.Report("*", "*", "*"), sequence)
 }
 
-// End returns the last sequence of the stream as its leader has it, 0 where it has nothing, see Store.StreamEnd.
+// End returns the last sequence according to the leader of the stream, or 0 if the stream is empty.
+// See Store.StreamEnd.
 func (s Reports) End(ctx context.Context) (uint64, error) {
 	names := s.store.Names()
 
 	return s.store.StreamEnd(ctx, names.Reports(), names.Report("*", "*", "*"))
 }
 
-// Bounds returns what the stream keeps. The error wraps model.ErrNotFound where there is none.
+// Bounds returns the retention of the stream. The error wraps model.ErrNotFound if the stream does not
+// exist.
 func (s Reports) Bounds(ctx context.Context) (ReportBounds, error) {
 	names := s.store.Names()
 	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))

@@ -10,10 +10,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Newest returns the newest reports of a node of each kind and outcome that the stream has, the
-// newest first: one of each, or all of a batch. What is read is bounded by that, whatever the
-// node publishes. For each that cannot be read the error wraps one that wraps ErrInvalidEvent;
-// the others are returned with it. It wraps model.ErrInvalidName.
+// Newest returns the newest report of a node for each kind and outcome, the newest first. A batch
+// contributes all its reports. The number of reads does not depend on what the node publishes. The
+// error wraps an ErrInvalidEvent for each unreadable report, and the readable ones are returned
+// anyway. It wraps model.ErrInvalidName for an invalid node.
 func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error
 	return all, errors.Join(failed...)
 }
 
-// newestOf returns what the newest message of a subject has, nothing where there is none.
+// newestOf returns the reports of the newest message of a subject, or none.
 func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
 	m, err := s.store.Last(ctx, s.store.Names().Reports(), subject)
 	switch {
@@ -45,7 +45,7 @@ func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Repo
 	return s.reportsOf(m)
 }
 
-// reportsOf returns the reports of a message, those that can be read.
+// reportsOf returns the readable reports of a message.
 func (s Reports) reportsOf(m Message) (all []model.Report, failed error) {
 	for r, err := range decodeReports(s.store.Names(), m) {
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Remove removes all reports of a node, which only administrators may.
+// Remove removes all reports of a node. Only administrators may do that.
 func (s Reports) Remove(ctx context.Context, node string) error {
 	if err := model.CheckNode(node, nil); err != nil {
 		return err

@@ -2,9 +2,9 @@ package kvstore
 
 import "github.com/musterfleet/muster/model"
 
-// ReportSubjects returns the subjects of the reports of a node, which may be the
-// wildcard *: one for each kind and outcome that exists. The stream keeps no
-// others, and a number of messages of each, which bounds what it keeps of a node.
+// ReportSubjects returns the subjects of the reports of a node, which may be the wildcard *: one per
+// existing kind and outcome. The stream accepts no others and limits the messages of each, which
+// limits the reports of a node.
 func (n Names) ReportSubjects(node string) []string {
 	transaction := []model.Outcome{
 		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeUnmet, model.OutcomeSkipped, model.OutcomeNotRun,

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Stream reads a stream from the operator's side, in the account of the fleet through
-// a consumer, which it deletes afterwards: what is stored now, or with
-// follow also what arrives until the context ends. An error is the last thing it yields.
+// scanStream yields the stored messages of a stream. With follow it continues with new messages until
+// ctx ends. It is for operators: in the fleet's account it uses a consumer and deletes it afterwards.
+// An error is the last item.
 func scanStream(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		cfg.InactiveThreshold = time.Minute
@@ -32,8 +32,8 @@ func scanStream(ctx context.Context, s *Store, stream string, cfg jetstream.Orde
 	}
 }
 
-// forget deletes a consumer, also when the context has ended. The server removes
-// one that cannot be deleted now, because nobody uses it.
+// deleteConsumer deletes a consumer, even if ctx has ended. If that fails, the server deletes the
+// unused consumer later.
 func deleteConsumer(ctx context.Context, s *Store, stream, consumer string) {
 	if !s.Conn().IsConnected() {
 		return

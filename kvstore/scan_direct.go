@@ -15,22 +15,21 @@ import (
 )
 
 const (
-	// batchSize is how many messages are asked for at once.
+	// batchSize is the number of messages per request.
 	batchSize = 256
-	// pause is how often a followed stream is asked for more.
+	// followPause is the interval of reads of a followed stream.
 	followPause = 500 * time.Millisecond
 )
 
-// Direct reads all messages of a stream on a subject, which may be a wildcard, by
-// direct gets of a number of messages each, without a consumer. An error is the last
-// thing it yields. What is Forged is yielded too: it must not hide the messages behind
-// it. One whose headers cannot be read is left out.
+// scanDirect reads all messages of a subject, which may be a wildcard, by direct gets of batch
+// messages each, without a consumer. An error is the last item. It also yields Forged messages,
+// because they must not hide the messages behind them. It skips messages with unreadable headers.
 func scanDirect(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
 	return pageMessages(scanPages(ctx, s, stream, subject, batch))
 }
 
-// Ahead is Direct that makes the next get while what the last one returned is yielded, for many
-// messages that take time. It has those of two gets in memory.
+// scanAhead is scanDirect that sends the next request while the caller handles the last messages. It
+// holds the messages of two requests in memory.
 func scanAhead(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
 	return pageMessages(func(yield func(Page, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -48,7 +47,7 @@ func scanAhead(ctx context.Context, s *Store, stream, subject string, batch int)
 		})
 		defer func() {
 			cancel()
-			for range got { // what nobody wants any more
+			for range got { // the caller needs no more
 			}
 			getting.Wait()
 		}()
@@ -60,7 +59,7 @@ func scanAhead(ctx context.Context, s *Store, stream, subject string, batch int)
 	})
 }
 
-// pages yields what direct gets return. An error is with the last one.
+// scanPages yields the results of direct gets. An error comes with the last page.
 func scanPages(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
 		for from, more := uint64(1), true; more; {
@@ -76,7 +75,7 @@ func scanPages(ctx context.Context, s *Store, stream, subject string, batch int)
 	}
 }
 
-// messages yields the messages of pages, and behind them the error.
+// pageMessages yields the messages of pages, and then the error.
 func pageMessages(pages iter.Seq2[Page, error]) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for page, err := range pages {
@@ -93,8 +92,7 @@ func pageMessages(pages iter.Seq2[Page, error]) iter.Seq2[Message, error] {
 	}
 }
 
-// byGets is Stream by direct gets, for an account that is joined with the fleet's,
-// where the deliveries of a consumer would begin.
+// scanByGets is scanStream by direct gets, for a joined account, which cannot use consumers.
 func scanByGets(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	all := readStream(ctx, s, stream, cfg, follow)
 	if cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
@@ -113,7 +111,7 @@ func scanByGets(ctx context.Context, s *Store, stream string, cfg jetstream.Orde
 	}
 }
 
-// read reads what is stored, and with follow asks for more again and again.
+// readStream reads the stored messages. With follow it then polls for new ones.
 func readStream(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		subject := commonPattern(cfg.FilterSubjects)
@@ -138,7 +136,7 @@ func readStream(ctx context.Context, s *Store, stream string, cfg jetstream.Orde
 	}
 }
 
-// first returns the sequence at which a scan begins.
+// firstSequence returns the first sequence of a scan.
 func firstSequence(ctx context.Context, s *Store, stream, subject string, cfg jetstream.OrderedConsumerConfig) (uint64, error) {
 	if cfg.OptStartTime == nil {
 		return max(cfg.OptStartSeq, 1), nil
@@ -147,7 +145,7 @@ func firstSequence(ctx context.Context, s *Store, stream, subject string, cfg je
 	return s.Since(ctx, stream, subject, *cfg.OptStartTime)
 }
 
-// newest yields the newest message of each subject, in the order of sequences.
+// newestOfSubjects yields the newest message of each subject in the order of sequences.
 func newestOfSubjects(all iter.Seq2[Message, error]) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		last := map[string]Message{}
@@ -166,8 +164,8 @@ func newestOfSubjects(all iter.Seq2[Message, error]) iter.Seq2[Message, error] {
 	}
 }
 
-// covering returns one pattern that matches all that some patterns match, by the
-// tokens that they begin with; none is everything.
+// commonPattern returns one pattern that includes all given patterns, by their common first tokens. No
+// pattern means everything.
 func commonPattern(patterns []string) string {
 	switch len(patterns) {
 	case 0:
@@ -189,7 +187,7 @@ func commonPattern(patterns []string) string {
 	return strings.Join(append(begin[:min(len(begin), len(strings.Split(patterns[0], "."))-1)], ">"), ".")
 }
 
-// isAnyOf reports whether a subject matches one of some patterns, or there are none.
+// matchesAny reports whether a subject matches one of the patterns, or there are none.
 func matchesAny(subject string, patterns []string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return SubjectMatches(subject, p) })
 }

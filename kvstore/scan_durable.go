@@ -12,15 +12,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Delivery is a message that a durable consumer delivered. Unless it is done, or held, within the
-// time that the consumer gives for it, it is delivered again, to this reader or to another.
+// Delivery is a message of a durable consumer. The server delivers it again, to this or another
+// reader, unless Done or Hold is called before the consumer's timeout.
 type Delivery struct {
 	Message
 	conn  *nats.Conn
 	reply string
 }
 
-// Done tells the server that the message is not to be delivered again. After an error it may be.
+// Done acknowledges the message. After an error it may be delivered again.
 func (d Delivery) Done(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
@@ -29,7 +29,7 @@ func (d Delivery) Done(ctx context.Context) error {
 	return err
 }
 
-// Again has the message delivered again at once, to this reader or to another.
+// Again makes the server deliver the message again at once, to this or another reader.
 func (d Delivery) Again(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
@@ -40,13 +40,12 @@ func (d Delivery) Again(ctx context.Context) error {
 	return d.conn.FlushWithContext(ctx)
 }
 
-// Hold begins the time that the consumer gives for the message anew.
+// Hold restarts the timeout of the message.
 func (d Delivery) Hold() error { return d.conn.Publish(d.reply, []byte("+WPI")) }
 
-// Durable yields what a durable consumer delivers, one message after the other, until ctx ends.
-// The consumer is created where there is none; one that is there goes on where it is, with the
-// subjects of cfg. All readers of one consumer share its messages. An error is the last thing
-// yielded; reading may be begun again after it, but for model.ErrOtherAccount.
+// scanDurable yields the messages of a durable consumer until ctx ends. It creates the consumer, or
+// continues an existing one with the subjects of cfg. Readers of one consumer share its messages. An
+// error is the last item. The caller may scan again, except after model.ErrOtherAccount.
 func scanDurable(ctx context.Context, s *Store, stream string, cfg jetstream.ConsumerConfig) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		if err := readDurable(ctx, s, stream, cfg, func(d Delivery) bool { return yield(d, nil) }); err != nil {
@@ -81,8 +80,7 @@ func readDurable(ctx context.Context, s *Store, stream string, cfg jetstream.Con
 	}
 }
 
-// createDurable creates a consumer, or gives one that is there the subjects that it is to have:
-// where it is, it stays.
+// createDurable creates a consumer, or sets the subjects of an existing one and keeps its position.
 func createDurable(ctx context.Context, js jetstream.JetStream, stream string, cfg jetstream.ConsumerConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()

@@ -11,40 +11,40 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// pullWait is how long a request for messages waits for them when a stream is
-// followed.
+// pullWait is how long a request waits for messages when a stream is followed.
 const pullWait = 5 * time.Second
 
-// maxIdle is how many consumers in a row may deliver nothing of what they said is left: then
-// it is not there.
+// maxIdle limits the consecutive consumers that deliver nothing although messages are pending. Then
+// the messages are gone.
 const maxIdle = 3
 
-// errNothing is that a consumer delivers nothing more, although messages are left: they were
-// removed, or the server has forgotten the consumer.
+// errNothing reports that a consumer delivers nothing although messages are pending. They were
+// removed, or the server has lost the consumer.
 var errNothing = fmt.Errorf("%w: it delivers nothing more", errLost)
 
-// errLost is a consumer that is gone, or that skipped messages: another one goes on.
+// errLost reports that a consumer is gone or has skipped messages. The scan continues with another
+// consumer.
 var errLost = errors.New("the consumer was lost")
 
-// pull is a consumer that is asked for messages. The client's own takes a message that
-// was stored empty with a status as a header for the server's word, and drops it. Here
-// what the server says of a message, in the subject for its acknowledgement, decides.
+// consumerPull pulls the messages of a consumer. The client's own code treats an empty message that
+// was stored with a status header as a status of the server, and drops it. consumerPull decides by the
+// reply subject, which the server sets.
 type consumerPull struct {
 	store            *Store
 	stream, consumer string
 	follow           bool
-	// batch is how many messages are asked for at once.
+	// batch is the number of messages per request.
 	batch    int
 	sub      *nats.Subscription
 	messages chan *nats.Msg
-	// pending is how many messages are left, asked of how many the server still
-	// delivers without another request, delivered the last one's number.
+	// pending is the number of remaining messages. asked is the number of messages that the server
+	// still delivers for the last request. delivered is the consumer sequence of the last message.
 	pending, delivered uint64
 	asked              int
 }
 
-// byConsumer yields what a consumer delivers. Where it is lost, another one goes on
-// behind the last message.
+// scanByConsumer yields the messages of a consumer. It replaces a lost consumer by another one after
+// the last message.
 func scanByConsumer(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(Message, error) bool) error {
 	var last uint64
 	idle, stopped := 0, false
@@ -52,7 +52,7 @@ func scanByConsumer(ctx context.Context, s *Store, stream string, cfg jetstream.
 		idle++
 		more, err := scanOneConsumer(ctx, s, stream, cfg, follow, func(m Message) bool {
 			if m.Sequence <= last {
-				return true // of a new consumer that begins with the newest of each subject
+				return true // a new consumer starts with the newest message of each subject again
 			}
 			last, idle = m.Sequence, 0
 			stopped = !yield(m, nil)
@@ -81,8 +81,8 @@ func scanByConsumer(ctx context.Context, s *Store, stream string, cfg jetstream.
 	}
 }
 
-// newer yields what is stored behind a sequence. A consumer of the newest of each subject misses one that is written while it
-// is made: the server counts it as none that is left.
+// scanNewer yields the messages after a sequence. A consumer for the newest message of each subject
+// misses a message that is written during its creation.
 func scanNewer(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, last uint64, yield func(Message, error) bool) error {
 	for m, err := range readStream(ctx, s, stream, jetstream.OrderedConsumerConfig{FilterSubjects: cfg.FilterSubjects, OptStartSeq: last + 1}, false) {
 		if err != nil {
@@ -96,7 +96,7 @@ func scanNewer(ctx context.Context, s *Store, stream string, cfg jetstream.Order
 	return nil
 }
 
-// oneConsumer yields what one consumer delivers; more reports that there may be more.
+// scanOneConsumer yields the messages of one consumer. more reports whether messages may remain.
 func scanOneConsumer(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(Message) bool) (more bool, err error) {
 	c := jetstream.ConsumerConfig{
 		DeliverPolicy: cfg.DeliverPolicy, OptStartSeq: cfg.OptStartSeq, OptStartTime: cfg.OptStartTime, FilterSubjects: cfg.FilterSubjects, HeadersOnly: cfg.HeadersOnly,
@@ -129,17 +129,16 @@ func scanOneConsumer(ctx context.Context, s *Store, stream string, cfg jetstream
 	return false, nil
 }
 
-// subscribe makes the place for the messages.
+// subscribe creates the channel for the messages.
 func (p *consumerPull) subscribe() (err error) {
-	// It has room for what two requests deliver; what is dropped all the same is missed.
+	// The channel has room for two requests. Dropped messages are detected later.
 	p.messages = make(chan *nats.Msg, 2*batchSize)
 	p.sub, err = p.store.Conn().ChanSubscribe(p.store.Conn().NewInbox(), p.messages)
 
 	return err
 }
 
-// next waits for the message that follows the last one; ok is false where the server delivers
-// none now.
+// next waits for the next message. ok is false if the server has none now.
 func (p *consumerPull) next(ctx context.Context) (m Message, ok bool, err error) {
 	msg, meta, err := p.receive(ctx)
 	if err != nil || meta == nil {
@@ -153,8 +152,8 @@ func (p *consumerPull) next(ctx context.Context) (m Message, ok bool, err error)
 	return decodeDelivery(msg, meta), true, nil
 }
 
-// receive waits for a message, and asks for more where none is under way; meta is nil where the
-// server delivers none now.
+// receive waits for a message and sends a request if none is active. meta is nil if the server has no
+// message now.
 func (p *consumerPull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.MsgMetadata, err error) {
 	if p.asked == 0 {
 		if err := p.ask(); err != nil {
@@ -176,7 +175,7 @@ func (p *consumerPull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.M
 	return msg, meta, nil
 }
 
-// await waits for what the server sends next.
+// await waits for the next message of the server.
 func (p *consumerPull) await(ctx context.Context) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -184,7 +183,7 @@ func (p *consumerPull) await(ctx context.Context) (*nats.Msg, error) {
 	select {
 	case msg := <-p.messages:
 		return msg, nil
-	default: // only what is not there yet needs a timer
+	default: // only a message that has not arrived needs a timer
 	}
 	select {
 	case msg := <-p.messages:
@@ -196,8 +195,8 @@ func (p *consumerPull) await(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
-// ask asks for a number of messages: those that are there, or where the stream is
-// followed also those that arrive for a while.
+// ask requests stored messages. If the stream is followed, it also requests messages that arrive
+// within pullWait.
 func (p *consumerPull) ask() error {
 	request := map[string]any{"batch": p.batch, "no_wait": true}
 	p.asked = int(min(p.pending, uint64(p.batch)))
@@ -213,7 +212,7 @@ func (p *consumerPull) ask() error {
 	return p.store.Conn().PublishRequest(api.Next(p.stream, p.consumer), p.sub.Subject, body)
 }
 
-// control takes the server's word that it delivers nothing more of what was asked.
+// control handles a status message, which ends a request.
 func (p *consumerPull) control(m *nats.Msg) error {
 	switch status := lastHeader(m.Header, "Status"); status {
 	case "404":
@@ -230,7 +229,7 @@ func (p *consumerPull) control(m *nats.Msg) error {
 	return nil
 }
 
-// stored decodes a message that a consumer delivered. Its subject is the server's word.
+// decodeDelivery decodes a message of a consumer. The server sets its subject.
 func decodeDelivery(m *nats.Msg, meta *nats.MsgMetadata) Message {
 	out := Message{Subject: m.Subject, Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Header, Data: m.Data}
 	if out.Header == nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Sizes are the bounds of messages: of each stream of the fleet as it was seen last,
-// and of the server.
+// Sizes holds the size limits of messages: of each stream of the fleet, as last seen, and of the
+// server.
 type Sizes struct {
 	nc *nats.Conn
-	// streams are the bounds by stream.
+	// streams maps streams to their limits.
 	streams atomic.Pointer[map[string]int64]
-	// stale is set when a stream turned out to be configured differently.
+	// stale reports that a stream has another limit than recorded.
 	stale atomic.Bool
 }
 
-// Sizes returns the bounds of messages.
+// Sizes returns the size limits of messages.
 func (s *Store) Sizes() *Sizes { return &s.sizes }
 
-// note takes over the bounds of streams that were found.
+// note records the limits of the found streams.
 func (z *Sizes) note(found Infos) {
 	streams := map[string]int64{}
 	for name, info := range found {
@@ -33,7 +33,7 @@ func (z *Sizes) note(found Infos) {
 	z.streams.Store(&streams)
 }
 
-// of returns the bound of a stream, zero or less for none that is known.
+// of returns the limit of a stream. Zero or less means that none is known.
 func (z *Sizes) of(stream string) int64 {
 	if streams := z.streams.Load(); streams != nil {
 		return (*streams)[stream]
@@ -42,9 +42,8 @@ func (z *Sizes) of(stream string) int64 {
 	return 0
 }
 
-// Max returns how many bytes a value in a stream can have, without the room for
-// headers: what the server accepts, and the stream, or fallback for one without a
-// known bound.
+// Max returns the maximum size of a value in a stream in bytes, without the room for headers. It is
+// the lower limit of the server and the stream. fallback replaces an unknown limit of the stream.
 func (z *Sizes) Max(stream string, fallback int64) int64 {
 	most := z.of(stream)
 	if most <= 0 {
@@ -57,9 +56,8 @@ func (z *Sizes) Max(stream string, fallback int64) int64 {
 	return max(most-headerRoom, 0)
 }
 
-// Check reports whether a stream accepts a value, as far as its bound is known; the
-// error wraps model.ErrTooLarge. The bound of a stream that does not is looked up
-// again.
+// Check returns an error that wraps model.ErrTooLarge if a value exceeds the known limit of a stream.
+// The limit is then read again before the next write.
 func (z *Sizes) Check(stream, what string, value []byte) error {
 	if most := z.of(stream) - headerRoom; most > 0 && int64(len(value)) > most {
 		z.Refresh()
@@ -69,8 +67,8 @@ func (z *Sizes) Check(stream, what string, value []byte) error {
 	return nil
 }
 
-// CheckMessage reports whether the server accepts a value; the error wraps
-// model.ErrTooLarge.
+// CheckMessage returns an error that wraps model.ErrTooLarge if a value exceeds the limit of the
+// server.
 func (z *Sizes) CheckMessage(what string, value []byte) error {
 	if most := z.nc.MaxPayload() - headerRoom; most > 0 && int64(len(value)) > most {
 		return fmt.Errorf("%w: %s has %d bytes, the server takes %d", model.ErrTooLarge, what, len(value), most)
@@ -79,5 +77,5 @@ func (z *Sizes) CheckMessage(what string, value []byte) error {
 	return nil
 }
 
-// Refresh has the bounds looked up again before the next message is stored.
+// Refresh makes the next write read the limits again.
 func (z *Sizes) Refresh() { z.stale.Store(true) }

@@ -16,10 +16,9 @@ import (
 // ErrNotProvisioned is model.ErrNotProvisioned.
 var ErrNotProvisioned = model.ErrNotProvisioned
 
-// Store is one fleet's data on a NATS connection. It creates nothing. Its
-// methods may be called from several goroutines. They wrap context errors and
-// those of nats.go, ErrNotPermitted where the server denies something, and
-// ErrFormat.
+// Store reads and writes the data of one fleet over a NATS connection. It creates no buckets or
+// streams. Its methods are safe for concurrent use. Their errors wrap those of the context and of
+// nats.go, model.ErrNotPermitted for a denial, and ErrFormat.
 type Store struct {
 	nc     *nats.Conn
 	names  Names
@@ -33,12 +32,12 @@ type Store struct {
 	reconnected reconnection
 	silent      atomic.Pointer[map[string]time.Time]
 	onSilent    atomic.Pointer[func(server string)]
-	// hangs is until when a server counts as hung, in nanoseconds since 1970.
+	// hangs is the time until which a server counts as hung, in nanoseconds since 1970.
 	hangs atomic.Int64
 }
 
-// Open connects to NATS as connect.Dial does and returns the store of a fleet; close its
-// connection after use.
+// Open connects to NATS like connect.Dial and returns the store of a fleet. The caller closes its
+// connection.
 func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error) {
 	if _, err := NewNames(prefix); err != nil {
 		return nil, err
@@ -55,9 +54,8 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	return s, err
 }
 
-// New returns the store of a fleet on a connection. It asks the server nothing, so that
-// a node can start while NATS is away; where JetStream is asked is found later, unless
-// it is given.
+// New returns the store of a fleet on a connection. It sends no request, so a node can start while
+// NATS is away. An empty api makes the store find the prefix of the JetStream API later.
 func New(nc *nats.Conn, prefix string, api APIPrefix) (*Store, error) {
 	names, err := NewNames(prefix)
 	if err != nil {
@@ -82,18 +80,17 @@ func New(nc *nats.Conn, prefix string, api APIPrefix) (*Store, error) {
 // Names returns the names of the fleet.
 func (s *Store) Names() Names { return s.names }
 
-// User returns the name for which the permissions of the connection are, as its inbox prefix has
-// it; empty where it has none of its own.
+// User returns the name in the inbox prefix of the connection, which its permissions are for, or "".
 func (s *Store) User() string { return s.user }
 
-// Places returns where JetStream is asked.
+// Places returns the finder of the JetStream API prefix.
 func (s *Store) Places() *APIFinder { return s.places }
 
-// JetStream returns JetStream on the connection.
+// JetStream returns the JetStream client of the connection.
 func (s *Store) JetStream() jetstream.JetStream { return s.places.JetStream() }
 
-// Away returns why the server cannot be asked now, nil when it can. A client that
-// was never connected has another error for a message with headers.
+// Away returns why the server cannot be reached now, or nil. Without this check, a client that was
+// never connected reports a different error for messages with headers.
 func (s *Store) Away() error {
 	switch {
 	case s.nc.IsClosed():
@@ -105,8 +102,7 @@ func (s *Store) Away() error {
 	}
 }
 
-// CheckServer checks the server of a connection; nil where there is none now. Rooms above
-// do not import connect.
+// CheckServer checks the version of the connected server. It returns nil while disconnected.
 func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedServerVersion()) }
 
 // Conn returns the connection.

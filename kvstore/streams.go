@@ -10,74 +10,68 @@ import (
 
 // Limits that the server enforces.
 const (
-	// MaxCommandTTL is how long a command waits for a node at most, and how long a
-	// node remembers which commands it has executed.
+	// MaxCommandTTL limits how long a command waits for a node, and how long a node remembers executed
+	// commands.
 	MaxCommandTTL = 24 * time.Hour
-	// MaxRegistrationAge is how long the server stores a registration at most, unless its TTL never ends.
+	// MaxRegistrationAge limits how long the server stores a registration, unless its TTL is "never".
 	MaxRegistrationAge = 366 * 24 * time.Hour
 
-	// DefaultReportMax is how large a report is at most, headers included, unless the
-	// stream of reports has another bound.
+	// DefaultReportMax is the default size limit of a report in bytes, including headers.
 	DefaultReportMax = 64 << 10
-	// DefaultStateMax is how large the state of a node is at most, and its facts,
-	// unless the bucket of nodes has another bound.
+	// DefaultStateMax is the default size limit of a state, and of facts, in bytes.
 	DefaultStateMax = 512 << 10
 
-	// maxRegistration is how large a registration is at most: its annotations have
-	// half of it.
+	// maxRegistration limits a registration in bytes. Annotations may use half of it.
 	maxRegistration = 32 << 10
 
-	// maxControl is how large a control document is at most, with its signatures and headers.
+	// maxControl limits a control document in bytes, including signatures and headers.
 	maxControl = 64 << 10
 
-	// HistorySize is how many revisions of a key the buckets of assignments, data and control
-	// documents keep.
+	// HistorySize is the number of revisions per key in the buckets of assignments, data and control
+	// documents.
 	HistorySize = 16
 
-	// reportWindow is how long the stream of reports knows the ids of messages: a report
-	// that is published again meanwhile, because its acknowledgement was lost or the agent
-	// was killed, or the server was away for a minute, is stored once. The server keeps
-	// the ids in memory, those of a node that floods included.
+	// reportWindow is how long the stream of reports remembers message ids. A report may be published
+	// twice after a lost acknowledgement, a killed agent or an outage of a minute, and is stored once.
+	// The server keeps the ids in memory, even those of a flooding node.
 	reportWindow = 2 * time.Minute
-	// shortestWindow is the least that the server has: what is published again to any other
-	// stream replaces the message of its subject.
+	// shortestWindow is the shortest time that the server supports. In all other streams, a repeated
+	// message replaces the first one.
 	shortestWindow = 100 * time.Millisecond
 )
 
 // Placeholders in the subjects of a Stream.
 const (
-	// AnyNode is replaced by the id of a node.
+	// AnyNode stands for the id of a node.
 	AnyNode = "<node>"
-	// AnyFamily is replaced by each family of a node.
+	// AnyFamily stands for each family of a node.
 	AnyFamily = "<family>"
 )
 
-// Stream describes a bucket or stream of a fleet: its configuration, and what a
-// node does with it. Provisioning, checks and the permissions of nodes are
-// derived from it.
+// Stream describes a bucket or stream of a fleet: its configuration, and what a node may do with it.
+// Provisioning, checks and permissions derive from it.
 type Stream struct {
-	// Config leaves sizes and replicas at zero where an operator chooses them.
+	// Config has zero sizes and replicas where an operator chooses them.
 	Config api.StreamConfig
-	// Optional reports whether a fleet works without it.
+	// Optional reports whether a fleet works without the stream.
 	Optional bool
-	// Writes are the subjects a node publishes on.
+	// Writes are the subjects on which a node publishes.
 	Writes []string
-	// Reads are the subjects whose newest message a node gets directly.
+	// Reads are the subjects whose newest message a node may read by direct get.
 	Reads []string
-	// ReadsAll reports whether a node may get every message, by sequence.
+	// ReadsAll reports whether a node may read every message by sequence.
 	ReadsAll bool
-	// Lists reports whether a node may list the subjects of all its messages. It cannot
-	// be kept to its own; no message is shown.
+	// Lists reports whether a node may list all subjects of the stream. NATS cannot restrict the list
+	// to the node's own subjects. It shows no message.
 	Lists bool
 }
 
-// Streams returns every bucket and stream of the fleet, in the order of their
-// creation.
+// Streams returns every bucket and stream of the fleet in the order of their creation.
 func (n Names) Streams() []Stream {
 	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", HistorySize)
 	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
 	manifests.Metadata[FormatKey] = secondFormat
-	// With a rollup of one key an operator of one group could remove all others.
+	// A rollup of one key would let an operator of one group remove all others.
 	manifests.RollupAllowed = false
 
 	control := bucketConfig(n.Control(), "What operators write about nodes: pause, labels", HistorySize)
@@ -86,7 +80,7 @@ func (n Names) Streams() []Stream {
 
 	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true
-	// With a rollup of its own key a node could remove the keys of all others.
+	// A rollup of its own key would let a node remove the keys of all others.
 	nodes.RollupAllowed = false
 
 	bundles := streamConfig(ObjectStream(n.Bundles()), "Bundles: manifests with their files", "$O."+n.Bundles()+".C.>", "$O."+n.Bundles()+".M.>")
@@ -109,7 +103,7 @@ func (n Names) Streams() []Stream {
 		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Lists: true},
 		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", HistorySize), Reads: []string{KVSubject(n.Data(), ">")}},
 		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode), n.NodeInventory(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
-		// The parts of a bundle can only be asked for by sequence.
+		// The chunks of a bundle can be requested only by sequence.
 		{Config: bundles, Reads: []string{"$O." + n.Bundles() + ".M.>"}, ReadsAll: true},
 		{Config: reports, Writes: []string{n.Report(AnyNode, "*", "*")}},
 		{Config: commands, Reads: []string{n.Command(AnyFamily, ">")}, Lists: true},
@@ -118,7 +112,7 @@ func (n Names) Streams() []Stream {
 	}
 }
 
-// streamConfig is a stream on file without limits.
+// streamConfig returns the configuration of a file stream without limits.
 func streamConfig(name, description string, subjects ...string) api.StreamConfig {
 	return api.StreamConfig{
 		Name:         name,
@@ -137,7 +131,7 @@ func streamConfig(name, description string, subjects ...string) api.StreamConfig
 	}
 }
 
-// bucketConfig is a key-value bucket as every client of NATS expects it.
+// bucketConfig returns the configuration of a key-value bucket that NATS clients understand.
 func bucketConfig(bucket, description string, history int64) api.StreamConfig {
 	cfg := streamConfig(KVStream(bucket), description, KVSubject(bucket, ">"))
 	cfg.MaxMsgsPer = history

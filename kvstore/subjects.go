@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// What a node can be asked, the token of the subject after the prefix.
+// Verbs of requests to nodes. A verb is the token after the prefix in the subject.
 const (
 	VerbEnsure  = "ensure"
 	VerbRun     = "run"
@@ -22,23 +22,23 @@ func Verbs() []string {
 	return []string{VerbEnsure, VerbRun, VerbPreview, VerbStatus, VerbFacts, VerbPing}
 }
 
-// RequesterVerbs returns those that a user who is no administrator may be permitted to ask all
-// nodes: no other is passed on from the account of requesters.
+// RequesterVerbs returns the verbs that users other than administrators may be permitted to use. The
+// account of requesters forwards no other verb.
 func RequesterVerbs() []string { return []string{VerbRun, VerbPreview} }
 
-// NodeState is the subject of the key of a node's state.
+// NodeState returns the subject of a node's state.
 func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+".state") }
 
-// NodeFacts is the subject of the key of a node's facts.
+// NodeFacts returns the subject of a node's facts.
 func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+".facts") }
 
-// NodeInventory is the subject of the key of a node's inventory.
+// NodeInventory returns the subject of a node's inventory.
 func (n Names) NodeInventory(node string) string { return KVSubject(n.Nodes(), node+".inventory") }
 
-// encodedToken begins the token of an id that is none itself.
+// encodedToken is the prefix of an encoded id.
 const encodedToken = "="
 
-// Token returns an id as one token of a subject.
+// Token returns an id as a single subject token.
 func Token(id string) string {
 	if model.IsToken(id) {
 		return id
@@ -47,7 +47,7 @@ func Token(id string) string {
 	return encodedToken + base64.RawURLEncoding.EncodeToString([]byte(id))
 }
 
-// TokenID is the inverse of Token; ok is false for what Token does not return.
+// TokenID is the inverse of Token. ok is false for a token that Token never returns.
 func TokenID(token string) (id string, ok bool) {
 	encoded, is := strings.CutPrefix(token, encodedToken)
 	if !is {

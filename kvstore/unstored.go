@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNoRoom is a server or an account that has too little storage, or too few streams.
+// ErrNoRoom reports that the server or the account lacks storage, or allows no further stream.
 var ErrNoRoom = errors.New("no room in JetStream")
 
-// isWithoutRoom reports whether an error says that the server or the account has no room for a message.
+// isWithoutRoom reports whether the server or the account has no room for a message.
 func isWithoutRoom(err error) bool {
 	const (
 		accountExceeded       = 10002
@@ -27,8 +27,8 @@ func isWithoutRoom(err error) bool {
 		slices.Contains([]jetstream.ErrorCode{accountExceeded, insufficientResources, memoryExceeded, storageExceeded}, refused.APIError().ErrorCode)
 }
 
-// ExplainUnstored completes the error of a message that was not stored with the server of its stream. It wraps ErrNoRoom
-// if the server refused the message for lack of storage.
+// ExplainUnstored adds the server of the stream to the error of a message that was not stored. It
+// wraps ErrNoRoom if the server lacks storage.
 func (s *Store) ExplainUnstored(ctx context.Context, subject string, err error) error {
 	isRefused := isWithoutRoom(err)
 	if ctx.Err() != nil || !isRefused && !errors.Is(err, context.DeadlineExceeded) {
@@ -47,7 +47,7 @@ func (s *Store) ExplainUnstored(ctx context.Context, subject string, err error) 
 	}
 }
 
-// leaderOf returns the stream that keeps a subject, and the server that leads it. The server is empty if no leader
+// leaderOf returns the stream with a subject and the server that leads it. leader is "" if no leader
 // answers.
 func (s *Store) leaderOf(ctx context.Context, subject string) (stream, leader string) {
 	found, err := s.Infos(ctx, subject)

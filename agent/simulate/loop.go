@@ -34,8 +34,8 @@ func (n *Node) loop(ctx context.Context) {
 	}
 }
 
-// sync takes over what is assigned, and runs what is new. It waits for what operators wrote: a
-// paused node begins nothing.
+// sync reads the assignments and runs new ones. It does nothing until the control documents are
+// known, because a paused node starts no run.
 func (n *Node) sync(ctx context.Context) {
 	if !n.control.IsSettled() {
 		return
@@ -52,7 +52,7 @@ func (n *Node) sync(ctx context.Context) {
 	}
 }
 
-// fallSilent waits until the node has joined and its reports are published.
+// fallSilent waits until the node has joined and has published its reports.
 func (n *Node) fallSilent(ctx context.Context) {
 	select {
 	case <-n.joining.done:
@@ -63,8 +63,7 @@ func (n *Node) fallSilent(ctx context.Context) {
 	}
 }
 
-// notePause has all that is assigned run once a pause is over, because what drifted meanwhile was
-// only observed.
+// notePause runs all assignments after a pause, because runs during the pause repaired no drift.
 func (n *Node) notePause(ctx context.Context) {
 	before := n.paused
 	if n.paused = n.runs.observes(); before && !n.paused {
@@ -72,14 +71,14 @@ func (n *Node) notePause(ctx context.Context) {
 	}
 }
 
-// runAll runs all that is assigned.
+// runAll runs all assignments.
 func (n *Node) runAll(ctx context.Context) {
 	for _, key := range n.assigned.keys() {
 		n.runWhole(ctx, key)
 	}
 }
 
-// runWhole runs the assignment of a key, which takes a while.
+// runWhole runs the assignment of a key, and takes as long as the script says.
 func (n *Node) runWhole(ctx context.Context, key string) {
 	cause, observes := n.runs.cause(key), n.runs.observes()
 	if n.runs.mayRun(key, observes) && n.took(ctx) {
@@ -87,8 +86,8 @@ func (n *Node) runWhole(ctx context.Context, key string) {
 	}
 }
 
-// took waits as long as a run takes, and reports whether ctx goes on. Requests are executed
-// meanwhile, as an agent does.
+// took waits for the duration of a run, and executes requests during it as an agent does. It reports
+// false when ctx ended.
 func (n *Node) took(ctx context.Context) bool {
 	over := time.After(n.timers.between(n.machine.RunTime/2, n.machine.RunTime))
 	for {
@@ -103,7 +102,7 @@ func (n *Node) took(ctx context.Context) bool {
 	}
 }
 
-// tick does what is due by itself.
+// tick simulates the incidents and runs that are due.
 func (n *Node) tick(ctx context.Context) {
 	if isDue(&n.timers.drift) {
 		n.incidents.drift(n.runs.key())
@@ -116,8 +115,7 @@ func (n *Node) tick(ctx context.Context) {
 	}
 }
 
-// act reports something, as the rate of the fleet wants it: mostly a run that found all as it
-// was.
+// act makes one report for the rate of the fleet, in most cases of a stable run.
 func (n *Node) act(ctx context.Context) {
 	switch choice := n.timers.IntN(20); {
 	case n.outbox.Len() > maxWaiting:
@@ -130,5 +128,5 @@ func (n *Node) act(ctx context.Context) {
 	}
 }
 
-// maxWaiting is from how many waiting reports on the rate of the fleet wants none of a node.
+// maxWaiting is the number of waiting reports above which act adds none.
 const maxWaiting = 100

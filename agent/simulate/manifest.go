@@ -12,11 +12,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Manifest is what an assignment comes to. It is shared by nodes, and not changed.
+// Manifest is a resolved assignment. Nodes share it; it is immutable.
 type Manifest struct {
 	Digest string
 	Noop   bool
-	// Expires is when it ends, zero for never.
+	// Expires is the time at which the assignment expires; zero means never.
 	Expires   time.Time
 	Resources []Resource
 }
@@ -26,24 +26,24 @@ type Resource struct {
 	Ref                     model.Ref
 	Alias, Ensure, Provider string
 	Source                  model.Position
-	// Properties are nil for a sensitive resource, which is shown without them.
+	// Properties are nil for a sensitive resource.
 	Properties json.RawMessage
 	Sensitive  bool
 }
 
-// changes are those of the resources of a manifest, in their order, none for one that stays.
+// changes has the changes of each resource of a manifest, in order; nil for an unchanged resource.
 type changes [][]model.Change
 
-// maxCompared bounds the comparisons that are kept.
+// maxCompared is the maximum number of cached comparisons.
 const maxCompared = 1000
 
-// comparisons has the changes between two manifests, which many nodes make.
+// comparisons caches the changes between two manifests, because many nodes need them.
 type comparisons struct {
 	mu   sync.Mutex
 	done map[[2]*Manifest]changes
 }
 
-// between returns what a node changes that had a manifest before, nil for none.
+// between returns the changes from the manifest before to the manifest after. before may be nil.
 func (c *comparisons) between(before, after *Manifest) changes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,8 @@ func compare(before, after *Manifest) changes {
 	return out
 }
 
-// change returns how a resource comes into its state, in the words of its type. old is what
-// it was, nil for nothing.
+// change returns the change that brings a resource into its state, with the message of its type. old
+// is the earlier resource, or nil.
 func (r *Resource) change(old *Resource) model.Change {
 	switch r.Ref.Type {
 	case "file":
@@ -125,8 +125,7 @@ func contentOf(text string) resource.DiffContent {
 	return resource.DiffContent{Snippet: resource.SnippetOf(text), Size: int64(len(text)), Digest: digest}
 }
 
-// drifted returns what somebody changed of a resource, changed back. by is part of the
-// content that a file had.
+// drifted returns the change that repairs a drifted resource. by is a line that was added to a file.
 func (r *Resource) drifted(by string) model.Change {
 	if r.Ref.Type != "file" || r.Ensure == "directory" {
 		return r.change(r)

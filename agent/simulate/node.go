@@ -32,21 +32,20 @@ type Node struct {
 	runs     *runs
 	requests *Requests
 	joining  *joining
-	// changed is notified when the assignments may have changed, controlChanged when what operators
-	// wrote may have, groupsChanged when the groups have, and due when the rate of the fleet wants a
-	// report.
+	// changed, controlChanged and groupsChanged are notified when assignments, control documents and
+	// groups may have changed. due is notified when the fleet needs a report for its rate.
 	changed, controlChanged, groupsChanged, due tasks.Signal
-	// reachable are notified when NATS can be reached again: for the state, and for reports.
+	// reachable are notified after a reconnect: for the state, and for reports.
 	reachable [2]tasks.Signal
 
-	// What follows belongs to the goroutine that makes the runs. paused is that the node was paused
-	// when it last looked, known that it knows what is assigned to it.
+	// The following fields belong to the goroutine of the runs. paused reports whether the node was
+	// paused at the last check, known whether it has read its assignments.
 	timers        timers
 	incidents     incidents
 	paused, known bool
 }
 
-// newNode returns the node of a script.
+// newNode returns a node that follows a script.
 func newNode(f *Fleet, s Script) *Node {
 	n := &Node{
 		machine: newMachine(f, s), log: f.o.Log, joining: newJoining(),
@@ -58,7 +57,7 @@ func newNode(f *Fleet, s Script) *Node {
 	return n
 }
 
-// wire joins the node with NATS.
+// wire connects the node with NATS.
 func (n *Node) wire(f *Fleet, link Link) error {
 	n.link = link
 	m, began := n.machine, time.Now()
@@ -87,41 +86,41 @@ func (n *Node) wire(f *Fleet, link Link) error {
 	return nil
 }
 
-// Name returns its id.
+// Name returns the id of the node.
 func (n *Node) Name() string { return n.machine.Node }
 
-// Version returns that of muster there.
+// Version returns the version of muster on the node.
 func (n *Node) Version() string { return n.machine.Version }
 
-// Groups returns the groups that it is in now, and GroupsChanged is notified when they are others.
+// Groups returns the current groups of the node.
 func (n *Node) Groups() []string { return n.machine.groups() }
 
-// GroupsChanged is notified when Groups are others.
+// GroupsChanged returns a signal that is notified when the groups change.
 func (n *Node) GroupsChanged() tasks.Signal { return n.groupsChanged }
 
-// Requests returns what executes requests.
+// Requests returns the service that executes requests.
 func (n *Node) Requests() *Requests { return n.requests }
 
-// Previews returns what answers previews.
+// Previews returns the service that answers previews.
 func (n *Node) Previews() Previews { return Previews{n.assigned} }
 
-// Listening is called when the node misses no request any more.
+// Listening records that the node has subscribed to its requests.
 func (n *Node) Listening() { n.joining.listening.Do(n.joining.note) }
 
 // State returns the state of the node.
 func (n *Node) State() model.NodeState { return n.machine.identified(n.status.State()) }
 
-// Facts returns the facts of the node now.
+// Facts returns the current facts of the node.
 func (n *Node) Facts() model.Facts { return n.machine.factsNow() }
 
-// Connected is called when NATS can be reached again.
+// Connected retries waiting work after a reconnect.
 func (n *Node) Connected() {
 	for _, s := range n.reachable {
 		s.Notify()
 	}
 }
 
-// run is the node until ctx ends, or until it falls silent.
+// run runs the node until ctx ends or the node falls silent.
 func (n *Node) run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -142,7 +141,7 @@ func (n *Node) run(ctx context.Context) {
 	n.loop(ctx)
 }
 
-// stop stores that the agent was stopped, and publishes what waits.
+// stop stores that the agent stopped, and publishes waiting reports.
 func (n *Node) stop(ctx context.Context) {
 	if n.machine.Kind == KindSilent || n.heart == nil {
 		return

@@ -11,10 +11,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// outbox keeps the reports of a node in memory until they are published.
+// outbox stores the reports of a node in memory until they are published.
 type outbox struct {
-	// skew is how far the clock of the node is ahead, backlog how many reports it never
-	// publishes.
+	// skew is the offset of the node's clock, backlog the number of reports that it never publishes.
 	skew    time.Duration
 	backlog int
 	ready   tasks.Signal
@@ -26,12 +25,12 @@ type outbox struct {
 	seq     uint64
 }
 
-// newOutbox returns an empty outbox. A later one of the same node goes on with higher numbers.
+// newOutbox returns an empty outbox. The sequence of a later outbox of the same node is higher.
 func newOutbox(s *Script, added func()) *outbox {
 	return &outbox{skew: s.Skew, backlog: s.Backlog, ready: tasks.NewSignal(), added: added, seq: uint64(time.Now().UnixMicro())}
 }
 
-// Append takes a report, of which the time and the id become those of the node's clock.
+// Append adds a report, with the time and the id of the node's clock.
 func (b *outbox) Append(r model.Report) (uint64, error) {
 	if b.skew != 0 {
 		r.Time = r.Time.Add(b.skew)
@@ -51,7 +50,7 @@ func (b *outbox) Append(r model.Report) (uint64, error) {
 	return r.Seq, nil
 }
 
-// Sync wakes whoever publishes.
+// Sync wakes the delivery.
 func (b *outbox) Sync() error {
 	b.ready.Notify()
 
@@ -61,7 +60,7 @@ func (b *outbox) Sync() error {
 // SyncSoon is Sync.
 func (b *outbox) SyncSoon() { b.ready.Notify() }
 
-// Next returns the oldest reports.
+// Next returns at most most of the oldest reports.
 func (b *outbox) Next(most int) []model.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +68,7 @@ func (b *outbox) Next(most int) []model.Report {
 	return slices.Clone(b.waiting[:min(most, len(b.waiting))])
 }
 
-// Ack takes out the reports up to a seq.
+// Ack removes the reports up to a sequence number.
 func (b *outbox) Ack(seq uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +86,7 @@ func (b *outbox) Ack(seq uint64) error {
 // Drop is Ack.
 func (b *outbox) Drop(seq uint64) error { return b.Ack(seq) }
 
-// Len returns how many reports wait to be published.
+// Len returns the number of reports that are not yet published.
 func (b *outbox) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +94,7 @@ func (b *outbox) Len() int {
 	return len(b.waiting)
 }
 
-// shown returns how many reports wait, those included that are never published.
+// shown returns Len plus the backlog.
 func (b *outbox) shown() int { return b.Len() + b.backlog }
 
 // Ready receives a value when there may be reports to publish.

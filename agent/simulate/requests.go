@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// Requests accept and execute what a node is asked for.
+// Requests accepts and executes the requests to a node.
 type Requests struct {
 	machine  *machine
 	runs     *runs
@@ -27,18 +27,17 @@ type Requests struct {
 	asked tasks.Signal
 }
 
-// Ensure accepts an ensure request, or a cancel, whoever signed it, and calls respond with each of its
-// responses, as an agent does.
+// Ensure accepts an ensure request or a cancel with any signature. It calls respond with each response.
 func (r *Requests) Ensure(_ context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	r.accept(from, "", data, respond)
 }
 
-// Command accepts an ensure request, or a cancel, that waited for the node under an id.
+// Command accepts a queued ensure request or cancel.
 func (r *Requests) Command(from *model.Sender, id string, data []byte) {
 	r.accept(from, id, data, func(model.EnsureResponse) {})
 }
 
-// Run accepts a run request, whoever signed it, as Ensure does.
+// Run accepts a run request with any signature, see Ensure.
 func (r *Requests) Run(_ context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	content, err := signed.Content(data)
 	q := &request{run: &model.RunRequest{}, from: from}
@@ -49,7 +48,7 @@ func (r *Requests) Run(_ context.Context, from *model.Sender, data []byte, respo
 	r.take(q, err, respond)
 }
 
-// Status answers a request for the state of a resource: it is in its state.
+// Status returns the state of a resource: it is always present.
 func (r *Requests) Status(_ context.Context, data []byte) (any, error) {
 	q, _, err := manifest.ParseRequest("request", data)
 	if err != nil {
@@ -61,7 +60,7 @@ func (r *Requests) Status(_ context.Context, data []byte) (any, error) {
 	return model.CommonState{Protocol: model.StateProtocol(q.Type), ResourceType: q.Type, Name: named.Name, Ensure: model.EnsurePresent}, nil
 }
 
-// accept accepts an ensure request; id is that of one without.
+// accept accepts an ensure request. id is used for a request without an id.
 func (r *Requests) accept(from *model.Sender, id string, data []byte, respond func(model.EnsureResponse)) {
 	content, err := signed.Content(data)
 	if err == nil && model.IsCancelRequest(content) {
@@ -76,9 +75,9 @@ func (r *Requests) accept(from *model.Sender, id string, data []byte, respond fu
 	r.take(q, err, respond)
 }
 
-// take accepts a request, or rejects it with an error.
+// take accepts a request, or rejects it if err is set.
 func (r *Requests) take(q *request, err error, respond func(model.EnsureResponse)) {
-	// One that comes again has its response.
+	// A repeated request was answered before.
 	if err == nil && !r.accepted.knows(q.ID) {
 		err = r.paused(q)
 	}
@@ -98,7 +97,7 @@ func (r *Requests) take(q *request, err error, respond func(model.EnsureResponse
 	r.asked.Notify()
 }
 
-// paused returns why a request is not executed while the node is paused; one in noop is.
+// paused returns an error if the node is paused, except for a request in noop.
 func (r *Requests) paused(q *request) error {
 	if p := r.runs.control.Paused(); p != nil && !q.Noop {
 		return fmt.Errorf("refused, the node changes nothing now: %s", p)
@@ -117,7 +116,7 @@ func (m *machine) response(q *request, phase model.EnsurePhase) model.EnsureResp
 	return out
 }
 
-// answer executes the requests that wait.
+// answer executes the waiting requests.
 func (r *Requests) answer(ctx context.Context) {
 	for q := r.accepted.next(); q != nil; q = r.accepted.next() {
 		if !q.Expires.IsZero() && time.Now().After(q.Expires) {
@@ -144,7 +143,7 @@ func (r *Requests) answer(ctx context.Context) {
 	}
 }
 
-// conclude responds to a request, and reports that.
+// conclude answers a request and reports the answer.
 func (r *Requests) conclude(q *request, response model.EnsureResponse) {
 	if r.accepted.say(q, response) {
 		r.report.Ensure(response)
@@ -178,7 +177,7 @@ func (m *machine) executed(q *request) model.EnsureResponse {
 	return response
 }
 
-// ran runs what a run request asks for, and returns the response.
+// ran executes a run request and returns the response.
 func (r *Requests) ran(ctx context.Context, q *request) model.EnsureResponse {
 	response, known := r.machine.response(q, model.EnsureDone), map[string]bool{}
 	for _, key := range r.runs.assigned.keys() {

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// runs make the runs of a node, and report them.
+// runs makes the runs of a node and reports them.
 type runs struct {
 	chance
 	machine  *machine
@@ -20,25 +20,25 @@ type runs struct {
 	report   *reporting.Reporter
 }
 
-// observes reports whether runs change nothing now, because the node is paused.
+// observes reports whether the node is paused, so that runs only observe.
 func (r *runs) observes() bool { return r.control.Paused() != nil }
 
-// mayRun reports whether the assignment of a key may run by itself: what is new waits for the end of
-// a pause.
+// mayRun reports whether the assignment of a key may run on schedule. A new assignment waits for the
+// end of a pause.
 func (r *runs) mayRun(key string, observes bool) bool {
 	a := r.assigned.active[key]
 
 	return a != nil && (a.ran || !observes)
 }
 
-// run runs the assignment of a key, and reports that. One that observes changes nothing.
+// run runs the assignment of a key and reports it. A run that observes changes nothing.
 func (r *runs) run(ctx context.Context, key string, cause model.Cause, observes bool) {
 	if r.mayRun(key, observes) {
 		r.perform(ctx, key, cause, &request{}, observes)
 	}
 }
 
-// runFor runs the assignment of a key for a request, and returns the run; nil where there is none.
+// runFor runs the assignment of a key for a request. It returns nil if there is no such assignment.
 func (r *runs) runFor(ctx context.Context, key string, cause model.Cause, asked *request) *model.Run {
 	return r.perform(ctx, key, cause, asked, r.observes())
 }
@@ -80,7 +80,7 @@ func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked
 	return run
 }
 
-// result returns what comes of a resource in a run.
+// result returns the transaction of a resource in a run.
 func (r *runs) result(run *model.Run, a *assignment, i int, observes bool) *model.Transaction {
 	resource := &a.manifest.Resources[i]
 	t := r.machine.transaction(run, resource)
@@ -101,7 +101,7 @@ func (r *runs) result(run *model.Run, a *assignment, i int, observes bool) *mode
 	return t
 }
 
-// noteDrift notes that a resource differed that nobody asked to be changed, and its repair.
+// noteDrift records the drift of a resource and its repair.
 func noteDrift(run *model.Run, t *model.Transaction) {
 	run.Drift.Detected++
 	if t.Noop {
@@ -112,7 +112,7 @@ func noteDrift(run *model.Run, t *model.Transaction) {
 	t.Drift = &model.Repair{From: t.Changes[0].Property, SeenAt: t.Timestamp, RepairedAt: t.Timestamp.Add(t.Duration), Latency: t.Duration}
 }
 
-// key returns one of the assignments in force, empty where there is none.
+// key returns the key of a random active assignment, or an empty text.
 func (r *runs) key() string {
 	if len(r.assigned.active) == 0 {
 		return ""
@@ -121,7 +121,7 @@ func (r *runs) key() string {
 	return place(r.assigned.keys(), r.IntN(len(r.assigned.active)))
 }
 
-// cause returns why the assignment of a key runs by itself: it is new, or its time has come.
+// cause returns the cause of a run without a request.
 func (r *runs) cause(key string) model.Cause {
 	if a := r.assigned.active[key]; a != nil && !a.ran {
 		return model.CauseManifest

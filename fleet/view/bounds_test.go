@@ -167,7 +167,7 @@ func TestManyManifests(t *testing.T) {
 			}
 		}
 		n := reported()
-		terminal := view.NodeOf(n, fleet.NewAssigned(assigned).Statuses(n), assigned)
+		terminal := view.NewNode(n, fleet.NewAssigned(assigned).Statuses(n), fleet.NewAssigned(assigned))
 		d, _ := f.Node("f1")
 		if d.State != terminal.State || len(d.Statuses) != len(terminal.Statuses) || len(d.Manifests) != count || d.OmittedManifests != 0 || d.Unreadable != "" {
 			t.Errorf("nodes first %t: %s %q, %d statuses; the terminal has %s, %d statuses", nodesFirst, d.State, d.Unreadable, len(d.Statuses), terminal.State, len(terminal.Statuses))

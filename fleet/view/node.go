@@ -52,12 +52,7 @@ func (a Assignment) Late() bool {
 	return !a.Done() && a.Status != fleet.StatusUnassigned
 }
 
-// OfNode returns what is known of a node with the statuses of its assignments (fleet.Overview).
-func NodeOf(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry) Node {
-	return NewNode(n, statuses, fleet.NewAssigned(entries))
-}
-
-// NewNode is OfNode with assignments that are prepared.
+// NewNode returns the data of a node with the statuses of its assignments, see fleet.Overview.
 func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) Node {
 	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: make([]Assignment, len(statuses))}
 	for i, s := range statuses {

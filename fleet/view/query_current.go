@@ -160,6 +160,6 @@ func isCounted(r targets.Result, run *model.Run) bool {
 	return slices.ContainsFunc(run.Errors, func(text string) bool { return strings.Contains(text, r.Resource+":") })
 }
 
-// Since returns when reports begin to be read for what holds at a time: each result is reported
+// ResultsSince returns when reports begin to be read for what holds at a time: each result is reported
 // again within a day.
 func ResultsSince(now time.Time) time.Time { return now.Add(-26 * time.Hour) }

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Text returns a value for people: times in their zone, durations with a unit.
+// ValueText returns a value for people: times in their zone, durations with a unit.
 func ValueText(v any) string {
 	switch v := v.(type) {
 	case time.Time:
@@ -33,7 +33,7 @@ func ValueText(v any) string {
 	return "-"
 }
 
-// CSV returns a value as JSON has it, without the quotes of texts; lists and labels in a line.
+// ValueCSV returns a value as JSON has it, without the quotes of texts; lists and labels in a line.
 func ValueCSV(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -70,8 +70,7 @@ func ValueCSV(v any) string {
 	}
 }
 
-// IsText reports whether a value is chosen by whoever wrote it: what a spreadsheet may take for a
-// formula.
+// IsTextValue reports whether a value is free text, which a spreadsheet could read as a formula.
 func IsTextValue(v any) bool {
 	switch v.(type) {
 	case string, []string, map[string]string, []any, map[string]any:

@@ -348,7 +348,7 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 		c.outboxes = append(c.outboxes, Outbox{n.Node, n.Outbox})
 	}
 	if n.Message != "" {
-		c.messages = append(c.messages, Message{n.Node, shortText(n.Message)})
+		c.messages = append(c.messages, Message{n.Node, firstLine(n.Message, maxText)})
 	}
 }
 
@@ -408,7 +408,7 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 	case fleet.StatusPending:
 		p := Pending{Node: s.Node, Key: s.Key, Since: key.since, Paused: paused}
 		if m.Oldest == nil || p.isBefore(m.Oldest) {
-			p.Reason = shortText(s.Reason)
+			p.Reason = firstLine(s.Reason, maxText)
 			m.Oldest = &p
 		}
 	case fleet.StatusFailed, fleet.StatusRejected:
@@ -445,23 +445,10 @@ func reasonOf(m model.ManifestState, s *fleet.RolloutStatus, name string) string
 		text = name + ":" + strings.ReplaceAll(place, next+s.Key+":", next+name+":")
 	}
 
-	return shortText(cmp.Or(text, s.Reason))
+	return firstLine(cmp.Or(text, s.Reason), maxText)
 }
 
-// maxText is how many bytes of what a node says are kept: it is compared, and shown in a line.
-const maxReasonText = 300
-
-// short returns the first line of a text, cut where it is long.
-func shortText(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if len(line) <= maxReasonText {
-		return line
-	}
-
-	return strings.ToValidUTF8(line[:maxReasonText], "") + "…"
-}
-
-// order is that in which statuses of nodes are shown.
+// stateOrder lists the statuses of nodes in display order, the worst first.
 var stateOrder = [...]fleet.Status{
 	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusPaused, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusNoManifest, fleet.StatusOK,
 }

@@ -56,12 +56,12 @@ func (c *counter) flaps(n *model.Node) {
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		_, name, err := fleet.ParseKey(f.Manifest)
 		if err != nil {
-			name = shortText(f.Manifest)
+			name = firstLine(f.Manifest, maxText)
 		}
-		id := flappingID{name, shortText(f.Resource.String())}
+		id := flappingID{name, firstLine(f.Resource.String(), maxText)}
 		known := c.flapping[id]
 		if known == nil {
-			known = &Flapping{Manifest: id.name, Resource: id.resource, By: shortText(f.By())}
+			known = &Flapping{Manifest: id.name, Resource: id.resource, By: firstLine(f.By(), maxText)}
 			c.flapping[id] = known
 		}
 		known.add(n.Node)

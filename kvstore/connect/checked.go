@@ -6,8 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// checked has everything checked that servers send, also where a context has a dialer of
-// its own.
+// checked makes the client check everything that servers send. It wraps the dialer of a context.
 func checked(opts *nats.Options) error {
 	d := dialer{opts.CustomDialer}
 	if d.CustomDialer == nil {
@@ -18,10 +17,10 @@ func checked(opts *nats.Options) error {
 	return nil
 }
 
-// dialer makes checked connections.
+// dialer opens checked connections.
 type dialer struct{ nats.CustomDialer }
 
-// Dial returns a connection that checks what it reads.
+// Dial opens a connection that checks every read.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	conn, err := d.CustomDialer.Dial(network, address)
 	if err != nil {
@@ -31,25 +30,25 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return &checkedConn{Conn: conn}, nil
 }
 
-// SkipTLSHandshake reports whether the dialer makes TLS itself.
+// SkipTLSHandshake reports whether the wrapped dialer does the TLS handshake.
 func (d dialer) SkipTLSHandshake() bool {
 	own, ok := d.CustomDialer.(interface{ SkipTLSHandshake() bool })
 
 	return ok && own.SkipTLSHandshake()
 }
 
-// checkedConn checks what a server sends, where that can be seen: not within TLS, which
-// only the server that the certificate names can write, and not within a web socket.
+// checkedConn checks the bytes that a server sends. It cannot see inside TLS or a WebSocket. Inside
+// TLS only the server named in the certificate can write.
 type checkedConn struct {
 	net.Conn
 	protocol protocol
-	// begun is set once something was sent; sealed, where that was not the protocol of
-	// NATS.
+	// begun reports whether the client has sent anything. sealed reports whether the first bytes were
+	// not the NATS protocol.
 	begun, sealed bool
 }
 
-// Write writes to the server. The client writes first before it reads and writes at the
-// same time.
+// Write sends bytes to the server. The client writes before its first read, so begun and sealed need
+// no lock.
 func (c *checkedConn) Write(b []byte) (int, error) {
 	if !c.begun && len(b) > 0 {
 		c.begun, c.sealed = true, b[0] != 'C' // CONNECT
@@ -58,7 +57,7 @@ func (c *checkedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads from the server. The error wraps ErrProtocol for what breaks the protocol.
+// Read reads from the server. The error wraps ErrProtocol if the server breaks the protocol.
 func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.sealed {

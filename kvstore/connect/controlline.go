@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// ErrControlLine is a line that is longer than max_control_line of the server: that with
-// the JWT of the user, as the others are short. It comes with ErrEnded.
+// ErrControlLine reports a line longer than the server's max_control_line. Only the CONNECT line with
+// the JWT of the user can be that long. The error comes with ErrEnded.
 var ErrControlLine = errors.New("maximum control line exceeded")
 
-// withControlLine returns an error of the client that wraps ErrControlLine, where that is what
-// the server said: within TLS and web sockets the client alone reads it.
+// withControlLine wraps err with ErrControlLine if the server sent that error. Inside TLS and
+// WebSockets only the client reads the server's errors.
 func withControlLine(err error) error {
 	if err == nil || errors.Is(err, ErrControlLine) || !strings.Contains(strings.ToLower(err.Error()), ErrControlLine.Error()) {
 		return err

@@ -16,13 +16,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// A connection reconnects without end, spread so that a fleet does not return in one
-// moment.
+// The client reconnects forever. The jitter spreads the reconnects of a fleet.
 const (
 	reconnectWait   = 2 * time.Second
 	reconnectJitter = 3 * time.Second
 	connectTimeout  = 5 * time.Second
-	// A command that has several servers gives each less time at first: one of them may hang.
+	// firstTimeout limits the first try of each server if a command has several. One server may hang.
 	firstTimeout = 2 * time.Second
 	drainTimeout = 10 * time.Second
 	// The client leaves a server after two unanswered pings.
@@ -30,63 +29,64 @@ const (
 	maxPings     = 1
 )
 
-// ErrConnect is a connection that cannot be made: an unknown context, an unreadable
-// file, or an unreachable server.
+// ErrConnect reports a failed connection: an unknown context, an unreadable file, or an unreachable
+// server.
 var ErrConnect = errors.New("cannot connect to NATS")
 
-// Options say how to reach NATS. They override those of a context; the default
-// is the selected context, and without one nats://127.0.0.1:4222.
+// Options describe how to connect to NATS. They override the options of the context. The default is
+// the selected context, or nats://127.0.0.1:4222 if no context is selected.
 type Options struct {
-	// Context is the name of a context of the nats tools.
+	// Context names a context of the nats CLI.
 	Context string
-	// Servers are URLs, each of which may hold several, separated by commas.
+	// Servers are URLs. An element may hold several URLs, separated by commas.
 	Servers []string
-	// Creds is the path of a credentials file, NKey that of a seed.
+	// Creds is the path of a credentials file, NKey the path of a seed file.
 	Creds, NKey string
-	// User connects by a password: that of PasswordFile, read for each connection, or
-	// Password.
+	// User connects with a password: Password, or the content of PasswordFile, which each connection
+	// reads again.
 	User, PasswordFile, Password string
 	// TLSCA, TLSCert and TLSKey are paths of PEM files.
 	TLSCA, TLSCert, TLSKey string
-	// Name is shown by the server's monitoring.
+	// Name is the client name in the server's monitoring.
 	Name string
 	// InboxPrefix is set for nodes, see kvstore.Names.InboxPrefix.
 	InboxPrefix string
-	// APIPrefix is that of JetStream's API; where neither it nor a context has one, the
+	// APIPrefix is the prefix of the JetStream API. If the options and the context have none, the
 	// store finds it.
 	APIPrefix string
-	// RetryOnFailedConnect returns a connection that is made later where no server
-	// answers now. Invalid options are errors all the same.
+	// RetryOnFailedConnect returns a disconnected client if no server answers, and the client keeps
+	// trying. Invalid options still return an error.
 	RetryOnFailedConnect bool
-	// Timeout is how long each server is tried. Where it is zero, that is five seconds; a connection without OnStatus and
-	// RetryOnFailedConnect first tries each of several servers for two seconds.
+	// Timeout limits each connection attempt to a server. The default is five seconds. If several
+	// servers are given without OnStatus and RetryOnFailedConnect, the first round of attempts uses
+	// two seconds.
 	Timeout time.Duration
-	// OnStatus, if set, is called for each change of the connection but its end by Close,
-	// and each denial, in order and never at the same time; it must not block.
+	// OnStatus, if set, is called in order for each denial and each change of the connection, except
+	// for its end by Close. Calls never overlap. OnStatus must not block.
 	OnStatus func(Status)
 }
 
-// Status is one change of a connection.
+// Status describes one change of a connection.
 type Status struct {
 	Connected bool
-	// Own is that the program made the client connect again: nothing is wrong.
+	// Own reports whether the program itself forced the reconnect.
 	Own bool
-	// Server is the URL connected to, or else those that are tried, without credentials.
+	// Server is the URL of the connected server, or the list of tried servers. It has no credentials.
 	Server string
-	// Err is why the connection was lost, or a denial, if known.
+	// Err is the reason of the loss, or a denial. It may be nil.
 	Err error
 }
 
-// Dial connects to NATS. The connection reconnects without end; close it after use.
-// The error wraps ErrConnect.
+// Dial connects to NATS. The client reconnects forever, so the caller must close it. The error wraps
+// ErrConnect.
 func Dial(ctx context.Context, o Options) (*nats.Conn, error) {
 	nc, _, err := DialAPI(ctx, o)
 
 	return nc, err
 }
 
-// DialAPI is Dial, with the prefix of JetStream's API that the options or their
-// context have, if any.
+// DialAPI connects like Dial. It also returns the JetStream API prefix of the options or their
+// context, or "".
 func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
@@ -110,7 +110,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.MaxPingsOutstanding(maxPings),
 		nats.DrainTimeout(drainTimeout),
 		nats.RetryOnFailedConnect(o.RetryOnFailedConnect),
-		// The credentials of a node may be renewed meanwhile.
+		// The credentials of a node may be renewed while the client retries.
 		nats.IgnoreAuthErrorAbort(),
 		checked,
 	)
@@ -130,7 +130,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	return nc, b.api, nil
 }
 
-// timeouts returns how long each server is tried, for each attempt to connect.
+// timeouts returns the timeout per server for each round of connection attempts.
 func (o Options) timeouts(servers string) []time.Duration {
 	isLasting := o.OnStatus != nil || o.RetryOnFailedConnect
 	if o.Timeout == 0 && !isLasting && strings.Contains(servers, ",") {
@@ -140,16 +140,15 @@ func (o Options) timeouts(servers string) []time.Duration {
 	return []time.Duration{cmp.Or(o.Timeout, connectTimeout)}
 }
 
-// isSilent reports whether a server may have needed more time. nats.go returns nats.ErrNoServers if the last server refused
-// the connection, whatever the others did.
+// isSilent reports whether a server may have needed more time. nats.go returns nats.ErrNoServers if
+// the last server refused the connection, whatever the others did.
 func isSilent(err error) bool {
 	var failed net.Error
 
 	return errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoServers) || errors.As(err, &failed) && failed.Timeout()
 }
 
-// Target returns the servers that are connected to, without credentials; empty where the
-// context cannot be read.
+// Target returns the server URLs without credentials, or "" if the context is unreadable.
 func (o Options) Target() string {
 	b, err := o.base()
 	if err != nil {
@@ -159,7 +158,7 @@ func (o Options) Target() string {
 	return model.StripCredentials(b.servers)
 }
 
-// base is what a context has, with the servers and the API prefix of the options.
+// base holds the options of a context, with the servers and the API prefix of Options.
 type base struct {
 	servers string
 	options []nats.Option
@@ -186,7 +185,7 @@ func (o Options) base() (base, error) {
 	return base{cmp.Or(servers, nctx.ServerURL()), opts, apiAt(cmp.Or(o.APIPrefix, nctx.JSAPIPrefix()), nctx.JSDomain())}, nil
 }
 
-// identity returns the options of name, credentials and TLS.
+// identity returns the options for name, credentials and TLS.
 func (o Options) identity() []nats.Option {
 	var opts []nats.Option
 	if o.Name != "" {
@@ -214,7 +213,7 @@ func (o Options) identity() []nats.Option {
 	return opts
 }
 
-// nkeyOption reads the seed when the connection is made.
+// nkeyOption returns an option that reads the seed at connection time.
 func nkeyOption(path string) nats.Option {
 	return func(opts *nats.Options) error {
 		opt, err := nats.NkeyOptionFromSeed(path)
@@ -226,14 +225,15 @@ func nkeyOption(path string) nats.Option {
 	}
 }
 
-// userOption sets user and password, over those of a context.
+// userOption sets user and password and overrides those of a context.
 func (o Options) userOption(opts *nats.Options) error {
 	opts.User, opts.Password = "", ""
 	opts.UserInfo = func() (user, password string) {
 		if o.PasswordFile == "" {
 			return o.User, o.Password
 		}
-		// The server rejects a connection without a password, which is reported.
+		// If the file is unreadable, the server rejects the empty password and the client reports
+		// that.
 		text, _ := os.ReadFile(o.PasswordFile)
 		return o.User, strings.TrimRight(string(text), "\r\n")
 	}
@@ -252,7 +252,7 @@ func (o Options) handlers(servers string) []nats.Option {
 	lost := false
 	down := func(nc *nats.Conn, err error) {
 		if !nc.IsClosed() {
-			// Of ForceReconnect alone there is no error.
+			// ForceReconnect reports no error, every other loss does.
 			changed(Status{Server: servers, Err: withControlLine(err), Own: err == nil})
 		}
 	}
@@ -276,7 +276,7 @@ func (o Options) handlers(servers string) []nats.Option {
 	}
 }
 
-// apiAt returns the prefix of JetStream's API, or that in a domain; empty for neither.
+// apiAt returns the JetStream API prefix, if necessary from a domain, or "" if both are empty.
 func apiAt(prefix, domain string) string {
 	if prefix == "" && domain != "" {
 		prefix = "$JS." + domain + ".API"

@@ -1,3 +1,2 @@
-// Package connect reaches NATS: by options, their files, or a context of the nats
-// tools. It knows nothing of a fleet.
+// Package connect connects to NATS from options, files, or a context of the nats CLI.
 package connect

@@ -14,21 +14,21 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// FileError is a file of an option that cannot be used for it.
+// FileError reports a file that does not suit its option.
 type FileError struct {
-	// Option is the option: creds, nkey, password-file, tlsca, tlscert or tlskey.
+	// Option is creds, nkey, password-file, tlsca, tlscert or tlskey.
 	Option, Path string
 	Err          error
 }
 
-// Error names the option, the file and what is wrong with it.
+// Error returns the option, the path and the problem.
 func (e *FileError) Error() string { return fmt.Sprintf("%s %s: %v", e.Option, e.Path, e.Err) }
 
-// Unwrap returns what is wrong with the file.
+// Unwrap returns the problem of the file.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Check returns every reason why the options cannot be used, without connecting: a
-// FileError for each file.
+// Check returns all reasons why the options are invalid, without connecting. It returns a FileError
+// for each invalid file.
 func (o Options) Check() []error {
 	b, err := o.base()
 	if err == nil {
@@ -42,8 +42,8 @@ func (o Options) Check() []error {
 	return all
 }
 
-// checkFiles returns a FileError of each file that cannot be used: the client
-// only finds out later, with a retried connection never, and does not name the file.
+// checkFiles returns a FileError for each invalid file. The client reports such a file late, never
+// with RetryOnFailedConnect, and does not name it.
 func (o Options) checkFiles() (all []error) {
 	for _, f := range []struct {
 		option, path string
@@ -71,14 +71,13 @@ func (o Options) checkFiles() (all []error) {
 		}
 	}
 	if err := o.checkCertificate(); err != nil && len(all) == 0 {
-		all = append(all, err) // else it may be of a file that is named already
+		all = append(all, err) // err may be about a file in all
 	}
 
 	return all
 }
 
-// Exposed returns a FileError of each file with a secret that every user of the machine
-// may read.
+// Exposed returns a FileError for each file with a secret that every user of the machine can read.
 func (o Options) Exposed() []*FileError {
 	var all []*FileError
 	for _, f := range [][2]string{{"creds", o.Creds}, {"nkey", o.NKey}, {"password-file", o.PasswordFile}, {"tlskey", o.TLSKey}} {
@@ -91,8 +90,8 @@ func (o Options) Exposed() []*FileError {
 	return all
 }
 
-// isPipe reports whether a file can be read only once, as that of a shell's <(...):
-// the connection reads it.
+// isPipe reports whether a file can be read only once, such as the shell's <(...). Only the connection
+// may read it.
 func isPipe(path string) bool {
 	info, err := os.Stat(path)
 

@@ -13,39 +13,39 @@ import (
 )
 
 var (
-	// ErrProtocol is a server that breaks the protocol of NATS. It ends the connection.
+	// ErrProtocol reports that the server broke the NATS protocol. It ends the connection.
 	ErrProtocol = errors.New("the server breaks the protocol of NATS")
-	// ErrEnded is a server that ends the connection with an error for which the client
-	// would not connect again.
+	// ErrEnded reports that the server ended the connection with an error after which the client would
+	// not reconnect.
 	ErrEnded = errors.New("the server ended the connection")
 )
 
 const (
-	// maxMessage bounds a message: nats-server takes 64 MiB at most, and adds headers.
+	// maxMessage limits a message in bytes. nats-server accepts at most 64 MiB, and adds headers.
 	maxMessage = 65 << 20
-	// maxLine bounds a line: the longest is an INFO that lists the servers of a cluster.
+	// maxLine limits a line in bytes. The longest line is an INFO with the servers of a cluster.
 	maxLine = 1 << 20
-	// minPayload is what a message may have at least: the client sends none that is larger than the server
-	// says, and asks no server anything that says nothing is.
+	// minPayload is the lowest max_payload of a usable server, in bytes. The client rejects larger
+	// messages before it sends them, and then no request works.
 	minPayload = 1 << 10
 )
 
-// operations are the lines that nats-server writes, but for those that announce a message. The client
-// accepts others, too, and might see a message begin in one where the check sees none.
+// operations matches the lines that nats-server writes, except those that announce a message. The
+// client accepts further lines. In such a line it could see a message that this check does not see.
 var operations = regexp.MustCompile(`^(?:PING|PONG|\+OK|-ERR ([^ \t\r\n][^\r\n]*)|INFO [^ \t\r\n][^\r\n]*)\r\n$`)
 
-// protocol is the state of a stream that is checked before the client reads it: the
-// client allocates whatever size a message claims, and a line of any length.
+// protocol checks a byte stream before the client reads it. The client itself allocates any size that
+// a message announces, and any line length.
 type protocol struct {
-	// line is what was read of a line.
+	// line is the beginning of an incomplete line.
 	line []byte
-	// payload is how many bytes of a message are still to come, ending whether the end of
-	// its line is, too.
+	// payload counts the missing bytes of a message. ending reports whether its line end is missing
+	// too.
 	payload int
 	ending  bool
 }
 
-// check checks more bytes. The error wraps ErrProtocol.
+// check checks the next bytes. The error wraps ErrProtocol.
 func (p *protocol) check(b []byte) error {
 	for len(b) > 0 {
 		if p.payload > 0 {
@@ -105,7 +105,7 @@ func (p *protocol) checkLine(line []byte) error {
 	return nil
 }
 
-// checkInfo checks what a server says about itself.
+// checkInfo checks the limits in the INFO of a server.
 func checkInfo(text []byte) error {
 	var info struct {
 		MaxPayload int64 `json:"max_payload"`
@@ -126,8 +126,9 @@ func checkInfo(text []byte) error {
 	return nil
 }
 
-// announced returns the size of the message that a line announces as nats-server does: MSG subject sid [reply] size,
-// or HMSG subject sid [reply] headers size. Almost all lines are such, so this is no pattern.
+// announced returns the size of the message that a line announces in the format of nats-server: MSG
+// subject sid [reply] size, or HMSG subject sid [reply] headers size. It avoids a regular expression
+// because almost every line is of this kind.
 func announced(line []byte) (size int, is bool) {
 	kind, arguments, _ := bytes.Cut(line, []byte(" "))
 	arguments, ended := bytes.CutSuffix(arguments, []byte("\r\n"))
@@ -149,7 +150,7 @@ func announced(line []byte) (size int, is bool) {
 		}
 		words = append(words, word)
 	}
-	names := len(words) - sizes // subject, sid and perhaps reply
+	names := len(words) - sizes // subject, sid and an optional reply
 	if names != 2 && names != 3 || !isNumber(words[1]) || !isNumber(words[names]) || !isNumber(words[len(words)-1]) {
 		return 0, false
 	}
@@ -161,7 +162,7 @@ func announced(line []byte) (size int, is bool) {
 	return size, true
 }
 
-// isNumber reports whether a text is a number of at most 18 digits.
+// isNumber reports whether text is a number of at most 18 digits.
 func isNumber(text []byte) bool {
 	for _, c := range text {
 		if c < '0' || c > '9' {
@@ -172,8 +173,8 @@ func isNumber(text []byte) bool {
 	return len(text) > 0 && len(text) <= 18
 }
 
-// isSurvived reports whether the client goes on, or connects again, after an error of
-// the server. It closes the connection for good after any other.
+// isSurvived reports whether the client continues or reconnects after an error of the server. After
+// any other error it closes the connection.
 func isSurvived(problem string) bool {
 	problem = strings.ToLower(strings.Trim(strings.TrimSpace(problem), "'"))
 	switch problem {

@@ -5,17 +5,14 @@ import (
 	"fmt"
 )
 
-// The first nats-server with all that muster needs: times to live of messages, and
-// direct gets of many messages.
+// nats-server 2.11 is the first version with message TTLs and batched direct gets.
 const minServerMajor, minServerMinor = 2, 11
 
-// ErrServer is a nats-server that lacks what muster needs. Nothing is read there or
-// written.
+// ErrServer reports a nats-server that is too old. muster neither reads nor writes there.
 var ErrServer = errors.New("nats-server is too old")
 
-// CheckServer returns an error that wraps ErrServer for the version of a server that
-// is too old. One of another form, as that of a build from source, is believed to
-// be new.
+// CheckServer returns an error that wraps ErrServer if the version is too old. It accepts versions of
+// another form, such as those of source builds.
 func CheckServer(version string) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {

@@ -12,11 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// maxRound is after how many servers the client waits at the latest before it tries more.
+// maxRound is the number of attempts after which the client waits at the latest.
 const maxRound = 16
 
-// ownFirst has the client try servers that were configured at least every second time. A server may
-// announce any number of others, which the client would all try first, whether they are there or not.
+// ownFirst makes the client try a configured server at least every second time. A server may announce
+// any number of other servers, and the client would try all of them first.
 func ownFirst(opts *nats.Options) error {
 	s := &servers{own: map[string]bool{}, wasOwn: true}
 	for _, text := range opts.Servers {
@@ -28,7 +28,7 @@ func ownFirst(opts *nats.Options) error {
 	return nil
 }
 
-// then returns a handler that notes a connection before it calls another one, if any.
+// then returns a handler that records a connection and then calls handler.
 func (s *servers) then(handler nats.ConnHandler) nats.ConnHandler {
 	return func(nc *nats.Conn) {
 		s.connected(hostOf(nc.ConnectedUrl()))
@@ -38,7 +38,7 @@ func (s *servers) then(handler nats.ConnHandler) nats.ConnHandler {
 	}
 }
 
-// hostOf returns the host and port of a server, as the client completes them.
+// hostOf returns the host and port of a server. It completes them as the client does.
 func hostOf(server string) string {
 	server = strings.TrimSpace(server)
 	if !strings.Contains(server, "://") {
@@ -62,23 +62,23 @@ func hostOf(server string) string {
 	return strings.TrimSuffix(u.Host, ":") + ":" + port
 }
 
-// servers chooses which one is tried next. Its methods may be called from several goroutines.
+// servers chooses the next server to try. Its methods are safe for concurrent use.
 type servers struct {
-	// own are the hosts of those that were configured.
+	// own holds the hosts of the configured servers.
 	own map[string]bool
 
 	mu sync.Mutex
-	// lastOwn and lastOther are the hosts of the configured one and of the other that were tried last,
-	// wasOwn is which of them was the last one.
+	// lastOwn and lastOther are the last tried configured host and the last tried announced host.
+	// wasOwn reports whether the last attempt used lastOwn.
 	lastOwn, lastOther string
 	wasOwn             bool
-	// tried is how many were tried since the client last waited, or was connected for long enough.
+	// tried counts the attempts since the last wait, or since the last connection that lasted.
 	tried int
-	// since is when the client was connected; zero where it is not.
+	// since is the start of the connection, or zero while disconnected.
 	since time.Time
 }
 
-// connected notes to which server the client is connected.
+// connected records the connected host.
 func (s *servers) connected(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +86,8 @@ func (s *servers) connected(host string) {
 	s.note(host)
 }
 
-// disconnected notes that the client is connected no more. A connection that was lost at once does not count: servers
-// that accept and drop would be tried without a wait.
+// disconnected records the loss of the connection. It ignores a connection that was lost at once:
+// otherwise the client would retry a server that accepts and drops connections without a wait.
 func (s *servers) disconnected() {
 	if !s.since.IsZero() && time.Since(s.since) >= reconnectWait {
 		s.tried = 0
@@ -95,7 +95,7 @@ func (s *servers) disconnected() {
 	s.since = time.Time{}
 }
 
-// note notes which one was tried last.
+// note records the host of an attempt.
 func (s *servers) note(host string) {
 	if s.wasOwn = s.own[host]; s.wasOwn {
 		s.lastOwn = host
@@ -104,7 +104,8 @@ func (s *servers) note(host string) {
 	}
 }
 
-// next returns which of the known servers is tried next, and after what wait: a nats.ReconnectToServerHandler.
+// next returns the next server to try and the wait before the attempt. It implements
+// nats.ReconnectToServerHandler.
 func (s *servers) next(known []nats.Server, _ nats.ServerInfo) (*nats.Server, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +129,8 @@ func (s *servers) next(known []nats.Server, _ nats.ServerInfo) (*nats.Server, ti
 	return chosen, reconnectWait + rand.N(reconnectJitter)
 }
 
-// choose returns an announced server after one of the own, the one that failed least often but for the last one, and
-// else the next one of the own.
+// choose alternates between configured and announced servers. It takes the next configured server, and
+// the announced server with the fewest failures except the last tried one.
 func (s *servers) choose(own, announced []*nats.Server) *nats.Server {
 	if len(announced) > 0 && (s.wasOwn || len(own) == 0) {
 		others := slices.DeleteFunc(slices.Clone(announced), func(a *nats.Server) bool { return a.URL.Host == s.lastOther })

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 )
 
-// userInfo is the subject on which a server with a system account answers who the user is.
+// userInfo is a subject on which every server with a system account returns the connected user.
 const userInfo = "$SYS.REQ.USER.INFO"
 
-// Account returns the name of the account of these credentials; with JWTs that may be
-// its public key. It is empty where the server does not answer.
+// Account returns the account of the connection, which may be a public key if the server uses JWTs. It
+// returns "" if the server does not answer.
 func (p Provisioner) Account(ctx context.Context) string {
 	reply, err := p.store.Request(ctx, userInfo, nil)
 	if err != nil {

@@ -10,62 +10,62 @@ import (
 // answerThreshold is how long the server waits for a further answer over the export.
 const answerThreshold = 5 * time.Second
 
-// Accounts are those of a fleet. The server does not check the reply subject of a
-// request against the permissions of who asks: whatever answer it has is published
-// there. So nodes are users of an account without streams, which is joined with
-// that of the fleet in such a way that an answer cannot get out of it again.
+// Accounts are the accounts of a fleet. The server does not check the reply subject of a request
+// against the permissions of its sender: it publishes its answer on any subject. Nodes are therefore
+// users of an account without streams. That account imports from the fleet's account in a way that
+// keeps answers inside it.
 type Accounts struct {
-	// Fleet has the streams, and administrators as users.
+	// Fleet has the streams. Its users are administrators.
 	Fleet Account
-	// Nodes has a user for each node, Operators one for each operator who is no
-	// administrator, and Requesters one for each of those who also ask nodes at once.
+	// Nodes has a user per node, Operators a user per operator without administrator rights.
+	// Requesters has a user per operator who also sends live requests.
 	Nodes, Operators, Requesters Account
 }
 
-// Account is one of them.
+// Account is one account.
 type Account struct {
 	Name      string
 	JetStream bool
-	// DenyByDefault has a user without permissions do nothing, where that of another
-	// account may do everything.
+	// DenyByDefault denies everything to a user without permissions. Otherwise such a user may do
+	// everything.
 	DenyByDefault bool
 	Limits        AccountLimits
 	Exports       []Export
 	Imports       []Import
-	// Mappings have what is published in the account, an answer included, come out on another
-	// subject. Those of nodes are what only the fleet may send a message on: it vanishes.
+	// Mappings publish messages of the account, including answers, on another subject. The account of
+	// nodes maps subjects on which only the fleet may send to a subject without subscribers.
 	Mappings []Mapping
 }
 
-// Export is what an account offers to others.
+// Export is a service or stream that an account offers to other accounts.
 type Export struct {
 	Service bool
 	Subject string
-	// To are the accounts that may import it, and no others.
+	// To lists the accounts that may import it.
 	To []string
 }
 
-// Import is what an account takes from the fleet's.
+// Import is a service or stream that an account imports.
 type Import struct {
 	Service bool
-	// From is the account it is taken from, if it is another.
+	// From is the exporting account, or "" for the fleet's account.
 	From    string
 	Subject string
-	// Local is the subject in this account, if it is another.
+	// Local is the subject in this account, or "" for the same subject.
 	Local string
-	// Share tells the fleet who asks.
+	// Share sends the identity of the requester to the fleet.
 	Share bool
 }
 
-// Mapping is one mapping of subjects.
+// Mapping maps one subject to another.
 type Mapping struct{ From, To string }
 
-// AccountsOf returns the accounts of the fleet with a prefix, with the limits of For
-// and DefaultNodes. The error wraps model.ErrInvalidName.
+// AccountsOf returns the accounts of the fleet with a prefix, with limits for DefaultNodes nodes. The
+// error wraps model.ErrInvalidName.
 //
-// There is one export of services, for everything: an answer that came over an
-// export cannot enter another import of the same one, but it can enter an import of
-// another. Tests hold the server to that.
+// A single export covers all services. An answer that crossed an export cannot enter another import of
+// the same export, but it can enter an import of another one. Tests verify this behavior of the
+// server.
 func AccountsOf(prefix string) (Accounts, error) {
 	n, err := kvstore.NewNames(prefix)
 	if err != nil {
@@ -86,14 +86,13 @@ func AccountsOf(prefix string) (Accounts, error) {
 	return a.For(DefaultNodes), nil
 }
 
-// joinRequesters has requests of the verbs of requesters reach nodes, and answers come back. A
-// message that came over an import of services enters no import of streams, so requests of another
-// account than the fleet's get to nodes from there only. Answers take the way of all others, over
-// the one export of services, and the fleet passes them on: so the server's own answers to a node
-// do not enter that way.
+// joinRequesters lets requests of requesters reach nodes, and answers return. A message that crossed a
+// service import cannot enter a stream import, so the fleet's account cannot forward the requests:
+// nodes receive them directly from this account. Answers use the single service export and the fleet
+// forwards them, so the server's own answers to a node cannot use that path.
 //
-// It is an account of its own, because in a cluster what the server answers does enter an import of streams: in
-// that of operators, a viewer could have it sent to nodes.
+// Requesters need a separate account: in a cluster, answers of the server can enter a stream import.
+// From the account of operators, a viewer could make the server send such answers to nodes.
 func (a *Accounts) joinRequesters(n kvstore.Names) {
 	for _, verb := range kvstore.RequesterVerbs() {
 		a.Requesters.Exports = append(a.Requesters.Exports, Export{Subject: n.Request(verb, ">"), To: []string{a.Nodes.Name}})
@@ -105,11 +104,11 @@ func (a *Accounts) joinRequesters(n kvstore.Names) {
 	a.Fleet.Imports = []Import{{Service: true, From: a.Requesters.Name, Subject: from}}
 }
 
-// All returns the accounts, that of the fleet first.
+// All returns the accounts, the fleet's first.
 func (a Accounts) All() []Account { return []Account{a.Fleet, a.Nodes, a.Operators, a.Requesters} }
 
-// accountName is the name of an account; that of a fleet with a prefix of its own
-// begins with it.
+// accountName returns the name of an account. It starts with the prefix of the fleet unless that is
+// the default.
 func accountName(n kvstore.Names, name string) string {
 	if n.Prefix() == kvstore.DefaultPrefix {
 		return name
@@ -118,8 +117,8 @@ func accountName(n kvstore.Names, name string) string {
 	return strings.ToUpper(n.Prefix()) + "_" + name
 }
 
-// joined returns an account that may publish on some subjects of the fleet and
-// hears others.
+// joined returns an account that may publish on the given services of the fleet and receives the given
+// subjects.
 func joinedAccount(name string, services []Import, heard []string) Account {
 	a := Account{Name: name, DenyByDefault: true, Imports: services}
 	for _, subject := range heard {
@@ -130,7 +129,7 @@ func joinedAccount(name string, services []Import, heard []string) Account {
 	return a
 }
 
-// api returns the imports by which a joined account reads.
+// api returns the imports for reads.
 func readImports(n kvstore.Names) []Import {
 	all := []Import{
 		{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: kvstore.JoinedAPI.StreamList()},
@@ -145,8 +144,8 @@ func readImports(n kvstore.Names) []Import {
 	return all
 }
 
-// nodeServices returns what nodes publish: reads, what streams take from them, and
-// answers, the last of these for plain clients of NATS.
+// nodeServices returns the imports for everything that nodes publish: reads, messages for streams, and
+// answers. The last import is for answers to plain NATS clients.
 func nodeServices(n kvstore.Names) []Import {
 	all := readImports(n)
 	for _, s := range n.Streams() {
@@ -161,8 +160,8 @@ func nodeServices(n kvstore.Names) []Import {
 	)
 }
 
-// heardByNodes returns what nodes listen to, as patterns that end in >: the server
-// takes no other mapping.
+// heardByNodes returns the subjects that nodes subscribe to, as patterns that end in >, the only form
+// that the server maps.
 func heardByNodes(n kvstore.Names) []string {
 	subjects := []string{n.Changed(">")}
 	for _, verb := range kvstore.Verbs() {

@@ -15,32 +15,31 @@ import (
 )
 
 var (
-	// ErrShrink is a change that would lose data or is impossible; nothing was
+	// ErrShrink reports a change that would lose data or that the server cannot make. Nothing was
 	// changed.
 	ErrShrink = errors.New("refused to change")
-	// ErrNoRoom is a bucket or stream for which the server or the account has too
-	// little storage, or too few streams.
+	// ErrNoRoom reports that the server or the account lacks storage, or allows no further stream.
 	ErrNoRoom = kvstore.ErrNoRoom
-	// ErrUnchecked is a bucket or stream whose servers do not answer, and that is not needed.
+	// ErrUnchecked reports an unneeded bucket or stream whose servers do not answer.
 	ErrUnchecked = errors.New("its servers do not answer: it is not checked")
-	// ErrDiffers is a bucket or stream that muster can work with although a setting
-	// differs. The remedy is that of kvstore.ErrNotProvisioned.
+	// ErrDiffers reports a setting that differs but that muster can work with. The remedy is the same
+	// as for kvstore.ErrNotProvisioned.
 	ErrDiffers = errors.New("NATS is not set up as muster sets it up")
 )
 
-// Difference is what must be done to one bucket or stream.
+// Difference describes the required change of one bucket or stream.
 type Difference struct {
-	// Stream is the name of the stream behind it.
+	// Stream is the name of the stream behind the bucket.
 	Stream string `json:"stream"`
-	// Create reports whether it is missing.
+	// Create reports whether the stream is missing.
 	Create bool `json:"create,omitempty"`
-	// Changes are the settings of an existing one that differ.
+	// Changes are the settings of an existing stream that differ.
 	Changes []Change `json:"changes,omitempty"`
 
 	config api.StreamConfig
 }
 
-// String returns in one line what is done.
+// String returns the difference in one line.
 func (d Difference) String() string {
 	if d.Create {
 		return "create " + d.Stream
@@ -53,10 +52,10 @@ func (d Difference) String() string {
 	return "change " + d.Stream + ": " + strings.Join(lines, "; ")
 }
 
-// Plan returns what Apply would do, and changes nothing. The error wraps
-// kvstore.ErrFormat where a bucket or stream has an unknown format.
+// Plan returns what Apply would do, and changes nothing. The error wraps kvstore.ErrFormat for a
+// bucket or stream in an unknown format.
 func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
-	// Credentials of a node may list streams; they fail here, before Apply begins.
+	// A node may list streams but not change them, so this call fails before Apply changes anything.
 	if err := kvstore.CheckServer(p.store.Conn()); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
@@ -72,7 +71,7 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 		_, err := found.Of(unanswered[0])
 		return nil, err
 	}
-	// The list has shown where JetStream is asked.
+	// The list of streams has found the JetStream API prefix.
 	at := p.store.Places().InUse()
 	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
@@ -81,7 +80,8 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 	return differences, nil
 }
 
-// differences returns what must be done to the streams that were found, and those whose servers do not answer.
+// differences compares the streams that were found with the desired ones. It also returns the streams
+// whose servers do not answer.
 func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []Difference, unanswered []string, err error) {
 	created, all := desired(p.store.Names(), o.withDefaults()), desired(p.store.Names(), o)
 	isUnfinished := slices.ContainsFunc(all, func(want kvstore.Stream) bool {
@@ -116,14 +116,14 @@ func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []
 	return differences, unanswered, nil
 }
 
-// Check reports whether every bucket and stream is there and configured as muster
-// needs it. The error wraps kvstore.ErrNotProvisioned when something is missing or
-// not usable, ErrDiffers when all is usable, and names all that differs, or
-// kvstore.ErrFormat. A node is permitted to check.
+// Check returns an error unless every bucket and stream exists and is configured as muster needs it.
+// The error wraps kvstore.ErrNotProvisioned if something is missing or unusable, ErrDiffers if
+// everything is usable, or kvstore.ErrFormat. It names every difference. Nodes have the permission to
+// check.
 //
-// Streams that are needed are waited for while they elect a leader: the error wraps kvstore.ErrUnanswered where the
-// servers of one do not answer. Those of others are not checked, then; the error wraps ErrUnchecked where that is all,
-// and ErrDiffers also where it is not.
+// Check waits while a needed stream elects a leader. The error wraps kvstore.ErrUnanswered if the
+// servers of a needed stream do not answer. If the servers of another stream do not answer, Check
+// skips that stream, and the error wraps ErrUnchecked unless something else is wrong.
 func (p Provisioner) Check(ctx context.Context, needed ...string) error {
 	found, err := p.survey(ctx, needed)
 	if err != nil {
@@ -168,9 +168,9 @@ func (p Provisioner) Check(ctx context.Context, needed ...string) error {
 	return err
 }
 
-// Apply creates what is missing, changes what differs, and returns what it did.
-// Where one change is refused nothing is done, and the error, which wraps
-// ErrShrink, names each. The error of a server without room wraps ErrNoRoom.
+// Apply creates missing streams, changes those that differ, and returns what it did. If one change is
+// refused, Apply changes nothing, and the error wraps ErrShrink and names every refused change. The
+// error wraps ErrNoRoom if the server lacks room.
 func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error) {
 	differences, err := p.Plan(ctx, o)
 	if err != nil {
@@ -196,7 +196,7 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	return differences, nil
 }
 
-// refusals joins all that is refused.
+// refusals returns one error for all refused changes.
 func refusals(differences []Difference) error {
 	var refused []error
 	for _, d := range differences {
@@ -229,7 +229,7 @@ func (p Provisioner) provision(ctx context.Context, m *jsm.Manager, d Difference
 	return roomError(stream.UpdateConfiguration(d.config))
 }
 
-// roomError wraps with ErrNoRoom the errors of a server without room.
+// roomError wraps err with ErrNoRoom if the server lacks room.
 func roomError(err error) error {
 	const (
 		insufficientResources = 10023

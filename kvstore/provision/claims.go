@@ -8,17 +8,17 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// Signer are the keys of accounts where an operator of NATS issues JWTs.
+// Signer has the account keys of a NATS operator that issues JWTs.
 type Signer struct {
-	// Keys are the public keys of the accounts, by name.
+	// Keys are the public keys of the accounts by name.
 	Keys map[string]string
-	// Activate signs an activation as the account with a name, which has the export: it permits
-	// another account one import.
+	// Activate signs an activation with the key of the exporting account. It permits another account
+	// one import.
 	Activate func(account string, c *jwt.ActivationClaims) (string, error)
 }
 
-// Claims returns the claims of the accounts, by name. Each export requires an
-// activation: without, every account of the operator could import it.
+// Claims returns the claims of the accounts by name. Each export requires an activation. Otherwise
+// every account of the NATS operator could import it.
 func (a Accounts) Claims(s Signer) (map[string]*jwt.AccountClaims, error) {
 	all := map[string]*jwt.AccountClaims{}
 	for _, account := range a.All() {
@@ -81,8 +81,8 @@ func (i Import) claims(s Signer, from, to string) (*jwt.Import, error) {
 	}, nil
 }
 
-// ClaimsJSON returns what Claims puts into the JWTs, by the name of the account, with
-// the public keys and the activations left to fill in by whoever has the keys.
+// ClaimsJSON returns the claims by account name as JSON. The owner of the keys fills in the public
+// keys and activations.
 func (a Accounts) ClaimsJSON() ([]byte, error) {
 	keys, names := map[string]string{}, map[string]string{}
 	for _, account := range a.All() {
@@ -103,7 +103,7 @@ func (a Accounts) ClaimsJSON() ([]byte, error) {
 	return indentedJSON(parts)
 }
 
-// indented returns a value as JSON in which wildcards stay readable.
+// indented returns a value as indented JSON with readable wildcards.
 func indentedJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

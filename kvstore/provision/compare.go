@@ -19,10 +19,11 @@ type Change struct {
 	Setting string `json:"setting"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	// Refused is why the setting is not changed and what to do; empty when it is.
+	// Refused is the reason to leave the setting, with a remedy. It is empty if the setting is
+	// changed.
 	Refused string `json:"refused,omitempty"`
 
-	// optional reports whether muster works with the setting as it is.
+	// optional reports whether muster works without the change.
 	optional bool
 }
 
@@ -36,14 +37,14 @@ func (c Change) String() string {
 	return text
 }
 
-// The reasons for which a change is refused.
+// Reasons to refuse a change.
 const (
 	refusedFixed  = "the server cannot change it: copy what it holds, remove it and run again"
 	refusedShrink = "data would be lost: lower it with the nats tool if that is intended"
 )
 
-// allowShrink permits the changes of an empty stream that would remove messages. An administrator continues with smaller
-// sizes after the server had no room for all streams.
+// allowShrink permits the changes of an empty stream that would remove messages. An administrator
+// continues with smaller sizes after the server had no room for all streams.
 func allowShrink(changes []Change) {
 	for i := range changes {
 		if changes[i].Refused == refusedShrink {
@@ -55,10 +56,9 @@ func allowShrink(changes []Change) {
 // comparison collects the changes that make a stream the desired one.
 type comparison struct{ changes []Change }
 
-// compare returns what differs between a stream and the desired one, and the
-// configuration with these changes. A desired size of zero is any; what is larger
-// than needed, or of no concern to muster, stays as its administrator set it. used is how
-// many bytes the stream holds.
+// compare returns the settings of a stream that differ, and the configuration with these changes. A
+// desired size of zero accepts any size. compare keeps settings that are larger than needed or
+// unimportant to muster. used is the size of the stream in bytes.
 func compare(have, want api.StreamConfig, used uint64) ([]Change, api.StreamConfig) {
 	c := &comparison{}
 	equal(c, "retention", &have.Retention, want.Retention, refusedFixed)
@@ -91,15 +91,15 @@ func compare(have, want api.StreamConfig, used uint64) ([]Change, api.StreamConf
 	return c.changes, have
 }
 
-// The bounds of a message. A lower one would lose what every node stores; no server
-// takes more.
+// Limits of a message. A lower limit would lose documents of every node, and no server accepts more.
 const (
 	MinMessage = 16 << 10
 	MaxMessage = 64 << 20
 )
 
-// withBounds completes what is desired by the default bounds where a stream has none, or one of messages that is too
-// low, and nobody chose any. used is how many bytes the stream holds: of what operators store nothing is lost.
+// withBounds fills in the default limits for a stream that has none, or whose message limit is too
+// low, unless the operator chose a limit. used is the size of the stream in bytes: withBounds never
+// removes documents of operators.
 func withBounds(want, have, defaults api.StreamConfig, used uint64) api.StreamConfig {
 	if want.MaxMsgsPer == 0 && have.MaxMsgsPer <= 0 {
 		want.MaxMsgsPer = defaults.MaxMsgsPer
@@ -115,16 +115,16 @@ func withBounds(want, have, defaults api.StreamConfig, used uint64) api.StreamCo
 	return want
 }
 
-// isRenewed reports whether what a stream holds is stored again before it expires:
-// what a bound removes comes back.
+// isRenewed reports whether nodes store the content of a stream again before it expires. Then messages
+// that a new limit removes return.
 func isRenewed(c api.StreamConfig) bool { return c.MaxMsgsPer == 1 && c.MaxAge > 0 }
 
-// isOfOperators reports whether a stream has what operators of groups store: assignments and
-// queued requests, which are announced. How many bytes that are is a choice of administrators.
+// isOfOperators reports whether operators of groups write to a stream: assignments and queued
+// requests, which the server republishes. Administrators choose the size of such a stream.
 func isOfOperators(c api.StreamConfig) bool { return c.RePublish != nil }
 
-// subjects adds missing subjects and leaves further ones alone, except those that
-// are wider than a missing one: the server takes no subjects that overlap.
+// subjects adds missing subjects. It removes existing subjects only if they are wider than a missing
+// one, because the server rejects overlapping subjects.
 func (c *comparison) subjects(have *api.StreamConfig, want api.StreamConfig) {
 	missing := slices.DeleteFunc(slices.Clone(want.Subjects), func(s string) bool { return slices.Contains(have.Subjects, s) })
 	if len(missing) == 0 {
@@ -138,15 +138,14 @@ func (c *comparison) subjects(have *api.StreamConfig, want api.StreamConfig) {
 	have.Subjects = slices.Concat(narrow, missing)
 }
 
-// covers reports whether one of some subjects, which may have wildcards, matches
-// all that another does.
+// covers reports whether one of the subjects, which may have wildcards, includes other.
 func covers(subjects []string, other string) bool {
 	return slices.ContainsFunc(subjects, func(s string) bool {
 		return kvstore.SubjectMatches(other, s) && (strings.HasSuffix(s, ">") || !strings.HasSuffix(other, ">"))
 	})
 }
 
-// subjectsText lists subjects, of many the first one.
+// subjectsText returns the subjects as text, only the first of many.
 func subjectsText(subjects []string) string {
 	const most = 4
 	if len(subjects) > most {
@@ -156,9 +155,9 @@ func subjectsText(subjects []string) string {
 	return strings.Join(subjects, ", ")
 }
 
-// rollup allows no more than is desired: whoever may write one key of a stream
-// with rollup can remove all others. The server switches it on for a stream that
-// marks what has expired.
+// rollup switches rollup off unless it is desired: with rollup, a user who may write one key of a
+// stream can remove all others. The server switches it on for a stream with markers for expired
+// messages.
 func (c *comparison) rollup(have *api.StreamConfig, want api.StreamConfig) {
 	if have.RollupAllowed != want.RollupAllowed {
 		c.add("allow_rollup_hdrs", onOff(have.RollupAllowed), onOff(want.RollupAllowed), "")
@@ -170,9 +169,8 @@ func (c *comparison) rollup(have *api.StreamConfig, want api.StreamConfig) {
 	}
 }
 
-// sizes compares how much is kept. A history of 1 is fixed: no older value may
-// come back when a newer one expires. The number of reports of a node is the choice
-// of an operator.
+// sizes compares the retention of a stream. A history of 1 is fixed, because an older value must not
+// return when a newer one expires. An operator chooses the number of reports per node.
 func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig, used uint64) {
 	isBucket := want.DenyDelete && want.Discard == api.DiscardNew
 	switch {
@@ -184,7 +182,7 @@ func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig, used u
 	case !isBucket && want.MaxMsgsPer > 1:
 		bound(c, "max_msgs_per_subject", &have.MaxMsgsPer, want.MaxMsgsPer)
 	}
-	// The ids of a longer one take memory of the server, as much as who writes likes.
+	// The server keeps message ids in memory for this time, and a user may write any number.
 	equal(c, "duplicate_window", &have.Duplicates, want.Duplicates, "")
 	grow(c, "num_replicas", &have.Replicas, want.Replicas)
 	grow(c, "max_age", &have.MaxAge, want.MaxAge)
@@ -196,9 +194,9 @@ func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig, used u
 	}
 }
 
-// limits lifts those at which what muster stores is refused or lost. The size of a
-// stream that discards its oldest messages is the choice of its administrator, and
-// so is the size of all that operators store.
+// limits removes limits that would make the server refuse or drop messages of muster. Administrators
+// choose the size of a stream that discards its oldest messages, and of the streams that operators
+// write to.
 func (c *comparison) limits(have *api.StreamConfig, want api.StreamConfig) {
 	if want.MaxMsgSize > 0 && have.MaxMsgSize != want.MaxMsgSize {
 		c.add("max_msg_size", limit(have.MaxMsgSize), limit(want.MaxMsgSize), "")
@@ -218,7 +216,7 @@ func (c *comparison) limits(have *api.StreamConfig, want api.StreamConfig) {
 	have.MaxAge = max(have.MaxAge, 0)
 }
 
-// equal changes a setting that differs.
+// equal sets a setting to the desired value.
 func equal[T interface {
 	comparable
 	fmt.Stringer
@@ -229,7 +227,7 @@ func equal[T interface {
 	}
 }
 
-// on switches a setting on, and never off.
+// on switches a setting on. It never switches one off.
 func (c *comparison) on(setting string, have *bool, want bool) {
 	if want && !*have {
 		c.add(setting, onOff(false), onOff(true), "")
@@ -239,7 +237,7 @@ func (c *comparison) on(setting string, have *bool, want bool) {
 
 type number interface{ ~int | ~int32 | ~int64 }
 
-// atLeast raises what is too low.
+// atLeast raises a value that is too low.
 func atLeast[T number](c *comparison, setting string, have *T, want T) {
 	if want > 0 && *have < want {
 		c.add(setting, limit(*have), limit(want), "")
@@ -247,8 +245,8 @@ func atLeast[T number](c *comparison, setting string, have *T, want T) {
 	}
 }
 
-// grow raises a limit to an operator's choice, and refuses to lower it. Zero or
-// less is no limit; a choice of zero is none.
+// grow raises a limit to the operator's choice and refuses to lower it. Zero or less means no limit,
+// and a desired value of zero means no choice.
 func grow[T number](c *comparison, setting string, have *T, want T) {
 	has := max(*have, 0)
 	if want == 0 || has == max(want, 0) {
@@ -262,8 +260,8 @@ func grow[T number](c *comparison, setting string, have *T, want T) {
 	*have = want
 }
 
-// bound sets a limit that protects the nodes from each other. Where there was none,
-// what exceeds it is removed; an operator does not lower one by accident.
+// bound sets a limit that protects nodes from each other. A stream without a limit loses the excess
+// messages. An existing limit is only raised, so an operator cannot lower it by accident.
 func bound[T number](c *comparison, setting string, have *T, want T) {
 	if *have == want {
 		return
@@ -276,7 +274,7 @@ func bound[T number](c *comparison, setting string, have *T, want T) {
 	*have = want
 }
 
-// unlimited lifts a limit.
+// unlimited removes a limit.
 func unlimited[T number](c *comparison, setting string, have *T) {
 	if *have > 0 {
 		c.add(setting, limit(*have), limit(T(0)), "")
@@ -284,8 +282,8 @@ func unlimited[T number](c *comparison, setting string, have *T) {
 	}
 }
 
-// add notes a change. muster cannot work while one of the settings named here is
-// missing; all others concern how much is kept, and what is allowed beyond need.
+// add records a change. muster cannot work without the settings named here. All other settings concern
+// retention or allow more than needed.
 func (c *comparison) add(setting, from, to, refused string) {
 	needed := to != onOff(false) && slices.Contains([]string{"retention", "subjects", "allow_direct", "allow_rollup_hdrs", "allow_msg_ttl", "republish"}, setting)
 	c.changes = append(c.changes, Change{Setting: setting, From: from, To: to, Refused: refused, optional: !needed})

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Users are the users of an account in the configuration of nats-server, each the
-// text of one entry of its list, by the name of the account.
+// Users maps the name of an account to its users. Each user is the text of one list entry in the
+// configuration of nats-server.
 type Users map[string][]string
 
 // ServerConfig returns the accounts as a block of the configuration of nats-server.
@@ -43,7 +43,7 @@ func (a Accounts) ServerConfig(users Users) string {
 	return b.String()
 }
 
-// list writes a list, one entry a line; none for an empty one.
+// list writes a list with one entry per line. It writes nothing for an empty list.
 func writeList(b *strings.Builder, name string, entries []string) {
 	if len(entries) == 0 {
 		return
@@ -88,5 +88,5 @@ func (i Import) config(from string) string {
 	return fmt.Sprintf("{%s: {account: %s, subject: %q}%s}", kind, from, i.Subject, more)
 }
 
-// from returns the name of the account that an import is taken from.
+// from returns the name of the exporting account.
 func (i Import) from(fleet Account) string { return cmp.Or(i.From, fleet.Name) }

@@ -16,9 +16,8 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// convert changes what a stream of the first format holds, and adapts want, before
-// the stream is marked as of the second one: so an interrupted conversion is done
-// again.
+// convert converts the content of a stream from the first format and adapts want. The caller marks the
+// stream as converted afterwards, so an interrupted conversion is repeated.
 func (p Provisioner) convert(ctx context.Context, stream *jsm.Stream, want *api.StreamConfig) error {
 	n := p.store.Names()
 	switch stream.Name() {
@@ -40,7 +39,7 @@ func (p Provisioner) convert(ctx context.Context, stream *jsm.Stream, want *api.
 	return nil
 }
 
-// moveCommands gives each command that shares a subject with others its own.
+// moveCommands moves each command that shares a subject with others to a subject for itself.
 func (p Provisioner) moveCommands(ctx context.Context, stream *jsm.Stream, former string, subjects []string) error {
 	both := stream.Configuration()
 	both.Subjects = subjects

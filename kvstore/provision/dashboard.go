@@ -8,20 +8,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Serving is what muster fleet serve does beside showing the fleet.
+// Serving describes what muster fleet serve may do besides reading.
 type Serving struct {
-	// Pauses is that it pauses and resumes every node and group.
+	// Pauses permits it to pause and resume every node and group.
 	Pauses bool
-	// Requests are the verbs that it asks every node by, of kvstore.RequesterVerbs.
+	// Requests are the verbs of its requests to nodes, from kvstore.RequesterVerbs.
 	Requests []string
 }
 
-// Dashboard returns what muster fleet serve needs: what Viewer has, without bundles, and what it does
-// beside that; it writes nothing but pauses. It is a user of the account OPERATORS, with requests one
-// of REQUESTERS. The user must connect with Names.InboxPrefix. The error wraps model.ErrInvalidName.
+// Dashboard returns the permissions for muster fleet serve: those of Viewer without bundles, and the
+// given ones. It writes nothing but pauses. The user belongs to the account OPERATORS, or with
+// requests to REQUESTERS. The user must connect with Names.InboxPrefix. The error wraps
+// model.ErrInvalidName.
 //
-// Requests reach all nodes: NATS knows no groups. What is in them it cannot bound: a preview has
-// guards, which are commands that nodes run, unless they demand signatures.
+// Requests reach all nodes, because NATS does not know the groups. Permissions cannot limit their
+// content: a preview may have guards, which are commands. Nodes run them unless they require
+// signatures.
 func DashboardPermissions(prefix, user string, does Serving) (Permissions, error) {
 	p, err := ViewerPermissions(prefix, user)
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// ControlLine is what max_control_line of nats-server must be for users by JWT: a user sends its
-// JWT in one line. That of a node in 64 groups has some 45 KB.
+// ControlLine is the required max_control_line of nats-server for users with JWTs. A user sends its
+// JWT in one line. The JWT of a node in 64 groups has about 45 KB.
 const ControlLine = "64KB"
 
-// LongJWT is the size in bytes above which a JWT may be too long for the default of
-// max_control_line, which is 4 KB: the line also has a signature, and names.
+// LongJWT is the size in bytes above which a JWT may exceed the default max_control_line of 4 KB. The
+// line also contains a signature and names.
 const LongJWT = 3680
 
-// The parts of a JWT whose length is always the same.
+// Parts of a JWT with a constant length.
 const (
-	keyLength       = 56 // of a public key
+	keyLength       = 56 // a public key
 	idLength        = 52
 	signatureLength = 64
-	anyTime         = 1_800_000_000 // of the issue
+	anyTime         = 1_800_000_000 // the time of issue
 )
 
-// JWTSize returns how many bytes the JWT of a user with these permissions has, which has that
-// name and is signed by a signing key of the account.
+// JWTSize returns the size in bytes of the JWT of a user with this name and these permissions, signed
+// by a signing key of the account.
 func (p Permissions) JWTSize(name string) int {
 	key := strings.Repeat("K", keyLength)
 	claims := jwt.NewUserClaims(key)
@@ -37,9 +37,9 @@ func (p Permissions) JWTSize(name string) int {
 	return jsonSize(jwt.Header{Type: jwt.TokenTypeJwt, Algorithm: jwt.AlgorithmNkey}) + 1 + jsonSize(claims) + 1 + base64.RawURLEncoding.EncodedLen(signatureLength)
 }
 
-// jsonSize returns the length of JSON in base64.
+// jsonSize returns the length of a value as JSON in base64.
 func jsonSize(v any) int {
-	// What a JWT has is always JSON.
+	// These values always encode.
 	text, _ := json.Marshal(v)
 
 	return base64.RawURLEncoding.EncodedLen(len(text))

@@ -2,29 +2,29 @@ package provision
 
 import "fmt"
 
-// DefaultNodes is how many nodes the limits are made for by default.
+// DefaultNodes is the default number of nodes for the limits.
 const DefaultNodes = 10_000
 
-// The limits of users and of the server.
+// Limits of users and of the server.
 const (
-	// operatorConnections are those of all operators who are no administrators.
+	// operatorConnections limits all operators without administrator rights together.
 	operatorConnections = 500
-	// requesterConnections are those of all that send requests, which are programs.
+	// requesterConnections limits all programs that send requests together.
 	requesterConnections = 50
-	// fleetConnections is the room that is left for administrators.
+	// fleetConnections is reserved for administrators.
 	fleetConnections = 500
-	// maxSubscriptions are those of one connection: a node has seven for each group, and
-	// some twenty.
+	// maxSubscriptions limits a connection. A node has seven subscriptions per group and about twenty
+	// others.
 	maxSubscriptions = 1000
-	// maxPending is what the server keeps for one connection that does not read. An
-	// administrator reads 256 reports of 64 KiB at once, others pages of 4 MiB.
+	// maxPending limits the data that the server buffers for a slow connection. An administrator reads
+	// 256 reports of 64 KiB at once, other users pages of 4 MiB.
 	maxPending = "32MB"
 )
 
-// Limits bound what the users of an account take from those of the others.
+// Limits protect accounts from each other.
 type AccountLimits struct {
-	// Connections are those of all its users together, Subscriptions those of each
-	// connection; zero is no bound.
+	// Connections limits all users of the account together, Subscriptions each connection. Zero means
+	// no limit.
 	Connections, Subscriptions int
 }
 
@@ -32,8 +32,8 @@ func (l AccountLimits) config() string {
 	return fmt.Sprintf("limits: {max_connections: %d, max_subscriptions: %d}", l.Connections, l.Subscriptions)
 }
 
-// For returns the accounts with limits for a number of nodes: each may be connected
-// twice, once by a connection that the server still takes for alive.
+// For returns the accounts with limits for a number of nodes. Each node may have two connections,
+// because the server may not have noticed the loss of one.
 func (a Accounts) For(nodes int) Accounts {
 	a.Nodes.Limits = AccountLimits{Connections: 2*nodes + 10, Subscriptions: maxSubscriptions}
 	a.Operators.Limits = AccountLimits{Connections: operatorConnections, Subscriptions: maxSubscriptions}
@@ -42,8 +42,8 @@ func (a Accounts) For(nodes int) Accounts {
 	return a
 }
 
-// ServerLimits returns settings of nats-server for all fleets together, beside the
-// accounts: administrators can connect when all others have what they may.
+// ServerLimits returns settings of nats-server for all fleets together, outside the accounts. They
+// leave room for administrators when all other users have reached their limits.
 func ServerLimits(fleets ...Accounts) string {
 	connections := 0
 	for _, a := range fleets {

@@ -7,27 +7,25 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Of returns what a node of some groups needs for its job as a user of the account
-// NODES, see AccountsOf, from what kvstore.Names.Streams has. The node must connect
-// with Names.InboxPrefix. The error wraps model.ErrInvalidName.
+// Of returns the permissions of a node in some groups. The node is a user of the account NODES, see
+// AccountsOf. The permissions derive from kvstore.Names.Streams. The node must connect with
+// Names.InboxPrefix. The error wraps model.ErrInvalidName.
 //
-// The subjects of direct gets name what they read, which confines a node to its
-// families. The list of streams shows no keys; the info of a stream that nodes list
-// shows the names of all its keys, and no value. A node reads all bundles, because
-// their parts are asked for by a request body: bundles hold no secrets. That it
-// cannot remove the keys of others, by a rollup of its own, is up to the
-// configuration of the streams.
+// The subject of a direct get contains the subject that it reads, so a node can read only its
+// families. A list of streams shows no keys. The info of a stream that nodes may list shows the names
+// of all its keys, but no values. A node can read all bundles, because their chunks are requested in
+// the request body; bundles contain no secrets. The configuration of the streams prevents a node from
+// removing the keys of others with a rollup.
 func NodePermissions(prefix, node string, groups []string) (Permissions, error) {
 	return nodePermissions(kvstore.JoinedAPI, prefix, node, groups)
 }
 
-// InOneAccount is Of for a node that is a user of the account with the streams.
-// There permissions do not confine where the server delivers what a node asks for:
-// the nodes of such an account must trust each other.
+// InOneAccount returns the permissions of a node in the account with the streams. In that account a
+// node can make the server deliver answers to any subject, so its nodes must trust each other.
 func NodePermissionsInOneAccount(prefix, node string, groups []string) (Permissions, error) {
 	p, err := nodePermissions(kvstore.OwnAPI, prefix, node, groups)
 	if err == nil {
-		// A node asks there first, and nothing answers.
+		// A node asks there first and gets no answer.
 		p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamList())
 	}
 
@@ -78,7 +76,7 @@ func streamSubjects(api kvstore.APIPrefix, s kvstore.Stream, node string, famili
 	return subjects
 }
 
-// expand replaces the placeholders of subjects by the node and its families.
+// expand replaces the placeholders in subjects by the node and its families.
 func expandSubjects(subjects []string, node string, families []string) []string {
 	var out []string
 	for _, s := range subjects {

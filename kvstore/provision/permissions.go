@@ -11,30 +11,29 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// A node may send this many answers to one request, for this long; later ones are
-// in the stream of reports only.
+// Limits for the answers of a node to one request. Later results are only in the stream of reports.
 const (
 	responseMessages = 32
 	responseAge      = time.Hour
 )
 
-// Permissions are all that a user may do with NATS.
+// Permissions list everything that a user may do with NATS.
 type Permissions struct {
 	Publish   []string `json:"publish"`
 	Subscribe []string `json:"subscribe"`
-	// AllowResponses are the answers to requests, in addition.
+	// AllowResponses also permits answers to requests.
 	AllowResponses *Responses `json:"allow_responses,omitempty"`
 }
 
-// Responses are how many answers one request may have, and for how long.
+// Responses limits the number of answers to a request, and their time.
 type Responses struct {
 	Max     int            `json:"max"`
 	Expires model.Duration `json:"expires"`
 }
 
-// ServerConfig returns the permissions as settings of a user in the configuration of
-// nats-server. Clients are the only kind of connection that muster needs, and leaf nodes
-// and MQTT have protocols of their own to attack.
+// ServerConfig returns the permissions as settings of a user in the configuration of nats-server. It
+// permits only client connections. muster needs no other kind, and the protocols of leaf nodes and
+// MQTT could be attacked.
 func (p Permissions) ServerConfig() string {
 	text := fmt.Sprintf("permissions: {\n  publish: {allow: [\n%s  ]}\n  subscribe: {allow: [\n%s  ]}\n", quotedSubjects(p.Publish), quotedSubjects(p.Subscribe))
 	if r := p.AllowResponses; r != nil {
@@ -45,7 +44,7 @@ func (p Permissions) ServerConfig() string {
 		fmt.Sprintf("allowed_connection_types: [%q]\n", jwt.ConnectionTypeStandard)
 }
 
-// quoted returns the subjects, one a line.
+// quoted returns the quoted subjects, one per line.
 func quotedSubjects(subjects []string) string {
 	var b strings.Builder
 	for _, s := range subjects {
@@ -70,7 +69,7 @@ func (p Permissions) Claims() jwt.UserPermissionLimits {
 // ClaimsJSON returns Claims as the JSON in a JWT.
 func (p Permissions) ClaimsJSON() ([]byte, error) { return indentedJSON(p.Claims()) }
 
-// discovery returns the subjects by which the micro service of nodes is discovered.
+// discovery returns the subjects of NATS service discovery.
 func discovery(n kvstore.Names) []string {
 	var subjects []string
 	for _, verb := range []string{"PING", "INFO", "STATS"} {

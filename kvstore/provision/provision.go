@@ -1,5 +1,5 @@
-// Package provision creates the buckets and streams of a fleet, brings them up to
-// date and checks them, as kvstore.Names.Streams describes them.
+// Package provision creates, updates and checks the buckets and streams of a fleet, which
+// kvstore.Names.Streams describes. It also prints the permissions and accounts of its users.
 package provision
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// The bounds of new streams, where Options leave them open.
+// Defaults for new streams.
 const (
 	defaultReportAge      = 7 * 24 * time.Hour
 	defaultReportBytes    = 1 << 30
@@ -19,34 +19,35 @@ const (
 	mostControlBytes      = 128 << 20
 )
 
-// Options are the sizes an operator chooses. Zero values mean the default for
-// what is new, and no change for the rest.
+// Options are the sizes that an operator chooses. Zero means the default for a new stream, and no
+// change for an existing one.
 type Options struct {
-	// Replicas of every bucket and stream; the default is 1.
+	// Replicas is the number of replicas of every bucket and stream. The default is 1.
 	Replicas int
-	// ReportAge and ReportBytes bound the stream of reports: 7 days, 1 GiB.
+	// ReportAge and ReportBytes limit the stream of reports. The defaults are 7 days and 1 GiB.
 	ReportAge   time.Duration
 	ReportBytes int64
-	// ReportCount and ReportSize bound what is kept of one node: how many messages of
-	// each kind and outcome, and how large one is. The defaults are 240 and 64 KiB,
-	// also for a stream without a bound.
+	// ReportCount and ReportMax limit the reports of one node: the number of messages per kind and
+	// outcome, and the size of one. The defaults are 240 and 64 KiB. They also apply to an existing
+	// stream without a limit.
 	ReportCount, ReportMax int64
-	// StateMax bounds the state and the facts of a node, each. The default is 512
-	// KiB, also for a bucket without a bound.
+	// StateMax limits the state of a node, and its facts. The default is 512 KiB, also for an existing
+	// bucket without a limit.
 	StateMax int64
-	// RegistrationBytes bounds the stream of registrations, which every reader reads: a
-	// quarter of ReportBytes, 256 MiB at most, also where there was no bound.
+	// RegistrationBytes limits the stream of registrations, because every reader reads all of it. The
+	// default is a quarter of ReportBytes, but at most 256 MiB, also for an existing stream without a
+	// limit.
 	RegistrationBytes int64
-	// ManifestBytes and CommandBytes bound the bucket of assignments and the stream of
-	// queued requests, so that whoever fills one leaves room for everything else; the
-	// default is no bound.
+	// ManifestBytes and CommandBytes limit the bucket of assignments and the stream of queued
+	// requests, so that a user who fills one leaves room for the others. The default is no limit.
 	ManifestBytes, CommandBytes int64
-	// ControlBytes bounds the bucket of what operators write about nodes, of which each value is small: a quarter of
-	// ReportBytes, 128 MiB at most, also where there was no bound and it holds no more.
+	// ControlBytes limits the bucket of control documents, which are small. The default is a quarter
+	// of ReportBytes, but at most 128 MiB. It also applies to an existing bucket without a limit that
+	// holds no more than that.
 	ControlBytes int64
-	// BundleBytes bounds the store of bundles; the default is no bound.
+	// BundleBytes limits the store of bundles. The default is no limit.
 	BundleBytes int64
-	// OnlyRegistrations leaves out all but the stream of registrations.
+	// OnlyRegistrations selects only the stream of registrations.
 	OnlyRegistrations bool
 }
 
@@ -63,8 +64,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// desired returns the buckets and streams with the sizes of options, in the order
-// of their creation.
+// desired returns the buckets and streams with the chosen sizes, in the order of their creation.
 func desired(n kvstore.Names, o Options) []kvstore.Stream {
 	var all []kvstore.Stream
 	for _, s := range n.Streams() {
@@ -94,14 +94,14 @@ func desired(n kvstore.Names, o Options) []kvstore.Stream {
 	return all
 }
 
-// Provisioner provisions the fleet of a connection.
+// Provisioner provisions a fleet.
 type Provisioner struct{ store *kvstore.Store }
 
-// New returns the provisioner of a fleet.
+// New returns a Provisioner for the fleet of s.
 func New(s *kvstore.Store) Provisioner { return Provisioner{s} }
 
-// Share returns how many bytes of reports the stream keeps of one node at most, and
-// of all nodes; zero or less is no bound.
+// Share returns the size limits of the stream of reports in bytes: for one node, and for all nodes.
+// Zero or less means no limit.
 func (p Provisioner) Share(ctx context.Context) (node, all int64, err error) {
 	found, err := p.store.Infos(ctx, "")
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Viewer returns what an operator who only looks needs, as a user of the account
-// OPERATORS: assignments with their bundles, nodes, reports and registrations. The
-// user must connect with Names.InboxPrefix. The error wraps model.ErrInvalidName.
+// Viewer returns the permissions of an operator who only reads: assignments with their bundles, nodes,
+// reports and registrations. The user belongs to the account OPERATORS and must connect with
+// Names.InboxPrefix. The error wraps model.ErrInvalidName.
 //
-// A viewer sees all that is assigned, and what is in it. No node is asked: a request
-// can name commands, even one for a state.
+// A viewer can read every assignment. A viewer cannot send requests, because even a request for a
+// state can contain commands.
 func ViewerPermissions(prefix, user string) (Permissions, error) {
 	n, err := kvstore.NewNames(prefix)
 	if err == nil {
@@ -36,11 +36,11 @@ func ViewerPermissions(prefix, user string) (Permissions, error) {
 	return p, nil
 }
 
-// Operator returns what an operator of some groups and nodes needs beyond Viewer: to
-// assign to them, to queue requests for them, and to pause them. That is root on these nodes. The
-// group of all nodes is an administrator's; so are bundles, of which an operator
-// could damage those of others, and live requests, which the server does not pass on
-// from one account by way of a second to a third.
+// Operator returns the permissions of an operator of some groups and nodes: those of Viewer, and to
+// assign to them, queue requests for them, and pause them. This makes the operator root on these
+// nodes. Only administrators may write to the group of all nodes, store bundles, or send live
+// requests. An operator could damage the bundles of others, and the server does not forward requests
+// from a joined account through the fleet's account to a third account.
 func OperatorPermissions(prefix, user string, groups, nodes []string) (Permissions, error) {
 	p, err := ViewerPermissions(prefix, user)
 	if err != nil {
@@ -75,7 +75,8 @@ func OperatorPermissions(prefix, user string, groups, nodes []string) (Permissio
 	return p, err
 }
 
-// requesterServices returns what requesters publish: reads, pauses, and the check of their account.
+// requesterServices returns the imports for everything that requesters publish: reads, pauses, and the
+// check of their account.
 func requesterServices(n kvstore.Names) []Import {
 	return append(readImports(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), model.Key("*.*", model.ControlPause))},
@@ -83,8 +84,8 @@ func requesterServices(n kvstore.Names) []Import {
 	)
 }
 
-// operatorServices returns what operators publish: reads, assignments, commands, and what they
-// write about nodes.
+// operatorServices returns the imports for everything that operators publish: reads, assignments,
+// commands, and control documents.
 func operatorServices(n kvstore.Names) []Import {
 	return append(readImports(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Manifests(), ">")},

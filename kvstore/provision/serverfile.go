@@ -11,23 +11,23 @@ import (
 	"github.com/nats-io/nats-server/v2/conf"
 )
 
-// ErrServerFile is a configuration file of nats-server that cannot be edited.
+// ErrServerFile reports a configuration file of nats-server that cannot be edited.
 var ErrServerFile = errors.New("cannot edit the NATS configuration")
 
-// ServerFile is a configuration file of nats-server, with the users that it defines.
+// ServerFile is a configuration file of nats-server with its users.
 type ServerFile struct {
 	path, text string
-	// tree has the tokens of the parser of nats-server, values has the values alone.
+	// tree holds the tokens of the parser of nats-server, values only the values.
 	tree, values map[string]any
 }
 
-// NewUser is a user to add. Include names the file of its permissions, in the directory of
-// the configuration.
+// NewUser is a user to add. Include is the file of its permissions, in the directory of the
+// configuration.
 type NewUser struct{ Name, Password, Include string }
 
 // Edit is a change of a ServerFile.
 type ServerFileEdit struct {
-	// Text is the whole new file.
+	// Text is the complete new file.
 	Text string
 	file *ServerFile
 	// undo reverts the change in the values of the new file.
@@ -70,7 +70,7 @@ func (e ServerFileEdit) Check(path string) error {
 	return nil
 }
 
-// Has reports whether an account, or the server without accounts, has a user of this name.
+// Has reports whether an account, or the server without accounts, has a user with this name.
 func (f *ServerFile) Has(name string) bool {
 	authorization := childToken(f.tree, "authorization", "authentication")
 
@@ -105,7 +105,7 @@ func (f *ServerFile) AddToServer(users []NewUser) (ServerFileEdit, error) {
 // HasAccounts reports whether the file defines accounts.
 func (f *ServerFile) HasAccounts() bool { return childToken(f.tree, "accounts") != nil }
 
-// add adds users to a block, which has one of these names.
+// add adds users to a block with one of these names.
 func (f *ServerFile) add(users []NewUser, block func(tree any) any, names ...string) (ServerFileEdit, error) {
 	in := block(f.tree)
 	if _, is := tokenValue(in).(map[string]any); !is {
@@ -140,7 +140,7 @@ func (f *ServerFile) add(users []NewUser, block func(tree any) any, names ...str
 	}}, nil
 }
 
-// dropUsers removes the last users of a block, which had a number of others before.
+// dropUsers removes the users that were added to a block. before is the number of users before.
 func dropUsers(block any, users []NewUser, before int, hadList bool) error {
 	now, _ := childToken(block, "users").([]any)
 	if len(now) != before+len(users) {
@@ -164,7 +164,7 @@ func dropUsers(block any, users []NewUser, before int, hadList bool) error {
 	return nil
 }
 
-// SetPassword gives a user another password.
+// SetPassword changes the password of a user.
 func (f *ServerFile) SetPassword(name, password string) (ServerFileEdit, error) {
 	users := usersOf(f.tree, name)
 	switch len(users) {
@@ -208,7 +208,7 @@ func (f *ServerFile) SetPassword(name, password string) (ServerFileEdit, error) 
 	}}, nil
 }
 
-// within returns where lines go behind the opening bracket of a value, and the text to insert.
+// within returns the offset after the opening bracket of a value, and the text to insert there.
 func (f *ServerFile) within(of any, names []string, bracket, lines string) (at int, insertion string, err error) {
 	at, err = f.behind(of, names, bracket)
 	if err != nil {
@@ -222,7 +222,7 @@ func (f *ServerFile) within(of any, names []string, bracket, lines string) (at i
 	return at, insertion, nil
 }
 
-// following returns where entries go behind the last one of a list, and the text to insert.
+// following returns the offset after the last entry of a list, and the text to insert there.
 func (f *ServerFile) following(last any, entries []string) (at int, insertion string, err error) {
 	at, err = f.offset(last)
 	if err == nil && !strings.HasSuffix(f.text[:at], "}") {
@@ -242,13 +242,13 @@ func (f *ServerFile) following(last any, entries []string) (at int, insertion st
 }
 
 var (
-	// lineEnd matches the rest of a line with nothing but a comment.
+	// lineEnd matches the rest of a line without content, except for a comment.
 	lineEnd = regexp.MustCompile(`^[ \t]*,?[ \t]*((#|//).*)?$`)
 	leading = regexp.MustCompile(`^[ \t]*`)
 )
 
-// behind returns the offset behind the key of a value and its opening bracket. The key has one
-// of these names.
+// behind returns the offset after the key of a value and its opening bracket. The key has one of these
+// names.
 func (f *ServerFile) behind(of any, names []string, bracket string) (int, error) {
 	at, err := f.offset(of)
 	if err != nil {
@@ -263,8 +263,8 @@ func (f *ServerFile) behind(of any, names []string, bracket string) (int, error)
 	return at + len(found), nil
 }
 
-// offset returns the offset of a value. In a block it is the offset of the key, in a list the
-// end of the value.
+// offset returns the offset of a value. In a block it is the offset of the key, in a list the end of
+// the value.
 func (f *ServerFile) offset(of any) (int, error) {
 	t, is := of.(fileToken)
 	if !is {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// electing is for how long what may be an election of a leader is asked again; the server itself waits four
-	// seconds for those of streams.
+	// electing is how long survey waits for the election of a leader. The server itself waits four
+	// seconds for elections of streams.
 	electing = 8 * time.Second
-	// electingPause is the pause before.
+	// electingPause is the pause before each retry.
 	electingPause = 250 * time.Millisecond
 )
 
-// survey returns all streams, and waits while those that are needed, or JetStream, elect a leader.
+// survey returns all streams. It waits while JetStream or a needed stream elects a leader.
 func (p Provisioner) survey(ctx context.Context, needed []string) (kvstore.Infos, error) {
 	for end := time.Now().Add(electing); ; {
 		found, err := p.store.Survey(ctx)
@@ -28,7 +28,7 @@ func (p Provisioner) survey(ctx context.Context, needed []string) (kvstore.Infos
 		} else {
 			err = checkAnswered(found, needed)
 		}
-		// Where nobody listens it is not JetStream's leader that is away.
+		// "No responders" means that JetStream is missing, not that it elects a leader.
 		mayPass := kvstore.IsOutage(err) && !errors.Is(err, nats.ErrNoResponders) && p.store.Away() == nil
 		if !mayPass || !time.Now().Before(end) {
 			return found, err
@@ -39,8 +39,8 @@ func (p Provisioner) survey(ctx context.Context, needed []string) (kvstore.Infos
 	}
 }
 
-// checkAnswered returns the error of a stream that is needed and whose servers do not answer. One that is missing is not
-// its concern.
+// checkAnswered returns an error if the servers of a needed stream do not answer. It ignores missing
+// streams.
 func checkAnswered(found kvstore.Infos, needed []string) error {
 	for _, stream := range needed {
 		if _, err := found.Of(stream); errors.Is(err, kvstore.ErrUnanswered) {

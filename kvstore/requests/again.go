@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// repeatEvery is how often a node without an answer gets its request again.
+	// repeatEvery is the pause before a request is sent again to a node without an answer.
 	repeatEvery = 2 * time.Second
-	// repeatFor is for how long after the first time, where the connection was not lost.
+	// repeatFor is how long such requests are repeated on a stable connection.
 	repeatFor = kvstore.Settling + time.Second
-	// A node leaves a hung server after up to 20 s, and may first try that server again for 5 s. Until then it gets its
-	// request less often.
+	// A node leaves a hung server after up to 20 s, and may first try that server again for 5 s. In
+	// that time its request is repeated less often.
 	repeatLateEvery = 6 * time.Second
 	repeatLateFor   = 32 * time.Second
-	// maxRepeats bounds the repetitions: a node answers each, see maxAnswers.
+	// maxRepeats limits the repetitions. A node answers each of them, see maxAnswers.
 	maxRepeats = 8
 )
 
-// repeater says which requests are sent again. One goroutine uses it.
+// repeater decides which requests are sent again. It is used by one goroutine.
 type repeater interface {
-	// isRepeated reports whether anything is sent again at all.
+	// isRepeated reports whether requests may be sent again.
 	isRepeated() bool
-	// answered notes the answer of a node.
+	// answered records the answer of a node.
 	answered(node string)
-	// due returns what is sent again now.
+	// due returns the requests to send again now.
 	due(now time.Time) []Request
-	// isFinal reports whether nobody listens where nobody does now: else nodes may be about to
-	// connect again.
+	// isFinal reports whether "no responders" is the final answer. It is not final while nodes may
+	// still reconnect.
 	isFinal(now time.Time) bool
 }
 
-// never repeats nothing.
+// never is a repeater that sends nothing again.
 type never struct{}
 
 func (never) isRepeated() bool        { return false }
@@ -44,23 +44,25 @@ func (never) answered(string)         {}
 func (never) due(time.Time) []Request { return nil }
 func (never) isFinal(time.Time) bool  { return true }
 
-// repeats are the requests of a question that are sent again, as a node executes each once.
+// repeats is a repeater for requests that a node executes once.
 type repeats struct {
-	// waiting are those to nodes without an answer, by subject; groups are all others.
+	// waiting holds the requests to single nodes without an answer, by subject. groups holds all other
+	// requests.
 	waiting map[string]Request
 	groups  []Request
-	// awaited are the nodes without an answer that should listen, as those that send requests know.
+	// awaited holds the nodes without an answer that the caller expects.
 	awaited map[string]bool
-	// subject returns that of the request to a node.
+	// subject returns the request subject of a node.
 	subject func(node string) string
-	// reconnected returns when the connection was last made again.
+	// reconnected returns the time of the last reconnect.
 	reconnected func() time.Time
-	// begun is when the question was sent, toNodes and toGroups when they got it last.
+	// begun is the time of the first request. toNodes and toGroups are the times of the last requests
+	// to nodes and groups.
 	begun, toNodes, toGroups time.Time
 	count                    int
 }
 
-// newRepeats returns the repeats of requests that are sent now.
+// newRepeats returns the repeater for requests that are sent now.
 func newRepeats(store *kvstore.Store, all []Request, now time.Time) *repeats {
 	names := store.Names()
 	verb := names.VerbOf(all[0].Subject)
@@ -89,15 +91,16 @@ func (r *repeats) answered(node string) {
 	delete(r.awaited, node)
 }
 
-// isSettling reports whether nodes may be about to connect again.
+// isSettling reports whether nodes may still reconnect after the last loss.
 func (r *repeats) isSettling(now time.Time) bool { return now.Sub(r.reconnected()) < kvstore.Settling }
 
-// isFinal reports whether nobody is about to listen: after an outage that was before this process, a node that should
-// may be.
+// isFinal reports whether no further node will subscribe. Awaited nodes may still reconnect after an
+// outage that ended before this process started.
 func (r *repeats) isFinal(now time.Time) bool { return !r.isSettling(now) && len(r.awaited) == 0 }
 
-// due returns the requests to nodes that did not answer yet, for a while, and so those to groups where nodes are
-// awaited; to all groups once the connection is back, and once all nodes are.
+// due returns the requests to single nodes without an answer, for a limited time. It adds the requests
+// to groups while awaited nodes are missing, once after a reconnect, and once when all nodes had time
+// to reconnect.
 func (r *repeats) due(now time.Time) []Request {
 	if r.count >= maxRepeats {
 		return nil

@@ -10,50 +10,50 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// One node may send so much to one question; it needs three small answers.
+// Limits for the answers of one node to one question. A node needs three small answers.
 const (
 	maxAnswers     = 32
 	maxAnswerBytes = 2 << 20
 )
 
-// lossCheck is how often the connection is checked while no answer arrives.
+// lossCheck is the interval of connection checks while no answer arrives.
 const lossCheck = time.Second
 
-// ErrLost is that answers may be lost, because the connection was, or because they
-// arrived faster than they could be read. The question goes on.
+// ErrLost reports that answers may be lost, because the connection was lost or answers arrived faster
+// than they were read. Ask continues after it.
 var ErrLost = errors.New("answers may be lost")
 
-// received is one element of what Ask yields; last is the error that ends it.
+// received is one element that Ask yields. last marks the final error.
 type received struct {
 	reply Reply
 	err   error
 	last  bool
 }
 
-// answers keeps the answers to one question for whoever uses them, so that they are
-// read as fast as they arrive: the server closes connections that are slow.
+// answers buffers the answers to one question, so that they are read as fast as they arrive. The
+// server closes slow connections.
 type answers struct {
 	arrived chan struct{}
 
 	mu      sync.Mutex
 	waiting []received
-	// sent is what each node has sent. Only read uses it.
+	// sent counts the answers of each node. Only read uses it.
 	sent map[string]sent
-	// lost is set when a loss was noted. Only read uses it.
+	// lost reports whether a loss was recorded. Only read uses it.
 	lost bool
 }
 
-// sent is how much a node has sent.
+// sent counts the answers of a node.
 type sent struct{ count, bytes int }
 
-// isTooMuch reports whether more of the node is dropped.
+// isTooMuch reports whether further answers of the node are dropped.
 func (s sent) isTooMuch() bool { return s.count > maxAnswers || s.bytes > maxAnswerBytes }
 
 func newAnswers() *answers {
 	return &answers{arrived: make(chan struct{}, 1), sent: map[string]sent{}}
 }
 
-// next waits for an answer; ok is false when the context ended.
+// next waits for an answer. ok is false if the context has ended.
 func (a *answers) next(ctx context.Context) (out received, ok bool) {
 	for {
 		a.mu.Lock()
@@ -81,7 +81,8 @@ func (a *answers) add(one received) {
 	}
 }
 
-// addReply adds what a node sent, or once that it sends too much.
+// addReply adds an answer of a node. If the node exceeds its limits, addReply adds one error instead
+// and drops later answers.
 func (a *answers) addReply(r Reply) {
 	if r.Node != "" {
 		s := a.sent[r.Node]
@@ -97,7 +98,7 @@ func (a *answers) addReply(r Reply) {
 	a.add(received{reply: r})
 }
 
-// addLoss adds that answers may be lost, once.
+// addLoss adds the error that answers may be lost, once.
 func (a *answers) addLoss(err error) {
 	if !a.lost {
 		a.lost = true
@@ -105,10 +106,9 @@ func (a *answers) addLoss(err error) {
 	}
 }
 
-// read reads answers until the context or the connection ends. A lost message is not
-// the end, and nor is a lost connection: the client makes the next one, and
-// subscribes again. What is due is sent again. The connection had been made again reconnects times before the
-// question was sent.
+// read reads answers until the context ends or the connection is closed, and sends due requests again.
+// It continues after a lost message or connection, because the client reconnects and subscribes again.
+// reconnects is the number of reconnects before the question was sent.
 func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again repeater) {
 	nc := s.store.Conn()
 	heard := time.Now()
@@ -117,7 +117,7 @@ func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, ea
 		m, err := sub.NextMsgWithContext(wait)
 		done()
 		if s.store.Away() == nil {
-			// One that cannot be sent is lost with the connection, and so repeated.
+			// A failed publish is lost with the connection, and repeated later.
 			_ = s.publish(again.due(time.Now()), q.reply)
 		}
 		if !nc.IsClosed() && (!nc.IsConnected() || nc.Stats().Reconnects != reconnects) {
@@ -143,7 +143,7 @@ func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, ea
 			to.add(received{err: ErrNobody, last: true})
 			return
 		case errors.Is(err, nats.ErrNoResponders):
-			// Whoever listens can send the same, and speaks for nobody else.
+			// Another client can send this status too. It says nothing about other nodes.
 		default:
 			to.add(received{err: err, last: true})
 			return

@@ -1,5 +1,4 @@
-// Package requests carries live requests to nodes and their answers, and the
-// commands that are queued for nodes.
+// Package requests sends live requests to nodes, returns their answers, and queues commands for nodes.
 package requests
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Client sends requests to nodes, and serves those of one.
+// Client sends requests to nodes and serves the requests to one node.
 type Client struct {
 	store  *kvstore.Store
 	sender model.Sender
@@ -28,49 +27,49 @@ type Client struct {
 // New returns the client of a fleet.
 func New(s *kvstore.Store) Client { return Client{store: s} }
 
-// From returns a client whose requests say who sends them.
+// From returns a client whose requests carry the sender.
 func (s Client) From(sender model.Sender) Client { return Client{s.store, sender} }
 
-// ErrNobody is a request that no node listens to: none is connected, or none has
-// that name or group.
+// ErrNobody reports that no node subscribes to the request: none is connected, or none has that name
+// or group.
 var ErrNobody = errors.New("no node listens")
 
 // Reply is one answer of one node.
 type Reply struct {
-	// Node is the node, as permissions prove it; empty for an answer of something else
-	// that listens to the subject, such as the discovery of services.
+	// Node is the answering node, which the server's permissions prove. It is empty for an answer of
+	// another subscriber, such as service discovery.
 	Node string
 	Data []byte
-	// Problem is why the node has no answer; then Data is empty.
+	// Problem is the reason why the node has no answer. Then Data is empty.
 	Problem string
-	// Flood is set for a node that sends too much; nothing more of it follows.
+	// Flood reports that the node sends too many answers. Ask drops its later answers.
 	Flood bool
 }
 
-// Ask sends a request to the nodes that listen to a subject, see Names.Request, and
-// yields the answers as they arrive, several of one node where it sends several,
-// until the context ends, which is no error. An error that wraps ErrLost is yielded
-// once, and the question goes on. Any other is the last thing yielded: it wraps
-// ErrNobody or model.ErrTooLarge, or is of the connection. What is yielded may be used
-// slowly: 32 answers or 2 MiB of one node are kept.
+// Ask sends a request to the nodes that subscribe to a subject, see Names.Request. It yields the
+// answers as they arrive until the context ends, which is no error. A node may send several answers.
+// Ask yields an error that wraps ErrLost at most once and continues. Any other error is the last item.
+// It wraps ErrNobody or model.ErrTooLarge, or comes from the connection. The caller may be slow: Ask
+// buffers up to 32 answers or 2 MiB per node.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return s.ask(ctx, []Request{{Subject: subject, Data: request}}, never{})
 }
 
-// Request is a request to the nodes that listen to a subject.
+// Request is a request to the nodes that subscribe to a subject.
 type Request struct {
 	Subject string
 	Data    []byte
-	// Awaited are nodes that should be there: that nobody listens yet is no ErrNobody while they are missing.
+	// Awaited are nodes that the caller expects. While one is missing, "no responders" is not
+	// ErrNobody.
 	Awaited []string
 }
 
-// AskEach is Ask for several requests of one verb, at least one, as one question with one
-// subscription. Of several it is not known which of them nobody listens to: that is no ErrNobody.
+// AskEach sends several requests of one verb with one subscription and yields the answers like Ask.
+// all must not be empty. With several requests, it never returns ErrNobody.
 //
-// Nodes must execute each request once, by its id, however often it comes: it is sent again to
-// nodes that do not answer, to groups while an awaited node does not, and to all when a lost connection was
-// made again. It is sent once there is a connection.
+// AskEach waits for a connection. Nodes must execute each request once, by its id, because AskEach
+// repeats requests: to nodes that do not answer, to groups while an awaited node is missing, and to
+// all after a reconnect.
 func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		if err := s.store.AwaitConnection(ctx); err != nil {
@@ -83,7 +82,7 @@ func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, err
 	}
 }
 
-// ask is Ask for several requests, which are repeated.
+// ask implements Ask and AskEach.
 func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		subject := all[0].Subject
@@ -145,16 +144,16 @@ func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq
 	}
 }
 
-// question is where answers to requests go.
+// question holds the subjects for the answers.
 type question struct {
 	// reply is the reply subject of the requests.
 	reply string
-	// answer returns where the answer of a node arrives, which may be the wildcard *.
+	// answer returns the subject on which the answer of a node arrives. node may be the wildcard *.
 	answer func(node string) string
 }
 
-// newQuestion returns a new question. A requester gets answers on subjects that name it: so nobody
-// else may hear them.
+// newQuestion returns a new question. The answer subjects of a requester contain its name, so no other
+// user can read the answers.
 func (s Client) newQuestion() question {
 	n, unique := s.store.Names(), nuid.Next()
 	if !s.isJoined() {
@@ -165,9 +164,9 @@ func (s Client) newQuestion() question {
 	return question{n.Reply(kvstore.Question(user, unique), kvstore.AskedReply), func(node string) string { return n.Answer(user, unique, node) }}
 }
 
-// send sends requests and returns how many messages arrived before the server
-// had accepted them: of one request, only among these is that nobody listens. That the connection is lost
-// meanwhile is no error of requests that are sent again: they may have reached nodes.
+// send sends requests. early is the number of messages that arrived before the server confirmed them:
+// only such a message can report "no responders" for a single request. A lost connection is no error
+// for repeated requests, which may have reached nodes.
 func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string, again repeater) (early int, err error) {
 	if err := s.publish(all, reply); err != nil {
 		return 0, err
@@ -202,9 +201,8 @@ func (s Client) publish(all []Request, reply string) error {
 	return nil
 }
 
-// readReply reads an answer; ok is false for one of another node than that of its
-// subject. The server would send answers of its own there, for any node that asks
-// it to.
+// readReply decodes an answer. ok is false if the node in the answer does not match the subject. Any
+// node can make the server send messages to a subject of its answers.
 func readReply(q question, m *nats.Msg) (r Reply, ok bool) {
 	r = Reply{Data: m.Data, Problem: m.Header.Get(micro.ErrorHeader)}
 	if isDelivery(m.Reply, m.Header) {

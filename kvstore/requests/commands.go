@@ -21,26 +21,26 @@ import (
 
 // Command is a queued request.
 type Command struct {
-	// ID is the one it was put with; a command may arrive more than once.
+	// ID is the id given to PutCommand. A command may arrive more than once.
 	ID string
 	// Family is node.<node> or group.<group>.
 	Family string
 	// Data is an ensure request.
 	Data []byte
-	// Time is when it was put.
+	// Time is the time of the put.
 	Time time.Time
-	// Sender is who put it, as they said; nil where they did not.
+	// Sender is the self-declared sender, or nil.
 	Sender *model.Sender
-	// Refused is why it must not be executed; it has no Data then.
+	// Refused is the reason to reject the command. Then Data is empty.
 	Refused error
 }
 
-// maxToken is the longest token of a subject that an id may become.
+// maxToken limits the token of an id in a subject, in bytes.
 const maxToken = 512
 
-// PutCommand queues a request for the nodes of a family, unreachable ones included.
-// It expires after ttl, whole seconds, at least one, at most kvstore.MaxCommandTTL.
-// An id that is put again replaces the request, and nodes handle it once. The error wraps
+// PutCommand queues a request for the nodes of a family, including unreachable nodes. The request
+// expires after ttl, in whole seconds between one second and kvstore.MaxCommandTTL. A second request
+// with the same id replaces the first, and nodes execute an id once. The error wraps
 // model.ErrInvalidName or model.ErrTooLarge.
 func (s Client) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
 	if err := model.CheckFamily(family); err != nil {
@@ -63,24 +63,24 @@ func (s Client) PutCommand(ctx context.Context, family, id string, request []byt
 	return nil
 }
 
-// CommandOptions say whose commands are handled.
+// CommandOptions configure Client.Commands.
 type CommandOptions struct {
 	Node   string
 	Groups []string
-	// Audit is how long a lost command stays unseen at most: 5 minutes.
+	// Audit is the longest time until a lost announcement is noticed. The default is 5 minutes.
 	Audit time.Duration
-	// Retry is the first pause after a failure, 1 second; the longest is 30 times it.
+	// Retry is the first pause after a failure. The default is 1 second, and the longest pause is 30
+	// times Retry.
 	Retry time.Duration
-	// Log is for administrators.
+	// Log receives messages for administrators.
 	Log *slog.Logger
 }
 
-// Commands calls handle with each command for the node: those queued while it was
-// away at start and after each reconnect, others as they arrive. Some arrive twice,
-// so handle looks at their id; it must not block for long and is called by one
-// goroutine at a time. A command for which it returns an error arrives again, after
-// Retry. Commands returns nil when the context ends, and an error that wraps
-// model.ErrInvalidName or is of the connection.
+// Commands calls handle with each command for the node. At the start and after each reconnect it reads
+// the queued commands, then it follows new ones. A command may arrive twice, so handle must check its
+// id. handle must return soon, and calls do not overlap. If handle returns an error, the command
+// arrives again after Retry. Commands returns nil when the context ends. Otherwise the error wraps
+// model.ErrInvalidName or comes from the connection.
 func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(context.Context, Command) error) error {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(cont
 	return c.run(ctx, connected)
 }
 
-// liveCommands is how many announcements wait while a command is handled; the audit
-// finds others.
+// liveCommands is the number of announcements that wait while a command is handled. The audit finds
+// dropped ones.
 const liveCommands = 1024
 
 // commands handles the commands of one node.
@@ -109,30 +109,29 @@ type commands struct {
 	store  *kvstore.Store
 	o      CommandOptions
 	handle func(context.Context, Command) error
-	// live are the headers that the server republished.
+	// live receives the headers that the server republished.
 	live   chan *nats.Msg
 	queues []*queue
 }
 
-// queue is what is known of the commands of one family.
+// queue is the state of the commands of one family.
 type queue struct {
 	family string
-	// newest is the last one when all were handled, and when it was stored: a stream
-	// that was recreated counts from 1 again. handled has the sequence of each by its
-	// subject.
+	// newest and stored are the sequence and the time of the last command when all were handled. The
+	// time detects a recreated stream, which counts from 1 again. handled holds the handled sequences
+	// by subject.
 	newest  uint64
 	stored  time.Time
 	handled map[string]uint64
-	// again is set when announcements may have been lost: then those that were handled
-	// are read, too.
+	// again reports that announcements may be lost. Then drain reads handled commands again.
 	again bool
-	// dropped returns how many announcements found no room in live so far, lost is how many
-	// it were.
+	// dropped returns the number of announcements that did not fit into live. lost is the last seen
+	// number.
 	dropped func() (int, error)
 	lost    int
 }
 
-// noteLost notes that announcements were lost since the last time.
+// noteLost records new losses of announcements.
 func (q *queue) noteLost() {
 	if lost, err := q.dropped(); err == nil && lost != q.lost {
 		q.lost, q.again = lost, true
@@ -175,15 +174,15 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 				if logged != "" && logged != nats.ErrDisconnected.Error() {
 					c.o.Log.Info("reading commands again", "node", c.o.Node)
 				}
-				// Never later than the audit.
+				// The next check is never later than the audit.
 				drain, retry, logged = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first, ""
 			}
 		}
 	}
 }
 
-// accept reads and handles a command that was announced. Nothing but its subject
-// counts: whoever has the server send something else there achieves nothing.
+// accept reads and handles an announced command. It uses only the subject, because other clients can
+// make the server send messages there.
 func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 	names := c.store.Names()
 	for _, q := range c.queues {
@@ -201,7 +200,7 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 			err = c.do(ctx, q, *found)
 		}
 		if err != nil {
-			// It may replace one that was handled.
+			// It may replace a handled command.
 			q.again = true
 			return err
 		}
@@ -210,8 +209,8 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// read returns the message of a command, nil when there is none. Of one whose headers
-// cannot be read only that is known.
+// read returns the message of a command, or nil if there is none. For unreadable headers it returns a
+// message with only Forged and Unreadable set.
 func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, error) {
 	m, err := c.store.Last(ctx, c.store.Names().Commands(), subject)
 	switch {
@@ -250,12 +249,12 @@ func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
 	return nil
 }
 
-// drain handles what was queued since the last time.
+// drain handles the commands that were queued since the last drain.
 func (c *commands) drain(ctx context.Context) error {
 	if err := c.store.Away(); err != nil {
 		return err
 	}
-	// A family that fails does not hold up the others.
+	// A failing family must not delay the others.
 	var failed []error
 	for _, q := range c.queues {
 		q.noteLost()
@@ -267,9 +266,9 @@ func (c *commands) drain(ctx context.Context) error {
 	return kvstore.JoinDenials(failed)
 }
 
-// drainQueue lists the commands of a family only where there is something new, which
-// is rare, and handles those that it did not yet, in the order in which they were put.
-// While the newest one cannot be read it cannot tell that, and lists them each time.
+// drainQueue handles the new commands of a family in the order of their puts. It lists the family only
+// if the newest command is new, which is rare. If the headers of the newest command are unreadable, it
+// lists the family each time.
 func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 	stream, all := c.store.Names().Commands(), c.store.Names().Command(q.family, ">")
 	newest, err := c.store.Last(ctx, stream, all)
@@ -277,7 +276,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 	case errors.Is(err, model.ErrNotFound):
 		clear(q.handled)
 		return nil
-	case errors.Is(err, kvstore.ErrUnreadable): // which one it is the list tells
+	case errors.Is(err, kvstore.ErrUnreadable): // the list below finds it
 	case err != nil:
 		return err
 	case newest.Sequence == q.newest && newest.Time.Equal(q.stored):
@@ -302,7 +301,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 		}
 	}
 	slices.SortFunc(waiting, func(a, b kvstore.Message) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	// One that is not accepted does not hold up the others.
+	// A rejected command must not delay the others.
 	var rejected error
 	for _, m := range waiting {
 		rejected = cmp.Or(rejected, c.do(ctx, q, m))

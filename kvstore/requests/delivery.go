@@ -6,10 +6,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// isDelivery reports, by its reply subject and headers, whether the server sent a
-// message, out of a stream or as a status. A node that may read a command may have
-// it sent anywhere, also to where another node listens: no such message is accepted
-// from a live subject. What a node drains itself arrives at its own inbox.
+// isDelivery reports whether the server sent a message from a stream or as a status, judged by its
+// reply subject and headers. A node that may read commands can make the server send one to the request
+// subject of another node. Nodes therefore reject such messages on request subjects.
 func isDelivery(reply string, header nats.Header) bool {
 	if strings.HasPrefix(reply, "$JS.") {
 		return true
@@ -23,8 +22,8 @@ func isDelivery(reply string, header nats.Header) bool {
 	return false
 }
 
-// serverHeaders are those that the server adds to what it sends out of a stream; no
-// client that publishes a request has a use for one.
+// serverHeaders returns the headers that the server adds to stored messages. No client sets them in a
+// request.
 func serverHeaders() []string {
 	return []string{
 		nats.JSStream, nats.JSSequence, nats.JSTimeStamp, nats.JSSubject, nats.JSLastSequence,

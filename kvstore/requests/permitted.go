@@ -12,16 +12,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrRequestsNotPermitted is a user of whom no request of a verb reaches a node at once.
+// ErrRequestsNotPermitted reports that the user cannot send requests of a verb directly to nodes.
 var ErrRequestsNotPermitted = errors.New("only administrators, and users with what `muster fleet permissions NAME --serve --requests run,preview` prints, reach nodes at once")
 
-// errElsewhere is a user that has the permissions of a requester in another account. It wraps
-// ErrRequestsNotPermitted.
+// errElsewhere reports that the user has the permissions of a requester, but in the wrong account. It
+// wraps ErrRequestsNotPermitted.
 var errElsewhere = fmt.Errorf("%w: this user has these permissions, but is not in the account REQUESTERS that `muster fleet accounts` prints", ErrRequestsNotPermitted)
 
-// CheckRequests returns why no request of a verb reaches a node at once, nil where it does. It asks the
-// server, unless the user is one of the account with the streams, who may do everything. The error
-// wraps ErrRequestsNotPermitted, or is of the connection.
+// CheckRequests returns an error if the user cannot send requests of a verb directly to nodes. It asks
+// the server, except for users of the account with the streams, who may do everything. The error wraps
+// ErrRequestsNotPermitted or comes from the connection.
 func (s Client) CheckRequests(ctx context.Context, verb string) error {
 	if err := s.permitted(ctx, verb); err != nil || !s.isJoined() {
 		return err
@@ -30,14 +30,14 @@ func (s Client) CheckRequests(ctx context.Context, verb string) error {
 	return s.checkAccount(ctx, s.store.Names().RequestsCheck())
 }
 
-// isJoined reports whether the user is one of an account that is joined with that of the fleet.
+// isJoined reports whether the account of the user imports from the fleet's account.
 func (s Client) isJoined() bool {
 	places := s.store.Places()
 
 	return places.IsFound() && !places.InUse().IsOwn()
 }
 
-// permitted is CheckRequests of a user whose account is taken for the right one.
+// permitted checks the permissions of the user like CheckRequests, but not the account.
 func (s Client) permitted(ctx context.Context, verb string) error {
 	switch {
 	case !s.isJoined():
@@ -49,7 +49,8 @@ func (s Client) permitted(ctx context.Context, verb string) error {
 	}
 }
 
-// denialDelay is the time that checkVerb waits for an answer, and for a denial after the server answered a ping.
+// denialDelay is the time that checkVerb waits for an answer, and for a denial after the server
+// answered a ping.
 const denialDelay = time.Second
 
 // checkVerb returns ErrRequestsNotPermitted if the user may not publish to a subject. Nothing listens there, so the server
@@ -74,8 +75,8 @@ func (s Client) checkVerb(ctx context.Context, subject string) error {
 	return checked(done(err))
 }
 
-// checkAccount returns errElsewhere if nothing listens on a subject, and ErrRequestsNotPermitted if the user may not publish
-// to it.
+// checkAccount returns errElsewhere if no service listens on a subject, and ErrRequestsNotPermitted if
+// the user may not publish to it.
 func (s Client) checkAccount(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
@@ -88,7 +89,7 @@ func (s Client) checkAccount(ctx context.Context, subject string) error {
 	return checked(err)
 }
 
-// checked returns the error of a check: ErrRequestsNotPermitted for a denial.
+// checked replaces a denial by ErrRequestsNotPermitted.
 func checked(err error) error {
 	switch {
 	case errors.Is(err, model.ErrNotPermitted):

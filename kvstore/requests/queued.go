@@ -8,9 +8,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Queued returns the requests that are queued under an id, by family. Those that cannot be read
-// are left out: nodes execute none of them. The error wraps model.ErrNotFound where there is no
-// such stream.
+// Queued returns the queued requests with an id, by family. It skips unreadable requests, which nodes
+// never execute. The error wraps model.ErrNotFound if the stream does not exist.
 func (s Client) Queued(ctx context.Context, id string) (map[string][]byte, error) {
 	names, token := s.store.Names(), kvstore.Token(id)
 	listed, err := s.store.Subjects(ctx, names.Commands(), names.Command("*.*", token))

@@ -19,39 +19,38 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// NodeHeader names the node in its answer; micro.ErrorHeader is why there is none.
+// NodeHeader names the answering node. If the node has no answer, micro.ErrorHeader has the reason.
 const NodeHeader = "Muster-Node"
 
-// Answer answers a request with a document that is encoded as JSON.
+// Answer returns the answer to a request, which is encoded as JSON.
 type Answer func(ctx context.Context, request []byte) (any, error)
 
-// Accept accepts a request and calls respond at once with its acknowledgement or rejection, and later
-// with its result. It must return soon: requests of one subject arrive one after the other. respond
-// does not block and may be called from any goroutine until Serve has returned; later responses, and
-// those to a request without a reply subject, are lost. Who sent it is what the sender said, nil for
-// nothing.
+// Accept accepts a request. It calls respond at once with an acknowledgement or a rejection, and later
+// with the result. It must return soon, because requests of one subject arrive one after the other.
+// respond does not block. Any goroutine may call it until Serve returns. Later responses are dropped,
+// and so are responses to a request without a reply subject. from is the self-declared sender, or nil.
 type Accept func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
 
-// ServeOptions say who serves what. A verb without a handler is not offered.
+// ServeOptions configure Serve. Verbs without a handler are not served.
 type ServeOptions struct {
 	Node   string
 	Groups []string
-	// Version is that of muster, for the discovery of services.
+	// Version is the version of muster for service discovery.
 	Version string
-	// Ensure, Run and Preview accept requests that have several responses.
+	// Ensure, Run and Preview accept requests with several responses.
 	Ensure, Run, Preview Accept
 	// Status, Facts and Ping answer at once.
 	Status, Facts, Ping Answer
-	// Ready, if set, is called once the server has all subscriptions: from then on no request is missed.
+	// Ready, if set, is called when the server has all subscriptions. From then on no request is
+	// missed.
 	Ready func()
-	// Log is for administrators.
+	// Log receives messages for administrators.
 	Log *slog.Logger
 }
 
-// Serve answers requests to the node, its groups and all nodes until the context
-// ends, and then waits for running handlers. All nodes of a group answer: there is
-// no queue group. Serve returns nil when the context ends, else an error that wraps
-// model.ErrInvalidName or is of the connection.
+// Serve answers requests to the node, its groups and all nodes until the context ends. Then it waits
+// for running handlers. It uses no queue group, so every node of a group answers. Serve returns nil
+// when the context ends. Otherwise the error wraps model.ErrInvalidName or comes from the connection.
 func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
@@ -89,11 +88,11 @@ func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 	return nil
 }
 
-// server is one Serve.
+// server is the state of one Serve call.
 type server struct {
 	store *kvstore.Store
 	o     ServeOptions
-	// rejected logs what is rejected, which whoever publishes causes.
+	// rejected limits the log of rejected requests, because any user may send them.
 	rejected telemetry.RateLimitedLog
 
 	mu      sync.Mutex
@@ -101,8 +100,8 @@ type server struct {
 	running sync.WaitGroup
 }
 
-// offer adds the endpoints, one for each verb and family: those of pings last, so that a
-// node that answers a ping answers all that it offers.
+// offer adds an endpoint per verb and family. It adds the pings last, so a node that answers a ping
+// answers every verb.
 func (v *server) offer(ctx context.Context, service micro.Service) error {
 	handlers := v.handlers()
 	for _, verb := range kvstore.Verbs() {
@@ -122,7 +121,7 @@ func (v *server) offer(ctx context.Context, service micro.Service) error {
 	return nil
 }
 
-// ready calls Ready when the server has the subscriptions.
+// ready calls Ready when the server has all subscriptions.
 func (v *server) ready(ctx context.Context) error {
 	if v.o.Ready == nil {
 		return nil
@@ -140,7 +139,7 @@ func (v *server) ready(ctx context.Context) error {
 	return nil
 }
 
-// handlers returns the handlers of options, by verb.
+// handlers returns the handlers of the options by verb.
 func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	all := map[string]func(context.Context, micro.Request){}
 	for verb, accept := range map[string]Accept{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run, kvstore.VerbPreview: v.o.Preview} {
@@ -157,8 +156,8 @@ func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	return all
 }
 
-// handle calls a handler unless the service has stopped, the NATS server delivered the message, or its
-// answer would go where no answer is awaited.
+// handle calls a handler unless the service has stopped, the server sent the message from a stream, or
+// the reply subject is not allowed.
 func (v *server) handle(ctx context.Context, r micro.Request, handle func(context.Context, micro.Request)) {
 	if isDelivery(r.Reply(), nats.Header(r.Headers())) {
 		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request delivered from a stream rejected", "node", v.o.Node, "subject", r.Subject())
@@ -179,7 +178,7 @@ func (v *server) handle(ctx context.Context, r micro.Request, handle func(contex
 	handle(ctx, r)
 }
 
-// stop waits for running handlers; no other is called.
+// stop waits for running handlers and prevents new calls.
 func (v *server) stop() {
 	v.mu.Lock()
 	v.stopped = true
@@ -203,7 +202,7 @@ func (v *server) accept(ctx context.Context, r micro.Request, accept Accept) {
 	})
 }
 
-// shortened leaves out what makes an answer long; the report has all of it.
+// shortened removes the long parts of an answer, which the report contains.
 func shortened(r model.EnsureResponse) model.EnsureResponse {
 	if r.State != nil {
 		state := *r.State
@@ -242,8 +241,8 @@ func (v *server) answer(ctx context.Context, r micro.Request, answer Answer) {
 	v.respond(ctx, r.Reply(), data, err)
 }
 
-// respond sends an answer, not through the request, which is valid only while its
-// handler runs. It sends the answer again after a lost connection.
+// respond sends an answer. It does not use the request, which is valid only while its handler runs.
+// After a lost connection it sends the answer again.
 func (v *server) respond(ctx context.Context, reply string, data []byte, problem error) {
 	if reply == "" {
 		return
@@ -251,7 +250,7 @@ func (v *server) respond(ctx context.Context, reply string, data []byte, problem
 	m := kvstore.NewMsg(v.store.Names().AnswerSubject(reply, v.o.Node), data)
 	m.Header.Set(NodeHeader, v.o.Node)
 	if problem != nil {
-		// A header is one line.
+		// A header must be a single line.
 		m.Header.Set(micro.ErrorHeader, strings.Join(strings.Fields(problem.Error()), " "))
 		m.Header.Set(micro.ErrorCodeHeader, codeOf(problem))
 	}
@@ -266,7 +265,7 @@ func (v *server) respond(ctx context.Context, reply string, data []byte, problem
 	}
 }
 
-// answerTries is how often an answer is sent again, because the connection was lost each time.
+// answerTries limits how often an answer is sent again after lost connections.
 const answerTries = 3
 
 // confirm sends an answer again until the server has received it.
@@ -278,7 +277,7 @@ func (v *server) confirm(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// The codes of errors: of the request, and of the node.
+// Error codes of invalid requests and of failures on the node.
 const (
 	codeRequest = "400"
 	codeNode    = "500"
@@ -293,7 +292,7 @@ func codeOf(err error) string {
 	return codeNode
 }
 
-// semantic returns a version in the form that services must have.
+// semantic returns version in the form that services require.
 func semantic(version string) string {
 	const number, word = `(0|[1-9]\d*)`, `[0-9A-Za-z-]`
 	const part = `(` + number + `|\d*[A-Za-z-]` + word + `*)`

@@ -7,27 +7,28 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// bucket is what is watched: a key-value bucket whose changes the server republishes.
+// bucket describes the watched key-value bucket. The server republishes the headers of its changes.
 type bucket struct {
 	name string
-	// values is what it holds, for people.
+	// values names the values of the bucket in log messages.
 	values string
-	// isKey reports whether a key is one that nodes read.
+	// isKey reports whether nodes read a key.
 	isKey func(key string) bool
-	// changed is the subject of the changes of a family, announced the key that one of them
-	// is about.
+	// changed returns the subject for the changes of a family. announced returns the key of such a
+	// subject.
 	changed   func(family string) string
 	announced func(subject string) (key string, ok bool)
-	// isOptional is that a fleet may have no such bucket.
+	// isOptional reports whether a fleet works without the bucket.
 	isOptional bool
-	// isMain is that this watch, of those on a connection, connects again where a subscription
-	// is denied, and logs that answers were refused.
+	// isMain marks the one watch of a connection that reconnects after a denied subscription and logs
+	// refused answers.
 	isMain bool
-	// inOrder reads announced keys in the order of their changes: a resume must not overtake an earlier pause.
+	// inOrder reads announced keys in the order of their changes: a resume must not overtake an
+	// earlier pause.
 	inOrder bool
 }
 
-// manifests is the bucket of assignments.
+// manifests returns the bucket of assignments.
 func manifests(n kvstore.Names) bucket {
 	return bucket{
 		name: n.Manifests(), values: "assignments", isMain: true,
@@ -42,7 +43,7 @@ func manifests(n kvstore.Names) bucket {
 	}
 }
 
-// control is the bucket of what operators write about nodes.
+// control returns the bucket of control documents.
 func control(n kvstore.Names) bucket {
 	return bucket{
 		name: n.Control(), values: "control documents", isKey: model.IsControlKey, isOptional: true, inOrder: true,
@@ -51,9 +52,9 @@ func control(n kvstore.Names) bucket {
 	}
 }
 
-// stream returns the stream behind it.
+// stream returns the stream behind the bucket.
 func (b bucket) stream() string { return kvstore.KVStream(b.name) }
 
-// subject returns the subject of a key, which may be a wildcard, and key the inverse.
+// subject returns the subject of a key, which may be a wildcard. key is the inverse.
 func (b bucket) subject(key string) string { return kvstore.KVSubject(b.name, key) }
 func (b bucket) key(subject string) string { return strings.TrimPrefix(subject, b.subject("")) }

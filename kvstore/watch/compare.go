@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// compareAll compares families with the bucket, and reads again what differs. It
-// returns the errors of those where that failed.
+// compareAll compares families with the bucket and reads the keys that differ. It returns the errors
+// of the failed families.
 func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 	failed := map[*part]error{}
 	if err := l.store.Away(); err != nil {
@@ -30,7 +30,7 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 	found := l.heads(ctx, due, failed)
 	empty := len(found) == 0
 	for _, p := range l.parts {
-		// What another family has is in the bucket too, as far as is known.
+		// The other families have keys in the bucket, too.
 		empty = empty && (p.newest == mark{} || slices.Contains(due, p))
 	}
 	for _, p := range due {
@@ -46,8 +46,8 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 	return failed
 }
 
-// isThere reports whether there is a bucket to compare with. Without one families have nothing
-// but what they had.
+// isThere reports whether the optional bucket exists. If it does not, the families keep their known
+// entries.
 func (l *loop) isThere(ctx context.Context, due []*part, failed map[*part]error) bool {
 	there, err := l.store.Has(ctx, l.bucket.stream(), l.bucket.subject(">"))
 	for _, p := range due {
@@ -62,8 +62,8 @@ func (l *loop) isThere(ctx context.Context, due []*part, failed map[*part]error)
 	return there && err == nil
 }
 
-// heads reads the newest message of each family that has one, all at once: one
-// that gets no answer must not keep the others waiting for theirs.
+// heads reads the newest message of each family. It reads all of them concurrently, because one
+// request without an answer must not delay the others.
 func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (found map[*part]kvstore.Message) {
 	found = map[*part]kvstore.Message{}
 	var mu sync.Mutex
@@ -88,7 +88,7 @@ func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (
 	return found
 }
 
-// explained names the remedy where there is no bucket, in the same words for each family.
+// explained adds the remedy to the error of a missing bucket. The text is the same for each family.
 func (l *loop) explained(err error) error {
 	if !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, model.ErrNotFound) {
 		return err
@@ -97,10 +97,9 @@ func (l *loop) explained(err error) error {
 	return fmt.Errorf("%w, or starting just now: if it stays so, run `%s`", kvstore.ErrNotProvisioned, l.store.Names().Init())
 }
 
-// compare brings a family up to date: what the server lists and what is in force.
-// The newest message tells whether anything was put since the last time; that
-// something is gone, or was not listed then, the list alone tells, and which key it
-// is when its headers cannot be read.
+// compare updates a family. If the newest message is a new one, compare reads every listed and every
+// active key. Otherwise it reads only the keys that are either listed or active, but not both. It also
+// needs the list to find purged keys, and keys with unreadable headers.
 func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, empty bool) error {
 	known := l.table.of(p.family)
 	_, state := l.table.all()
@@ -134,14 +133,14 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 		}
 	}
 	if listed.Last < newest.Sequence {
-		p.newest = mark{} // the list is of a server that lags
+		p.newest = mark{} // a lagging server answered the list request
 	}
 
 	return nil
 }
 
-// due returns the keys of a family that must be read: all that are listed or in
-// force when something was put, else those that are only one of both.
+// due returns the keys of a family that must be read: all listed and active keys after a change,
+// otherwise the keys that are only listed or only active.
 func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, changed bool) map[string]uint64 {
 	keys := map[string]uint64{}
 	for subject := range listed.Subjects {
@@ -164,8 +163,8 @@ func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, chang
 	return keys
 }
 
-// keepAll leaves a family in force when the bucket has nothing at all of any:
-// nobody unassigns so, each deletion leaves a mark.
+// keepAll keeps the entries of a family because the bucket is empty. Every deletion leaves a marker,
+// so nobody removed the assignments.
 func (l *loop) keepAll(ctx context.Context, p *part, known map[string]held) {
 	p.newest, p.gone = mark{}, nil
 	for key, h := range known {
@@ -173,8 +172,8 @@ func (l *loop) keepAll(ctx context.Context, p *part, known map[string]held) {
 	}
 }
 
-// list lists the subjects of the bucket that match a filter. A stream of another
-// time is from now on the one that entries are seen in.
+// list lists the subjects of the bucket that match a filter, and records the creation time of the
+// stream.
 func (l *loop) list(ctx context.Context, filter string) (kvstore.Listing, error) {
 	listed, err := l.store.Subjects(ctx, l.bucket.stream(), filter)
 	if err == nil {
@@ -184,11 +183,10 @@ func (l *loop) list(ctx context.Context, filter string) (kvstore.Listing, error)
 	return listed, err
 }
 
-// missing are keys, and since when they are missing.
+// missing maps keys that the bucket lacks to the time when this was first seen.
 type missing map[string]time.Time
 
-// gone notes when a key was missing first, and reports whether that is long enough
-// ago.
+// gone records a missing key and reports whether it has been missing for long enough.
 func (m missing) gone(key string, now time.Time, enough time.Duration) bool {
 	first, noted := m[key]
 	if !noted {

@@ -1,5 +1,5 @@
-// Package watch is how a node knows what is assigned to it, and what operators write about
-// it. A node carries no consumer: the server republishes the headers of each change, the node
-// reads what was named by direct get, and rests on neither, because it compares sequences at
-// start, after each reconnect and on an audit.
+// Package watch tells a node its assignments and control documents, without a JetStream consumer. The
+// server republishes the headers of each change, and the node then reads the changed keys by direct
+// get. Lost or forged announcements do no harm, because the node compares the sequences with the
+// bucket at start, after each reconnect and at regular intervals.
 package watch

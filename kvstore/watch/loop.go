@@ -14,28 +14,27 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// loop watches for one set of groups: what it does next, and what only it may
-// touch.
+// loop watches the families of one set of groups. Only its own goroutine uses its fields.
 type loop struct {
 	store  *kvstore.Store
 	o      Options
 	bucket bucket
 	table  *table
-	// pending are the keys that were announced.
+	// pending holds the announced keys.
 	pending *pending
 	wake    func([]string)
 
-	// parts are how far it is with each family, in their order.
+	// parts holds the progress of each family, the node's own first.
 	parts parts
-	// missing are the keys in force that the bucket lacks, and since when.
+	// missing holds the active keys that the bucket lacks.
 	missing missing
-	// kept logs the keys that stay in force although the bucket lacks them.
+	// kept logs the keys that stay active although the bucket lacks them.
 	kept telemetry.RateLimitedLog
-	// completed reports that a family became complete since the listener was last woken.
+	// completed reports whether a family became complete since the last wake.
 	completed bool
-	// reported are the errors in Sync when the listener was last woken.
+	// reported holds the errors in Sync at the last wake.
 	reported string
-	// resubscription is the next connection for what was denied.
+	// resubscription plans the reconnect after a denied subscription.
 	resubscription resubscription
 }
 
@@ -47,8 +46,7 @@ func newLoop(s *kvstore.Store, b bucket, o Options, families []string, t *table)
 	return l
 }
 
-// run does what is due until the context ends; the error is that the connection
-// was closed for good.
+// run works until the context ends. It returns an error if the connection is closed.
 func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	l.wake = wake
 	subs, err := l.subscribe()
@@ -66,7 +64,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	if l.bucket.isMain {
 		unsubscribed = l.store.Denials().Unsubscribed()
 		l.store.Denials().Forget(l.wants)
-		l.resubscription.deny(ctx, l.o, l.denied()) // of what stays subscribed nothing is heard again
+		l.resubscription.deny(ctx, l.o, l.denied()) // the server reports a denial only once
 	}
 	for {
 		select {
@@ -89,7 +87,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	}
 }
 
-// subscribe asks for the headers of each change of the node's families.
+// subscribe subscribes to the headers of each change of the node's families.
 func (l *loop) subscribe() ([]*nats.Subscription, error) {
 	var subs []*nats.Subscription
 	for i, p := range l.parts {
@@ -97,7 +95,7 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 		sub, err := l.store.Conn().Subscribe(l.bucket.changed(p.family), func(m *nats.Msg) {
 			key, ok := l.bucket.announced(m.Subject)
 			if !ok || strings.ContainsAny(key, "*>") {
-				return // a client may publish on a wildcard, which is no key
+				return // a client may publish on a wildcard subject, which names no key
 			}
 			due := time.Now()
 			if !own {
@@ -114,12 +112,12 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 	return subs, nil
 }
 
-// spread returns a moment within the jitter of groups.
+// spread returns a random part of the jitter for groups.
 func (l *loop) spread() time.Duration {
 	return time.Duration(l.o.Rand() * float64(l.o.GroupJitter))
 }
 
-// next returns when there is something to do.
+// next returns the time of the next step.
 func (l *loop) next() time.Time {
 	at := l.parts.next()
 	if due, ok := l.pending.next(); ok && due.Before(at) {
@@ -134,8 +132,8 @@ func (l *loop) next() time.Time {
 	return at
 }
 
-// step does what is due, and wakes whoever listens. The error is that of a closed
-// connection; any other is kept in Sync and tried again later.
+// step does the due work and wakes the listener. It returns an error if the connection is closed. It
+// records other errors in Sync and retries later.
 func (l *loop) step(ctx context.Context) error {
 	if l.store.Conn().IsClosed() {
 		return nats.ErrConnectionClosed
@@ -148,7 +146,7 @@ func (l *loop) step(ctx context.Context) error {
 	if l.resubscription.isDue(now) {
 		l.subscribeAgain(ctx)
 	}
-	// The server had the time to deny what a new connection asked for.
+	// By now the server would have denied the subscriptions of the new connection.
 	if l.resubscription.checks(now) && l.store.Away() == nil && l.denied() == nil {
 		l.resubscription.permit(ctx, l.o)
 	}
@@ -159,9 +157,9 @@ func (l *loop) step(ctx context.Context) error {
 	return nil
 }
 
-// readDue reads keys that were announced and are due, each once: one that is not yet what was
-// announced, because a replica lags, waits without holding up others, and so do those that
-// could not be read. A family of which keys were left out is compared.
+// readDue reads each due announced key once. If the read fails, or a lagging replica returns an older
+// message, the key waits for its next try and does not delay others. readDue schedules a comparison
+// for families with dropped announcements.
 func (l *loop) readDue(ctx context.Context, now time.Time) {
 	failed := map[*part]error{}
 	for _, a := range l.pending.take(now) {
@@ -192,7 +190,7 @@ func (l *loop) readDue(ctx context.Context, now time.Time) {
 	l.settle()
 }
 
-// catchUp compares families with the bucket and plans the next time.
+// catchUp compares families with the bucket and schedules the next comparison.
 func (l *loop) catchUp(ctx context.Context, due []*part) {
 	now := time.Now()
 	failed := l.compareAll(ctx, due)
@@ -203,7 +201,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 			continue
 		}
 		admitted = admitted || errors.Is(p.err, model.ErrNotPermitted)
-		// Never later than the audit that was promised.
+		// The next comparison is never later than the audit interval.
 		p.retry, p.err = l.o.Retry, nil
 		p.at = now.Add(time.Duration((1 - l.o.Rand()/4) * float64(l.o.Audit)))
 		l.completed = l.completed || !p.complete
@@ -220,7 +218,7 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 	}
 }
 
-// settle updates Sync by the state of the families.
+// settle updates Sync from the state of the families.
 func (l *loop) settle() {
 	known, failed, why := l.parts.state()
 	refused, denied, first := l.store.Refused(), l.denied(), false
@@ -239,7 +237,7 @@ func (l *loop) settle() {
 	}
 }
 
-// failed plans another try, later each time. Only what is new is worth a warning.
+// failed schedules a retry with a growing pause. It logs only new errors as warnings.
 func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
@@ -256,7 +254,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
 }
 
-// flush wakes with the keys that changed, if any or if something else is worth it.
+// flush wakes the listener if keys changed, a family became complete, or the errors in Sync changed.
 func (l *loop) flush() {
 	keys, problems := l.table.takeChanged()
 	if len(keys) == 0 && !l.completed && problems == l.reported {

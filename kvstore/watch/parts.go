@@ -8,30 +8,28 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// part is how far a loop is with one family. What one family lacks does not hold
-// up the others.
+// part is the state of one family. Families do not wait for each other.
 type part struct {
 	family string
-	// at is when it is compared with the bucket.
+	// at is the time of the next comparison with the bucket.
 	at    time.Time
 	retry time.Duration
-	// complete reports whether everything of it was known once.
+	// complete reports whether the family was read completely at least once.
 	complete bool
 	err      error
-	// newest is its last message when all of it was last read, gone are the keys that
+	// newest is the last message of the family at the last complete read. gone holds the keys that
 	// were deleted then.
 	newest mark
 	gone   map[string]bool
-	// overflows is when keys that were announced may next have it compared.
+	// overflows is the earliest time of the next comparison because of dropped announcements.
 	overflows time.Time
 }
 
-// overflowPause is how many retries there are between two comparisons because more keys were
-// announced than wait.
+// overflowPause is the lowest number of retry pauses between two comparisons because of dropped
+// announcements.
 const overflowPause = 10
 
-// overflow plans to compare a family of which announced keys were left out: soon, but not all
-// the time.
+// overflow schedules a comparison because announcements were dropped, but not too often.
 func (p *part) overflow(now time.Time, spread, retry time.Duration) {
 	at := now.Add(spread)
 	if at.Before(p.overflows) {
@@ -42,8 +40,7 @@ func (p *part) overflow(now time.Time, spread, retry time.Duration) {
 	}
 }
 
-// mark identifies a stored message, also by its time: a bucket that
-// was recreated counts from 1 again.
+// mark identifies a stored message. It has the time, because a recreated bucket counts from 1 again.
 type mark struct {
 	sequence uint64
 	time     int64
@@ -57,8 +54,8 @@ func markOf(m kvstore.Message) mark {
 	return mark{sequence: m.Sequence, time: m.Time.UnixNano()}
 }
 
-// isLost reports whether another message was stored later with a smaller sequence: in a
-// stream that was created again, or put back.
+// isLost reports whether m was stored later but has a smaller sequence. Then the stream was recreated
+// or restored.
 func (k mark) isLost(m kvstore.Message) bool {
 	return m.Sequence < k.sequence && m.Time.UnixNano() > k.time
 }
@@ -76,14 +73,14 @@ func newParts(families []string, retry time.Duration) parts {
 	return all
 }
 
-// of returns the family that a key is below, also one of another form.
+// of returns the family of a key. The key may be invalid.
 func (all parts) of(key string) *part {
 	i := slices.IndexFunc(all, func(p *part) bool { return strings.HasPrefix(key, p.family+".") })
 
-	return all[max(i, 0)] // nothing else is subscribed to
+	return all[max(i, 0)] // the node subscribes to no other family
 }
 
-// next returns when the first of them is due.
+// next returns the earliest time at which a family is due.
 func (all parts) next() time.Time {
 	at := all[0].at
 	for _, p := range all {
@@ -95,7 +92,7 @@ func (all parts) next() time.Time {
 	return at
 }
 
-// due returns those that are due.
+// due returns the due families.
 func (all parts) due(now time.Time) []*part {
 	var due []*part
 	for _, p := range all {
@@ -107,8 +104,9 @@ func (all parts) due(now time.Time) []*part {
 	return due
 }
 
-// soon plans to compare all families with the bucket, because announcements were lost while the server was away. It compares
-// complete families together after the spread: a resume must not overtake an earlier pause.
+// soon schedules a comparison of all families, because announcements were lost while the server was
+// away. It compares complete families together after the spread: a resume must not overtake an earlier
+// pause.
 func (all parts) soon(spread time.Duration) {
 	now := time.Now()
 	for _, p := range all {
@@ -122,7 +120,7 @@ func (all parts) soon(spread time.Duration) {
 	}
 }
 
-// state returns those that are complete, those that could not be read, and why.
+// state returns the complete families, the families with errors, and these errors.
 func (all parts) state() (known, failed []string, why []error) {
 	for _, p := range all {
 		if p.complete {

@@ -8,44 +8,44 @@ import (
 )
 
 const (
-	// maxPending is how many keys of a family wait, maxPendingBytes how long they are
-	// together: announcements are hints, and what is left out is compared instead.
+	// maxPending limits the waiting keys of a family, and maxPendingBytes their length in bytes. If a
+	// key does not fit, the family is compared with the bucket instead.
 	maxPending      = 1000
 	maxPendingBytes = 256 << 10
-	// maxTaken is how many keys are read until something else has its turn.
+	// maxTaken limits the keys that are read in one step.
 	maxTaken = 120
-	// patience is how long a key that is announced again and again is not what was
-	// announced until it is read as it is.
+	// patience is how long a key waits for its announced sequence. Then the stored message counts.
 	patience = 2 * time.Second
 )
 
-// pending are the keys that the server announced and that were not read yet.
+// pending holds the announced keys that were not read yet.
 type pending struct {
-	// came has a token when a key was added since it was last taken.
+	// came receives a token when a key is added.
 	came chan struct{}
 	// together takes all keys as soon as one is due, in the order of their sequences.
 	together bool
 
 	mu sync.Mutex
-	// queues are those of each family, in the order of parts.
+	// queues holds one queue per family, in the order of parts.
 	queues []queue
 }
 
-// queue are the keys of one family.
+// queue holds the keys of one family.
 type queue struct {
 	keys  map[string]announcement
 	bytes int
-	// overflowed reports whether keys were left out.
+	// overflowed reports whether keys were dropped.
 	overflowed bool
 }
 
-// announcement is one key to read, when, and the sequence it must have at least.
+// announcement is a key to read, with the time of the read and the lowest expected sequence.
 type announcement struct {
 	family   int
 	key      string
 	sequence uint64
 	due      time.Time
-	// since is when it was due first, tries how often it was read without that sequence.
+	// since is the time at which the read was first due. tries counts the reads that returned an older
+	// message.
 	since time.Time
 	tries int
 }
@@ -59,8 +59,8 @@ func newPending(families int) *pending {
 	return p
 }
 
-// add notes a key; a key that waits already keeps its moment, so that a key
-// that changes all the time is read all the same.
+// add adds a key. A waiting key keeps its time, so that a key that always changes is read
+// nevertheless.
 func (p *pending) add(family int, key string, sequence uint64, due time.Time) {
 	p.mu.Lock()
 	q := &p.queues[family]
@@ -76,7 +76,7 @@ func (p *pending) add(family int, key string, sequence uint64, due time.Time) {
 	}
 }
 
-// again has a key that was taken wait once more, unless it was announced meanwhile.
+// again puts back a taken key, unless it was announced again.
 func (p *pending) again(a announcement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *pending) again(a announcement) {
 	q.put(a)
 }
 
-// put adds or replaces a key, if there is room for it.
+// put adds or replaces a key if there is room.
 func (q *queue) put(a announcement) {
 	if _, ok := q.keys[a.key]; !ok {
 		if len(q.keys) >= maxPending || q.bytes+len(a.key) > maxPendingBytes {
@@ -99,7 +99,7 @@ func (q *queue) put(a announcement) {
 	q.keys[a.key] = a
 }
 
-// next returns the earliest moment a key is due; ok is false when none waits.
+// next returns the earliest time at which a key is due. ok is false if no key waits.
 func (p *pending) next() (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +114,8 @@ func (p *pending) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// take removes and returns keys that are due, those of the node first: of each family its
-// share, the longest due first.
+// take removes and returns due keys, the longest due first. It takes the same number of keys from each
+// family, and those of the node first.
 func (p *pending) take(now time.Time) []announcement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,8 @@ func (p *pending) take(now time.Time) []announcement {
 	return taken
 }
 
-// dueTogether returns the moment at which all keys are due if one is due now, else now.
+// dueTogether returns the time at which all keys are due if one key is due now. Otherwise it returns
+// now.
 func (p *pending) dueTogether(now time.Time) time.Time {
 	last, isDue := now, false
 	for _, q := range p.queues {
@@ -164,7 +165,7 @@ func (p *pending) dueTogether(now time.Time) time.Time {
 	return last
 }
 
-// overflowed returns the families of which keys were left out since the last call.
+// overflowed returns the families with dropped keys since the last call.
 func (p *pending) overflowed() (families []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

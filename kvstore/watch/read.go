@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// readKeys brings keys up to date, also those that are no manifests'. A sequence other than
-// zero is one that was announced for its key. A replica that lags is waited for once for all.
+// readKeys reads keys, including invalid ones. A nonzero sequence was announced for its key. readKeys
+// waits for a lagging replica, at most once for all keys.
 func (l *loop) readKeys(ctx context.Context, sequences map[string]uint64) error {
 	rest := maps.Clone(sequences)
 
@@ -32,8 +32,8 @@ func (l *loop) readKeys(ctx context.Context, sequences map[string]uint64) error 
 	})
 }
 
-// tryKey brings one key up to date, unless the replica that answers lags: then it is not done,
-// and to be tried again. With last it is done in any case.
+// tryKey reads one key. It returns done=false if a lagging replica answered and the caller should try
+// again. With last it is always done.
 func (l *loop) tryKey(ctx context.Context, key string, sequence uint64, last bool) (done bool, err error) {
 	if !l.bucket.isKey(key) {
 		return true, l.readInvalid(ctx, key)
@@ -48,18 +48,18 @@ func (l *loop) tryKey(ctx context.Context, key string, sequence uint64, last boo
 	switch {
 	case unreadable:
 		delete(l.missing, key)
-		return last || sequence == 0, nil // what was announced with a sequence can be read
+		return last || sequence == 0, nil // an announced sequence is readable, so a replica lags
 	case found && m.Sequence >= sequence && (!known || !older(m, before)):
 		l.put(key, m)
 		return true, nil
 	case !found && !known && sequence == 0:
 		return true, nil
 	case last && found && (!known || !older(m, before)):
-		// What was announced is not there: the announcement is wrong, or the audit finds it.
+		// The announcement was wrong, or the audit will find the message.
 		l.put(key, m)
 		l.parts.of(key).newest = mark{}
 		return true, nil
-	// What was kept before is not worth waiting for.
+	// A kept entry may be gone for good, so do not wait for it.
 	case last || !found && known && before.stream.IsZero():
 		return true, l.behind(ctx, key, found)
 	default:
@@ -67,8 +67,8 @@ func (l *loop) tryKey(ctx context.Context, key string, sequence uint64, last boo
 	}
 }
 
-// put puts in force what the bucket has for a key. Where that shows another bucket than
-// before, what else it has, and what it lost, is looked at soon.
+// put activates the message of a key. If the message shows that the bucket was recreated or restored,
+// put also schedules a comparison.
 func (l *loop) put(key string, m kvstore.Message) {
 	if slices.ContainsFunc(l.parts, func(p *part) bool { return p.newest.isLost(m) }) {
 		l.parts.soon(l.spread())
@@ -77,26 +77,25 @@ func (l *loop) put(key string, m kvstore.Message) {
 	l.table.put(key, m)
 }
 
-// ahead is how far the clocks of servers and of this node may be apart.
+// ahead is the largest accepted clock difference between servers and this node.
 const ahead = 24 * time.Hour
 
-// older reports whether a message was stored before what is known: by a replica
-// that lags, or in a bucket that was put back to an older state. One that was
-// recreated counts from 1 again, but at a later time. What is known from the future
-// proves nothing: the clock of a server was wrong, or it lied.
+// older reports whether a message was stored before the known entry, because a replica lags or the
+// bucket was restored. A recreated bucket counts from 1 again, but its messages have later times. A
+// known entry with a time in the future proves nothing: the clock of a server was wrong, or the server
+// lied.
 func older(m kvstore.Message, known held) bool {
 	return m.Sequence < known.Revision && m.Time.Before(known.Time) && known.Time.Before(time.Now().Add(ahead))
 }
 
-// behind settles a key that the bucket does not have, or only in an older state
-// than known. An administrator's purge leaves no mark: missing twice, in the stream
-// that it was seen in and that is at least as far, it is unassigned. Anything else may
-// be a loss of the bucket's, and the last good value stays.
+// behind decides about a key that the bucket lacks, or has only in an older version. A purge by an
+// administrator leaves no marker. So a key is unassigned if it is missing twice from the stream in
+// which it was seen, and that stream has reached its revision. In every other case the bucket may have
+// lost the key, and the last good value stays active.
 func (l *loop) behind(ctx context.Context, key string, found bool) error {
 	h, known := l.table.get(key)
 	if !known {
-		// Announced and gone again, or still on its way to the replica that answers:
-		// the next audit finds it.
+		// The key was deleted again, or has not reached this replica. The next audit finds it.
 		l.parts.of(key).newest = mark{}
 		return nil
 	}
@@ -112,7 +111,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 		}
 		l.keep(ctx, key, h)
 	case listed.Subjects[subject]:
-		l.parts.of(key).newest = mark{} // the replica that answered lags
+		l.parts.of(key).newest = mark{} // a lagging replica answered
 	case l.missing.gone(key, time.Now(), l.o.Gone):
 		delete(l.missing, key)
 		l.table.drop(key)
@@ -121,7 +120,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 	return nil
 }
 
-// keep leaves a key in force that the bucket lacks, and logs it once.
+// keep keeps a key active that the bucket lacks, and logs it once.
 func (l *loop) keep(ctx context.Context, key string, h held) {
 	delete(l.missing, key)
 	if l.table.keep(key) {
@@ -130,7 +129,7 @@ func (l *loop) keep(ctx context.Context, key string, h held) {
 	}
 }
 
-// readInvalid looks whether a key that is no manifest's is there.
+// readInvalid checks whether an invalid key exists in the bucket.
 func (l *loop) readInvalid(ctx context.Context, key string) error {
 	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
 	unreadable := errors.Is(err, kvstore.ErrUnreadable)

@@ -10,30 +10,28 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// stillDenied is how often the log has that subscriptions are still denied.
+// stillDenied is the interval of log messages about subscriptions that stay denied.
 const stillDenied = time.Hour
 
-// resubscription plans when the node connects again because the server denied a
-// subscription, by permissions that are wrong, perhaps for a moment: once they are right
-// the server accepts it on another connection only.
+// resubscription plans reconnects after a denied subscription. The server accepts a subscription that
+// has become permitted only on a new connection.
 type resubscription struct {
-	// at is when it is due; zero is never.
+	// at is the time of the next reconnect, or zero.
 	at time.Time
-	// wait is the wait for the next one, last is when the last one was.
+	// wait is the pause before the next reconnect. last is the time of the last reconnect.
 	wait time.Duration
 	last time.Time
-	// since is when a subscription was first denied, zero while all are permitted; logged
-	// is when that was last logged.
+	// since is the time of the first denial, or zero if nothing is denied. logged is the time of the
+	// last log message.
 	since, logged time.Time
-	// check is when a new connection has had the time to be denied what it asked for; zero
-	// is never.
+	// check is the time at which a new connection would have received its denials, or zero.
 	check time.Time
 }
 
 func (r *resubscription) isDue(now time.Time) bool { return !r.at.IsZero() && !r.at.After(now) }
 
-// plan plans to connect again unless that is planned, later each time, and reports
-// whether it did, and for the first time.
+// plan schedules a reconnect with a growing pause, unless one is scheduled. isPlanned reports whether
+// it did, isFirst whether this is the first denial for a while.
 func (r *resubscription) plan(now time.Time, o Options) (isPlanned, isFirst bool) {
 	if !r.at.IsZero() {
 		return false, false
@@ -51,14 +49,14 @@ func (r *resubscription) plan(now time.Time, o Options) (isPlanned, isFirst bool
 	return true, isFirst
 }
 
-// reconnected plans to check whether all is permitted, where it was not.
+// reconnected schedules a check of the subscriptions if one was denied.
 func (r *resubscription) reconnected(now time.Time, o Options) {
 	if !r.since.IsZero() {
 		r.check = now.Add(o.Retry)
 	}
 }
 
-// checks reports whether a check is due, which it is once.
+// checks reports once whether the check is due.
 func (r *resubscription) checks(now time.Time) bool {
 	if r.check.IsZero() || r.check.After(now) {
 		return false
@@ -68,8 +66,8 @@ func (r *resubscription) checks(now time.Time) bool {
 	return true
 }
 
-// deny plans to connect again where something is denied, and logs that. Only what is new is worth a warning, and the
-// denial: the line that says that it lasts must not be left out as a known cause.
+// deny schedules a reconnect if a subscription is denied, and logs it. Only a new denial is a warning
+// with the error. Later messages leave the error out, because a limited log drops known errors.
 func (r *resubscription) deny(ctx context.Context, o Options, denied error) {
 	if denied == nil {
 		return
@@ -93,14 +91,13 @@ func (r *resubscription) deny(ctx context.Context, o Options, denied error) {
 	o.Log.Log(ctx, level, event, attributes...)
 }
 
-// permit logs that nothing is denied any more.
+// permit logs that all subscriptions are permitted again.
 func (r *resubscription) permit(ctx context.Context, o Options) {
 	o.Log.InfoContext(ctx, "subscriptions permitted again", "node", o.Node, "after", time.Since(r.since).Round(time.Second))
 	r.since = time.Time{}
 }
 
-// subscribeAgain reconnects, so that the server accepts all subscriptions, unless that
-// was done meanwhile.
+// subscribeAgain reconnects if a subscription is still denied.
 func (l *loop) subscribeAgain(ctx context.Context) {
 	l.resubscription.at = time.Time{}
 	denied := l.denied()
@@ -114,8 +111,8 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 	}
 }
 
-// denied returns the first denial, by order, of a subscription on this connection that the node
-// in its groups has, nil for a watch that does not connect again.
+// denied returns the first denied subscription of this connection that the node still needs. It
+// returns nil if another watch is the main one.
 func (l *loop) denied() error {
 	if !l.bucket.isMain {
 		return nil
@@ -124,8 +121,8 @@ func (l *loop) denied() error {
 	return kvstore.DenialWithRemedy(l.store.Denials().Subscription(l.wants), l.o.Node, l.o.Groups)
 }
 
-// wants reports whether a subject is not one of a group that the node is not in: it left it, and
-// a denial may arrive later.
+// wants reports whether the node still needs a subject. A denial may arrive after the node left the
+// group.
 func (l *loop) wants(subject string) bool {
 	group := l.store.Names().GroupOf(subject)
 

@@ -12,34 +12,34 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// table is what is in force, without values, and how sure that is. Its methods may
-// be called from several goroutines.
+// table holds the active entries without values, and the state of the synchronization. Its methods are
+// safe for concurrent use.
 type table struct {
-	// isKey reports whether a key is one that nodes read.
+	// isKey reports whether nodes read a key.
 	isKey func(key string) bool
 
 	mu      sync.Mutex
 	entries map[string]held
 	sync    model.Sync
-	// changed are the keys that changed since they were last taken.
+	// changed holds the keys that changed since the last takeChanged.
 	changed []string
-	// fresh holds messages, by key, until Read returns their values. They have at most maxFresh bytes
-	// together; Read asks the server for other values.
+	// fresh holds messages by key until Read returns their values, at most maxFresh bytes together.
+	// Read asks the server for all other values.
 	fresh      map[string]kvstore.Message
 	freshBytes int
 }
 
-// maxFresh bounds the values in fresh, in bytes.
+// maxFresh limits the values in fresh, in bytes.
 const maxFresh = 1 << 20
 
-// held is an entry in force, with the stream it was last seen in.
+// held is an active entry and the creation time of the stream in which it was last seen.
 type held struct {
 	model.Entry
 	stream time.Time
 }
 
-// recall begins with what is still of one of the families. What the bucket did not
-// have then must not count as taken away from the node now.
+// recall starts with the remembered entries of the families. An entry that the bucket lacked then
+// keeps no stream, so it is not removed now.
 func (t *table) recall(m model.Memory, families []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +90,7 @@ func (t *table) get(key string) (held, bool) {
 	return h, ok
 }
 
-// put puts a message in force, which may be the end of its key.
+// put activates a message, which may be the removal of its key.
 func (t *table) put(key string, m kvstore.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *table) put(key string, m kvstore.Message) {
 	t.sync.Kept = without(t.sync.Kept, key)
 	switch {
 	case m.Deleted() && !m.Forged:
-		t.remove(key) // also of an unknown key: this removal may be signed
+		t.remove(key) // even if the key is unknown, because the removal may be signed
 		return
 	case !known || before.Revision != m.Sequence || !before.Time.Equal(m.Time):
 		t.changed = append(t.changed, key)
@@ -127,7 +127,7 @@ func (t *table) dropFresh(key string) {
 	delete(t.fresh, key)
 }
 
-// takeFresh returns the message of a key that was read already, if it has at least a revision.
+// takeFresh returns the held message of a key if it has at least the given revision.
 func (t *table) takeFresh(key string, revision uint64) (m kvstore.Message, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +137,7 @@ func (t *table) takeFresh(key string, revision uint64) (m kvstore.Message, found
 	return m, found && m.Sequence >= revision
 }
 
-// drop unassigns a key.
+// drop removes a key.
 func (t *table) drop(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,9 +150,8 @@ func (t *table) remove(key string) {
 	t.changed = append(t.changed, key)
 }
 
-// keep leaves a key in force, and reports whether it was not kept before. It counts
-// as seen in no stream until it is read again, so it is not taken away by what the
-// bucket lacks.
+// keep keeps a key active and reports whether this is new. The entry loses its stream until the key is
+// read again, so its absence from the bucket does not remove it.
 func (t *table) keep(key string) (isNew bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +162,7 @@ func (t *table) keep(key string) (isNew bool) {
 	return len(t.sync.Kept) > before
 }
 
-// noteInvalid notes that a key is none that nodes read, or that it is gone.
+// noteInvalid records whether the bucket has an invalid key.
 func (t *table) noteInvalid(key string, there bool) {
 	if t.isKey(key) {
 		return
@@ -177,8 +176,8 @@ func (t *table) noteInvalid(key string, there bool) {
 	})
 }
 
-// noteUnreadable notes that the newest value of a key has headers that cannot be
-// read, or that it has none such any more. What is in force of the key stays so.
+// noteUnreadable records whether the newest value of a key has unreadable headers. The active entry
+// does not change.
 func (t *table) noteUnreadable(key string, is bool) {
 	t.update(func(s *model.Sync) {
 		if is {
@@ -190,8 +189,7 @@ func (t *table) noteUnreadable(key string, is bool) {
 	})
 }
 
-// unusable returns the keys below a family that are known as no manifest's, or as
-// unreadable.
+// unusable returns the invalid and the unreadable keys of a family.
 func (t *table) unusable(family string) map[string]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +203,7 @@ func (t *table) unusable(family string) map[string]bool {
 	return keys
 }
 
-// with returns a sorted list, which is not changed, with a key.
+// with returns a copy of a sorted list with key.
 func with(keys []string, key string) []string {
 	at, found := slices.BinarySearch(keys, key)
 	if found {
@@ -215,7 +213,7 @@ func with(keys []string, key string) []string {
 	return slices.Insert(slices.Clone(keys), at, key)
 }
 
-// without returns a list, which is not changed, without a key.
+// without returns a copy of a list without key.
 func without(keys []string, key string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == key })
 }
@@ -227,8 +225,8 @@ func (t *table) update(change func(*model.Sync)) {
 	change(&t.sync)
 }
 
-// takeChanged returns the keys that changed since the last call, in order, and
-// what of Sync is worth to be woken for.
+// takeChanged returns the sorted keys that changed since the last call, and a text of the problems in
+// Sync.
 func (t *table) takeChanged() (keys []string, problems string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,30 +14,29 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Options are what a node watches, and how often it audits. Zero values are the
-// defaults named.
+// Options configure a Watch. Zero values select the defaults.
 type Options struct {
 	Node   string
 	Groups []string
-	// Audit is how long a change can stay unseen at most: 5 minutes.
+	// Audit is the longest time for which a change may stay unnoticed. The default is 5 minutes.
 	Audit time.Duration
-	// GroupJitter is over how long the nodes of a group, or of a server that
-	// restarted, spread what they ask: 1 second.
+	// GroupJitter spreads the reads of the nodes of a group, and of all nodes after a server restart.
+	// The default is 1 second.
 	GroupJitter time.Duration
-	// Gone is how long a key must be missing until it counts as purged: 30 seconds.
+	// Gone is how long a key must be missing until it counts as purged. The default is 30 seconds.
 	Gone time.Duration
-	// Retry is how long a node waits after the server did not answer, at first,
-	// and then up to 30 times that: 1 second.
+	// Retry is the first pause after a failure. The pause grows up to 30 times that. The default is 1
+	// second.
 	Retry time.Duration
-	// Log gets what an administrator should see.
+	// Log receives messages for administrators.
 	Log *slog.Logger
 	// Rand returns numbers in [0, 1) for the jitter.
 	Rand func() float64
 }
 
-// Watch follows what is assigned to one node, or what operators write about it, also when its
-// groups change, and reads the values of its keys, without a consumer. Its methods but for Run may be
-// called at any time from any goroutine. Make it with New.
+// Watch follows the assignments or the control documents of one node and reads the values of its keys.
+// It uses no JetStream consumer. All methods except Run are safe for concurrent use. Make one with New
+// or NewControl.
 type Watch struct {
 	store  *kvstore.Store
 	o      Options
@@ -46,15 +45,15 @@ type Watch struct {
 
 	mu     sync.Mutex
 	groups []string
-	// regroup ends the loop, to begin another one with other groups; nil before Run.
+	// regroup ends the loop so that another one starts with new groups. It is nil before Run.
 	regroup context.CancelFunc
 }
 
-// New returns the watch of what is assigned to a node; it asks the server nothing yet.
+// New returns the watch for the assignments of a node. It sends no request.
 func New(s *kvstore.Store, o Options) *Watch { return of(s, manifests(s.Names()), o) }
 
-// NewControl returns the watch of what operators write about a node. Where the fleet has no
-// bucket for that there is nothing.
+// NewControl returns the watch for the control documents of a node. A fleet without that bucket has no
+// documents.
 func NewControl(s *kvstore.Store, o Options) *Watch { return of(s, control(s.Names()), o) }
 
 func of(s *kvstore.Store, b bucket, o Options) *Watch {
@@ -73,23 +72,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Entries returns the keys and revisions that are in force now, and how sure that
-// is; nothing before Run. Entries have no values: Read returns them. The map is the caller's.
+// Entries returns the active keys and revisions, and the state of the synchronization. It returns no
+// entries before Run. Entries have no values, see Read. The caller owns the map.
 func (w *Watch) Entries() (map[string]model.Entry, model.Sync) { return w.table.all() }
 
-// Memory returns what to keep over a restart.
+// Memory returns the state that a restarted process needs.
 func (w *Watch) Memory() model.Memory {
 	entries, state := w.Entries()
 
 	return model.Memory{Entries: entries, Stream: state.Stream, Kept: state.Kept}
 }
 
-// Run watches until the context ends. last is what an earlier process knew; it
-// counts at the first call. The error wraps model.ErrInvalidName, or is that the
-// connection was closed for good; Run may be called again. wake is called with the
-// keys that changed, and without any when everything is known for the first time,
-// and when only the errors in Sync changed. It is called from Run's goroutine and
-// must not block.
+// Run watches until the context ends. last is the Memory of an earlier process and counts in the first
+// call. The error wraps model.ErrInvalidName, or reports a closed connection. Run may be called again.
+// It calls wake with the changed keys. It calls wake without keys when everything is known for the
+// first time, and when only the errors in Sync changed. wake runs in the goroutine of Run and must not
+// block.
 func (w *Watch) Run(ctx context.Context, last model.Memory, wake func(keys []string)) error {
 	for ctx.Err() == nil {
 		watching, stop := context.WithCancel(ctx)
@@ -110,7 +108,7 @@ func (w *Watch) Run(ctx context.Context, last model.Memory, wake func(keys []str
 	return nil
 }
 
-// begin makes the loop of the current groups; stop ends it when they change.
+// begin returns a loop for the current groups. stop ends that loop when the groups change.
 func (w *Watch) begin(last model.Memory, stop context.CancelFunc) (*loop, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,8 +127,8 @@ func (w *Watch) begin(last model.Memory, stop context.CancelFunc) (*loop, error)
 	return newLoop(w.store, w.bucket, o, families, &w.table), nil
 }
 
-// SetGroups replaces the groups of the node; Sync is not complete before their
-// keys were read.
+// SetGroups replaces the groups of the node. Sync is incomplete until the keys of the new groups are
+// read.
 func (w *Watch) SetGroups(groups []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,10 +138,9 @@ func (w *Watch) SetGroups(groups []string) {
 	}
 }
 
-// Read returns the value of a key at a revision or a later one. It asks the server only where
-// the watch has not just read the value; it asks a lagging replica again for a while. The error
-// wraps model.ErrNotFound when the bucket does not hold the key. Refused says why a value must
-// not be used.
+// Read returns the value of a key at the given or a later revision. If the watch has not just read the
+// value, Read asks the server and waits for a lagging replica. The error wraps model.ErrNotFound if
+// the bucket lacks the key. A value that must not be used has Refused set.
 func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
 	if m, found := w.table.takeFresh(key, revision); found {
 		return kvstore.NewEntry(key, m), nil
@@ -155,7 +152,7 @@ func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.En
 	})
 	switch {
 	case errors.Is(err, kvstore.ErrUnreadable):
-		known, _ := w.table.get(key) // what it is now called nobody can read
+		known, _ := w.table.get(key) // its newest value is unreadable
 		known.Entry.Refused = kvstore.ErrUnreadable.Error()
 		return known.Entry, nil
 	case errors.Is(err, kvstore.ErrServerHeaders):
@@ -169,9 +166,8 @@ func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.En
 	}
 }
 
-// Removal reads the message that ended a key, with what it holds; not deleted where
-// there is a value again. The error wraps model.ErrNotFound where the bucket has
-// neither.
+// Removal reads the message that removed a key. The entry is not Deleted if the key has a value again.
+// The error wraps model.ErrNotFound if the bucket has neither.
 func (w *Watch) Removal(ctx context.Context, key string) (model.Entry, error) {
 	m, err := w.store.Last(ctx, w.bucket.stream(), w.bucket.subject(key))
 	if err != nil {
@@ -179,7 +175,7 @@ func (w *Watch) Removal(ctx context.Context, key string) (model.Entry, error) {
 	}
 
 	e := kvstore.NewEntry(key, m)
-	e.Deleted = e.Deleted && !m.Forged // which ends nothing
+	e.Deleted = e.Deleted && !m.Forged // a forged message removes nothing
 
 	return e, nil
 }

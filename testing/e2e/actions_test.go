@@ -125,10 +125,10 @@ func TestActions(t *testing.T) {
 		t.Helper()
 		return muster(t, dir, append([]string{"--server", server.URL()}, args...)...)
 	}
-	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--actions").wait(); code != 64 || !strings.Contains(text, "--actions: whoever acts must sign in") {
+	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--actions").wait(); code != 64 || !strings.Contains(text, "--actions needs sign-in") {
 		t.Errorf("without a way to sign in: exit code %d, %s", code, text)
 	}
-	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--tokens", filepath.Join(dir, "none"), "--actions", "--sign-previews").wait(); code != 64 || !strings.Contains(text, "--sign-previews: give --actions and --sign-key FILE, too") {
+	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--tokens", filepath.Join(dir, "none"), "--actions", "--sign-previews").wait(); code != 64 || !strings.Contains(text, "--sign-previews needs --actions and --sign-key FILE") {
 		t.Errorf("without a key: exit code %d, %s", code, text)
 	}
 	fleet("fleet", "init", "--yes")

@@ -35,7 +35,7 @@ func TestClusterGuide(t *testing.T) {
 			return code == 0 && strings.Contains(all, want)
 		})
 	}
-	says("the servers know each other, and one has each stream", "--replicas 3 keeps it when a server is lost", "fleet", "init", "--yes")
+	says("the servers know each other, and one has each stream", "use --replicas 3 to survive the loss of a server", "fleet", "init", "--yes")
 	blocks := markdown.Blocks(docsPage(t, "guides/clusters.md"))
 	if len(blocks) != 1 || blocks[0].Info != "run" {
 		t.Fatalf("%+v", blocks)

@@ -48,7 +48,7 @@ func TestEditAsksAgain(t *testing.T) {
 		}
 		for _, file := range left {
 			kept, err := os.ReadFile(file)
-			if err != nil || !strings.Contains(string(kept), "content: second") || !strings.Contains(text.String(), "what you edited is in "+file) {
+			if err != nil || !strings.Contains(string(kept), "content: second") || !strings.Contains(text.String(), "your edited text is in "+file) {
 				t.Errorf("kept %s, %v\n%s", kept, err, text)
 			}
 			if err := os.RemoveAll(filepath.Dir(file)); err != nil {
@@ -112,7 +112,7 @@ func TestEditSignsWhatItShows(t *testing.T) {
 		shown := i == 0
 		terminal, text, done := editing(t, append([]string{"fleet", "edit", "motd", "--sign-key", key}, server...), "TMPDIR="+dir, "EDITOR=sed -i "+edit)
 		await(t, "it asks before it signs", func() bool { return strings.Contains(text.String(), "Continue? [y/N]") })
-		if strings.Contains(text.String(), "has no valid signature of the given keys: this signs all of it") != shown || strings.Contains(text.String(), "priority: 7") != shown {
+		if strings.Contains(text.String(), "has no valid signature from the given keys; your signature will cover all of its content") != shown || strings.Contains(text.String(), "priority: 7") != shown {
 			t.Errorf("%s: %s", edit, text)
 		}
 		say(t, terminal, "y\n")

@@ -270,7 +270,7 @@ func TestRollbackSignsWhatItShows(t *testing.T) {
 		t.Errorf("shown:\n%s", text)
 	}
 	// What no key of the operator signed is assigned on demand only, and named.
-	if text := f.refuses("nothing was signed", append(rollback, "--to", "2")...); !strings.Contains(text, "+"+manifestOf("evil")) || !strings.Contains(text, "revision 2 has no valid signature of the given keys") {
+	if text := f.refuses("nothing was signed", append(rollback, "--to", "2")...); !strings.Contains(text, "+"+manifestOf("evil")) || !strings.Contains(text, "revision 2 has no valid signature from the given keys") {
 		t.Errorf("shown:\n%s", text)
 	}
 	f.good(append(rollback, "--yes")...)
@@ -342,7 +342,7 @@ func TestSignAddsNothingTwice(t *testing.T) {
 	if text := f.good("fleet", "sign", signKey, "--sign-key", f.key); !strings.Contains(text, "unchanged: nothing to add") || f.stored().Header.Get("Nats-Sequence") != before {
 		t.Errorf("%s\nrevision %s after %s", text, f.stored().Header.Get("Nats-Sequence"), before)
 	}
-	f.refuses("not what you saw", "fleet", "sign", signKey, "--sign-key", f.key, "--digest", "sha256-other")
+	f.refuses("not the given digest", "fleet", "sign", signKey, "--sign-key", f.key, "--digest", "sha256-other")
 	f.good("fleet", "sign", signKey, "--yes", "--renew", "--sign-key", f.key)
 	if now := f.stored().Header.Get("Nats-Sequence"); now == before {
 		t.Errorf("it was not renewed: revision %s", now)

@@ -113,8 +113,9 @@ func (f *Fleet) Overview() view.Overview {
 // details returns what is known of each node.
 func (d Data) details() []view.Node {
 	var out []view.Node
+	assigned := fleet.NewAssigned(d.Entries)
 	for i, statuses := range fleet.Overview(d.Nodes, d.Entries) {
-		out = append(out, view.NodeOf(d.Nodes[i], statuses, d.Entries))
+		out = append(out, view.NewNode(d.Nodes[i], statuses, assigned))
 	}
 
 	return out

@@ -1,4 +1,4 @@
-// Package agentcmd is muster agent: it wires a node to NATS.
+// Package agentcmd implements muster agent. It connects an agent to NATS.
 package agentcmd
 
 import (
@@ -39,7 +39,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// runCommand is muster agent run.
+// runCommand implements muster agent run.
 type runCommand struct {
 	*cli.Env
 	file   string
@@ -48,7 +48,7 @@ type runCommand struct {
 	goal   status.Goal
 }
 
-// Add adds the commands to the command line.
+// Add adds the muster agent commands.
 func Add(env *cli.Env, app *fisk.Application) {
 	c := &runCommand{Env: env}
 	parent := app.Command("agent", "Run this machine as a node of a fleet")
@@ -58,7 +58,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	cli.NodeVar(run.Flag("node", "Node id").PlaceHolder("NAME"), &c.node)
 	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
 	run.Flag("once", "Run each assigned manifest once, and exit").UnNegatableBoolVar(&c.goal.Once)
-	run.Flag("converged-timeout", "Exit when nothing has changed for that long").PlaceHolder("DURATION").DurationVar(&c.goal.Quiet)
+	run.Flag("converged-timeout", "Exit after this long without a change").PlaceHolder("DURATION").DurationVar(&c.goal.Quiet)
 	run.Action(env.Action(cli.UnlessNoop(c.run)))
 	addCheck(env, parent)
 	addStatus(env, parent)
@@ -73,7 +73,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	}))
 }
 
-// path returns the path of the configuration.
+// path returns the path of the configuration file.
 func (c *runCommand) path() string {
 	return cmp.Or(c.file, filepath.Join(c.Flags.ConfigDir, "agent.yaml"))
 }
@@ -88,7 +88,7 @@ func (c *runCommand) defaults() config.Config {
 	return out
 }
 
-// config reads the configuration, overridden by the flags.
+// config reads the configuration and applies the flags.
 func (c *runCommand) config() (agent.Config, error) {
 	path, named := c.path(), c.file != ""
 	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, paths.Author{})
@@ -110,14 +110,14 @@ func (c *runCommand) config() (agent.Config, error) {
 		return config, cli.Usagef("an agent reads the password of user %s from a file: give NATS_PASSWORD_FILE or --password-file", config.NATS.User)
 	}
 	if err := ofFlags(config.Validate()).Err(); err != nil {
-		// The file was valid, what overrides it is not.
+		// The file is valid, so a flag or variable is not.
 		return config, &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}
 
 	return config, nil
 }
 
-// overrideConfig overrides a configuration by the global flags.
+// overrideConfig applies the global flags and environment variables.
 func (c *runCommand) overrideConfig(out *agent.Config) {
 	set := func(target *string, value string, wins bool) {
 		if wins {
@@ -128,8 +128,8 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 	set(&out.Prefix, c.Flags.Prefix, c.Given("prefix") || os.Getenv(cli.EnvPrefix) != "")
 	set(&out.Log.Format, c.Flags.LogFormat, c.Given("log-format") || os.Getenv(cli.EnvLogFormat) != "")
 	set(&out.Log.Level, c.Flags.LogLevel, c.Given("log-level") || os.Getenv(cli.EnvLogLevel) != "")
-	// The environment is that of whoever starts the agent: it only counts where
-	// the file has no setting of NATS at all.
+	// NATS variables come from the environment of the user who starts the agent. They count only if the file
+	// has no NATS settings.
 	if !c.Given(cli.ConnectFlags[:]...) && !reflect.DeepEqual(out.NATS, config.Default("").NATS) {
 		return
 	}
@@ -195,13 +195,13 @@ func (c *runCommand) run(ctx context.Context) error {
 
 	err = node.Run(running, ctx)
 	if errors.Is(err, status.ErrUnconverged) {
-		return &cli.ExitError{Code: cli.ExitFailed, Err: err, Note: "not all is in its desired state"}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: err, Note: "some resources are not in the desired state"}
 	}
 
 	return err
 }
 
-// reload reads the configuration again; an invalid one changes nothing.
+// reload reads the configuration again. An invalid configuration changes nothing.
 func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) {
 	defer n.reloading()()
 	config, err := c.config()
@@ -220,7 +220,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	}
 }
 
-// nameGroups has denials name the groups that the node is in now.
+// nameGroups updates the groups that denials name.
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
 	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
@@ -232,25 +232,23 @@ type Node struct {
 	service *nodeService
 	store   *kvstore.Store
 	log     *slog.Logger
-	// connection is its log.
+	// connection logs changes of the connection.
 	connection *connectionLog
-	// level is that of the log.
+	// level is the log level.
 	level *slog.LevelVar
-	// held is the state directory, heartbeats is notified at each heartbeat.
+	// held is the claimed state directory. heartbeats is notified at each heartbeat.
 	held       claimed
 	heartbeats tasks.Signal
-	// closers end what the node has, the last first.
+	// closers release resources, in reverse order.
 	closers []func() error
 }
 
-// NewNode claims the state directory and wires an agent to NATS. A server that is
-// unreachable is no error.
+// NewNode claims the state directory and connects an agent to NATS. An unreachable server is not an error.
 func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
 	return newNode(ctx, types, log, &slog.LevelVar{}, config, status.Goal{})
 }
 
-// newNode is NewNode with the level of the log, which administrators change, and when the
-// agent ends by itself.
+// newNode is NewNode with a log level that administrators can change, and a goal at which the agent exits.
 func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until status.Goal) (_ *Node, err error) {
 	names, err := kvstore.NewNames(config.Prefix)
 	if err != nil {
@@ -340,8 +338,8 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	}
 }
 
-// Run runs the agent and answers requests, until ctx ends; the end of hard aborts
-// the pending change. It ends with an error when the client gave up the connection.
+// Run runs the agent and answers requests until ctx ends. The end of hard aborts the pending change. Run
+// returns an error if the NATS client gave up the connection.
 func (n *Node) Run(ctx, hard context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -373,8 +371,8 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	return cmp.Or(lost, gaveUp)
 }
 
-// awaitClosed waits until ctx ends, or the client closed the connection and will never
-// connect again: then the agent must be started again, and the error is logged already.
+// awaitClosed waits until ctx ends or the client closed the connection for good. In the latter case it logs
+// the error, and the agent must be restarted.
 func (n *Node) awaitClosed(ctx context.Context) error {
 	nc := n.store.Conn()
 	closed := nc.StatusChanged(nats.CLOSED)
@@ -391,8 +389,8 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 	return &cli.ExitError{Code: cli.ExitFailed}
 }
 
-// warnOfNeighbours warns once where the node is a user of the account with the
-// streams: there one node can have the server publish as another.
+// warnOfNeighbours warns once if the node is a user of the account with the streams. In that account a node
+// can make the server publish in the name of another node.
 func (n *Node) warnOfNeighbours(ctx context.Context) {
 	select {
 	case <-n.store.Places().Located():

@@ -11,21 +11,21 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// causeHandler lowers the level of records whose cause was logged before: each part of the
-// agent that finds nothing readable or writable logs why. That there is no connection is
-// logged by connectionLog, and where the agent ends by it.
+// causeHandler lowers the level of records with an already logged cause, because each part of the agent logs
+// why it cannot read or write. connectionLog logs a missing connection, and why the agent exits because of
+// it.
 type causeHandler struct {
 	slog.Handler
 	logged *loggedCause
 }
 
-// loggedCause is the cause that was logged last on a connection.
+// loggedCause is the last logged cause on a connection.
 type loggedCause struct {
 	mu   sync.Mutex
 	text string
 }
 
-// replace sets the cause, empty for none, and reports whether it was another one.
+// replace sets the cause, empty for none, and reports whether it changed.
 func (c *loggedCause) replace(text string) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *loggedCause) replace(text string) (changed bool) {
 	return changed
 }
 
-// Handle writes a record, at the level of debugging if its cause was logged before.
+// Handle writes a record, at level debug if its cause is already logged.
 func (h causeHandler) Handle(ctx context.Context, r slog.Record) error {
 	var cause kvstore.Unusable
 	away := false
@@ -54,12 +54,12 @@ func (h causeHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs returns the handler with further attributes.
+// WithAttrs returns the handler with additional attributes.
 func (h causeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return causeHandler{h.Handler.WithAttrs(attrs), h.logged}
 }
 
-// WithGroup returns the handler within a group.
+// WithGroup returns the handler for a group.
 func (h causeHandler) WithGroup(name string) slog.Handler {
 	return causeHandler{h.Handler.WithGroup(name), h.logged}
 }

@@ -19,17 +19,18 @@ import (
 func addCheck(env *cli.Env, parent *fisk.CmdClause) {
 	c := &runCommand{Env: env}
 	cmd := parent.Command("check", "Check the configuration and the state directory of the agent, and change nothing")
-	cmd.HelpLong("Prints every problem with its place, one a line, and exits with 1 if there is one. A file of --config or --config-dir must exist; without one it shows the defaults. It connects to nothing and may run beside the agent, so a new version of muster can be tried with the configuration and state of the old one.")
+	cmd.HelpLong("Prints each problem with its position, one per line, and exits with code 1 if there is one. The file given with --config or --config-dir must exist. Without a file it shows the defaults. It connects to nothing and may run beside the agent, so a new version of muster can be tried with the configuration and state of the old one.")
 	cmd.Flag("config", "Configuration file").PlaceHolder("FILE").StringVar(&c.file)
 	cmd.Action(env.Action(c.check))
 }
 
-// isMissing reports whether there is no configuration; the error is that somebody named it.
+// isMissing reports whether there is no configuration file. A missing file is an error if a flag names its
+// directory.
 func (c *runCommand) isMissing() (bool, error) {
 	_, err := os.Stat(c.path())
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
-		return false, nil // what else may be wrong with it is found when it is read
+		return false, nil // reading the file reports other errors
 	case c.Given("config-dir"):
 		return true, cli.FileError("configuration", c.path(), err)
 	default:
@@ -37,7 +38,7 @@ func (c *runCommand) isMissing() (bool, error) {
 	}
 }
 
-// check checks what the agent would start with.
+// check checks what the agent would use at its start.
 func (c *runCommand) check(context.Context) error {
 	missing, err := c.isMissing()
 	if err != nil {
@@ -49,7 +50,7 @@ func (c *runCommand) check(context.Context) error {
 	}
 	var problems model.Problems
 	reach := reachOf(config.NATS)
-	for _, exposed := range reach.Exposed() { // with which it would start
+	for _, exposed := range reach.Exposed() {
 		c.Log.Warn("secret readable by others", "error", reach.Named(exposed))
 	}
 	for _, err := range reach.Check() {

@@ -12,16 +12,16 @@ import (
 	"github.com/musterfleet/muster/resources/host/state"
 )
 
-// claimed is a state directory that this process has: its lock, and its socket, nil where that
-// could not be made.
+// claimed is a state directory that this process holds: its lock and its socket. The socket is nil if it
+// could not be created.
 type claimed struct {
 	dir    string
 	lock   *state.Claim
 	socket *status.Listener
 }
 
-// claim makes this process the one agent of a state directory, and makes its socket.
-// Without a socket the agent runs all the same: what it does for the machine matters more.
+// claim makes this process the only agent of a state directory, and creates its socket. Without a socket the
+// agent runs, but muster agent status does not work.
 func (n *Node) claim(ctx context.Context, dir string) error {
 	machine := host.New(host.Options{StateDir: dir, Log: n.log})
 	if err := machine.OpenState(false); err != nil {
@@ -29,7 +29,7 @@ func (n *Node) claim(ctx context.Context, dir string) error {
 	}
 	held, err := machine.Claim("muster agent run")
 	if other := (state.LockedError{}); errors.As(err, &other) {
-		return fmt.Errorf("the state directory %s is in use by %s: stop that agent, or give this one a directory of its own (state_dir, or --state-dir)", dir, other.Holder)
+		return fmt.Errorf("the state directory %s is in use by %s: stop that agent, or choose another directory with state_dir or --state-dir", dir, other.Holder)
 	}
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (n *Node) claim(ctx context.Context, dir string) error {
 	return nil
 }
 
-// listen makes the socket.
+// listen creates the socket.
 func (n *Node) listen(ctx context.Context) {
 	socket, err := status.Listen(n.held.dir)
 	if err != nil {
@@ -51,19 +51,19 @@ func (n *Node) listen(ctx context.Context) {
 	n.held.socket = socket
 }
 
-// release gives the directory back, after its socket: another one may make its own then.
+// release closes the socket, then releases the directory: another agent may then create its own socket.
 func (c *claimed) release() (err error) {
 	if c.socket != nil {
 		if err = c.socket.Close(); errors.Is(err, fs.ErrNotExist) {
-			err = nil // who removed the directory removed the socket
+			err = nil // the socket was removed with the directory
 		}
 	}
 
 	return errors.Join(err, c.lock.Release())
 }
 
-// keepClaim answers on the socket until ctx ends. Where another directory is in the place of
-// the claimed one it claims that; the error is that another agent has it.
+// keepClaim answers on the socket until ctx ends. If the directory was replaced, it claims the new directory.
+// It returns an error if another agent holds that one.
 func (n *Node) keepClaim(ctx context.Context) error {
 	for {
 		serving, end := context.WithCancel(ctx)
@@ -80,12 +80,12 @@ func (n *Node) keepClaim(ctx context.Context) error {
 		}
 		n.held = claimed{dir: n.held.dir, lock: held}
 		n.listen(ctx)
-		n.log.WarnContext(ctx, "state directory claimed again: another one is in its place", "directory", n.held.dir)
+		n.log.WarnContext(ctx, "state directory was replaced; claimed the new one", "directory", n.held.dir)
 	}
 }
 
-// claimAgain waits until the claim is lost, and returns another one, nil when ctx ended. What
-// may pass, such as a full disk, is tried again at the next heartbeat.
+// claimAgain waits until the claim is lost, and claims the directory again. It returns nil when ctx ends.
+// After a temporary error, such as a full disk, it tries again at the next heartbeat.
 func (n *Node) claimAgain(ctx context.Context) (*state.Claim, error) {
 	machine := host.New(host.Options{StateDir: n.held.dir, Log: n.log})
 	for {
@@ -114,6 +114,6 @@ func (n *Node) answerLocally(ctx context.Context) {
 		return
 	}
 	if err := n.held.socket.Serve(ctx, n.routes(), n.log); err != nil {
-		n.log.ErrorContext(ctx, "muster agent status does not work any more", "error", err)
+		n.log.ErrorContext(ctx, "muster agent status stopped working", "error", err)
 	}
 }

@@ -19,32 +19,32 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// ownReconnect is how long a reconnect of the agent's own may take until it counts as an
-// outage: the client has no error where a server accepts a connection and no more.
+// ownReconnect is how long a reconnect that the agent started may take before it counts as an outage. The
+// client reports no error if a server accepts the connection but does not answer.
 const ownReconnect = 15 * time.Second
 
-// connectionLog logs the changes of a connection, and signals that it is up.
+// connectionLog logs the changes of a connection, and signals when it is up.
 type connectionLog struct {
 	log       *slog.Logger
 	connected tasks.Signal
 	reach     cli.Reach
-	// denials are those of the connection.
+	// denials logs the denials on the connection.
 	denials *denials
-	// causes is cleared for each connection.
+	// causes is cleared for each new connection.
 	causes *loggedCause
-	// errors are those of the connection while it is up, which others may cause.
+	// errors logs errors on an open connection. It is rate-limited, because other users can cause them.
 	errors telemetry.RateLimitedLog
 
 	mu sync.Mutex
-	// rejected is what to do while the server rejects the credentials, as far as that was logged.
+	// rejected lists the remedies that were logged since the server rejects the credentials.
 	rejected []string
-	// before is set once it was connected; lost, while it is not and that was logged.
+	// before is set after the first connection. lost is set after a logged outage until the next connection.
 	before, lost bool
-	// away is why there is no connection, in words, while there is none.
+	// away describes why there is no connection; empty while connected.
 	away string
-	// own ends a reconnect of the agent's own that takes too long.
+	// own reports a slow reconnect that the agent started.
 	own *time.Timer
-	// shown has a mutex of its own, which is taken after mu.
+	// shown has its own mutex, locked after mu.
 	shown shownConnection
 }
 
@@ -52,7 +52,7 @@ func newConnectionLog(log *slog.Logger, connected tasks.Signal, reach cli.Reach,
 	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes, shown: shownConnection{changed: tasks.NewSignal()}}
 }
 
-// reachOf returns how a configuration reaches NATS.
+// reachOf converts the NATS section of the configuration.
 func reachOf(n config.NATS) cli.Reach {
 	return cli.Reach{
 		Options: connect.Options{
@@ -95,8 +95,8 @@ func (l *connectionLog) status(s connect.Status) {
 	}
 }
 
-// connect logs that the connection is up, unless nothing was logged before: the agent made
-// the client connect again.
+// connect logs that the connection is up, at level debug if the agent itself reconnected and no outage was
+// logged.
 func (l *connectionLog) connect(server string) {
 	level, event := slog.LevelInfo, "connected to NATS"
 	if l.before {
@@ -113,7 +113,7 @@ func (l *connectionLog) connect(server string) {
 	l.connected.Notify()
 }
 
-// endOwn ends the wait for a reconnect of the agent's own.
+// endOwn stops the timer of a reconnect that the agent started.
 func (l *connectionLog) endOwn() {
 	if l.own != nil {
 		l.own.Stop()
@@ -121,14 +121,14 @@ func (l *connectionLog) endOwn() {
 	}
 }
 
-// close ends the log, so that nothing is logged later.
+// close stops the timer, so that nothing is logged later.
 func (l *connectionLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endOwn()
 }
 
-// whyAway returns why there is no connection, empty where there is one.
+// whyAway returns why there is no connection, or an empty string.
 func (l *connectionLog) whyAway() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,8 +136,8 @@ func (l *connectionLog) whyAway() string {
 	return l.away
 }
 
-// reject logs once for each reason that the server rejects the credentials: who has others
-// for the first, as a JWT of more groups, may see the next.
+// reject logs once for each reason why the server rejects the credentials. New credentials, such as a JWT
+// with more groups, may be rejected for another reason.
 func (l *connectionLog) reject(s connect.Status) {
 	who, attributes := "the credentials", []any{"servers", s.Server}
 	l.away = "NATS rejected " + who
@@ -158,8 +158,7 @@ func (l *connectionLog) reject(s connect.Status) {
 	l.log.Error("NATS rejected "+who+", will retry", append(attributes, "remedy", remedy)...)
 }
 
-// lose logs that there is no connection any more, or none yet; of further attempts only
-// who debugs wants to know.
+// lose logs a lost or failed connection. Further attempts are logged at level debug.
 func (l *connectionLog) lose(s connect.Status) {
 	level := slog.LevelWarn
 	if l.lost {
@@ -169,7 +168,7 @@ func (l *connectionLog) lose(s connect.Status) {
 	l.endOwn()
 	event, attributes := "cannot reach NATS, will retry", []any{"servers", s.Server}
 	if l.before && level == slog.LevelWarn {
-		event, attributes = "disconnected from NATS", []any{"meanwhile", "the assigned state is kept, reports are buffered"}
+		event, attributes = "disconnected from NATS", []any{"meanwhile", "assigned state is maintained, reports are buffered"}
 	}
 	if s.Err != nil {
 		attributes = append(attributes, "error", cli.Plain(s.Err))
@@ -187,15 +186,14 @@ func (l *connectionLog) lose(s connect.Status) {
 	l.log.Log(context.Background(), level, event, attributes...)
 }
 
-// remedy returns what to do where the agent was never connected, and where the address is
-// from.
+// remedy returns the remedy for an error, with the source of the server's address.
 func (l *connectionLog) remedy(err error) string {
 	remedy := l.reach.Remedy(err)
 	switch {
 	case len(l.reach.Servers) > 0:
 		remedy += " (its address: " + l.reach.Name("server") + ")"
 	case l.reach.Context != "":
-		remedy += " (its address: that of context " + l.reach.Context + ")"
+		remedy += " (its address: context " + l.reach.Context + ")"
 	}
 
 	return strings.TrimSpace(remedy)

@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// denialQuiet is how long the denials of a connection are collected: whoever lacks
-	// all permissions is denied some thirty subjects in any order, and one tells why.
+	// denialQuiet is how long denials are collected before they are logged. A user without
+	// permissions is denied about thirty subjects in any order, and one denial explains why.
 	denialQuiet = time.Second
-	// denialRepeat is after how long the same denial is logged again.
+	// denialRepeat is the time until the same denial is logged again.
 	denialRepeat = time.Hour
-	// maxDenials is how many are known: a server may report any number of them.
+	// maxDenials limits the remembered denials: a server may report any number.
 	maxDenials = 1000
 )
 
-// denials logs what is denied on a connection, a moment later and on few lines.
+// denials logs the denials on a connection after a short delay, in few lines.
 type denials struct {
 	log   *slog.Logger
 	lines telemetry.RateLimitedLog
 
 	mu sync.Mutex
-	// noted is when a denial was logged, by its reason: each connection meets it again.
+	// noted holds the time when each denial was logged, by reason. Denials repeat on each connection.
 	noted map[string]time.Time
-	// forgot is when those that were logged long ago were last forgotten.
+	// forgot is the time of the last cleanup of noted.
 	forgot time.Time
-	// waiting are those to be logged, by the timer.
+	// waiting are the denials that the timer will log.
 	waiting []*kvstore.Denial
 	timer   *time.Timer
-	// unanswered is set on a connection on which no answer arrives: that explains all.
+	// unanswered is set if no answers arrive on the connection, which explains other denials.
 	unanswered bool
 }
 
 func newDenials(log *slog.Logger) *denials { return &denials{log: log, noted: map[string]time.Time{}} }
 
-// connected begins another connection, and has what waits logged: it is of the last one.
+// connected logs the waiting denials, which belong to the previous connection, and starts a new one.
 func (d *denials) connected() {
 	d.flush()
 	d.mu.Lock()
@@ -50,7 +50,7 @@ func (d *denials) connected() {
 	d.unanswered = false
 }
 
-// note has a denial logged soon, unless it was logged lately.
+// note schedules a denial for logging, unless it was logged recently.
 func (d *denials) note(denied *kvstore.Denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,8 +68,8 @@ func (d *denials) note(denied *kvstore.Denial) {
 	}
 }
 
-// forget forgets the denials that were logged long ago, and reports whether there is room for others. It looks once a
-// second at most: all of them come together.
+// forget removes old denials, and reports whether there is space for more. It runs at most once per second,
+// because denials arrive together.
 func (d *denials) forget(now time.Time) bool {
 	if now.Sub(d.forgot) >= denialQuiet {
 		d.forgot = now
@@ -79,7 +79,7 @@ func (d *denials) forget(now time.Time) bool {
 	return len(d.noted) < maxDenials
 }
 
-// reason returns the cause of a denial, or else what is denied.
+// reason returns the cause of a denial, or the denial itself.
 func reason(d *kvstore.Denial) string {
 	if d.Cause != nil {
 		return d.Cause.Error()
@@ -88,8 +88,8 @@ func reason(d *kvstore.Denial) string {
 	return d.Error()
 }
 
-// take returns what waits: those with a cause, and those without; explained is that the
-// former explain the latter, which are new again where they do not.
+// take returns the waiting denials with and without a cause. explained reports whether the first explain the
+// second; those count as new on the next connection.
 func (d *denials) take() (causes, plain []*kvstore.Denial, explained bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +111,7 @@ func (d *denials) take() (causes, plain []*kvstore.Denial, explained bool) {
 	return causes, plain, d.unanswered
 }
 
-// flush logs each cause, and of those without one the first.
+// flush logs each cause, and the first denial without a cause.
 func (d *denials) flush() {
 	causes, plain, explained := d.take()
 	byText := func(a, b *kvstore.Denial) int { return cmp.Compare(a.Error(), b.Error()) }

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestManyDenials: a server may report any number of them. What is known stays bounded, and few lines are logged.
+// TestManyDenials checks that the memory and the number of logged lines stay limited.
 func TestManyDenials(t *testing.T) {
 	t.Parallel()
 	var text hosttest.LogText

@@ -6,8 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ofFlags returns problems of keys of the configuration with the names of the flags that
-// override them.
+// ofFlags adds the name of the overriding flag to problems of configuration keys.
 func ofFlags(problems model.Problems) model.Problems {
 	for i, p := range problems {
 		if flag := flagOf(p.Property); flag != "" {
@@ -18,7 +17,7 @@ func ofFlags(problems model.Problems) model.Problems {
 	return problems
 }
 
-// flagOf returns the name of the flag that overrides a key, empty for none.
+// flagOf returns the flag that overrides a key, or an empty string.
 func flagOf(key string) string {
 	section, rest, _ := strings.Cut(key, ".")
 	option, _, _ := strings.Cut(rest, ".")

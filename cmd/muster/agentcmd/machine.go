@@ -7,11 +7,11 @@ import (
 	"github.com/musterfleet/muster/resources/host/writers"
 )
 
-// listen is agent.Options.Writers.
+// listen implements agent.Options.Writers.
 func listen(ctx context.Context, paths []string) (drift.Writers, error) {
 	l, err := writers.Listen(ctx, paths)
 	if err != nil {
-		return nil, err // and no interface around a nil pointer
+		return nil, err // not a non-nil interface with a nil pointer
 	}
 
 	return l, nil

@@ -76,9 +76,9 @@ func value(all map[string][]map[string]string, name string, labels ...string) st
 	return ""
 }
 
-// TestMetricsOfAnAgent: a real agent with manifests that succeed, fail, are rejected and
-// go away, a request, and an outage of NATS. A run in hand does not hold up a scrape. The
-// dashboard and the alerts are of what it serves.
+// TestMetricsOfAnAgent checks the metrics of a real agent: manifests that succeed, fail, are rejected and are
+// removed, a request, and an outage of NATS. A run does not delay a scrape. The dashboard and the alerts use
+// existing metrics.
 func TestMetricsOfAnAgent(t *testing.T) {
 	t.Parallel()
 	srv, admin := kvtest.New(t)
@@ -127,7 +127,7 @@ func TestMetricsOfAnAgent(t *testing.T) {
 	}
 	serves("1", "muster_requests_total", "outcome", "done")
 
-	// The run of this one goes on until the file is there.
+	// This run continues until the file exists.
 	began, end := filepath.Join(dir, "began"), filepath.Join(dir, "end")
 	put("node.web01.long", fmt.Sprintf("exec: [long: {provider: shell, command: 'touch %s; until test -e %s; do sleep 0.1; done'}]", began, end))
 	kvtest.Eventually(t, "the long run began", func() (bool, string) {

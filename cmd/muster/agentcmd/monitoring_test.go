@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/monitoring"
 )
 
-// shipped is what is there to watch agents.
+// shipped lists the shipped files for monitoring agents.
 func shipped() monitoring.Shipped {
 	return monitoring.Shipped{Rules: "../../../deploy/prometheus/muster.rules.yaml", Dashboard: "../../../deploy/grafana/muster.json"}
 }

@@ -12,23 +12,20 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 )
 
-// serviceRetry is the wait between two attempts to offer the service; a new
-// connection ends it.
+// serviceRetry is the wait between two attempts to serve. A new connection ends it.
 const serviceRetry = 5 * time.Second
 
-// nodeService answers requests to a node by subject, and accepts the commands
-// that waited for it.
+// nodeService answers requests to a node, and accepts queued commands.
 type nodeService struct {
 	agent     *agent.Agent
 	requests  requests.Client
 	log       *slog.Logger
 	connected tasks.Signal
-	// groupsChanged signals that the node is in other groups.
+	// groupsChanged signals a change of the node's groups.
 	groupsChanged tasks.Signal
 }
 
-// run serves until ctx ends, and retries: NATS may be unreachable, now or from
-// the start.
+// run serves until ctx ends, and retries after an error: NATS may be unreachable at any time.
 func (s *nodeService) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.serve(ctx); err != nil {
@@ -44,7 +41,7 @@ func (s *nodeService) run(ctx context.Context) {
 	}
 }
 
-// serve answers for the current groups; it ends when they change.
+// serve serves the current groups, until they change.
 func (s *nodeService) serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -76,7 +73,7 @@ func (s *nodeService) serve(ctx context.Context) error {
 	}
 }
 
-// answer offers the micro service.
+// answer serves requests by subject.
 func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
 	return s.requests.Serve(ctx, requests.ServeOptions{
 		Node: config.Node, Groups: config.Groups, Version: cli.Version(), Log: s.log,
@@ -89,7 +86,7 @@ func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
 	})
 }
 
-// guarded answers a panic as an error: what anybody asks must not end the agent.
+// guarded turns a panic into an error, because a request must not end the agent.
 func (s *nodeService) guarded(verb string, answer requests.Answer) requests.Answer {
 	return func(ctx context.Context, request []byte) (out any, err error) {
 		err = tasks.Guard(s.log, "answering a request for "+verb, func() (err error) {

@@ -24,7 +24,7 @@ const (
 	routeLogLevel = "/v1/log-level"
 )
 
-// maxBody is more than a request has.
+// maxBody is the maximum size of a request body.
 const maxBody = 1 << 10
 
 // logLevel is the body of a request for a log level, and its answer.
@@ -32,7 +32,7 @@ type logLevel struct {
 	Level string `json:"level"`
 }
 
-// routes are those of the socket.
+// routes returns the HTTP handler of the socket.
 func (n *Node) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+routeStatus, func(w http.ResponseWriter, _ *http.Request) { answer(w, n.describe()) })
@@ -53,7 +53,7 @@ func (n *Node) routes() http.Handler {
 	return mux
 }
 
-// describe returns the status of the agent with that of its connection and log.
+// describe returns the status of the agent, its connection and its log level.
 func (n *Node) describe() model.AgentStatus {
 	out := n.agent.Describe()
 	for _, s := range []agent.Section{&n.connection.shown, leveler{n.level}} {
@@ -63,21 +63,21 @@ func (n *Node) describe() model.AgentStatus {
 	return out
 }
 
-// leveler is a level of the log.
+// leveler adds the log level to a status.
 type leveler struct{ slog.Leveler }
 
-// Describe fills in the level.
+// Describe fills in the log level.
 func (l leveler) Describe(out *model.AgentStatus) { out.LogLevel = levelName(l) }
 
-// levelName returns a level as the configuration has it.
+// levelName returns a level as written in the configuration.
 func levelName(l slog.Leveler) string { return strings.ToLower(l.Level().String()) }
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // whoever asked has left
+	_ = json.NewEncoder(w).Encode(v) // the client has left
 }
 
-// shownConnection is the connection as the status has it.
+// shownConnection is the connection as shown in the status.
 type shownConnection struct {
 	mu  sync.Mutex
 	now model.Connected
@@ -85,7 +85,7 @@ type shownConnection struct {
 	changed tasks.Signal
 }
 
-// note takes over a change of the connection.
+// note applies a change of the connection.
 func (c *shownConnection) note(connected bool, server string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,8 @@ func (c *shownConnection) note(connected bool, server string, err error) {
 	c.changed.Notify()
 }
 
-// last returns whether NATS can be reached, and when that was so last: now, when the
-// connection was lost, or zero for never.
+// last reports whether NATS is connected, and the time of the last connection: now, the time of its loss, or
+// zero for never.
 func (c *shownConnection) last() (connected bool, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,12 +110,12 @@ func (c *shownConnection) Describe(out *model.AgentStatus) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.NATS = c.now
-	if !c.now.Connected { // which is all that these notices say, whatever cannot be read for it
+	if !c.now.Connected { // NATS already shows what these notices say
 		out.Notices = slices.DeleteFunc(out.Notices, func(n string) bool { return strings.HasSuffix(n, nats.ErrDisconnected.Error()) })
 	}
 }
 
-// afterChange returns a connection after it changed, or after an error that left it as it is.
+// afterChange returns a connection after a change, or after an error that did not change it.
 func afterChange(c model.Connected, connected bool, server string, err error, at time.Time) model.Connected {
 	if connected != c.Connected || connected && server != c.Server {
 		if connected || c.Connected {

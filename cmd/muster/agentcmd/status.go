@@ -22,10 +22,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// answerWithin is how long the agent may take to answer, which it does while it works.
+// answerWithin is the maximum time for an answer of the agent, even during a run.
 const answerWithin = 5 * time.Second
 
-// askCommand asks the agent on this machine.
+// askCommand sends a request to the agent on this machine.
 type askCommand struct {
 	runCommand
 	print.Format
@@ -36,7 +36,7 @@ type askCommand struct {
 func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 	c := &askCommand{runCommand: runCommand{Env: env}}
 	status := parent.Command("status", "Show the status of the agent on this machine")
-	status.HelpLong("Shows the connection of the running agent, its current runs, the last run of each manifest with its failures, and the number of unpublished reports. Run it as root or as the user of the agent: it asks through the socket in the state directory. Exits with 1 if no agent runs.")
+	status.HelpLong("Shows the connection of the running agent, its current runs, the last run of each manifest with its failures, and the number of unpublished reports. Run it as root or as the user of the agent, because it uses the socket in the state directory. Exits with 1 if no agent runs.")
 	status.Flag("config", "Configuration file of the agent").PlaceHolder("FILE").StringVar(&c.file)
 	c.AddFormat(status)
 	status.Action(env.Action(c.status))
@@ -46,16 +46,16 @@ func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 	level.Action(env.Action(c.logLevel))
 }
 
-// ask asks the agent; its state directory is that of the configuration on disk.
+// ask sends a request to the agent of the configured state directory.
 func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) error {
-	// It is asked through its socket: how operators reach NATS from here is nothing to it.
+	// The socket needs no NATS connection, so ignore the NATS flags.
 	c.Flags.Connect = connect.Options{}
 	config, err := c.config()
 	var exit *cli.ExitError
 	if _, invalid := model.FindProblems(err); err != nil && (!invalid || errors.As(err, &exit)) {
 		return err
 	}
-	// One that is not valid may have become so since: the agent goes on with the one before.
+	// An invalid configuration may have been valid when the agent started, so use its state directory.
 	c.overrideConfig(&config)
 	dir := config.StateDir
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
@@ -64,7 +64,7 @@ func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) 
 	case errors.Is(err, status.ErrNotRunning):
 		missing := ""
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			missing = "; the directory does not exist: an agent from which it was removed must be restarted"
+			missing = "; the directory does not exist: if it was removed from a running agent, restart the agent"
 		}
 		return fmt.Errorf("no agent runs with the state directory %s (start it with systemctl start muster or muster agent run; name another directory with --config or --state-dir)%s", dir, missing)
 	case errors.Is(err, status.ErrDenied):
@@ -99,10 +99,10 @@ func (c *askCommand) status(ctx context.Context) error {
 	return c.Print.Result(c.Format, found, func() { showStatus(c.Print, found, time.Now()) })
 }
 
-// maxNamed is how many resources of a run are named.
+// maxNamed is the maximum number of named resources of a run.
 const maxNamed = 3
 
-// about names what a run is about.
+// about describes the subject of a run.
 func about(r model.RunningRun) string {
 	out := r.Manifest
 	for i, ref := range r.Part {
@@ -115,7 +115,7 @@ func about(r model.RunningRun) string {
 	return out
 }
 
-// showStatus prints a status for people.
+// showStatus prints a status as text.
 func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	line := func(name, format string, args ...any) {
 		p.Printf("%-10s %s\n", name, print.Text(fmt.Sprintf(format, args...)))
@@ -147,7 +147,7 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	for _, f := range s.Flapping {
 		line("flapping", "%s of %s since %s, %s", f.Resource, f.Manifest, age(now, f.Since), f.By())
 	}
-	if s.Clock.Within > 0 { // else it is not measured
+	if s.Clock.Within > 0 { // otherwise the clock was not measured
 		line("clock", "%s", s.Clock)
 	}
 	line("log level", "%s", s.LogLevel)
@@ -160,11 +160,11 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	showDeviations(p, s.Manifests)
 }
 
-// maxManifests is how many manifests have a row.
+// maxManifests is the maximum number of rows.
 const maxManifests = 50
 
-// showManifests prints a row for each manifest, by key. Of more than maxManifests it prints those that are not stable
-// first.
+// showManifests prints a row per manifest, by key. If there are more than maxManifests, manifests that are
+// not stable come first.
 func showManifests(p print.Printer, manifests []model.AssignedManifest, now time.Time) {
 	all := slices.Clone(manifests)
 	if len(all) > maxManifests {
@@ -185,7 +185,7 @@ func showManifests(p print.Printer, manifests []model.AssignedManifest, now time
 	}
 }
 
-// The urgencies of manifests, the most urgent one first.
+// The urgencies of manifests, most urgent first.
 const (
 	isFailing = iota
 	isOpen
@@ -193,7 +193,7 @@ const (
 	isStable
 )
 
-// urgency returns how much a manifest needs attention.
+// urgency returns how urgently a manifest needs attention.
 func urgency(m model.AssignedManifest) int {
 	switch status := statusOf(m); {
 	case m.State.Outcome.IsFailure() || status == "rejected":
@@ -207,10 +207,10 @@ func urgency(m model.AssignedManifest) int {
 	}
 }
 
-// statusNotApplicable is a manifest that does not run: another one runs instead, or its condition is false.
+// statusNotApplicable is the status of an overridden manifest, or one with a false condition.
 const statusNotApplicable = "not-applicable"
 
-// statusOf returns the status of a manifest, in the words of muster fleet nodes.
+// statusOf returns the status of a manifest, as in muster fleet nodes.
 func statusOf(m model.AssignedManifest) string {
 	switch {
 	case m.State.Rejected() && !m.State.Outcome.IsFailure():
@@ -222,7 +222,7 @@ func statusOf(m model.AssignedManifest) string {
 	}
 }
 
-// stopping describes an agent that shuts down, in a line.
+// stopping describes an agent that shuts down.
 func stopping(s model.AgentStatus, now time.Time) string {
 	text := "shutting down for " + age(now, s.Stopping)
 	for i, r := range s.Running {
@@ -237,7 +237,7 @@ func stopping(s model.AgentStatus, now time.Time) string {
 	return text
 }
 
-// connection describes the connection in a line.
+// connection describes the connection in one line.
 func connection(c model.Connected, now time.Time) string {
 	switch {
 	case c.Connected:
@@ -249,7 +249,7 @@ func connection(c model.Connected, now time.Time) string {
 	}
 }
 
-// statusRow returns the row of a manifest.
+// statusRow formats a manifest as a table row.
 func statusRow(m model.AssignedManifest, now time.Time) []string {
 	revision := strconv.FormatUint(m.State.Revision, 10)
 	if m.State.Seen != 0 {
@@ -274,8 +274,8 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 	return row
 }
 
-// failures returns how many resources were tried and are not in their desired state now: the
-// repairs since a run are in its deviations, not in its counts.
+// failures returns the number of resources that were tried and are not in the desired state now. Repairs
+// after a run change its deviations but not its counts.
 func failures(l *model.LastRun) int {
 	count := 0
 	for _, d := range l.Deviations {
@@ -330,5 +330,5 @@ func showDeviations(p print.Printer, manifests []model.AssignedManifest) {
 	}
 }
 
-// age returns how long ago a time is, in whole seconds.
+// age returns the time since at, in whole seconds.
 func age(now, at time.Time) string { return max(now.Sub(at), 0).Round(time.Second).String() }

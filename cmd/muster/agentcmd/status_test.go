@@ -29,7 +29,8 @@ func deny(subject string) connect.Status {
 	return connect.Status{Connected: true, Err: d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))}
 }
 
-// TestRefusalsAreNotConnections: what is refused while connected is logged once, as that.
+// TestRefusalsAreNotConnections checks that an error on an open connection is logged once, and not as a
+// connection change.
 func TestRefusalsAreNotConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -56,8 +57,8 @@ func collected() {
 	synctest.Wait()
 }
 
-// TestDenialsAreOneLine: a user without permissions is denied all that an agent does, in
-// any order, and one line has the remedy; one that lacks some has one line for them.
+// TestDenialsAreOneLine checks that the denials of a user without permissions are logged in one line with the
+// remedy, in any order. Some missing permissions are logged in one line as well.
 func TestDenialsAreOneLine(t *testing.T) {
 	const inbox = "_INBOX_web01.x"
 	for name, c := range map[string]struct {
@@ -94,8 +95,8 @@ func TestDenialsAreOneLine(t *testing.T) {
 	}
 }
 
-// TestInboxPermittedLater: once answers arrive, what is still denied is logged, also where
-// the next connection comes at once, and the line is of all of them.
+// TestInboxPermittedLater checks that remaining denials are logged once answers arrive, in one line, even
+// after an immediate reconnect.
 func TestInboxPermittedLater(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"at once": 0, "soon": denialQuiet / 2, "later": 2 * denialQuiet} {
 		t.Run(name, func(t *testing.T) {
@@ -134,9 +135,9 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	want := []string{
 		`WARN  cannot reach NATS, will retry servers=nats://x error="dial tcp: connection refused"`,
 		`INFO  connected to NATS server=nats://x`,
-		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered" error="the server closed the connection"`,
+		`WARN  disconnected from NATS meanwhile="assigned state is maintained, reports are buffered" error="the server closed the connection"`,
 		`INFO  reconnected to NATS server=nats://x`,
-		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`,
+		`WARN  disconnected from NATS meanwhile="assigned state is maintained, reports are buffered"`,
 	}
 	if got := linesOf(&out); !slices.Equal(got, want) {
 		t.Errorf("logged\n%s", strings.Join(got, "\n"))
@@ -157,7 +158,7 @@ func linesOf(out *bytes.Buffer) []string {
 func TestOwnReconnectsAreNotLogged(t *testing.T) {
 	up, own := connect.Status{Connected: true, Server: "nats://x"}, connect.Status{Server: "nats://x", Own: true}
 	refused := connect.Status{Server: "nats://x", Err: errors.New("connection refused")}
-	const lost, back = `WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`, "INFO  reconnected to NATS server=nats://x"
+	const lost, back = `WARN  disconnected from NATS meanwhile="assigned state is maintained, reports are buffered"`, "INFO  reconnected to NATS server=nats://x"
 	for name, c := range map[string]struct {
 		statuses []connect.Status
 		wait     time.Duration
@@ -192,8 +193,7 @@ func TestOwnReconnectsAreNotLogged(t *testing.T) {
 	}
 }
 
-// TestAwayIsOneLine: what each part of the agent cannot do without a connection is for
-// whoever debugs.
+// TestAwayIsOneLine checks that an outage is logged in one line above level debug.
 func TestAwayIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(causeHandler{print.NewLogger(&out, "text", slog.LevelInfo).Handler(), &loggedCause{}})
@@ -244,7 +244,7 @@ func TestALongJWTIsLoggedWithItsRemedy(t *testing.T) {
 	}
 }
 
-// TestAPanicEndsOneAnswer: whoever asks gets it as an error, and the agent goes on.
+// TestAPanicEndsOneAnswer checks that a panic is returned as an error and does not end the agent.
 func TestAPanicEndsOneAnswer(t *testing.T) {
 	s := &nodeService{log: slog.New(slog.DiscardHandler)}
 	ask := s.guarded("facts", func(_ context.Context, request []byte) (any, error) {
@@ -261,8 +261,8 @@ func TestAPanicEndsOneAnswer(t *testing.T) {
 	}
 }
 
-// TestStatusAfterARepair: the row counts what is wrong now, and the repair has a line. What
-// is rejected is called so, as in muster fleet nodes.
+// TestStatusAfterARepair checks that the row counts current failures, that the repair has a line, and that
+// the status of a rejected manifest is the same as in muster fleet nodes.
 func TestStatusAfterARepair(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -14,22 +14,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// notifySystemd tells systemd, where it waits for that, how the service is.
+// notifySystemd sends states to systemd, if it supervises the service.
 func notifySystemd(log *slog.Logger, states ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
 		log.Debug("systemd was not notified", "error", err)
 	}
 }
 
-// reloading tells systemd that the service reloads, until end.
+// reloading reports a reload to systemd until end is called.
 func (n *Node) reloading() (end func()) {
 	notifySystemd(n.log, daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 
 	return func() { notifySystemd(n.log, daemon.SdNotifyReady) }
 }
 
-// supervised keeps systemd informed until ctx ends: that the agent has started, what it
-// does, and that it goes on. running ends when the agent stops.
+// supervised reports the start, the status and the watchdog to systemd until ctx ends. running ends when the
+// agent stops.
 func (n *Node) supervised(ctx, running context.Context) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return
@@ -42,12 +42,12 @@ func (n *Node) supervised(ctx, running context.Context) {
 	}
 	last := statusLine(n.describe())
 	notifySystemd(n.log, daemon.SdNotifyReady, "STATUS="+last)
-	look := watchdogLooks(n.log)
+	ticks := watchdogTicks(n.log)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-look:
+		case <-ticks:
 			if !n.agent.Alive() && running.Err() == nil {
 				n.log.ErrorContext(ctx, "the agent makes no progress, systemd will start it again")
 				continue
@@ -64,8 +64,8 @@ func (n *Node) supervised(ctx, running context.Context) {
 	}
 }
 
-// watchdogLooks returns when the watchdog of systemd is due; never without one.
-func watchdogLooks(log *slog.Logger) <-chan time.Time {
+// watchdogTicks returns a channel that ticks when the systemd watchdog is due, or nil without a watchdog.
+func watchdogTicks(log *slog.Logger) <-chan time.Time {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("no watchdog", "error", err)
@@ -77,7 +77,7 @@ func watchdogLooks(log *slog.Logger) <-chan time.Time {
 	return time.Tick(every / 2)
 }
 
-// statusLine returns a status in a line: connected, 3 manifests, 1 failed.
+// statusLine formats a status as one line, such as "connected, 3 manifests, 1 failed".
 func statusLine(s model.AgentStatus) string {
 	parts := []string{"not connected", print.Count(len(s.Manifests), "manifest")}
 	if s.NATS.Connected {

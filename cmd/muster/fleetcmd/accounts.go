@@ -11,14 +11,14 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 )
 
-// accountsCommand is muster fleet accounts.
+// accountsCommand implements muster fleet accounts.
 type accountsCommand struct {
 	*cli.Env
 	jwt   bool
 	nodes int
 }
 
-// maxNodes is what a limit of nats-server can express.
+// maxNodes is the largest number of nodes that the limits of nats-server can express.
 const maxNodes = 1_000_000
 
 func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
@@ -55,7 +55,7 @@ func (c *accountsCommand) run(context.Context) error {
 	return err
 }
 
-// examples are users to begin with.
+// examples returns example users for each account.
 func examples(a provision.Accounts) provision.Users {
 	return provision.Users{
 		a.Fleet.Name: {"# administrators, who may do everything", `{user: admin, password: "change me"}`},

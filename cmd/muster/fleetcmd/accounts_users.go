@@ -11,24 +11,24 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 )
 
-// natsUser is a node or an operator, with groups of its own.
+// natsUser is a node or an operator, with its groups.
 type natsUser struct {
 	name   string
 	groups []string
-	// place is where it was read, empty for the command line.
-	place string
+	// position is FILE:LINE, empty for the command line.
+	position string
 }
 
-// wrong returns an error with the place of what it is about.
+// wrong prefixes an error with the position of the user.
 func (u natsUser) wrong(err error) error {
-	if u.place == "" {
+	if u.position == "" {
 		return err
 	}
 
-	return fmt.Errorf("%s: %w", u.place, err)
+	return fmt.Errorf("%s: %w", u.position, err)
 }
 
-// users returns those of the command line and of the file, each of them once.
+// users returns the users from the command line and from the file. A name given twice is an error.
 func (c *permissionsCommand) users() ([]natsUser, error) {
 	var all []natsUser
 	for _, name := range c.names {
@@ -42,7 +42,7 @@ func (c *permissionsCommand) users() ([]natsUser, error) {
 		all = append(all, read...)
 	}
 	if len(all) == 0 {
-		return nil, cli.Usagef("no name: give some, or --from FILE with one a line")
+		return nil, cli.Usagef("no name: give names, or --from FILE with one name per line")
 	}
 	known, wrong := map[string]natsUser{}, []error{}
 	for i := range all {
@@ -51,7 +51,7 @@ func (c *permissionsCommand) users() ([]natsUser, error) {
 		}
 		u := all[i]
 		if other, is := known[u.name]; is {
-			wrong = append(wrong, u.wrong(fmt.Errorf("%s is there twice, before %s", u.name, other.where())))
+			wrong = append(wrong, u.wrong(fmt.Errorf("%s is given twice, first %s", u.name, other.where())))
 		}
 		known[u.name] = u
 	}
@@ -62,18 +62,18 @@ func (c *permissionsCommand) users() ([]natsUser, error) {
 	return all, nil
 }
 
-// where returns where it was read.
+// where describes the position of the user for a message.
 func (u natsUser) where() string {
-	if u.place == "" {
+	if u.position == "" {
 		return "on the command line"
 	}
 
-	return "at " + u.place
+	return "at " + u.position
 }
 
-// read reads the file.
+// read reads the users from the file.
 func (c *permissionsCommand) read() ([]natsUser, error) {
-	if c.from == "" { // fisk makes it of a lone dash
+	if c.from == "" { // fisk turns a lone dash into an empty value
 		return readUsers(c.Stdin, "standard input")
 	}
 	f, err := os.Open(c.from)
@@ -85,7 +85,7 @@ func (c *permissionsCommand) read() ([]natsUser, error) {
 	return readUsers(f, c.from)
 }
 
-// readUsers reads lines of a name and groups.
+// readUsers reads lines with a name and, optionally, comma-separated groups.
 func readUsers(from io.Reader, name string) ([]natsUser, error) {
 	var out []natsUser
 	var wrong []error
@@ -96,10 +96,10 @@ func readUsers(from io.Reader, name string) ([]natsUser, error) {
 		if len(words) == 0 {
 			continue
 		}
-		u := natsUser{name: words[0], place: fmt.Sprintf("%s:%d", name, at)}
+		u := natsUser{name: words[0], position: fmt.Sprintf("%s:%d", name, at)}
 		switch {
 		case len(words) > 2:
-			wrong = append(wrong, u.wrong(fmt.Errorf("%q behind the groups: write a name, and its groups separated by commas", words[2])))
+			wrong = append(wrong, u.wrong(fmt.Errorf("%q follows the groups: write a name, then its groups separated by commas", words[2])))
 		case len(words) == 2:
 			u.groups = strings.Split(words[1], ",")
 		}

@@ -10,20 +10,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxExamples is of how many keys of a name the flags are written out.
+// maxExamples is the maximum number of keys with written-out flags in a message.
 const maxExamples = 3
 
-// ambiguousError is a name that several assignments have, or had.
+// ambiguousError reports a name that several assignments have, or had.
 type ambiguousError struct {
 	name string
 	keys []string
-	// areRemoved is that nothing of that name is assigned any more.
+	// areRemoved: all assignments of that name were removed.
 	areRemoved bool
-	// hasFlags is that the command has those of Owner.
+	// hasFlags: the command has the flags of Owner.
 	hasFlags bool
 }
 
-// Error says which there are, and what names one of them.
+// Error lists the keys, and how to name one of them.
 func (a *ambiguousError) Error() string {
 	what, listed := "is ambiguous", a.name
 	if a.areRemoved {
@@ -37,7 +37,7 @@ func (a *ambiguousError) Error() string {
 	return fmt.Sprintf("%s %s; give %sa full key: %s", a.name, what, flags, SomeKeys(listed, a.keys))
 }
 
-// withFlags has the error of an ambiguous name say which flags resolve it.
+// withFlags adds the flags that resolve an ambiguous name to its error.
 func withFlags(err error) error {
 	var ambiguous *ambiguousError
 	if errors.As(err, &ambiguous) {
@@ -47,7 +47,7 @@ func withFlags(err error) error {
 	return err
 }
 
-// FlagsOf returns the flags that tell keys of one name apart, of many those of the first.
+// FlagsOf returns the flags that distinguish keys of one name, for at most the first maxExamples keys.
 func FlagsOf(keys []string) string {
 	var out []string
 	for _, key := range keys {
@@ -69,12 +69,12 @@ func FlagsOf(keys []string) string {
 	return strings.Join(out, ", ")
 }
 
-// SomeKeys lists the keys of a name, of many the first; listed are the arguments of muster fleet ls for all.
+// SomeKeys lists the first keys of a name; listed are the arguments of muster fleet ls that list them all.
 func SomeKeys(listed string, keys []string) string {
 	return print.Some(keys, "see muster fleet ls "+listed)
 }
 
-// keysOf returns the keys of assignments.
+// keysOf returns the keys of the assignments.
 func keysOf(all []model.Entry) []string {
 	keys := make([]string, len(all))
 	for i, e := range all {

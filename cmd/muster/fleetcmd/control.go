@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// aim selects the nodes of a command that writes about nodes.
+// aim selects the nodes of a command that writes control documents.
 type aim struct {
 	*cli.Env
 	TargetFlags
@@ -42,7 +42,7 @@ func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, hasGroups bool) {
 	a.AddOn(cmd)
 }
 
-// states returns the states by name.
+// states returns the node states by node name.
 func (s selection) states() map[string]model.Node {
 	out := map[string]model.Node{}
 	for _, n := range s.known {
@@ -52,25 +52,25 @@ func (s selection) states() map[string]model.Node {
 	return out
 }
 
-// almostAll is the part of a fleet, in percent, that a group has if a mistake in it is one for the whole fleet.
+// almostAll is the percentage of a fleet that counts as the whole fleet.
 const almostAll = 90
 
-// isAlmostAll reports whether groups among the targets contain almost all nodes of a fleet that is not small.
+// isAlmostAll reports whether the target groups contain almost all nodes of a fleet that is not small.
 func (s selection) isAlmostAll() bool {
 	hit, isGroup := len(s.nodes()), func(t fleet.Target) bool { return t.Group != "" }
 	return slices.ContainsFunc(s.targets, isGroup) && hit > fleet.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
 }
 
-// begun is a connection, with whom the targets mean.
+// begun is an open connection with the selected targets.
 type begun struct {
 	selection
 	store *Store
-	// signer is nil where there is nothing to sign with.
+	// signer is nil if there is no key to sign with.
 	signer *assign.Signing
 }
 
-// begin compiles the targets, checks the other flags, connects and finds whom the targets mean. nodes are those
-// that are named besides by flags; sign is nil where nothing is signed, check where nothing else is checked.
+// begin compiles the targets, calls check, connects and selects the targets. nodes are additional target
+// nodes from the arguments. A nil sign signs nothing; a nil check is skipped.
 func (a *aim) begin(ctx context.Context, nodes []string, sign *Signing, check func() error) (out begun, err error) {
 	a.AddNames(nodes)
 	on, list, err := a.Compile(a.Env)
@@ -93,7 +93,8 @@ func (a *aim) begin(ctx context.Context, nodes []string, sign *Signing, check fu
 	return out, err
 }
 
-// find selects the nodes. It warns of unknown targets, and asks before unknown or many nodes are written about.
+// find selects the nodes. It warns of unknown targets, and asks for confirmation before writing about unknown
+// nodes or many nodes.
 func (a *aim) find(ctx context.Context, store *Store, on *targets.Expression, list []fleet.Target) (selection, error) {
 	out, err := find(ctx, store, on, list)
 	switch {
@@ -113,7 +114,7 @@ func (a *aim) find(ctx context.Context, store *Store, on *targets.Expression, li
 }
 
 // confirm asks before a change of unknown targets, of all or almost all nodes, or of many nodes that match an
-// expression. It asks nothing with --yes.
+// expression. With --yes it does not ask.
 func (a *aim) confirm(found selection) error {
 	const did = "written"
 	if a.yes {
@@ -140,16 +141,16 @@ func (a *aim) confirm(found selection) error {
 	}
 }
 
-// writeSummary is what was written under one key; without a revision there is nothing under it.
+// writeSummary is the new revision of a key; revision 0 means that the key has no value.
 type writeSummary struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
 }
 
-// maxConfirmLines is how many nodes have a line of their own.
+// maxConfirmLines is the maximum number of nodes with a separate line.
 const maxConfirmLines = 10
 
-// printWritten prints what was written, as lines; of many targets it prints how many there are, and the first.
+// printWritten prints one line per target. For many targets it prints their number and the first names.
 func printWritten(p print.Printer, what string, all []writeSummary, lines []string) {
 	if len(all) <= maxConfirmLines {
 		for _, line := range lines {
@@ -168,7 +169,7 @@ func printWritten(p print.Printer, what string, all []writeSummary, lines []stri
 	p.Printf("%s of %s: %s\n", what, print.Count(len(all), noun), print.Some(names, "--json has all"))
 }
 
-// line returns what is under the key, with its revision.
+// line formats the content of the key with its revision.
 func (w writeSummary) line(content string) string {
 	if w.Revision == 0 {
 		return fmt.Sprintf("%s: %s\n", w.Key, content)

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// pollInterval is the pause between two reads of the nodes, pollShare how many times as long as
-	// such a read it is at least.
+	// pollInterval is the minimum pause between two reads of the nodes. The pause is also at least
+	// pollFactor times as long as the last read took.
 	pollInterval = 300 * time.Millisecond
-	pollShare    = 5
+	pollFactor   = 5
 )
 
-// writtenChange is what was written under a key, and what the nodes do of it.
+// writtenChange is a written key, and the state of each node.
 type writtenChange struct {
 	PauseResult
 	Nodes []ask.Confirmation `json:"nodes,omitempty"`
@@ -34,19 +34,19 @@ type writtenChange struct {
 	target fleet.Target
 }
 
-// confirmWait waits until nodes confirm what was written.
+// confirmWait waits until nodes confirm a change.
 type confirmWait struct {
 	timeout time.Duration
-	// failed is what begins the error of nodes that do not do it, without it "refused by".
+	// failed is the start of the error for failed nodes; the default is "refused by".
 	failed string
 }
 
-// addWait adds the flag.
+// addWait adds the --timeout flag.
 func (w *confirmWait) addWait(cmd *fisk.CmdClause) {
 	cmd.Flag("timeout", "Maximum time to wait until the nodes confirm; 0 does not wait").Default("10s").DurationVar(&w.timeout)
 }
 
-// check returns the error of the flag.
+// check validates --timeout.
 func (w *confirmWait) check() error {
 	if w.timeout < 0 {
 		return cli.Usagef("--timeout must not be negative")
@@ -55,8 +55,8 @@ func (w *confirmWait) check() error {
 	return nil
 }
 
-// await waits until the known nodes of all do what was written, cannot be reached or refuse. The
-// error is that nodes cannot be read, that some refused, or that some said nothing in time.
+// await waits until each known node confirms, refuses or is unreachable. It returns an error if nodes cannot
+// be read, a node refuses, or a node does not confirm in time.
 func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, known []model.Node, all []writtenChange) error {
 	if w.timeout == 0 || len(all) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, kno
 		Pause: func(ctx context.Context, took time.Duration) {
 			select {
 			case <-ctx.Done():
-			case <-time.After(max(pollInterval, pollShare*took)):
+			case <-time.After(max(pollInterval, pollFactor*took)):
 			}
 		},
 		OnPending: func(int) {
@@ -101,7 +101,7 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, kno
 	return w.verdict(ctx, counts)
 }
 
-// count counts the nodes by their state, and names those that are waited for.
+// count counts the nodes by state, and returns the names of the pending nodes.
 func count(all []writtenChange) (counts map[ask.State]int, open []string) {
 	counts = map[ask.State]int{}
 	for _, w := range all {
@@ -124,7 +124,7 @@ func total(counts map[ask.State]int) (all int) {
 	return all
 }
 
-// verdict returns the error of what nodes did. Those that cannot be reached are none.
+// verdict returns an error for nodes that failed or did not confirm. Unreachable nodes are not an error.
 func (w *confirmWait) verdict(ctx context.Context, counts map[ask.State]int) error {
 	all := print.Count(total(counts), "node")
 	var failed []error
@@ -141,7 +141,7 @@ func (w *confirmWait) verdict(ctx context.Context, counts map[ask.State]int) err
 	return errors.Join(failed...)
 }
 
-// printPauses prints what was written, of many targets what and how many, and what the nodes do of it.
+// printPauses prints the written keys, a summary for many targets, and the confirmations of the nodes.
 func printPauses(p print.Printer, what string, all []writtenChange, line func(writeSummary) string) {
 	keys, lines := make([]writeSummary, len(all)), make([]string, len(all))
 	for i, w := range all {
@@ -152,7 +152,7 @@ func printPauses(p print.Printer, what string, all []writtenChange, line func(wr
 	printConfirmations(p, all)
 }
 
-// printConfirmations prints what nodes do, equal ones once, the most frequent first.
+// printConfirmations groups nodes by their text, largest group first.
 func printConfirmations(p print.Printer, all []writtenChange) {
 	var texts []string
 	nodes := map[string][]string{}

@@ -14,9 +14,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// edit is what is changed in the labels or the groups of nodes.
+// edit is a change of the labels or the groups of nodes.
 type edit struct {
-	// set are names with their values; a group has none.
+	// set maps names to values; groups have no values.
 	set    map[string]string
 	remove []string
 	// order replaces the order of groups if setsOrder is true; an empty order resets it.
@@ -24,24 +24,24 @@ type edit struct {
 	setsOrder bool
 }
 
-// syntax is how an edit is written.
+// syntax describes how an edit is written.
 type syntax struct {
-	// noun is what is edited, usage how.
+	// noun names the edited thing; usage shows the syntax.
 	noun, usage string
-	// set parses an argument that sets a name, and reports false for any other.
+	// set parses an argument that sets a name. It reports false for other arguments.
 	set func(arg string) (name, value string, ok bool)
-	// conflict follows a name that is both set and removed.
+	// conflict is the error text after a name that is both set and removed.
 	conflict string
 }
 
-// isChange reports whether an argument is a change, and not a node.
+// isChange reports whether an argument is a change rather than a node.
 func (s syntax) isChange(arg string) bool {
 	_, _, sets := s.set(arg)
 
 	return sets || strings.HasSuffix(arg, "-")
 }
 
-// parse returns the nodes and the edit of the arguments.
+// parse splits the arguments into nodes and an edit.
 func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error) {
 	if len(args) > 0 && !a.Given("on") && !a.Given("node") {
 		nodes, args = []string{cli.NodeID(args[0])}, args[1:]
@@ -73,16 +73,16 @@ func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error)
 	return nodes, e, nil
 }
 
-// isIdle reports whether an edit takes back only what is not there.
+// isIdle reports whether an edit only removes names that are not there.
 func (e edit) isIdle(has func(name string) bool) bool {
 	return len(e.set) == 0 && !slices.ContainsFunc(e.remove, has)
 }
 
-// names returns the names that are set, in order.
+// names returns the sorted names that the edit sets.
 func (e edit) names() []string { return slices.Sorted(maps.Keys(e.set)) }
 
-// eachTarget calls write for each target, also after one that failed. It returns what was written,
-// and the errors of the others.
+// eachTarget calls write for each target and continues after an error. It returns the results of the
+// successful writes and the joined errors.
 func eachTarget[W any](targets []fleet.Target, write func(fleet.Target) (W, error)) (done []W, err error) {
 	var failed []error
 	for _, t := range targets {
@@ -97,47 +97,48 @@ func eachTarget[W any](targets []fleet.Target, write func(fleet.Target) (W, erro
 	return done, errors.Join(failed...)
 }
 
-// controlDocument is what is stored under a control key.
+// controlDocument is the value of a control key.
 type controlDocument interface{ Check() error }
 
-// bucket is where the documents are.
+// bucket stores control documents.
 type bucket interface {
-	// Get returns a document, with the revision also of one that was deleted: the error wraps model.ErrNotFound then.
+	// Get returns a document. For a deleted document it returns the revision and an error that wraps
+	// model.ErrNotFound.
 	Get(ctx context.Context, key string) (model.Entry, error)
-	// Current is Get, but for servers that lag.
+	// Current is Get, but reads from the stream leader to avoid stale replicas.
 	Current(ctx context.Context, key string) (model.Entry, error)
-	// Replace stores what follows a revision; the error wraps control.ErrChanged where it is not the newest.
+	// Replace stores a value if revision is still the newest; otherwise the error wraps control.ErrChanged.
 	Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error)
 }
 
-// updater replaces documents by what becomes of them.
+// updater reads, changes and replaces control documents.
 type updater[D controlDocument] struct {
 	bucket bucket
-	// name is the last part of their keys.
+	// name is the last part of the keys.
 	name   string
 	decode func(value []byte) (D, error)
-	// change returns what becomes of a document, of the zero value where there is none.
+	// change returns the new document. It receives the zero value if there is no document.
 	change func(D) D
-	// idle reports whether that takes back only what a document does not have, which writes nothing; nil is
+	// idle reports whether the change would remove only missing names; then update writes nothing. Nil means
 	// never.
 	idle func(D) bool
-	// sign signs the value of a document, nil for never; current is the value that it replaces.
+	// sign signs the new value; current is the value that it replaces. Nil means unsigned.
 	sign func(family string, now D, value, current []byte) ([]byte, error)
 }
 
-// updated is a document that was replaced.
+// updated is the result of an update.
 type updated[D controlDocument] struct {
 	writeSummary
 	before, now D
-	// idle is that nothing was written, as it was so before.
+	// idle: update wrote nothing because the document already had this content.
 	idle bool
 }
 
-// maxTries is how often an update begins again because others write under the same key.
+// maxTries is how often an update starts again after another user changed the key.
 const maxTries = 5
 
-// update replaces the document of a family. The error wraps control.ErrChanged where others wrote
-// there each time.
+// update replaces the document of a family. The error wraps control.ErrChanged if other users changed the key
+// during each try.
 func (u updater[D]) update(ctx context.Context, family string) (out updated[D], err error) {
 	read, isCurrent := u.bucket.Get, false
 	for range maxTries {
@@ -146,7 +147,7 @@ func (u updater[D]) update(ctx context.Context, family string) (out updated[D], 
 		if !isIdle && !errors.Is(err, kvstore.ErrControlChanged) || isIdle && isCurrent {
 			break
 		}
-		// What was read may be the word of a server that lags.
+		// The read may have come from a stale replica.
 		read, isCurrent = u.bucket.Current, true
 	}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// lagging is a bucket of one document whose server answers with an older one.
+// lagging is a bucket with one document and a stale replica.
 type lagging struct{ old, current model.Entry }
 
 func (l *lagging) Get(context.Context, string) (model.Entry, error)     { return l.old, nil }

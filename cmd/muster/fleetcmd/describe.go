@@ -21,24 +21,24 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Bounds of what a node says, on the screen; the documents have all.
+// Limits for the screen; --json and --yaml print everything.
 const (
 	maxAssignments = 40
 	maxReports     = 15
 	maxList        = 20
 )
 
-// describeCommand is muster fleet describe.
+// describeCommand implements muster fleet describe.
 type describeCommand struct {
 	*cli.Env
 	print.Format
 	node, flagged string
 }
 
-// described is what is shown of a node.
+// described is the document that the command prints.
 type described struct {
 	view.Node
-	// Reports are the newest of each kind and outcome, the newest first.
+	// Reports are the newest reports of each kind and outcome, newest first.
 	Reports []model.Report `json:"reports"`
 }
 
@@ -82,7 +82,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err := fleet.ExplainSkipped(ctx, store.Get, statuses); err != nil {
 		return err
 	}
-	d := described{Node: view.NodeOf(n, statuses, entries)}
+	d := described{Node: view.NewNode(n, statuses, fleet.NewAssigned(entries))}
 	if d.Reports, err = c.reports(ctx, store); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	return c.Print.Result(c.Format, d, func() { screen{Printer: c.Print, names: store.KV.Names(), whole: true}.describe(d, time.Now()) })
 }
 
-// reports returns the newest reports of the node; one that cannot be read is logged.
+// reports returns the newest reports of the node. Invalid reports are logged and skipped.
 func (c *describeCommand) reports(ctx context.Context, store *Store) ([]model.Report, error) {
 	all, err := kvstore.NewReports(store.KV).Newest(ctx, c.node)
 	for _, err := range kvstore.SplitDenials(err) {
@@ -106,7 +106,7 @@ func (c *describeCommand) reports(ctx context.Context, store *Store) ([]model.Re
 	return all, nil
 }
 
-// describe prints what is known of a node.
+// describe prints the state, manifests and reports of a node.
 func (p screen) describe(d described, now time.Time) {
 	p.line("node", "%s", d.Node.Node.Node)
 	state := string(d.State)
@@ -129,7 +129,7 @@ func (p screen) describe(d described, now time.Time) {
 	p.line("next", "%s", p.names.Run("fleet reports --node "+d.Node.Node.Node+" --no-follow"))
 }
 
-// properties prints what a node says of itself.
+// properties prints the properties that the node reported.
 func (p screen) properties(n model.Node, now time.Time) {
 	host := print.Cut(n.Host, maxWord*2)
 	if host == "" {
@@ -152,7 +152,7 @@ func (p screen) properties(n model.Node, now time.Time) {
 	if n.Paused != nil {
 		p.line("paused", "%s (%s)", cmp.Or(n.Paused.Details(), "paused"), n.Paused.From)
 	}
-	if n.Clock.Within > 0 { // else it is not measured
+	if n.Clock.Within > 0 { // otherwise the clock was not measured
 		p.line("clock", "%s", n.Clock)
 	}
 	p.line("outbox", "%s waiting", print.Count(n.Outbox, "report"))
@@ -172,7 +172,7 @@ func (p screen) properties(n model.Node, now time.Time) {
 	}
 }
 
-// list returns words in a line, of many the first ones.
+// list joins words with commas and cuts long lists.
 func list(words []string) string {
 	var out []string
 	for _, w := range words[:min(len(words), maxList)] {
@@ -221,5 +221,5 @@ func (p screen) newest(all []model.Report) {
 	}
 }
 
-// maxReportLine is how many characters of a report are shown.
+// maxReportLine is the maximum length of a printed report, in characters.
 const maxReportLine = 300

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// diffCommand is muster fleet diff.
+// diffCommand implements muster fleet diff.
 type diffCommand struct {
 	*cli.Env
 	print.Format
@@ -31,21 +31,21 @@ func addDiff(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet diff motd 12 17                 if the name is unique\n" +
 		"  muster fleet diff group.web.motd@12 group.db.motd@17")
 	cmd.Arg("revisions", "Two revisions, N or KEY@N; or a key or unique name, and one revision or two").Required().HintAction(env.CompleteAssignments).StringsVar(&c.args)
-	cmd.Flag("exit-code", "Exit with 1 where they differ").UnNegatableBoolVar(&c.exitCode)
+	cmd.Flag("exit-code", "Exit with code 1 if the revisions differ").UnNegatableBoolVar(&c.exitCode)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// wanted is a revision that is asked for.
+// wanted names a revision on the command line.
 type wanted struct {
-	// nameOrKey is empty where the number alone is given.
+	// nameOrKey is empty if only a number was given.
 	nameOrKey string
-	// revision is 0 for the newest.
+	// revision is 0 for the newest revision.
 	revision uint64
 }
 
-// parseRevision reads N or KEY@N, and reports false for anything else. Where name is given
-// it reads N as a revision of that.
+// parseRevision parses N or KEY@N; ok is false for anything else. With a name it parses N only, as a revision
+// of that name.
 func parseRevision(text, name string) (wanted, bool) {
 	number := text
 	if key, after, has := strings.Cut(text, "@"); has && name == "" {
@@ -59,7 +59,7 @@ func parseRevision(text, name string) (wanted, bool) {
 	return wanted{name, n}, err == nil && n > 0
 }
 
-// parse returns the two revisions of the arguments.
+// parse returns the two revisions that the arguments name.
 func (c *diffCommand) parse() (from, to wanted, err error) {
 	name, rest := "", c.args
 	if _, is := parseRevision(rest[0], ""); !is {
@@ -72,7 +72,7 @@ func (c *diffCommand) parse() (from, to wanted, err error) {
 	for _, text := range rest {
 		w, is := parseRevision(text, name)
 		if !is {
-			return from, to, cli.Usagef("%q is no revision: write its number, or KEY@NUMBER", text)
+			return from, to, cli.Usagef("%q is not a revision: write its number, or KEY@NUMBER", text)
 		}
 		if w.nameOrKey != "" {
 			if err := CheckNameOrKey(w.nameOrKey); err != nil {
@@ -116,7 +116,7 @@ func (c *diffCommand) run(ctx context.Context) error {
 	return err
 }
 
-// find returns a stored revision; the newest is also that of a removal.
+// find returns the stored revision. The newest revision may be a removal.
 func (w wanted) find(ctx context.Context, store *Store) (e model.Entry, err error) {
 	if w.nameOrKey == "" {
 		e, err = store.Revision(ctx, w.revision)
@@ -139,17 +139,17 @@ func (w wanted) find(ctx context.Context, store *Store) (e model.Entry, err erro
 	return e, err
 }
 
-// difference is the difference of two revisions as a document.
+// difference is the JSON document of a diff.
 type difference struct {
 	Key string `json:"key"`
-	// FromKey is that of the first revision where it is another one.
+	// FromKey is the key of the first revision, if it differs from Key.
 	FromKey string `json:"from_key,omitempty"`
 	From    uint64 `json:"from"`
 	To      uint64 `json:"to"`
 	Diff    string `json:"diff"`
 }
 
-// printDiff prints the difference of two revisions, and reports whether there is one.
+// printDiff prints the difference of two revisions, and reports whether they differ.
 func printDiff(ctx context.Context, p print.Printer, format print.Format, store *Store, from, to model.Entry) (differ bool, err error) {
 	before, err := store.Content(ctx, from)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// editCommand is muster fleet edit: a push of what an editor made of what is assigned.
+// editCommand implements muster fleet edit. It pushes an assigned manifest after the user edited it.
 type editCommand struct {
 	pushCommand
 	owner TargetFlags
@@ -44,7 +44,7 @@ func addEdit(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
-// edited is what is edited, and what comes of it.
+// edited is the state of one edit.
 type edited struct {
 	*workspace
 	store   *Store
@@ -75,14 +75,14 @@ func (c *editCommand) run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	if !c.yes && !c.CanAsk() {
-		return cli.Usagef("there is nobody to ask whether the changes are right: give --yes")
+		return cli.Usagef("cannot ask for confirmation without a terminal; give --yes")
 	}
 	if e.current.Refused != "" {
 		return fmt.Errorf("%s revision %d cannot be used: %s (muster fleet rm %s removes it)", key, e.current.Revision, e.current.Refused, key)
 	}
 	value, problems := document.DecodeAssigned(key, e.current.Value)
 	if problems != nil {
-		return fmt.Errorf("%s revision %d is no assignment that could be edited: %s; push it again", key, e.current.Revision, assign.Invalid(problems))
+		return fmt.Errorf("%s revision %d is not a valid assignment: %s; push it again", key, e.current.Revision, assign.Invalid(problems))
 	}
 	e.terms = value.Assignment
 	e.terms.Protocol, e.terms.Name, e.terms.Digest, e.terms.Issued, e.terms.Manifest, e.terms.Bundle = "", "", "", time.Time{}, "", ""
@@ -96,8 +96,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	return c.conclude(e, c.loop(ctx, e))
 }
 
-// conclude removes the copy, unless it has what was edited and not pushed: then it says where
-// that is.
+// conclude removes the working copy, or reports its path if it has changes that were not pushed.
 func (c *editCommand) conclude(e *edited, err error) error {
 	changed, readErr := e.isChanged()
 	if err == nil || !changed && readErr == nil {
@@ -106,16 +105,16 @@ func (c *editCommand) conclude(e *edited, err error) error {
 	}
 	var problems model.Problems
 	if errors.As(err, &problems) {
-		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed; " + e.kept()}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed; " + e.location()}
 	}
 
-	return fmt.Errorf("%w\n%s", err, e.kept())
+	return fmt.Errorf("%w\n%s", err, e.location())
 }
 
-// loop has the manifest edited until it can be pushed, or the user gives up.
+// loop opens the editor and pushes, until the push succeeds or the user gives up.
 func (c *editCommand) loop(ctx context.Context, e *edited) error {
 	for {
-		c.Stop.Finish(true) // the editor ends by itself, and the text is not lost
+		c.Stop.Finish(true) // let the editor handle the signal, so the text is not lost
 		err := e.edit(e.argv)
 		c.Stop.Finish(false)
 		if err != nil {
@@ -146,8 +145,7 @@ func (c *editCommand) loop(ctx context.Context, e *edited) error {
 	}
 }
 
-// push checks and pushes what was edited. The error is of model.Problems where it can be edited
-// again.
+// push checks and pushes the edited manifest. The user can fix an error of type model.Problems and try again.
 func (c *editCommand) push(ctx context.Context, e *edited) error {
 	target, name, err := fleet.ParseKey(e.current.Key)
 	if err != nil {
@@ -166,7 +164,7 @@ func (c *editCommand) push(ctx context.Context, e *edited) error {
 	}
 	value, _, bundle, err := push.Value(ctx)
 	if bundle != nil {
-		defer os.Remove(bundle.Name()) // the system clears one that stays
+		defer os.Remove(bundle.Name()) // the system cleans up after a failed removal
 		defer bundle.Close()
 	}
 	if err != nil {
@@ -188,10 +186,11 @@ func (c *editCommand) push(ctx context.Context, e *edited) error {
 	return c.replace(ctx, e, value, bundle)
 }
 
-// show shows the changes, and what nobody trusted has signed before it is signed now.
+// show prints the changes. If the opened revision has no valid signature, it first prints all content that
+// the new signature will cover.
 func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle *os.File) error {
 	if e.signer != nil && !c.yes && !e.signer.Signed(ctx, e.current, 1) {
-		c.Log.Warn(fmt.Sprintf("revision %d has no valid signature of the given keys: this signs all of it", e.current.Revision), "key", e.current.Key)
+		c.Log.Warn(fmt.Sprintf("revision %d has no valid signature from the given keys; your signature will cover all of its content", e.current.Revision), "key", e.current.Key)
 		content, err := signed.Content(e.current.Value)
 		if err != nil {
 			return err
@@ -224,7 +223,7 @@ func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle 
 	return err
 }
 
-// replace stores the bundle, if any, signs, and replaces the revision that was opened.
+// replace stores the bundle, if any, signs the value, and replaces the opened revision.
 func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bundle *os.File) error {
 	key := e.current.Key
 	if bundle != nil {
@@ -256,7 +255,7 @@ func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bund
 	return nil
 }
 
-// changed explains that somebody else pushed or removed the assignment meanwhile.
+// changed reports that another user pushed or removed the assignment during the edit.
 func (c *editCommand) changed(ctx context.Context, e *edited) error {
 	key, opened := e.current.Key, e.current.Revision
 	all, err := e.store.History(ctx, key)
@@ -268,5 +267,5 @@ func (c *editCommand) changed(ctx context.Context, e *edited) error {
 		return fmt.Errorf("nothing was pushed: %s was removed with revision %d while you edited revision %d", key, now.Revision, opened)
 	}
 
-	return fmt.Errorf("nothing was pushed: somebody pushed revision %d of %s while you edited revision %d; see muster fleet diff %d %d, and edit it again", now.Revision, key, opened, opened, now.Revision)
+	return fmt.Errorf("nothing was pushed: another user pushed revision %d of %s while you edited revision %d; run muster fleet diff %d %d and edit again", now.Revision, key, opened, opened, now.Revision)
 }

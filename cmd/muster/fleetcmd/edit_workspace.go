@@ -21,18 +21,18 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// workspace is a private directory with a copy of what is edited.
+// workspace is a private directory with a working copy of the assigned content.
 type workspace struct {
 	dir string
-	// manifest is the file that the editor opens, before what it had at first.
+	// manifest is the file that the editor opens; before is its original content.
 	manifest string
 	before   []byte
-	// source is what is pushed: the manifest, or the directory of a bundle.
+	// source is the path to push: the manifest, or the directory of a bundle.
 	source string
 	bundle bool
 }
 
-// newWorkspace makes a copy of what a revision assigns, with all files of a bundle.
+// newWorkspace copies the content of an assignment, with all files of a bundle.
 func newWorkspace(ctx context.Context, store *Store, key string, value document.Assigned) (w *workspace, err error) {
 	_, name, _ := model.SplitKey(key)
 	dir, err := os.MkdirTemp("", "muster-edit-")
@@ -61,7 +61,7 @@ func newWorkspace(ctx context.Context, store *Store, key string, value document.
 	}
 	err = archive.Unpack(ctx, r, w.source, archive.Limits{})
 	if err == nil {
-		_, err = io.Copy(io.Discard, r) // its digest is known at its end
+		_, err = io.Copy(io.Discard, r) // the reader verifies the digest at the end
 	}
 	if err := errors.Join(err, r.Close()); err != nil {
 		return w, fmt.Errorf("bundle %s: %w", value.Bundle, err)
@@ -69,7 +69,7 @@ func newWorkspace(ctx context.Context, store *Store, key string, value document.
 	info, err := os.Lstat(w.manifest)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		err = fmt.Errorf("bundle %s: %s is no regular file: edit the directory that it was pushed from, and push that", value.Bundle, model.BundleManifest)
+		err = fmt.Errorf("bundle %s: %s is not a regular file; edit the directory that you pushed it from, and push that directory", value.Bundle, model.BundleManifest)
 	case err == nil:
 		w.before, err = os.ReadFile(w.manifest)
 	}
@@ -77,33 +77,33 @@ func newWorkspace(ctx context.Context, store *Store, key string, value document.
 	return w, err
 }
 
-// remove removes the copy, also when the command was interrupted.
+// remove removes the working copy, even after an interrupt.
 func (w *workspace) remove() error { return paths.RemoveTree(context.Background(), w.dir) }
 
-// isChanged reports whether the manifest is another one than it was.
+// isChanged reports whether the manifest differs from its original content.
 func (w *workspace) isChanged() (bool, error) {
 	now, err := os.ReadFile(w.manifest)
 
 	return !bytes.Equal(now, w.before), err
 }
 
-// kept says where the text is that was not pushed.
-func (w *workspace) kept() string {
+// location describes where the edited text is.
+func (w *workspace) location() string {
 	if w.bundle {
-		return "what you edited is in " + w.source
+		return "your edited text is in " + w.source
 	}
 
-	return "what you edited is in " + w.manifest
+	return "your edited text is in " + w.manifest
 }
 
-// editor returns the command of the user's editor. The one that is taken where none is named needs a terminal.
+// editor returns the command of the user's editor. The default, vi, needs a terminal.
 func editor(isTerminal bool) ([]string, error) {
 	name := "VISUAL"
 	if os.Getenv(name) == "" {
 		name = "EDITOR"
 	}
 	if os.Getenv(name) == "" && !isTerminal {
-		return nil, cli.Usagef("no editor: there is no terminal for vi; name another one in $VISUAL or $EDITOR")
+		return nil, cli.Usagef("no editor: vi needs a terminal; set $VISUAL or $EDITOR to another editor")
 	}
 	text := cmp.Or(os.Getenv(name), "vi")
 	argv, err := shellquote.Split(text)
@@ -111,22 +111,22 @@ func editor(isTerminal bool) ([]string, error) {
 		return nil, cli.Usagef("$%s %q: %w", name, text, err)
 	}
 	if len(argv) == 0 {
-		return nil, cli.Usagef("$%s is blank: name an editor", name)
+		return nil, cli.Usagef("$%s is blank; set it to an editor", name)
 	}
 
 	return argv, nil
 }
 
-// edit has the user edit the manifest.
+// edit opens the manifest in the editor and waits.
 func (w *workspace) edit(argv []string) error {
 	code, err := command.Interactive(append(argv[:len(argv):len(argv)], w.manifest))
 	switch {
 	case errors.Is(err, command.ErrNotFound):
-		return cli.Usagef("no editor: %w; name one in $VISUAL or $EDITOR", err)
+		return cli.Usagef("no editor: %w; set $VISUAL or $EDITOR", err)
 	case err != nil:
 		return err
 	case code != 0:
-		return fmt.Errorf("the editor %s ended with exit code %d", argv[0], code)
+		return fmt.Errorf("editor %s exited with code %d", argv[0], code)
 	}
 
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestGroupEqual: answers are equal that say the same, whoever gives them.
+// TestGroupEqual checks that equal answers of different nodes form one group.
 func TestGroupEqual(t *testing.T) {
 	t.Parallel()
 	answer := func(node, stdout, stderr string, failed bool) model.EnsureResponse {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// factsCommand is muster fleet facts.
+// factsCommand implements muster fleet facts.
 type factsCommand struct {
 	*cli.Env
 	print.Format
@@ -24,7 +24,7 @@ type factsCommand struct {
 func addFacts(env *cli.Env, parent *fisk.CmdClause) {
 	c := &factsCommand{Env: env}
 	cmd := parent.Command("facts", "Show the facts of a node")
-	cmd.HelpLong("They are those that its agent stored last, also of a node that is away.\n\n  muster fleet facts web01\n  muster fleet facts web01 host.info.platform\n  muster fleet facts web01 host.info --yaml")
+	cmd.HelpLong("Shows the facts that the agent stored last, even if the node is unreachable.\n\n  muster fleet facts web01\n  muster fleet facts web01 host.info.platform\n  muster fleet facts web01 host.info --yaml")
 	cmd.Arg("node", "Name of the node, unless --node is given").HintAction(env.CompleteNodes).StringVar(&c.node)
 	cmd.Arg("query", "GJSON path of the value to show").StringVar(&c.query)
 	cli.NodeVar(cmd.Flag("node", "Name of the node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.flagged)
@@ -60,10 +60,10 @@ func (c *factsCommand) run(ctx context.Context) error {
 		return store.NoSuchNode(ctx, c.node)
 	}
 
-	return fmt.Errorf("node %s has stored no facts: its agent does when it starts (see %s)", c.node, store.KV.Names().Run("fleet describe "+c.node))
+	return fmt.Errorf("node %s has stored no facts; its agent stores them when it starts (see %s)", c.node, store.KV.Names().Run("fleet describe "+c.node))
 }
 
-// checkNode checks the name of a node on the command line.
+// checkNode checks a node name from the command line.
 func checkNode(name string) error {
 	if name == "" {
 		return cli.Usagef("no node: name one, as muster fleet nodes lists them")

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 )
 
-// Add adds the commands to the command line.
+// Add adds muster validate and the muster fleet commands.
 func Add(env *cli.Env, app *fisk.Application) {
 	addValidate(env, app)
 	cmd := app.Command("fleet", "Manage a fleet: assign manifests to nodes, watch and query them")

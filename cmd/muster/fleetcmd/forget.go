@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// forgetCommand is muster fleet forget.
+// forgetCommand implements muster fleet forget.
 type forgetCommand struct {
 	aim
 	print.Format
@@ -37,26 +37,26 @@ func addForget(env *cli.Env, parent *fisk.CmdClause) {
 	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.TargetFlags.nodes)
 	c.AddOn(cmd)
 	cmd.Flag("reports", "Also remove the reports of the nodes").UnNegatableBoolVar(&c.reports)
-	cmd.Flag("force", "Also a node that was seen lately; its agent stores its state again").UnNegatableBoolVar(&c.force)
+	cmd.Flag("force", "Also forget nodes that were seen recently; a running agent stores its state again").UnNegatableBoolVar(&c.force)
 	c.addYes(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
-// forgotten is what came of one node.
+// forgotten is the result for one node.
 type forgotten struct {
 	Node string `json:"node"`
-	// Removed is what was removed: state, facts, control keys, reports.
+	// Removed lists the removed data: state, facts, control keys, reports.
 	Removed []string `json:"removed"`
-	// Assigned are the keys of what stays assigned to it alone.
+	// Assigned are the keys that remain assigned to this node.
 	Assigned []string `json:"assigned"`
 }
 
-// leftover is what is stored of a node.
+// leftover describes the stored data of a node.
 type leftover struct {
 	node    string
 	removed []string
-	// control are the keys that operators wrote.
+	// control lists the keys that operators wrote.
 	control  []string
 	reports  bool
 	assigned []string
@@ -93,14 +93,13 @@ func (c *forgetCommand) run(ctx context.Context) error {
 	done, err := c.forget(ctx, store, left)
 	err = errors.Join(c.Print.Result(c.Format, done, func() { c.print(store, done) }), err)
 	if len(alive) > 0 {
-		c.Log.Warn("seen lately, an agent that runs stores its state again", "nodes", strings.Join(alive, ","))
+		c.Log.Warn("node was seen recently; a running agent stores its state again", "nodes", strings.Join(alive, ","))
 	}
 
 	return errors.Join(err, found.undecided)
 }
 
-// checkGone refuses nodes that are not known to be gone, and returns those that are
-// forgotten all the same.
+// checkGone returns an error if a node may still run. With --force it returns those nodes instead.
 func (c *forgetCommand) checkGone(of selection) (alive []string, err error) {
 	var failed []error
 	for _, n := range of.known {
@@ -113,17 +112,18 @@ func (c *forgetCommand) checkGone(of selection) (alive []string, err error) {
 			failed = append(failed, fmt.Errorf("%s was last seen %s ago: stop its agent first", n.Node, print.Age(n.Heard, time.Now())))
 		case fleet.StatusUnreadable:
 			alive = append(alive, n.Node)
-			failed = append(failed, fmt.Errorf("%s may be there: its state, stored %s ago, cannot be read", n.Node, print.Age(n.Heard, time.Now())))
+			failed = append(failed, fmt.Errorf("%s may still run: its state, stored %s ago, cannot be read", n.Node, print.Age(n.Heard, time.Now())))
 		}
 	}
 	if c.force || len(failed) == 0 {
 		return alive, nil
 	}
 
-	return nil, fmt.Errorf("%w\nnothing was removed; --force removes it all the same", errors.Join(failed...))
+	return nil, fmt.Errorf("%w\nnothing was removed; --force removes it anyway", errors.Join(failed...))
 }
 
-// checkStored refuses to forget nodes while the server stores no states: nodes that run count as unreachable then.
+// checkStored refuses to forget nodes while the server does not store states, because running nodes then look
+// unreachable.
 func (c *forgetCommand) checkStored(ctx context.Context, store *Store, of selection) error {
 	if c.force {
 		return nil
@@ -133,10 +133,10 @@ func (c *forgetCommand) checkStored(ctx context.Context, store *Store, of select
 		return nil
 	}
 
-	return fmt.Errorf("nodes that run may count as unreachable: %s\nnothing was removed; --force removes it all the same", unstored.States)
+	return fmt.Errorf("running nodes may count as unreachable: %s\nnothing was removed; --force removes it anyway", unstored.States)
 }
 
-// leftovers reads what is stored of nodes; that there is nothing of one is an error.
+// leftovers reads the stored data of the nodes. A node without any data is an error.
 func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selection) ([]leftover, error) {
 	var out []leftover
 	var failed []error
@@ -169,7 +169,7 @@ func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selectio
 	return out, nil
 }
 
-// read reads what there is besides the state.
+// read reads the stored data except the state.
 func (l *leftover) read(ctx context.Context, store *Store, withReports bool) error {
 	_, err := kvstore.NewNodes(store.KV).FactsDocument(ctx, l.node)
 	switch {
@@ -184,7 +184,7 @@ func (l *leftover) read(ctx context.Context, store *Store, withReports bool) err
 		switch _, err := bucket.Get(ctx, key); {
 		case err == nil:
 			l.control = append(l.control, key)
-		case errors.Is(err, kvstore.ErrNotProvisioned): // a fleet of a version that had no such bucket
+		case errors.Is(err, kvstore.ErrNotProvisioned): // an older fleet without this bucket
 		case !errors.Is(err, model.ErrNotFound):
 			return err
 		}
@@ -213,7 +213,7 @@ func (c *forgetCommand) confirm(left []leftover) error {
 	return c.Confirm("nothing was removed", fmt.Sprintf("this forgets %s: %s", print.Count(len(left), "node"), print.Some(names, "see muster fleet nodes")))
 }
 
-// forget removes what is stored of nodes, of each as far as it is permitted.
+// forget removes the data of the nodes. It stops at the first denied removal.
 func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftover) ([]forgotten, error) {
 	done := []forgotten{}
 	var failed []error
@@ -230,7 +230,7 @@ func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftove
 	return done, errors.Join(failed...)
 }
 
-// one forgets one node. Its state comes first: who may not remove that removes nothing.
+// one forgets one node. It removes the state first, so a user without permission for that removes nothing.
 func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forgotten, error) {
 	out := forgotten{Node: l.node, Assigned: l.assigned}
 	if err := kvstore.NewNodes(store.KV).Remove(ctx, l.node); err != nil {
@@ -247,7 +247,7 @@ func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forg
 			return out, err
 		}
 		if signed.IsEnvelope(current.Value) {
-			c.Log.Warn("it was signed, its removal is not: a node that has it and demands signatures keeps it, should it come back", "key", key)
+			c.Log.Warn("removed a signed value with an unsigned removal; a node that requires signatures keeps the value if it returns", "key", key)
 		}
 		out.Removed = append(out.Removed, key)
 	}
@@ -262,14 +262,14 @@ func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forg
 	return out, nil
 }
 
-// print prints what was removed, and what stays assigned.
+// print prints the removed data and the remaining assignments.
 func (c *forgetCommand) print(store *Store, done []forgotten) {
 	for _, f := range done {
 		c.Print.Printf("%s forgotten: %s\n", f.Node, strings.Join(f.Removed, ", "))
 	}
 	for _, f := range done {
 		if len(f.Assigned) > 0 {
-			c.Print.Remark("assigned to %s alone, and stays: %s", f.Node, store.KV.Names().Run("fleet rm "+strings.Join(f.Assigned, " ")))
+			c.Print.Remark("still assigned to %s; to remove: %s", f.Node, store.KV.Names().Run("fleet rm "+strings.Join(f.Assigned, " ")))
 		}
 	}
 }

@@ -20,26 +20,26 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// groupCommand is muster fleet group.
+// groupCommand implements muster fleet group.
 type groupCommand struct {
 	aim
 	print.Format
 	Signing
 	confirmWait
 	args []string
-	// order shows or sets which group wins.
+	// order shows or sets the priority of groups.
 	order bool
 }
 
-// grouped are the groups that operators put a node into.
+// grouped is the result for one node.
 type grouped struct {
 	writeSummary
 	Groups []string `json:"groups"`
-	// Order lists the groups that win over the others.
+	// Order lists the groups that take priority.
 	Order []string `json:"order,omitempty"`
 	// Nodes are the confirmations of the nodes.
 	Nodes []ask.Confirmation `json:"nodes,omitempty"`
-	// left are the groups that it had before.
+	// left are the groups that this change removed.
 	left []string
 }
 
@@ -121,7 +121,7 @@ func (c *groupCommand) showOrder(ctx context.Context, nodes []string) error {
 
 // groupSyntax is how changes of groups are written.
 var groupSyntax = syntax{
-	noun: "group", usage: "+NAME to put nodes into a group, NAME- to take them out of it", conflict: "is both joined and left",
+	noun: "group", usage: "+NAME to add nodes to a group, NAME- to remove them", conflict: "is both joined and left",
 	set: func(arg string) (name, value string, ok bool) {
 		name, ok = strings.CutPrefix(arg, "+")
 		return name, "", ok
@@ -139,7 +139,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	if len(edit.set)+len(edit.remove) == 0 && !edit.setsOrder {
 		return c.showOrder(ctx, nodes)
 	}
-	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
+	c.refusesUnknown = len(edit.set) > 0 // groups of an unknown node can still be removed
 	found, err := c.begin(ctx, nodes, &c.Signing, c.check)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	states := found.states()
 	groups := updater[model.Groups]{
 		bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
-		// With a key to sign with, what is there is signed again.
+		// With a signing key, an unchanged document is signed again.
 		idle: func(before model.Groups) bool {
 			return found.signer == nil && !edit.setsOrder && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
 		},
@@ -176,7 +176,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	return errors.Join(failed, err, waited, found.undecided)
 }
 
-// awaitGroups waits until the nodes that come into groups, or leave them, say how that went, and notes what they do.
+// awaitGroups waits until the nodes confirm the change, and records their state.
 func (c *groupCommand) awaitGroups(ctx context.Context, store *Store, known []model.Node, e edit, done []grouped) ([]writtenChange, error) {
 	var all []writtenChange
 	var of []int
@@ -197,12 +197,12 @@ func (c *groupCommand) awaitGroups(ctx context.Context, store *Store, known []mo
 	return all, err
 }
 
-// warnStays warns of groups that a node is taken out of here, and that its own configuration has. A
-// state from before the change has those that operators put it into, too.
+// warnStays warns if a node remains in a removed group because its own configuration has it. An outdated
+// state also lists groups from operators, so groups of the previous document do not count.
 func (c *groupCommand) warnStays(node string, e edit, before model.Groups, state model.Node) {
 	for _, name := range e.remove {
 		if slices.Contains(state.Groups, name) && !slices.Contains(before.Groups, name) {
-			c.Log.Warn("the node stays in a group that it was not put into here: its configuration has to leave it out", "node", node, "group", name)
+			c.Log.Warn("node remains in the group: it is set in the node's agent.yaml", "node", node, "group", name)
 		}
 	}
 }
@@ -217,13 +217,13 @@ func (c *groupCommand) warnOrder(node string, now model.Groups, state model.Node
 	}
 }
 
-// sign signs groups where there is something to sign with. Those that are kept may be of anybody who
-// can write to the bucket, so they are signed only by who agrees to it.
+// sign signs the groups if there is a key. Anyone with write access may have added the existing groups, so it
+// asks before signing them.
 func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family string, kept []string, value, current []byte) ([]byte, error) {
 	switch {
 	case signer == nil:
 		if signed.IsEnvelope(current) {
-			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", model.Key(family, model.ControlGroups))
+			c.Log.Warn("replacing a signed value with an unsigned one; nodes that require signatures reject it (give --sign-key FILE)", "key", model.Key(family, model.ControlGroups))
 		}
 		return value, nil
 	case len(kept) > 0 && !c.yes:
@@ -235,7 +235,7 @@ func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family 
 	return signer.Groups(ctx, family, value, current)
 }
 
-// decodeGroups decodes groups, signed or not.
+// decodeGroups decodes signed or unsigned groups.
 func decodeGroups(value []byte) (model.Groups, error) {
 	content, err := signed.Content(value)
 	if err != nil {
@@ -245,7 +245,7 @@ func decodeGroups(value []byte) (model.Groups, error) {
 	return model.DecodeGroups(content)
 }
 
-// groups returns what becomes of groups, in order.
+// groups returns the new document, with sorted groups.
 func (e edit) groups(before model.Groups) model.Groups {
 	now := slices.Concat(before.Groups, e.names())
 	now = slices.DeleteFunc(now, func(g string) bool { return slices.Contains(e.remove, g) })
@@ -258,12 +258,12 @@ func (e edit) groups(before model.Groups) model.Groups {
 	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...), Order: order}
 }
 
-// left returns the groups of before that are taken out.
+// left returns the groups of before that the edit removes.
 func (e edit) left(before model.Groups) []string {
 	return slices.DeleteFunc(slices.Clone(before.Groups), func(g string) bool { return !slices.Contains(e.remove, g) })
 }
 
-// kept returns the groups that are none of those that are joined now.
+// kept returns the existing groups of the node, without the groups of the edit.
 func (e edit) kept(now model.Groups) []string {
 	return slices.DeleteFunc(slices.Clone(now.Groups), func(g string) bool {
 		_, joined := e.set[g]

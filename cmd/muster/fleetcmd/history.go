@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// historyCommand is muster fleet history.
+// historyCommand implements muster fleet history.
 type historyCommand struct {
 	*cli.Env
 	print.Format
@@ -43,22 +43,22 @@ func addHistory(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet history --since yesterday --until today --by anna\n" +
 		"  muster fleet history motd\n" +
 		"  muster fleet history group.web.motd --json\n" +
-		"  muster fleet history --node motd               of a node that is called like a manifest")
+		"  muster fleet history --node motd               a node with the same name as a manifest")
 	cmd.Arg("name", "A node, a manifest by its name or key, or the key of a pause, labels or groups").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
 	cli.NodeVar(cmd.Flag("node", "Show the history of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.node)
-	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
+	cmd.Flag("manifest", "Show the history of this manifest (name or key)").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
 	cmd.Flag("group", "Filter by a group: its assignments and pauses; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	cmd.Flag("event", "Filter the history of the fleet or of groups by EVENT, such as assigned; repeatable").PlaceHolder("EVENT").HintOptions(events()...).StringsVar(&c.events)
-	cmd.Flag("all", "Of the whole fleet, as without a name").UnNegatableBoolVar(&c.all)
+	cmd.Flag("all", "Show the history of the whole fleet (default)").UnNegatableBoolVar(&c.all)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("until", "End before this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.until)
 	cmd.Flag("by", "Only changes by this user, such as anna or anna@desk").PlaceHolder("USER").StringVar(&c.by)
-	cli.Int(cmd.Flag("limit", "How many of the last entries are shown; 0 shows all").Default("100").PlaceHolder("N"), &c.limit)
+	cli.Int(cmd.Flag("limit", "Show the last N entries; 0 shows all").Default("100").PlaceHolder("N"), &c.limit)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// check checks the arguments.
+// check validates the arguments and parses the times.
 func (c *historyCommand) check(now time.Time) error {
 	given := 0
 	for _, one := range []struct {
@@ -70,7 +70,7 @@ func (c *historyCommand) check(now time.Time) error {
 	}
 	switch {
 	case given > 1 || given == 1 && (c.all || len(c.groups) > 0) || c.all && len(c.groups) > 0:
-		return cli.Usagef("name one node or manifest: NAME, --node NODE or --manifest NAME; or groups with --group; or none, for the whole fleet")
+		return cli.Usagef("name one node or manifest: NAME, --node NODE or --manifest NAME; or groups with --group; or nothing, for the whole fleet")
 	case c.limit < 0:
 		return cli.Usagef("--limit must be 0 or more")
 	}
@@ -95,7 +95,7 @@ func (c *historyCommand) check(now time.Time) error {
 		return errors.Join(c.checkGroups(), c.checkEvents())
 	}
 	if len(c.events) > 0 {
-		return cli.Usagef("--event is for the whole fleet, or for groups: leave it or the name out")
+		return cli.Usagef("--event applies to the fleet or to groups; remove --event or the name")
 	}
 	if c.Given("node") {
 		if err := model.CheckNode(c.node, nil); err != nil {
@@ -123,7 +123,7 @@ func selectEvents[T any](c *historyCommand, all []T, at func(T) time.Time, by fu
 	})
 }
 
-// checkGroups checks the groups.
+// checkGroups validates --group.
 func (c *historyCommand) checkGroups() error {
 	for _, group := range c.groups {
 		if err := model.CheckFamily(model.GroupFamily(group)); err != nil {
@@ -134,7 +134,7 @@ func (c *historyCommand) checkGroups() error {
 	return nil
 }
 
-// checkEvents checks the events.
+// checkEvents validates --event.
 func (c *historyCommand) checkEvents() error {
 	for _, event := range c.events {
 		if all := events(); !slices.Contains(all, event) {
@@ -168,7 +168,7 @@ func (c *historyCommand) run(ctx context.Context) error {
 	return c.ofNode(ctx, store)
 }
 
-// choose finds out whether a name is that of a node or of a manifest.
+// choose decides whether the name is a node or a manifest.
 func (c *historyCommand) choose(ctx context.Context, store *Store) error {
 	isNode := true
 	_, err := kvstore.NewNodes(store.KV).State(ctx, c.name)
@@ -196,7 +196,8 @@ func (c *historyCommand) choose(ctx context.Context, store *Store) error {
 	return nil
 }
 
-// chooseUnknown takes a name for that of a node which is not known any more, where it has reports.
+// chooseUnknown handles a name that is neither a known node nor a manifest: a forgotten node may still have
+// reports.
 func (c *historyCommand) chooseUnknown(ctx context.Context, store *Store) error {
 	left, err := kvstore.NewReports(store.KV).Newest(ctx, c.name)
 	if len(left) > 0 {
@@ -231,10 +232,10 @@ func (c *historyCommand) chooseUnknown(ctx context.Context, store *Store) error 
 	return fmt.Errorf("no such node or manifest: %s%s (see muster fleet nodes, muster fleet ls)", c.name, cli.DidYouMean(c.name, known))
 }
 
-// remarks says what is missing.
+// remarks prints what the output lacks.
 func (c *historyCommand) remarks(more int, incomplete []string) {
 	if more > 0 {
-		c.Print.Remark("%d more before these: --limit 0 shows all", more)
+		c.Print.Remark("%d earlier entries not shown; --limit 0 shows all", more)
 	}
 	for _, what := range incomplete {
 		c.Print.Remark("incomplete: %s", print.Text(what))

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// TestWhereReportsBegin is said where older ones are gone, of the time that is asked for.
+// TestWhereReportsBegin checks the remark about reports that the stream no longer has.
 func TestWhereReportsBegin(t *testing.T) {
 	t.Parallel()
 	oldest := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)

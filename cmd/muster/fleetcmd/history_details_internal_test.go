@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// TestChangeDetails: nothing is said that the columns EVENT and BY have.
+// TestChangeDetails checks that the details do not repeat the columns EVENT and BY.
 func TestChangeDetails(t *testing.T) {
 	t.Parallel()
 	for text, c := range map[string]struct {

@@ -18,26 +18,27 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxChanges is among how many of the last changes of each bucket those are looked for that are shown.
+// maxChanges is the maximum number of recent changes read from each bucket.
 const maxChanges = 50_000
 
-// ofFleetDocument is what operators changed in the fleet, as a document.
+// ofFleetDocument is the JSON document of the fleet's history.
 type ofFleetDocument struct {
 	Changes []view.ControlChange `json:"changes"`
-	// More is that there were others before these.
+	// More: there are earlier changes.
 	More       bool     `json:"more,omitempty"`
 	Incomplete []string `json:"incomplete,omitempty"`
 
-	// isLimited is that a larger limit has some of those.
+	// isLimited: a larger limit shows more changes.
 	isLimited bool
-	// isShared is that these are not the last ones: one node or group has a share of them.
+	// isShared: the limit is divided fairly among nodes and groups, so these are not simply the last changes.
 	isShared bool
 }
 
-// ofFleet shows the newest changes of all assignments, pauses, labels and groups, as the audit of the dashboard
-// has them.
+// ofFleet shows the newest changes of all assignments, pauses, labels and groups, like the audit page of the
+// dashboard.
 func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
-	// Whoever does not say how many sees all who were changed: one flood does not fill it.
+	// Without --limit every changed node and group is shown: many changes of one of them do not displace the
+	// others.
 	isShared := !c.Given("limit") && len(c.groups) == 0
 	most, isLimit := c.mostAssigned()
 	if isShared {
@@ -70,18 +71,18 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 	}
 	if isAllShown := c.limit == 0 || len(all) < c.limit; isAllShown {
 		if !isLimit && isCut(assigned, more) {
-			doc.Incomplete = append(doc.Incomplete, lookedAt("assignments", len(assigned)))
+			doc.Incomplete = append(doc.Incomplete, onlyLast("assignments", len(assigned)))
 		}
 		if isCut(written, others) {
-			doc.Incomplete = append(doc.Incomplete, lookedAt("pauses, labels and groups", len(written)))
+			doc.Incomplete = append(doc.Incomplete, onlyLast("pauses, labels and groups", len(written)))
 		}
 	}
 
 	return c.showChanges(doc)
 }
 
-// newest returns the changes that are shown, the newest last, and how many are not: the last ones, or of each node and
-// group a share.
+// newest returns the changes to show, newest last, and the number of hidden changes. If isShared is true, it
+// divides the limit among nodes and groups.
 func (c *historyCommand) newest(changes []view.ControlChange, isShared bool) (shown []view.ControlChange, more int) {
 	if !isShared {
 		return assign.Since(changes, timeOf, c.from, c.limit)
@@ -98,8 +99,7 @@ func (c *historyCommand) newest(changes []view.ControlChange, isShared bool) (sh
 	return shown, more
 }
 
-// mostAssigned returns how many of the last changes of assignments are read, and whether it is the flag that says so:
-// then a larger one has more.
+// mostAssigned returns how many recent assignment changes to read, and whether --limit sets that number.
 func (c *historyCommand) mostAssigned() (most int, isLimit bool) {
 	if c.limit == 0 || c.limit >= maxChanges || len(c.groups)+len(c.events) > 0 || c.by != "" || !c.to.IsZero() {
 		return maxChanges, false
@@ -108,12 +108,12 @@ func (c *historyCommand) mostAssigned() (most int, isLimit bool) {
 	return c.limit, true
 }
 
-// lookedAt says that a bucket has more changes than are read.
-func lookedAt(what string, read int) string {
-	return fmt.Sprintf("of %s the last %d changes are looked at, and there are more", what, read)
+// onlyLast returns the remark that a bucket has more changes than the command reads.
+func onlyLast(what string, read int) string {
+	return fmt.Sprintf("only the last %[2]d changes of %[1]s are searched; there are more", what, read)
 }
 
-// ofGroups returns the changes of the groups that were given, all without any.
+// ofGroups returns the changes of the groups given with --group, or all changes without the flag.
 func (c *historyCommand) ofGroups(all []view.ControlChange) []view.ControlChange {
 	if len(c.groups) == 0 {
 		return all
@@ -125,7 +125,7 @@ func (c *historyCommand) ofGroups(all []view.ControlChange) []view.ControlChange
 	})
 }
 
-// warnUnknown warns of groups without changes that no known node is in.
+// warnUnknown warns of groups without changes and without nodes.
 func (c *historyCommand) warnUnknown(ctx context.Context, store *Store, changes []view.ControlChange) error {
 	hasChanges := func(t fleet.Target) bool {
 		return slices.ContainsFunc(changes, func(change view.ControlChange) bool {
@@ -145,7 +145,7 @@ func (c *historyCommand) warnUnknown(ctx context.Context, store *Store, changes 
 	return err
 }
 
-// ofEvents returns the changes of the events that were given, all without any.
+// ofEvents returns the changes with the events given with --event, or all changes without the flag.
 func (c *historyCommand) ofEvents(all []view.ControlChange) []view.ControlChange {
 	if len(c.events) == 0 {
 		return all
@@ -157,7 +157,7 @@ func (c *historyCommand) ofEvents(all []view.ControlChange) []view.ControlChange
 // authorOf returns the author of a change.
 func authorOf(c view.ControlChange) string { return c.By }
 
-// events are the words of the column EVENT.
+// events returns the values of the column EVENT.
 func events() []string {
 	var out []string
 	for _, kind := range []view.ChangeKind{view.ChangeAssigned, view.ChangeRemoved, view.ChangePaused, view.ChangeResumed, view.ChangeWritten, view.ChangeRefused} {
@@ -167,7 +167,7 @@ func events() []string {
 	return out
 }
 
-// eventOf returns the word of a change in the column EVENT.
+// eventOf returns the value of the column EVENT for a change.
 func eventOf(c view.ControlChange) string {
 	if c.Kind == view.ChangeRefused {
 		return string(fleet.StatusRejected)
@@ -176,7 +176,7 @@ func eventOf(c view.ControlChange) string {
 	return string(c.Kind)
 }
 
-// ofControl shows what operators wrote under a key about a node or a group; found is that they wrote something.
+// ofControl shows the history of a pause, labels or groups key. found reports whether the key has a history.
 func (c *historyCommand) ofControl(ctx context.Context, store *Store) (found bool, err error) {
 	family, _, _ := model.SplitKey(c.manifest)
 	written, err := kvstore.NewControl(store.KV).History(ctx, family)
@@ -205,26 +205,26 @@ func (c *historyCommand) showChanges(doc ofFleetDocument) error {
 		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, c.none())
 		switch {
 		case doc.isLimited && doc.isShared:
-			c.Print.Remark("there are more than these: --limit 0 shows all")
+			c.Print.Remark("more changes exist; --limit 0 shows all")
 		case doc.isLimited:
-			c.Print.Remark("there are more before these: --limit 0 shows all")
+			c.Print.Remark("earlier changes exist; --limit 0 shows all")
 		}
 		c.remarks(0, doc.Incomplete)
 	})
 }
 
-// changeRow returns a change as a row.
+// changeRow formats a change as a table row.
 func changeRow(c view.ControlChange) []string {
 	return []string{print.Time(c.Time), c.Key, strconv.FormatUint(c.Revision, 10), eventOf(c), cmp.Or(print.OneLine(c.By), "-"), print.OneLine(changeDetails(c))}
 }
 
-// changeDetails returns what a change is beside what the other columns have.
+// changeDetails returns the details that the other columns do not show.
 func changeDetails(c view.ControlChange) string {
 	switch c.Kind {
 	case view.ChangeResumed:
 		return strings.TrimPrefix(c.Text, string(c.Kind))
 	case view.ChangePaused:
-		// Who paused is in the pause, too.
+		// The text of a pause repeats the author.
 		when, why, hasReason := strings.Cut(strings.TrimPrefix(c.Text, string(c.Kind)), ": ")
 		if when = strings.TrimSpace(strings.TrimSuffix(when, " by "+c.By)); hasReason && when != "" {
 			when += ": "

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// TestMoreThanAreRead: that a larger limit has more is said only where it does, and not of what is never read.
+// TestMoreThanAreRead checks that the remark about a larger limit appears only if a larger limit shows more.
 func TestMoreThanAreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -28,12 +28,12 @@ func TestMoreThanAreRead(t *testing.T) {
 		c.command.Env = &cli.Env{Print: print.Printer{Out: &out, Err: &remarks}}
 		doc := ofFleetDocument{Changes: []view.ControlChange{{Key: "group.web.motd"}}, More: true, isLimited: isLimit}
 		if !isLimit {
-			doc.Incomplete = []string{lookedAt("assignments", most)}
+			doc.Incomplete = []string{onlyLast("assignments", most)}
 		}
 		if err := c.command.showChanges(doc); err != nil || most != c.most || isLimit != c.says {
 			t.Errorf("%s: %d, %t, %v", name, most, isLimit, err)
 		}
-		if says := strings.Contains(remarks.String(), "--limit 0 shows all"); says != c.says || says == strings.Contains(remarks.String(), "the last 50000 changes are looked at") {
+		if says := strings.Contains(remarks.String(), "--limit 0 shows all"); says != c.says || says == strings.Contains(remarks.String(), "only the last 50000 changes") {
 			t.Errorf("%s: %s", name, &remarks)
 		}
 	}

@@ -33,7 +33,7 @@ func TestOneGroupDoesNotFillTheHistory(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 101 || !strings.Contains(lines[1], "node.db01.labels") || !strings.Contains(lines[100], "group.web.k2999") {
 		t.Errorf("%d lines, from %s to %s", len(lines), lines[1], lines[len(lines)-1])
 	}
-	if !strings.Contains(remarks.String(), "there are more than these: --limit 0 shows all") {
+	if !strings.Contains(remarks.String(), "more changes exist; --limit 0 shows all") {
 		t.Error(remarks.String())
 	}
 }

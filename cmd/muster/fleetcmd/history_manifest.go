@@ -15,17 +15,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// revision is a revision with who signed it.
+// revision is a revision with its signature.
 type revision struct {
 	assign.Revision
 	Signed *Signature `json:"signed,omitempty"`
 }
 
-// ofManifestDocument is the history of a manifest as a document.
+// ofManifestDocument is the JSON document of a manifest's history.
 type ofManifestDocument struct {
 	Manifest  string     `json:"manifest"`
 	Revisions []revision `json:"revisions"`
-	// Before is how many more there were before these.
+	// Before is the number of earlier revisions.
 	Before     int      `json:"before,omitempty"`
 	Incomplete []string `json:"incomplete,omitempty"`
 }
@@ -84,8 +84,8 @@ func (c *historyCommand) ofManifest(ctx context.Context, store *Store) error {
 	})
 }
 
-// rollout counts the nodes that ran revisions, by the reports since the first of these. It
-// returns what is missing.
+// rollout counts the nodes that ran each revision, from the reports since the first revision. It returns
+// remarks about missing reports.
 func (c *historyCommand) rollout(ctx context.Context, store *Store, all []assign.Revision) ([]string, error) {
 	stream := kvstore.NewReports(store.KV)
 	bounds, err := stream.Bounds(ctx)
@@ -112,13 +112,13 @@ func (c *historyCommand) rollout(ctx context.Context, store *Store, all []assign
 	}
 	missing := begins(bounds, all[0].Time)
 	if full := count.Finish(states, bounds.PerSubject); full > 0 {
-		missing = append(missing, fmt.Sprintf("the last %d reports of a node, kind and outcome are kept, of runs of %s there may have been more", bounds.PerSubject, print.Count(full, "node")))
+		missing = append(missing, fmt.Sprintf("only the last %d reports per node, kind and outcome are retained; earlier runs of %s may be missing", bounds.PerSubject, print.Count(full, "node")))
 	}
 
 	return missing, nil
 }
 
-// row returns a revision as a row.
+// row formats a revision as a table row.
 func (r revision) row() []string {
 	count := func(n int) string {
 		if r.Deleted {
@@ -128,7 +128,7 @@ func (r revision) row() []string {
 	}
 	took := "-"
 	if r.Ran.Nodes > 0 {
-		// Clocks of nodes differ from the server's.
+		// The clock of a node may differ from the clock of the server.
 		took = "after " + print.Age(r.Time, model.LaterTime(r.Ran.Last, r.Time))
 	}
 	lines := r.Lines.String()

@@ -18,14 +18,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxFamilies is of how many groups of a node the assignments are shown: it may claim many.
+// maxFamilies is the maximum number of groups in the history of a node: a node may claim many groups.
 const maxFamilies = 256
 
-// ofNodeDocument is the history of a node as a document.
+// ofNodeDocument is the JSON document of a node's history.
 type ofNodeDocument struct {
 	Node   string             `json:"node"`
 	Events []assign.NodeEvent `json:"events"`
-	// Before is how many more there were before these.
+	// Before is the number of earlier events.
 	Before     int      `json:"before,omitempty"`
 	Incomplete []string `json:"incomplete,omitempty"`
 }
@@ -39,10 +39,10 @@ func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 	}
 	families := model.Families(c.node, slices.DeleteFunc(slices.Clone(n.Groups), func(g string) bool { return model.CheckNode(c.node, []string{g}) != nil }))
 	if len(families) > maxFamilies {
-		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of its %d groups the first %d are looked at", len(families)-2, maxFamilies-2))
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("only %[2]d of its %[1]d groups are searched", len(families)-2, maxFamilies-2))
 		families = append(families[:maxFamilies-1], model.GroupFamily(model.GroupAll))
 	}
-	// The times of reports are the node's: any number of the future must not displace what operators did.
+	// Reports carry the time of the node. Reports with future times must not displace events from operators.
 	latest := assign.LatestEvents{Most: max(maxEvents, c.limit)}
 	operators, err := byOperators(ctx, store, families, &doc)
 	if err == nil {
@@ -53,16 +53,16 @@ func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 	}
 	all := latest.Sorted(operators...)
 	if latest.Dropped > 0 {
-		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of what it reported the latest %d are known", latest.Most))
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("only the latest %d reported events are shown", latest.Most))
 	}
 	if !known {
 		if !slices.ContainsFunc(all, func(e assign.NodeEvent) bool { return !isOfGroups(e) }) {
 			return store.NoSuchNode(ctx, c.node)
 		}
-		c.Log.Warn("not known any more, so what its groups were assigned is missing", "node", c.node)
+		c.Log.Warn("node is no longer known; assignments of its groups are missing", "node", c.node)
 	}
 	if n.Clock.Apparent() {
-		doc.Incomplete = append(doc.Incomplete, "its clock is "+n.Clock.String()+", and the times of its reports are its own")
+		doc.Incomplete = append(doc.Incomplete, "its clock is "+n.Clock.String()+"; its reports carry the time of that clock")
 	}
 	timeOf := func(e assign.NodeEvent) time.Time { return cmp.Or(e.Until, e.At) }
 	doc.Events, doc.Before = assign.Since(selectEvents(c, all, timeOf, func(e assign.NodeEvent) string { return e.By }), timeOf, c.from, c.limit)
@@ -76,17 +76,18 @@ func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 		for i, e := range doc.Events {
 			rows[i] = row(e)
 		}
-		c.Print.Table([]string{"TIME", "EVENT", "ABOUT", "OUTCOME", "CAUSE", "DETAILS"}, rows, "nothing is known to have happened")
+		c.Print.Table([]string{"TIME", "EVENT", "ABOUT", "OUTCOME", "CAUSE", "DETAILS"}, rows, "no events")
 		c.remarks(doc.Before, doc.Incomplete)
 	})
 }
 
-// isOfGroups reports whether an event is about a key of a group, which tells nothing of a node.
+// isOfGroups reports whether an event is about a key of a group; such an event does not prove that the node
+// existed.
 func isOfGroups(e assign.NodeEvent) bool {
 	return strings.HasPrefix(e.About, model.GroupFamily("")) && e.RunID == ""
 }
 
-// byOperators returns what operators did to a node and its groups.
+// byOperators returns the changes that operators made to a node and its groups.
 func byOperators(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) ([]assign.NodeEvent, error) {
 	assigned, err := assigned(ctx, store, families, doc)
 	if err != nil {
@@ -97,7 +98,7 @@ func byOperators(ctx context.Context, store *Store, families []string, doc *ofNo
 	return append(assigned, written...), err
 }
 
-// assigned returns what was assigned to a node and its groups.
+// assigned returns the assignments of a node and its groups.
 func assigned(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
 	var revisions assign.Revisions
 	counts := map[string]int{}
@@ -113,7 +114,7 @@ func assigned(ctx context.Context, store *Store, families []string, doc *ofNodeD
 	return events, nil
 }
 
-// writtenEvents returns what operators wrote about a node and its groups.
+// writtenEvents returns the pauses, labels and groups that operators set for a node and its groups.
 func writtenEvents(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) (events []assign.NodeEvent, err error) {
 	entries, err := kvstore.NewControl(store.KV).History(ctx, families...)
 	if err != nil {
@@ -131,7 +132,7 @@ func writtenEvents(ctx context.Context, store *Store, families []string, doc *of
 	return events, nil
 }
 
-// full names the keys of which a bucket has as many revisions as it keeps.
+// full returns a remark about the keys with a full history.
 func full(counts map[string]int) []string {
 	var names []string
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
@@ -143,10 +144,10 @@ func full(counts map[string]int) []string {
 		return nil
 	}
 
-	return []string{fmt.Sprintf("of %s only the last %d revisions are kept: there may have been earlier ones", print.Some(names, "see muster fleet ls"), kvstore.HistorySize)}
+	return []string{fmt.Sprintf("only the last %[2]d revisions of %[1]s are retained; earlier ones may be missing", print.Some(names, "see muster fleet ls"), kvstore.HistorySize)}
 }
 
-// reported adds what a node reported, each report once.
+// reported adds the events that a node reported, each report once.
 func (c *historyCommand) reported(ctx context.Context, store *Store, latest *assign.LatestEvents, doc *ofNodeDocument) error {
 	stream := kvstore.NewReports(store.KV)
 	bounds, err := stream.Bounds(ctx)
@@ -187,14 +188,14 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	return nil
 }
 
-// maxEvents is how many events of a node are kept at least where no more are asked for: it may report any number.
+// maxEvents is the minimum number of events held in memory for a node; a larger --limit raises it. A node may
+// report any number of events.
 const maxEvents = 50_000
 
-// maxDetails is how many characters of a report are kept: a node may write long ones.
+// maxDetails is the maximum length of the details, in characters: a node may send long texts.
 const maxDetails = 1000
 
-// begins returns a line about where the stream of reports begins, none where that is before a time, or it lost
-// nothing yet.
+// begins returns a remark about the start of the report stream, if reports after from were already dropped.
 func begins(b kvstore.ReportBounds, from time.Time) []string {
 	if !b.Dropped || b.Oldest.IsZero() || !from.Before(b.Oldest) {
 		return nil
@@ -203,7 +204,7 @@ func begins(b kvstore.ReportBounds, from time.Time) []string {
 	return []string{"the stream of reports begins at " + print.Time(b.Oldest)}
 }
 
-// row returns an event as a row.
+// row formats an event as a table row.
 func row(e assign.NodeEvent) []string {
 	about, outcome, details := e.About, string(e.Outcome), e.Details
 	if e.Revision > 0 && e.About != "" {
@@ -216,7 +217,7 @@ func row(e assign.NodeEvent) []string {
 	if e.Retry {
 		cause = "retry"
 	}
-	if e.By != "" && e.Kind != assign.KindPaused { // whose details have it
+	if e.By != "" && e.Kind != assign.KindPaused { // the details of a pause contain the author
 		details = strings.TrimPrefix(details+", by "+e.By, ", ")
 	}
 	if e.Again > 0 {

@@ -13,14 +13,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// addProvision adds the commands to muster fleet.
+// addProvision adds the commands that set up a fleet.
 func addProvision(env *cli.Env, parent *fisk.CmdClause) {
 	addAccounts(env, parent)
 	addPermissions(env, parent)
 	addInit(env, parent)
 }
 
-// initCommand is muster fleet init.
+// initCommand implements muster fleet init.
 type initCommand struct {
 	*cli.Env
 	print.Format
@@ -51,14 +51,14 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.commandSize})
 	cmd.Flag("control-size", "Maximum size of all pauses, labels and groups (default: a quarter of the size of reports, at most 128MiB)").PlaceHolder("SIZE").SetValue(size{&c.controlSize})
 	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
-	cmd.Flag("noop", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.noop)
+	cmd.Flag("noop", "Show the changes without applying them").UnNegatableBoolVar(&c.noop)
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// size is a flag of a number of bytes.
+// size is a flag value in bytes.
 type size struct{ *model.Size }
 
 // Set parses the value.
@@ -107,15 +107,14 @@ func (c *initCommand) run(ctx context.Context) error {
 	})
 }
 
-// isFleetAccount reports whether the account is the one that muster fleet accounts
-// prints for administrators, beside that of the nodes.
+// isFleetAccount reports whether the connection uses the administrators' account of muster fleet accounts.
 func (c *initCommand) isFleetAccount(ctx context.Context, store provision.Provisioner) bool {
 	accounts, err := provision.AccountsOf(c.Flags.Prefix)
 
 	return err == nil && store.Account(ctx) == accounts.Fleet.Name
 }
 
-// validate reports the first flag with a wrong value.
+// validate returns an error for the first invalid flag.
 func (c *initCommand) validate() error {
 	if c.Given("replicas") && (c.replicas < 1 || c.replicas > 5) {
 		return cli.Usagef("--replicas %d: a stream has 1 to 5", c.replicas)
@@ -135,27 +134,26 @@ func (c *initCommand) validate() error {
 	return nil
 }
 
-// warnShare warns where one node can fill more than half of the stream of reports.
+// warnShare warns if one node can fill more than half of the report stream.
 func (c *initCommand) warnShare(ctx context.Context, store provision.Provisioner) {
 	if node, all, err := store.Share(ctx); err == nil && all > 0 && 2*node > all {
-		c.Log.Warn("one node can fill more than half of the stream of reports: raise --report-size, or lower --report-count or --report-max", "node", node, "all", all)
+		c.Log.Warn("one node can fill more than half of the report stream: raise --report-size, or lower --report-count or --report-max", "node", node, "all", all)
 	}
 }
 
-// warnReplicas warns of what a server of today does to streams of several replicas, and of streams that one of several
-// servers has alone.
+// warnReplicas warns of a known server bug with replicated streams, and of streams without replicas in a
+// cluster.
 func (c *initCommand) warnReplicas(cluster string, planned []provision.Difference) {
 	isNew := slices.ContainsFunc(planned, func(d provision.Difference) bool { return d.Create })
 	switch {
 	case c.replicas > 1:
-		c.Log.Warn("whoever may write to a stream of several replicas can end it, up to nats-server 2.15.2: see docs/security.md", "replicas", c.replicas)
+		c.Log.Warn("up to nats-server 2.15.2, a user with write access can stop a replicated stream: see docs/security.md", "replicas", c.replicas)
 	case cluster != "" && isNew && !c.Given("replicas"):
-		c.Log.Warn("the server is one of a cluster, and each new stream is on one server only: --replicas 3 keeps it when a server is lost, see docs/guides/clusters.md", "cluster", cluster)
+		c.Log.Warn("each new stream is stored on one server of the cluster only; use --replicas 3 to survive the loss of a server, see docs/guides/clusters.md", "cluster", cluster)
 	}
 }
 
-// confirm asks before existing streams are changed. A change that Apply rejects
-// needs no question.
+// confirm asks before existing streams change. Apply rejects some changes, which need no question.
 func (c *initCommand) confirm(planned []provision.Difference) error {
 	rejected := func(d provision.Difference) bool {
 		return slices.ContainsFunc(d.Changes, func(change provision.Change) bool { return change.Refused != "" })

@@ -16,14 +16,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// labelCommand is muster fleet label.
+// labelCommand implements muster fleet label.
 type labelCommand struct {
 	aim
 	print.Format
 	args []string
 }
 
-// labeled are the labels that operators gave a node.
+// labeled is the result for one node.
 type labeled struct {
 	writeSummary
 	Labels map[string]string `json:"labels"`
@@ -32,7 +32,7 @@ type labeled struct {
 // addLabel adds muster fleet label.
 func addLabel(env *cli.Env, parent *fisk.CmdClause) {
 	c := &labelCommand{}
-	cmd := parent.Command("label", "Give nodes labels, or take them back")
+	cmd := parent.Command("label", "Set or remove labels of nodes")
 	cmd.HelpLong("NAME=VALUE sets a label, NAME- removes it. A label that is set here overrides the label in the configuration of the node until it is removed.\n\n" +
 		"  muster fleet label web01 rack=a3 row-\n  muster fleet label web01 web02 rack=a3\n  muster fleet label --on 'group(\"web\")' tier=front")
 	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of labels").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
@@ -42,9 +42,9 @@ func addLabel(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
-// labelSyntax is how changes of labels are written.
+// labelSyntax describes how changes of labels are written.
 var labelSyntax = syntax{
-	noun: "label", usage: "NAME=VALUE to set a label, NAME- to take it back", conflict: "is both set and taken back",
+	noun: "label", usage: "NAME=VALUE to set a label, NAME- to remove it", conflict: "is both set and removed",
 	set: func(arg string) (name, value string, ok bool) { return strings.Cut(arg, "=") },
 }
 
@@ -56,7 +56,7 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err := (model.Labels{Protocol: model.ProtocolLabels, Labels: edit.set}).Check(); err != nil {
 		return cli.Usagef("%w", err)
 	}
-	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
+	c.refusesUnknown = len(edit.set) > 0 // labels of an unknown node can still be removed
 	found, err := c.begin(ctx, nodes, nil, nil)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *labelCommand) run(ctx context.Context) error {
 	return errors.Join(failed, err, found.undecided)
 }
 
-// labels returns what becomes of labels.
+// labels returns the new document.
 func (e edit) labels(before model.Labels) model.Labels {
 	now := map[string]string{}
 	maps.Copy(now, before.Labels)

@@ -16,10 +16,10 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// IsKey reports whether a text is a key, node.web01.motd, and not a name, motd.
+// IsKey reports whether a text is a key such as node.web01.motd, rather than a name such as motd.
 func IsKey(text string) bool { return strings.Contains(text, ".") }
 
-// CheckNameOrKey checks a manifest's name, or a key.
+// CheckNameOrKey validates the name of a manifest, or a key.
 func CheckNameOrKey(text string) error {
 	err := model.CheckName(text)
 	if IsKey(text) {
@@ -32,21 +32,21 @@ func CheckNameOrKey(text string) error {
 	return nil
 }
 
-// Named returns all assignments, or those of a name or key.
+// Named returns the assignments with a name or key; an empty nameOrKey returns all.
 func (s *Store) Named(ctx context.Context, families []string, nameOrKey string) ([]model.Entry, error) {
 	all, err := s.List(ctx, families...)
 
 	return slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey }), err
 }
 
-// AssignedKeysOf returns the keys of the assignments of a name.
+// AssignedKeysOf returns the keys of the current assignments with a name.
 func (s *Store) AssignedKeysOf(ctx context.Context, name string) ([]string, error) {
 	all, err := s.Named(ctx, nil, name)
 
 	return keysOf(all), err
 }
 
-// KeyOf returns the key of a name that only one assignment has.
+// KeyOf returns the key of a name. It returns an error if several assignments have the name.
 func (s *Store) KeyOf(ctx context.Context, nameOrKey string) (string, error) {
 	if IsKey(nameOrKey) {
 		return nameOrKey, nil
@@ -59,8 +59,7 @@ func (s *Store) KeyOf(ctx context.Context, nameOrKey string) (string, error) {
 	return uniqueKey(all, nameOrKey)
 }
 
-// storedKey returns the key of a name that only one assignment has, or without any,
-// only one removed assignment.
+// storedKey is KeyOf, but falls back to removed assignments.
 func (s *Store) storedKey(ctx context.Context, nameOrKey string) (string, error) {
 	key, err := s.KeyOf(ctx, nameOrKey)
 	if !errors.Is(err, model.ErrNotFound) {
@@ -80,7 +79,7 @@ func (s *Store) storedKey(ctx context.Context, nameOrKey string) (string, error)
 	}
 }
 
-// KeysOf returns the keys of a name, or of a key, that are assigned or were removed, in order.
+// KeysOf returns the sorted keys, current and removed, of a name or key.
 func (s *Store) KeysOf(ctx context.Context, nameOrKey string) ([]string, error) {
 	all, err := s.Named(ctx, nil, nameOrKey)
 	if err != nil {
@@ -101,8 +100,8 @@ func (s *Store) KeysOf(ctx context.Context, nameOrKey string) ([]string, error) 
 	return slices.Compact(keys), nil
 }
 
-// OpenHistory connects to the fleet and reads the stored revisions of an assignment by its key or
-// unique name, for a command with the flags of Owner.
+// OpenHistory connects to the fleet and reads the stored revisions of an assignment, by key or unique name.
+// It is for commands with the flags of AddOwner.
 func OpenHistory(ctx context.Context, env *cli.Env, nameOrKey string) (s *Store, key string, all []model.Entry, err error) {
 	if err := CheckNameOrKey(nameOrKey); err != nil {
 		return nil, "", nil, err
@@ -115,8 +114,7 @@ func OpenHistory(ctx context.Context, env *cli.Env, nameOrKey string) (s *Store,
 	return s, key, all, withFlags(err)
 }
 
-// HistoryOf returns the stored revisions of an assignment, or of a removed one, by its
-// key or unique name, the newest last.
+// HistoryOf returns the stored revisions of a current or removed assignment, newest last.
 func (s *Store) HistoryOf(ctx context.Context, nameOrKey string) (key string, all []model.Entry, err error) {
 	if key, err = s.storedKey(ctx, nameOrKey); err != nil {
 		return "", nil, err
@@ -129,17 +127,17 @@ func (s *Store) HistoryOf(ctx context.Context, nameOrKey string) (key string, al
 	return key, all, err
 }
 
-// Content reads what a revision assigns, like contents.Of.
+// Content reads the content of a revision, see assign.ReadContent.
 func (s *Store) Content(ctx context.Context, e model.Entry) (assign.Content, error) {
 	return assign.ReadContent(ctx, e, kvstore.NewContent(s.KV).GetBundle)
 }
 
-// WriteFile writes one file of what a revision assigns, like contents.Write.
+// WriteFile writes one file of a revision to w, see assign.WriteContent.
 func (s *Store) WriteFile(ctx context.Context, e model.Entry, name string, w io.Writer) error {
 	return assign.WriteContent(ctx, e, kvstore.NewContent(s.KV).GetBundle, name, w)
 }
 
-// Digests returns the digests of the revisions of a key that still exist.
+// Digests returns the digests of the stored revisions of a key, by revision.
 func (s *Store) Digests(ctx context.Context, key string) (map[uint64]string, error) {
 	all, err := s.History(ctx, key)
 	if err != nil && !errors.Is(err, model.ErrNotFound) {
@@ -153,8 +151,7 @@ func (s *Store) Digests(ctx context.Context, key string) (map[uint64]string, err
 	return out, nil
 }
 
-// NotAssigned returns the error of a name or key without an assignment, with the nearest
-// one that has one.
+// NotAssigned returns an error for a name or key without an assignment, with a suggestion.
 func (s *Store) NotAssigned(ctx context.Context, nameOrKey string) error {
 	all, err := s.List(ctx)
 	if err != nil {
@@ -187,10 +184,10 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 	return "", &ambiguousError{name: name, keys: keysOf(all)}
 }
 
-// NotAssigned is what has no assignment, a model.ErrNotFound.
+// NotAssigned is an error for a name or key without an assignment. It wraps model.ErrNotFound.
 type NotAssigned string
 
-// Error names it, with the remedy.
+// Error returns the message with the remedy.
 func (n NotAssigned) Error() string { return string(n) + " is not assigned (see muster fleet ls)" }
 
 // Unwrap returns model.ErrNotFound.

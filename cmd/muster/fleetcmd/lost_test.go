@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 )
 
-// TestALossIsSaidOnce, with what becomes of the answers.
+// TestALossIsSaidOnce checks that a loss is logged once, with its consequence.
 func TestALossIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// lsCommand is muster fleet ls.
+// lsCommand implements muster fleet ls.
 type lsCommand struct {
 	*cli.Env
 	print.Format
@@ -43,13 +43,13 @@ func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(c.run))
 }
 
-// assignmentColumns are the columns by which assignments may be sorted.
+// assignmentColumns returns the columns for --sort.
 func assignmentColumns() []string { return []string{"key", "target", "name", "revision", "time"} }
 
-// assignmentRow is an assignment as a row.
+// assignmentRow adapts an assignment for sorting.
 type assignmentRow struct{ model.Entry }
 
-// Value returns a value of the assignment.
+// Value returns the value of a column.
 func (l assignmentRow) Value(column string) any {
 	switch column {
 	case "key":
@@ -68,7 +68,7 @@ func (l assignmentRow) Value(column string) any {
 	}
 }
 
-// sorted returns the assignments that the flags have first.
+// sorted applies --sort, --reverse and --limit.
 func (c *lsCommand) sorted(all []model.Entry) []model.Entry {
 	rows := make([]assignmentRow, len(all))
 	for i, e := range all {
@@ -136,12 +136,11 @@ func (c *lsCommand) run(ctx context.Context) error {
 	})
 }
 
-// didYouMean returns the question about the assigned name or key, or the target that has something assigned, that
-// is nearest to the one that was given; empty for none.
+// didYouMean suggests the nearest assigned name, key or target. It returns an empty string if there is none.
 func (c *lsCommand) didYouMean(ctx context.Context, store *Store, targets []fleet.Target) string {
 	all, err := store.List(ctx)
 	if err != nil {
-		return "" // the list is what was asked for
+		return "" // a suggestion is not worth an error
 	}
 	var known, families []string
 	for _, e := range all {
@@ -158,11 +157,11 @@ func (c *lsCommand) didYouMean(ctx context.Context, store *Store, targets []flee
 	case len(targets) == 1:
 		return didYouMeanTarget(targets[0], families)
 	default:
-		return "" // it is there, for others than those that were asked for
+		return "" // the name exists for other targets
 	}
 }
 
-// didYouMeanTarget returns the question about the nearest target of those that have something assigned.
+// didYouMeanTarget suggests the nearest target with assignments.
 func didYouMeanTarget(t fleet.Target, families []string) string {
 	flag, of := "--group ", model.GroupFamily("")
 	if t.Node != "" {
@@ -185,7 +184,7 @@ func didYouMeanTarget(t fleet.Target, families []string) string {
 	return ""
 }
 
-// listRemoved lists the assignments that were removed.
+// listRemoved lists removed assignments.
 func (c *lsCommand) listRemoved(ctx context.Context, store *Store, families []string) error {
 	all, err := store.Removed(ctx)
 	if err != nil {
@@ -205,9 +204,9 @@ func (c *lsCommand) listRemoved(ctx context.Context, store *Store, families []st
 		for i, e := range shown {
 			rows[i] = []string{e.Family, e.Name, strconv.FormatUint(e.Revision, 10), cmp.Or(print.OneLine(e.By), "-"), print.Age(e.Time, now)}
 		}
-		c.Print.Table([]string{"TARGET", "NAME", "REVISION", "REMOVED BY", "AGE"}, rows, "nothing removed is known")
+		c.Print.Table([]string{"TARGET", "NAME", "REVISION", "REMOVED BY", "AGE"}, rows, "no removed assignments")
 		if len(shown) > 0 {
-			c.Print.Remark("for what it was see: muster fleet history KEY")
+			c.Print.Remark("to see an old revision, run muster fleet history KEY")
 		}
 		c.Order.Remark(c.Print, len(shown), len(all))
 	})

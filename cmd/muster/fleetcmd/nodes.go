@@ -23,7 +23,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// nodesCommand is muster fleet nodes.
+// nodesCommand implements muster fleet nodes.
 type nodesCommand struct {
 	*cli.Env
 	print.Format
@@ -36,10 +36,10 @@ type nodesCommand struct {
 // nodeStatus is a node with the status of its assignments.
 type nodeStatus struct {
 	model.Node
-	// State is the status of the node as a whole, as target expressions have it.
+	// State is the state of the node, as in target expressions.
 	State    fleet.Status      `json:"state"`
 	Statuses []view.Assignment `json:"statuses"`
-	// Flooding is what a node publishes more of than is kept.
+	// Flooding describes which reports the node publishes faster than they are retained.
 	Flooding string `json:"flooding,omitempty"`
 }
 
@@ -47,16 +47,16 @@ type nodeStatus struct {
 func addNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is the time since the missing revision was assigned. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cli.NodesVar(cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes), &c.names)
 	c.AddFilter(env, cmd, "Node to show; repeatable", "Filter by group; repeatable")
 	c.AddOrder(cmd, nodeColumns()...)
-	cmd.Flag("exit-code", "Exit with 1 where a node matches, or cannot be judged").UnNegatableBoolVar(&c.exitCode)
+	cmd.Flag("exit-code", "Exit with code 1 if a node matches or cannot be evaluated").UnNegatableBoolVar(&c.exitCode)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// nodeColumns are the columns by which nodes may be sorted, as muster fleet query has them.
+// nodeColumns returns the columns for --sort, as in muster fleet query.
 func nodeColumns() []string {
 	return []string{"node", "host", "version", "state", "since", "heard", "started", "outbox", "clock"}
 }
@@ -118,16 +118,16 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	return err
 }
 
-// nodeRow is a node with the values by which it is sorted.
+// nodeRow adapts a node for sorting.
 type nodeRow struct {
 	nodeStatus
 	row view.QueryNode
 }
 
-// Value returns a value of the node.
+// Value returns the value of a column.
 func (l nodeRow) Value(column string) any { return l.row.Value(column) }
 
-// first returns the nodes that the flags have first.
+// first applies --sort, --reverse and --limit.
 func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStatus {
 	assigned := fleet.NewAssigned(entries)
 	rows := make([]nodeRow, len(all))
@@ -166,7 +166,7 @@ func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model
 	return all, nil
 }
 
-// assignedTo returns the number of assignments of a node; none of an unknown node.
+// assignedTo returns the number of assignments of a node, 0 for an unknown node.
 func assignedTo(node string, known []model.Node, entries []model.Entry) int {
 	i := slices.IndexFunc(known, func(n model.Node) bool { return n.Node == node })
 	if i < 0 {
@@ -182,7 +182,7 @@ func assignedTo(node string, known []model.Node, entries []model.Entry) int {
 	return count
 }
 
-// withUnknown adds the nodes that flood and have no state.
+// withUnknown adds flooding nodes without a state.
 func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
 	for _, name := range slices.Sorted(maps.Keys(flooding)) {
 		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
@@ -193,8 +193,8 @@ func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
 	return all
 }
 
-// selected returns the nodes that the expression or the flags select, and what is said where
-// there are none. Behind the known nodes are those that have no state.
+// selected returns the nodes that the expression or the flags select, and the text for an empty list. all
+// holds the known nodes first, then nodes without a state.
 func (c *nodesCommand) selected(ctx context.Context, store *Store, on *targets.Expression, all []model.Node, known int) (found fleet.Selection, none string, err error) {
 	if on == nil {
 		none = c.none(all)
@@ -202,7 +202,7 @@ func (c *nodesCommand) selected(ctx context.Context, store *Store, on *targets.E
 		return found, none, err
 	}
 	for i := known; i < len(all); i++ {
-		all[i].Unreadable = "it has stored none"
+		all[i].Unreadable = "the node has not stored it"
 	}
 	if found, err = store.Select(ctx, on, all); err != nil {
 		return found, "", err
@@ -214,7 +214,7 @@ func (c *nodesCommand) selected(ctx context.Context, store *Store, on *targets.E
 	return found, none, nil
 }
 
-// filter returns the nodes that the flags select; an unknown name is an error.
+// filter returns the nodes that the flags select. An unknown node is an error.
 func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 	for _, name := range c.nodes {
 		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
@@ -231,8 +231,7 @@ func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 	}), nil
 }
 
-// none returns the remark for an empty list, and warns of groups that no node is in where others have one. A
-// name that is unknown is an error already.
+// none returns the text for an empty list. It warns of groups without nodes if other groups have some.
 func (c *nodesCommand) none(all []model.Node) string {
 	groups := fleet.Targets(nil, c.groups, false)
 	unknown := slices.DeleteFunc(slices.Clone(groups), func(t fleet.Target) bool { return slices.ContainsFunc(all, t.MayInclude) })
@@ -241,7 +240,7 @@ func (c *nodesCommand) none(all []model.Node) string {
 		return "no known nodes; nodes run muster agent run"
 	case len(unknown) < len(groups) || len(c.nodes) > 0:
 		WarnUnknown(c.Log, unknown, all)
-		return "" // there are others
+		return "" // the list is not empty
 	default:
 		return NoSuchGroups(groups, all)
 	}
@@ -259,7 +258,7 @@ func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
 	return out
 }
 
-// rollouts returns the statuses of a node without when the revisions were assigned.
+// rollouts returns the statuses of a node without assignment times.
 func rollouts(n nodeStatus) []fleet.RolloutStatus {
 	out := make([]fleet.RolloutStatus, len(n.Statuses))
 	for i, s := range n.Statuses {
@@ -269,7 +268,7 @@ func rollouts(n nodeStatus) []fleet.RolloutStatus {
 	return out
 }
 
-// explainSkipped is fleet.ExplainSkipped.
+// explainSkipped applies fleet.ExplainSkipped to the statuses of all nodes.
 func explainSkipped(ctx context.Context, store *Store, list []nodeStatus) error {
 	all := make([][]fleet.RolloutStatus, len(list))
 	for i, n := range list {
@@ -287,8 +286,8 @@ func explainSkipped(ctx context.Context, store *Store, list []nodeStatus) error 
 	return nil
 }
 
-// nodeRows returns a row for each manifest of a node, the first with the node itself. What
-// is wrong with the node has a row of its own before them.
+// nodeRows returns one row per manifest of a node. Only the first row repeats the columns of the node. A
+// problem of the node gets an additional first row.
 func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	uptime, away := print.Age(n.Started, now), string(fleet.Absent(n.Node))
 	if away != "" {
@@ -326,20 +325,20 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 		first = make([]string, len(first))
 	}
 	if more > 0 {
-		rows = append(rows, append(first, fmt.Sprintf("and %d more", more), "", string(fleet.StatusUnassigned), "", "the node says that it runs them (see --json)"))
+		rows = append(rows, append(first, fmt.Sprintf("and %d more", more), "", string(fleet.StatusUnassigned), "", "reported by the node (see --json)"))
 	}
 
 	return rows
 }
 
-// Bounds of what a node reports, in a table: --json has all.
+// Limits for the table; --json prints everything.
 const (
 	maxNodeWord   = 40
 	maxGroups     = 20
 	maxUnassigned = 20
 )
 
-// groupsOf returns the groups of a node in a line, of many the first ones.
+// groupsOf joins the groups of a node with commas and cuts long lists.
 func groupsOf(n nodeStatus) string {
 	var words []string
 	for _, g := range n.Groups[:min(len(n.Groups), maxGroups)] {
@@ -353,8 +352,7 @@ func groupsOf(n nodeStatus) string {
 	return line
 }
 
-// withoutMost returns statuses with the first ones of what a node says to run without an
-// assignment, and how many more it says.
+// withoutMost limits the unassigned manifests that a node reports, and returns how many it left out.
 func withoutMost(all []view.Assignment) (shown []view.Assignment, more int) {
 	unassigned := 0
 	for _, s := range all {
@@ -370,7 +368,7 @@ func withoutMost(all []view.Assignment) (shown []view.Assignment, more int) {
 	return shown, more
 }
 
-// revisions returns the current revision, and the desired one where it differs.
+// revisions returns the current revision, and the desired revision if it differs.
 func revisions(s fleet.RolloutStatus) string {
 	switch {
 	case s.Status == fleet.StatusUnassigned:

@@ -10,7 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// What a node that is away said last is no longer how it is, whatever it runs.
+// TestNodeThatIsAwayIsShownAsSuch checks that the row of an absent node shows its absence and not its last
+// outcome.
 func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -40,7 +41,8 @@ func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
 	}
 }
 
-// What a node runs is shown also where the bucket has nothing of it, as when it was recreated.
+// TestNodeThatRunsWhatIsNotAssigned checks that manifests without an assignment are shown, for example after
+// the bucket was recreated.
 func TestNodeThatRunsWhatIsNotAssigned(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -59,8 +61,8 @@ func TestNodeThatRunsWhatIsNotAssigned(t *testing.T) {
 	}
 }
 
-// A node that floods is named before all else that its row could say, also one that
-// nothing else is known of.
+// TestNodeThatFloodsIsNamed checks that flooding takes precedence over other messages, and that unknown nodes
+// are shown.
 func TestNodeThatFloodsIsNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -78,8 +80,8 @@ func TestNodeThatFloodsIsNamed(t *testing.T) {
 	}
 }
 
-// What is wrong with a node hides nothing of its manifests, and is no reason of one of them:
-// it has a row of its own. What is late says for how long.
+// TestNodeAndManifestWithAReason checks that a problem of a node has a separate row, and that outdated
+// manifests show since when.
 func TestNodeAndManifestWithAReason(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -7,10 +7,10 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 )
 
-// maxOperator is how many characters of the operator are written.
+// maxOperator is the maximum length of the operator's name, in characters.
 const maxOperator = 64
 
-// Operator names who runs the command, for people: nobody verifies it.
+// Operator returns USER@HOST of the current user. The name is informational and not verified.
 func Operator() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); err == nil {

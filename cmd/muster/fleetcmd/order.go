@@ -8,25 +8,25 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// Order are the flags of lists that are sorted and cut.
+// Order holds the flags that sort and limit a list.
 type Order struct {
 	Sort    string
 	Reverse bool
-	// Limit is the most rows, 0 for all.
+	// Limit is the maximum number of rows, 0 for all.
 	Limit int
 }
 
-// AddOrder adds the flags. Shells complete the names of columns.
+// AddOrder adds the flags. Shells complete the column names.
 func (o *Order) AddOrder(cmd *fisk.CmdClause, columns ...string) {
 	cmd.Flag("sort", "Sort by this column").PlaceHolder("NAME").HintOptions(columns...).StringVar(&o.Sort)
-	cmd.Flag("reverse", "Show the last first").UnNegatableBoolVar(&o.Reverse)
-	cmd.Flag("limit", "Show at most N, the first in the order of the output; 0 for all").Default("0").PlaceHolder("N").IntVar(&o.Limit)
+	cmd.Flag("reverse", "Reverse the order").UnNegatableBoolVar(&o.Reverse)
+	cmd.Flag("limit", "Show the first N rows; 0 shows all").Default("0").PlaceHolder("N").IntVar(&o.Limit)
 }
 
-// Check checks the flags; columns are those by which there may be sorted, none for any.
+// Check validates the flags. Without columns any sort column is accepted.
 func (o *Order) Check(columns ...string) error {
 	if o.Limit < 0 {
-		return cli.Usagef("--limit %d: write how many are shown at most, or 0 for all", o.Limit)
+		return cli.Usagef("--limit %d must be 0 (all) or more", o.Limit)
 	}
 	if o.Sort == "" || len(columns) == 0 {
 		return nil
@@ -38,12 +38,12 @@ func (o *Order) Check(columns ...string) error {
 	return nil
 }
 
-// Of returns the order.
+// Of returns the flags as a query.Order.
 func (o *Order) Of() view.RowOrder {
 	return view.RowOrder{Sort: o.Sort, Reverse: o.Reverse, Limit: o.Limit}
 }
 
-// Remark says how many are not shown.
+// Remark prints how many rows the limit hides.
 func (o *Order) Remark(p print.Printer, shown, all int) {
 	if shown < all {
 		p.Remark("%d of %d shown (--limit)", shown, all)

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 )
 
-// permissionsCommand is muster fleet permissions.
+// permissionsCommand implements muster fleet permissions.
 type permissionsCommand struct {
 	*cli.Env
 	print.Format
@@ -28,7 +28,7 @@ type permissionsCommand struct {
 
 func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 	c := &permissionsCommand{Env: env}
-	cmd := parent.Command("permissions", "Print the NATS permissions of nodes, or of operators who are no administrators")
+	cmd := parent.Command("permissions", "Print NATS permissions for nodes, operators or a dashboard")
 	cmd.HelpLong("Needs no connection. The block belongs to a user in the configuration of nats-server, in the account NODES or OPERATORS that muster fleet accounts prints, with --requests in REQUESTERS; --jwt prints the claims of a user JWT. A node that changes its groups needs new permissions. An operator connects with --inbox-prefix _INBOX_NAME.\n\n" +
 		"With --add it adds the users to a configuration file of nats-server, in the account of their role: each with its permissions in NAME.conf and its password in NAME.password, in the same directory. It creates the password unless the file exists. --new-password replaces the password of a user there. The rest of the file stays as it is. Neither reloads the server.\n\n" +
 		"With --dir it writes a file for each name, such as web01.conf, and lists the changed files. " +
@@ -36,17 +36,17 @@ func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions web02 --groups web --add nats.conf\n  muster fleet permissions web02 --new-password nats.conf\n  muster fleet permissions --from nodes.txt --dir /etc/nats/nodes\n  muster fleet permissions alice --viewer\n  muster fleet permissions bob --operator --groups web --nodes db01\n  muster fleet permissions wall --serve --actions --requests run,preview")
 	cmd.Arg("name", "Ids of nodes, or names of operators").StringsVar(&c.names)
 	cmd.Flag("from", "A file with names and their groups, - for standard input").PlaceHolder("FILE").IsSetByUser(&c.hasFrom).StringVar(&c.from)
-	cmd.Flag("dir", "Write one file a name into this directory, which is created where its parent is there").PlaceHolder("DIR").StringVar(&c.dir)
+	cmd.Flag("dir", "Write one file per name into this directory; created if needed").PlaceHolder("DIR").StringVar(&c.dir)
 	cmd.Flag("add", "Add the users to this configuration file of nats-server").PlaceHolder("FILE").StringVar(&c.add)
 	cmd.Flag("new-password", "Replace the password of the user in this configuration file of nats-server").PlaceHolder("FILE").StringVar(&c.newPassword)
-	cmd.Flag("groups", "Groups of the node, comma separated, all is always included; or of the operator").PlaceHolder("GROUP,…").StringsVar(&c.groups)
-	cmd.Flag("viewer", "An operator who reads assignments, nodes and reports").UnNegatableBoolVar(&c.viewer)
-	cmd.Flag("operator", "An operator who assigns to, and queues requests for, --groups and --nodes").UnNegatableBoolVar(&c.operator)
-	cmd.Flag("serve", "What muster fleet serve needs: it reads all but bundles").UnNegatableBoolVar(&c.serve)
-	cmd.Flag("actions", "With --serve: it also pauses and resumes nodes and groups").UnNegatableBoolVar(&c.actions)
+	cmd.Flag("groups", "Groups of the node or operator, comma separated; nodes are always in group all").PlaceHolder("GROUP,…").StringsVar(&c.groups)
+	cmd.Flag("viewer", "Permissions for a user who reads assignments, nodes and reports").UnNegatableBoolVar(&c.viewer)
+	cmd.Flag("operator", "Permissions for an operator of --groups and --nodes").UnNegatableBoolVar(&c.operator)
+	cmd.Flag("serve", "Permissions for muster fleet serve, which reads everything except bundles").UnNegatableBoolVar(&c.serve)
+	cmd.Flag("actions", "With --serve, also permit pausing and resuming nodes and groups").UnNegatableBoolVar(&c.actions)
 	cmd.Flag("requests", "With --serve, also permit runs of assigned manifests on all nodes (run), and previews, which run guards (preview)").PlaceHolder("VERB,…").StringsVar(&c.requests)
 	cmd.Flag("nodes", "Nodes of the operator, comma separated").PlaceHolder("NODE,…").StringsVar(&c.nodes)
-	cmd.Flag("one-account", "The node is a user of the account with the streams, where nodes must trust each other").UnNegatableBoolVar(&c.oneAccount)
+	cmd.Flag("one-account", "Permissions for a node in the account with the streams; nodes must trust each other").UnNegatableBoolVar(&c.oneAccount)
 	cmd.Flag("jwt", "Print the claims of a user JWT").UnNegatableBoolVar(&c.jwt)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -88,14 +88,14 @@ func (c *permissionsCommand) run(ctx context.Context) error {
 		return c.write(users, documents)
 	}
 	if !c.jwt && !c.IsDocument() && c.isOfNode() && len(c.names) == 1 && len(c.groups) == 0 && !c.hasFrom {
-		c.Print.Remark("# permissions of a node called %s; those of a person have a role: --viewer or --operator", print.Text(users[0].name))
+		c.Print.Remark("# permissions of a node called %s; for a person add --viewer or --operator", print.Text(users[0].name))
 	}
 	_, err = c.Print.Out.Write(documents[0])
 
 	return err
 }
 
-// checkOutput returns an error for flags that contradict where the permissions go.
+// checkOutput returns an error for contradictory output flags.
 func (c *permissionsCommand) checkOutput(users int) error {
 	given := 0
 	for _, flag := range []string{c.dir, c.add, c.newPassword} {
@@ -108,24 +108,24 @@ func (c *permissionsCommand) checkOutput(users int) error {
 	case given > 1:
 		return cli.Usagef("give one of --dir, --add and --new-password")
 	case edits && (c.jwt || c.IsDocument()):
-		return cli.Usagef("--add and --new-password edit a configuration file: leave out --jwt, --json and --yaml")
+		return cli.Usagef("--add and --new-password edit a configuration file: remove --jwt, --json and --yaml")
 	case c.newPassword != "" && users != 1:
 		return cli.Usagef("--new-password takes one name")
 	case c.newPassword != "" && (len(c.groups)+len(c.nodes)+len(c.requests) > 0 || c.actions || !c.isOfNode()):
-		return cli.Usagef("--new-password leaves the permissions as they are: leave out --groups and the role")
+		return cli.Usagef("--new-password does not change permissions: remove --groups and the role")
 	case users != 1 && given == 0:
-		return cli.Usagef("%d names: give --dir DIR, for one file each, or --add FILE", users)
+		return cli.Usagef("%d names: give --dir DIR to write one file per name, or --add FILE", users)
 	}
 
 	return nil
 }
 
-// isOfNode reports whether no flag says whose the permissions are, so that they are those of a node.
+// isOfNode reports whether the permissions are for a node: no role flag is given.
 func (c *permissionsCommand) isOfNode() bool {
 	return !c.viewer && !c.operator && !c.serve && !c.oneAccount
 }
 
-// document returns permissions as they are printed.
+// document formats permissions for output.
 func (c *permissionsCommand) document(allowed provision.Permissions) ([]byte, error) {
 	if c.IsDocument() {
 		var out bytes.Buffer
@@ -144,20 +144,20 @@ func (c *permissionsCommand) document(allowed provision.Permissions) ([]byte, er
 	return []byte(text), nil
 }
 
-// allowed returns the permissions of a user, in the role that the flags name.
+// allowed returns the permissions of a user in the role that the flags name.
 func (c *permissionsCommand) allowed(u natsUser) (provision.Permissions, error) {
 	groups, nodes := append(splitLists(c.groups), u.groups...), splitLists(c.nodes)
 	switch {
 	case c.serve && (c.viewer || c.operator || len(groups)+len(nodes) > 0):
-		return provision.Permissions{}, errors.New("--serve is a role of its own, for all groups and nodes: leave out --viewer, --operator, --groups and --nodes")
+		return provision.Permissions{}, errors.New("--serve includes all groups and nodes: remove --viewer, --operator, --groups and --nodes")
 	case (c.actions || len(c.requests) > 0) && !c.serve:
-		return provision.Permissions{}, errors.New("--actions and --requests are those of a dashboard, see --serve")
+		return provision.Permissions{}, errors.New("--actions and --requests need --serve")
 	case c.viewer && (c.operator || len(groups)+len(nodes) > 0):
-		return provision.Permissions{}, errors.New("a viewer sees all groups and nodes: leave out --operator, --groups and --nodes")
+		return provision.Permissions{}, errors.New("--viewer includes all groups and nodes: remove --operator, --groups and --nodes")
 	case (c.viewer || c.operator || c.serve) && c.oneAccount:
-		return provision.Permissions{}, errors.New("operators who are no administrators need an account of their own: leave out --one-account")
+		return provision.Permissions{}, errors.New("--one-account is for nodes: remove it, or remove --viewer, --operator and --serve")
 	case len(nodes) > 0 && !c.operator:
-		return provision.Permissions{}, errors.New("--nodes are those of an operator, see --operator")
+		return provision.Permissions{}, errors.New("--nodes needs --operator")
 	case c.operator && len(groups)+len(nodes) == 0:
 		return provision.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
 	case c.viewer:
@@ -173,7 +173,7 @@ func (c *permissionsCommand) allowed(u natsUser) (provision.Permissions, error) 
 	}
 }
 
-// splitLists returns the words of comma separated lists.
+// splitLists splits comma-separated lists.
 func splitLists(lists []string) []string {
 	var words []string
 	for _, list := range lists {

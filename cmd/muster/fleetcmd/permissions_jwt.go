@@ -7,13 +7,13 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 )
 
-// remarkLine says what servers need for users by JWT.
+// remarkLine prints the server setting that JWT users need.
 func remarkLine(env *cli.Env) {
 	env.Print.Remark("nats-server needs max_control_line: %s in its configuration: the JWT of a node in two groups is longer than the default of 4 KB", provision.ControlLine)
 }
 
-// warnOfLong says what servers need for the JWTs of users, which have these sizes: where some may be too long
-// by default it is a warning that names the longest.
+// warnOfLong warns if a JWT may exceed the default limit of nats-server, and names the longest. Otherwise it
+// prints a remark about the setting. sizes are the sizes of the users' JWTs.
 func (c *permissionsCommand) warnOfLong(users []natsUser, sizes []int) {
 	long := 0
 	for _, size := range sizes {

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// pingCommand is muster fleet ping.
+// pingCommand implements muster fleet ping.
 type pingCommand struct {
 	*cli.Env
 	print.Format
@@ -30,10 +30,10 @@ type pingCommand struct {
 // addPing adds the command to muster fleet.
 func addPing(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pingCommand{Env: env}
-	cmd := parent.Command("ping", "Ask nodes whether they are there, and show how long each takes")
-	cmd.HelpLong("Asks the agents, all of them without a target, and prints each answer at once. It waits for named and known nodes (see muster fleet nodes), except for stopped ones. Exit code 0: each of them answered, and at least one.\n\n" +
+	cmd := parent.Command("ping", "Ping nodes, and show the response times")
+	cmd.HelpLong("Pings the agents of the targets, by default of all nodes, and prints each answer at once. It waits for named and known nodes (see muster fleet nodes), except for stopped ones. Exits with code 0 if at least one node and every expected node answered.\n\n" +
 		"  muster fleet ping\n  muster fleet ping web01\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --on 'state != \"ok\"'")
-	cli.NodesVar(cmd.Arg("node", "Nodes to ask").HintAction(env.CompleteNodes), &c.names)
+	cli.NodesVar(cmd.Arg("node", "Nodes to ping").HintAction(env.CompleteNodes), &c.names)
 	c.AddTargets(env, cmd)
 	c.AddOn(cmd)
 	cmd.Flag("timeout", "Maximum time to wait for answers").Default("5s").DurationVar(&c.timeout)
@@ -64,7 +64,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 		return err
 	}
 	if !store.KV.Places().InUse().IsOwn() {
-		return cli.Usagef("only administrators reach nodes at once; when each was last heard says %s", store.KV.Names().Run("fleet nodes"))
+		return cli.Usagef("only administrators can ping nodes; to see when each was last heard, run %s", store.KV.Names().Run("fleet nodes"))
 	}
 	found, err := find(ctx, store, on, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 	}
 	by := pinger{Asker: Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbPing, Encode: func(context.Context, string, time.Time) ([]byte, error) { return nil, nil }}}
 	known := found.known
-	if on != nil { // all nodes are asked, and only the answers of these count
+	if on != nil { // the ping reaches all nodes, but only these answers count
 		by.only = found.names()
 		known = slices.DeleteFunc(known, func(n model.Node) bool { return !by.only[n.Node] })
 	}
@@ -99,15 +99,15 @@ func (c *pingCommand) run(ctx context.Context) error {
 	return errors.Join(c.conclude(ctx, pinged, limit.Err() == nil), found.undecided)
 }
 
-// took returns how long an answer took, for people.
+// took formats the response time.
 func took(p Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
 
-// conclude counts the answers and returns the error of the ping. ended reports whether it ended before its timeout: then
-// no connection listens for the nodes that are missing.
+// conclude prints the number of answers and returns the error of the ping. ended reports whether the ping
+// ended before its timeout because no connection listens for the missing nodes.
 func (c *pingCommand) conclude(ctx context.Context, p Pinged, ended bool) error {
 	text := print.Count(len(p.Answers), "node") + " answered"
 	if n := len(p.Answers); n > 0 {
-		// They are in the order of their times.
+		// Answers are sorted by time.
 		text += fmt.Sprintf(", half of them within %s, all within %s", took(p.Answers[(n-1)/2]), took(p.Answers[n-1]))
 	}
 	switch {
@@ -130,7 +130,7 @@ func (c *pingCommand) conclude(ctx context.Context, p Pinged, ended bool) error 
 	return nil
 }
 
-// Pong is the answer of a node to a ping.
+// Pong is the answer of one node.
 type Pong struct {
 	Node string `json:"node"`
 	// Took is the time from the request to the answer.
@@ -145,14 +145,14 @@ type Pinged struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// pinger sends pings to nodes.
+// pinger sends pings.
 type pinger struct {
 	Asker
-	// only are the nodes whose answers count, nil for all.
+	// only limits the nodes whose answers count; nil means all.
 	only map[string]bool
 }
 
-// Send sends a ping to the nodes of each family and yields who answers. It does not wait for nodes to reconnect.
+// Send sends a ping to each family and yields the answers. It does not wait for nodes to reconnect.
 func (p pinger) Send(ctx context.Context, families, _ []string) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
 		for r, err := range p.Asker.Send(ctx, families, nil) {

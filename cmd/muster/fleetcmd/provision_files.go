@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// readable is the mode of a file of permissions, which nats-server reads: they are no secret.
+// readable is the mode of permission files: nats-server reads them, and they are not secret.
 const readable = 0o644
 
-// write writes a document for each user into the directory, and prints which of them are new.
+// write writes a document for each user into the directory, and prints the changed paths.
 func (c *permissionsCommand) write(users []natsUser, documents [][]byte) error {
 	if err := os.Mkdir(c.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("--dir: %w", err)
@@ -24,7 +24,7 @@ func (c *permissionsCommand) write(users []natsUser, documents [][]byte) error {
 		path := filepath.Join(c.dir, u.name+c.extension())
 		written, err := replace(path, documents[i])
 		if err != nil {
-			return fmt.Errorf("%d of %d are written: %w", i, len(users), err)
+			return fmt.Errorf("wrote %d of %d files: %w", i, len(users), err)
 		}
 		if !written {
 			continue
@@ -40,7 +40,7 @@ func (c *permissionsCommand) write(users []natsUser, documents [][]byte) error {
 	return nil
 }
 
-// syncDir makes the names of files durable: that a rename is done does not say that a crash leaves it so.
+// syncDir syncs a directory, because a rename alone does not survive a crash.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// extension returns how the names of the files end.
+// extension returns the file name extension for the output format.
 func (c *permissionsCommand) extension() string {
 	switch {
 	case c.YAML:
@@ -62,7 +62,7 @@ func (c *permissionsCommand) extension() string {
 	}
 }
 
-// replace writes a file as a whole, and reports whether that was necessary.
+// replace replaces a file atomically, and reports whether its content changed.
 func replace(path string, content []byte) (written bool, err error) {
 	if now, unread := files.Read(path, int64(len(content))); unread == nil && bytes.Equal(now, content) {
 		return false, nil

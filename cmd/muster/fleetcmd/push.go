@@ -23,7 +23,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// pushCommand is muster fleet push.
+// pushCommand implements muster fleet push.
 type pushCommand struct {
 	*cli.Env
 	print.Format
@@ -34,12 +34,12 @@ type pushCommand struct {
 	bundle, wait bool
 	// waitUnreachable also waits for nodes that are unreachable from the start.
 	waitUnreachable bool
-	// preview asks the nodes first what would change.
+	// preview asks the nodes for their changes before the push.
 	preview bool
 	// despiteConflicts skips checkConflicts.
 	despiteConflicts bool
 	timeout          time.Duration
-	// declared are the resources of the manifest that are known without a node.
+	// declared are the resources of the manifest that are the same on all nodes.
 	declared []*resource.Resource
 }
 
@@ -56,11 +56,11 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 		"  render | muster fleet push --group web --name site -  from standard input")
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
-	cmd.Flag("bundle", "Push a bundle, also of a single manifest that is too large").UnNegatableBoolVar(&c.bundle)
+	cmd.Flag("bundle", "Push as a bundle, which has no size limit").UnNegatableBoolVar(&c.bundle)
 	c.addYes(cmd)
 	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
-	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
+	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 if another push or a removal replaces it").UnNegatableBoolVar(&c.wait)
 	cmd.Flag("wait-unreachable", "With --wait, also wait for unreachable and paused nodes").UnNegatableBoolVar(&c.waitUnreachable)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(env, cmd)
@@ -80,7 +80,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.preview && c.IsDocument() {
-		return cli.Usagef("--preview prints for people: use muster fleet preview --json, and push after it")
+		return cli.Usagef("--preview has no JSON or YAML output: run muster fleet preview --json, then push")
 	}
 	store, signer, err := OpenSigning(ctx, c.Env, &c.Signing, NeedManifests, NeedNodes)
 	if err != nil {
@@ -149,7 +149,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 	return waited
 }
 
-// confirmTargets asks before a push to groups that no known node is in, or to all nodes. A preview asks later anyway.
+// confirmTargets asks before a push to unknown groups or to all nodes. With --preview the question comes
+// later.
 func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node) error {
 	if c.preview {
 		WarnUnknown(c.Log, targets, nodes)
@@ -162,7 +163,7 @@ func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node)
 	return selection{targets: targets, known: nodes, isAll: slices.Contains(targets, fleet.Target{Group: model.GroupAll})}.confirm(c.Env, "pushed")
 }
 
-// prepare reads and checks everything that is pushed.
+// prepare reads and checks the source, terms and name.
 func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push assign.Push, err error) {
 	push.Bundle, push.Targets = c.bundle, targets
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
@@ -180,13 +181,13 @@ func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push
 		return push, cli.Usagef("a manifest from standard input needs --name NAME")
 	}
 	if err := model.CheckName(push.Name); err != nil {
-		return push, cli.Usagef("%w; give it another one with --name", err)
+		return push, cli.Usagef("%w; choose another name with --name", err)
 	}
 
 	return push, nil
 }
 
-// check returns a check of a manifest, as far as it is possible without the node.
+// check returns a function that checks a manifest without a node.
 func (c *pushCommand) check(ctx context.Context, terms model.Assignment) assign.ManifestCheck {
 	return func(name string, text []byte) ([]manifest.File, error) {
 		doc, err := manifest.Parse(name, text)
@@ -196,7 +197,7 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) assign.
 		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
 		if name != assign.StdinName {
 			in.Dir = filepath.Dir(name)
-			// Whoever may write to the directory may replace the manifest.
+			// A user with write access to the directory can replace the manifest.
 			if in.Author, err = paths.AuthorIn(in.Dir); err != nil {
 				return nil, err
 			}
@@ -246,7 +247,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []
 	}
 }
 
-// tally counts what became of targets.
+// tally returns the numbers of pushed and unchanged targets.
 func tally(done []assign.Pushed, targets int) string {
 	unchanged := 0
 	for _, p := range done {
@@ -262,7 +263,7 @@ func tally(done []assign.Pushed, targets int) string {
 	return text
 }
 
-// pushedGoal waits for what was pushed, whatever else is assigned under the name, as long as it is in force.
+// pushedGoal returns the goal that every node runs the pushed revisions while they are the assigned ones.
 func pushedGoal(done []assign.Pushed) Goal {
 	g := Goal{Revisions: map[string]uint64{}, InForce: true}
 	for _, p := range done {

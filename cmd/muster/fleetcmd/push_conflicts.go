@@ -17,10 +17,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// checkConflicts rejects a push that nodes would reject, because a manifest that is
-// in force there declares a resource differently. Only nodes know everything: what
-// depends on one is left to it. A node may also claim groups that it is not in, so
-// its name is shown, and the check can be skipped.
+// checkConflicts rejects a push that nodes would reject because an active manifest declares a resource
+// differently. It skips resources that only a node can resolve. Nodes may claim groups that they are not in,
+// so the error names the nodes and the user can skip the check.
 func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
 	if c.despiteConflicts {
 		return nil
@@ -33,7 +32,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s is in force on %s, and cannot be compared: %w\npush without this check: --despite-conflicts", met.Key, where, err)
+			return fmt.Errorf("cannot compare with %s, which is active on %s: %w\nto push without this check, add --despite-conflicts", met.Key, where, err)
 		}
 		claims := graph.Claims{}
 		claims.Add(met.Key, c.declaredBy(ctx, e))
@@ -43,13 +42,13 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.
 		}
 	}
 	if len(problems) > 0 {
-		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed, because the manifests in force stay in force; --despite-conflicts pushes all the same"}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed, because the active manifests would stay active; --despite-conflicts pushes anyway"}
 	}
 
 	return nil
 }
 
-// confirmNoop asks before nodes stop enforcing what is enforced now.
+// confirmNoop asks before a push with --noop replaces an enforced assignment.
 func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
 	if !push.Terms.Noop || c.yes {
 		return nil
@@ -74,8 +73,8 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push assign.Pus
 	return c.Confirm("nothing was pushed", "nodes would stop enforcing "+strings.Join(enforced, ", ")+", and only report what they would change")
 }
 
-// declaredBy returns what an assignment declares, as far as that is known here:
-// nothing of a bundle, or of what only its nodes can evaluate.
+// declaredBy returns the resources of an assignment that do not depend on a node. It returns nothing for a
+// bundle.
 func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource.Resource {
 	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if problems != nil {
@@ -93,7 +92,7 @@ func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource
 	return sameOnAllNodes(checked.Resources)
 }
 
-// sameOnAllNodes returns the resources that are the same on each node.
+// sameOnAllNodes filters the resources that are the same on each node.
 func sameOnAllNodes(all []*resource.Resource) []*resource.Resource {
 	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.ResolveDeferred != nil || r.Type.NeedsOrigin })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// terms are the flags of an assignment besides its manifest.
+// terms holds the flags that set the terms of an assignment.
 type terms struct {
 	model.Assignment
 	data, expires string
@@ -25,7 +25,7 @@ type terms struct {
 func (t *terms) addTerms(cmd *fisk.CmdClause) {
 	cmd.Flag("noop", "Nodes only report the changes that they would make").UnNegatableBoolVar(&t.Noop)
 	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&t.data)
-	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar((*time.Duration)(&t.Interval))
+	cmd.Flag("interval", "Interval between runs on a node").PlaceHolder("DURATION").DurationVar((*time.Duration)(&t.Interval))
 	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.When)
 	cmd.Flag("expires", "Expiry: a time, or a duration from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
 	cli.Enum(cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore"), (*string)(&t.Drift), "repair", "report", "ignore")
@@ -54,7 +54,7 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 	if t.data == "" {
 		return out, nil
 	}
-	// The node's facts are not those of this machine.
+	// Facts of this machine do not apply to nodes.
 	author, err := paths.AuthorIn(".")
 	if err != nil {
 		return out, err
@@ -64,7 +64,7 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 		return out, err
 	}
 	if data.Untrusted != nil {
-		return out, fmt.Errorf("--data %s has parts of a file that readFile returned, which templates on nodes may evaluate: %w", t.data, data.Untrusted)
+		return out, fmt.Errorf("--data %s includes text from readFile, which templates on nodes could evaluate: %w", t.data, data.Untrusted)
 	}
 	if holdsSecret(data.Values) {
 		return out, fmt.Errorf("--data %s holds a secret, which an assignment would show to everyone who reads the bucket: read it on the node, with kvGet or readFile", t.data)
@@ -74,7 +74,7 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 	return out, nil
 }
 
-// checkCondition checks a condition as far as it is possible without the node.
+// checkCondition checks the syntax and types of a condition without a node.
 func checkCondition(ctx context.Context, env *cli.Env, when string) error {
 	if when == "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// warnUnknown warns of what was pushed to targets that no known node is in; where the fleet has nodes, with the
-// command that takes it back.
+// warnUnknown warns of pushes to targets without known nodes. If the fleet has nodes, the warning includes
+// the command that undoes the push.
 func warnUnknown(log *slog.Logger, names kvstore.Names, done []assign.Pushed, nodes []model.Node) {
 	for _, p := range done {
 		t, _, err := fleet.ParseKey(p.Key)

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// What can be asked for.
+// The values of --from.
 const (
 	fromNodes        = "nodes"
 	fromResources    = "resources"
@@ -25,7 +25,7 @@ const (
 	fromPackages     = "packages"
 )
 
-// queryCommand is muster fleet query.
+// queryCommand implements muster fleet query.
 type queryCommand struct {
 	*cli.Env
 	print.Format
@@ -41,7 +41,7 @@ type queryCommand struct {
 // addQuery adds muster fleet query.
 func addQuery(env *cli.Env, parent *fisk.CmdClause) {
 	c := &queryCommand{Env: env}
-	cmd := parent.Command("query", "Ask any question of the fleet: nodes, resources, transactions, packages")
+	cmd := parent.Command("query", "Query nodes, resources, transactions and packages of the fleet")
 	cmd.HelpLong("The expression selects rows, in the language of --on. Without an expression, all rows are shown. --from nodes reads nodes, transactions the reports of resources of the last day, resources the newest result of each resource, and packages the installed packages of nodes.\n\n" +
 		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". Versions are compared with older(version, \"1.2.0\"), newer and compare. Remarks name rows that may be missing (\"incomplete\" with --json), and names that no node has (\"warnings\"). With --strict, both fail the query with exit code 2.\n\n" +
 		"  muster fleet query 'state == \"failed\" && labels.rack == \"a3\"' --columns node,state,facts.host.info.platform\n" +
@@ -53,18 +53,18 @@ func addQuery(env *cli.Env, parent *fisk.CmdClause) {
 	slices.Sort(columns)
 	columns = slices.Compact(columns)
 	cmd.Arg("expression", "Condition over a row").StringVar(&c.expression)
-	cli.Enum(cmd.Flag("from", "What to ask for: nodes, resources, transactions or packages").Default(fromNodes).PlaceHolder("WHAT"), &c.from, fromNodes, fromResources, fromTransactions, fromPackages)
+	cli.Enum(cmd.Flag("from", "Rows to query: nodes, resources, transactions or packages").Default(fromNodes).PlaceHolder("WHAT"), &c.from, fromNodes, fromResources, fromTransactions, fromPackages)
 	c.AddOn(cmd)
 	cmd.Flag("columns", "Columns to show, such as node,labels.rack,facts.host.info.platform").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.columns)
 	cmd.Flag("by", "Count rows by these columns").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.by)
 	c.AddOrder(cmd, columns...)
-	cmd.Flag("since", "Read reports from this time on, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
+	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("csv", "Print as CSV").UnNegatableBoolVar(&c.csv)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// table returns what the rows can have.
+// table returns the columns of the rows.
 func (c *queryCommand) table() view.QueryTable {
 	switch c.from {
 	case fromNodes:
@@ -102,7 +102,7 @@ func (c *queryCommand) run(ctx context.Context) error {
 	return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.results(ctx, store, e, on) })
 }
 
-// check checks the flags, before anything is asked.
+// check validates the flags.
 func (c *queryCommand) check() error {
 	table := c.table()
 	c.shown = table.Default
@@ -135,7 +135,7 @@ func (c *queryCommand) check() error {
 	}
 	if c.from == fromNodes || c.from == fromPackages {
 		if c.since != "" {
-			return cli.Usagef("--since is for --from %s and %s: %s are as they are now; write age(heard) < \"1h\"", fromResources, fromTransactions, c.from)
+			return cli.Usagef("--since needs --from %s or %s; --from %s shows the current state, filter it with age(heard) < \"1h\"", fromResources, fromTransactions, c.from)
 		}
 		return nil
 	}
@@ -143,7 +143,7 @@ func (c *queryCommand) check() error {
 	return c.parseSince(time.Now())
 }
 
-// parseSince sets from when on reports are read.
+// parseSince sets the time of the oldest reports to read.
 func (c *queryCommand) parseSince(now time.Time) error {
 	c.sinceAt = now.Add(-24 * time.Hour)
 	if c.from == fromResources {
@@ -161,7 +161,7 @@ func (c *queryCommand) parseSince(now time.Time) error {
 	return nil
 }
 
-// splitList returns the names of a list with commas.
+// splitList splits a comma-separated list.
 func splitList(list string) []string {
 	var out []string
 	for name := range strings.SplitSeq(list, ",") {
@@ -171,10 +171,10 @@ func splitList(list string) []string {
 	return out
 }
 
-// compileNodes compiles the expression over nodes, nil for none.
+// compileNodes compiles the expression over nodes; nil means no expression.
 func (c *queryCommand) compileNodes() (*targets.Expression, error) {
 	if c.Given("on") {
-		return nil, cli.Usagef("--on is for --from %s and %s: over nodes the expression itself is one", fromResources, fromTransactions)
+		return nil, cli.Usagef("--on needs --from %s or %s; for nodes use the expression itself", fromResources, fromTransactions)
 	}
 	if c.expression == "" {
 		return nil, nil
@@ -188,7 +188,7 @@ func (c *queryCommand) compileNodes() (*targets.Expression, error) {
 	return e, nil
 }
 
-// withStore connects, and prints the answer.
+// withStore connects, runs the query and prints the answer.
 func (c *queryCommand) withStore(ctx context.Context, ask func(*Store) (view.QueryAnswer, error)) error {
 	store, err := Open(ctx, c.Env, NeedNodes)
 	if err != nil {
@@ -244,7 +244,7 @@ func (c *queryCommand) printTable(a view.QueryAnswer) {
 	c.Order.Remark(c.Print, len(a.Rows), a.Matching)
 }
 
-// answerOf returns what is shown of rows.
+// answerOf returns the rows to show: selected columns, or counts with --by.
 func answerOf[R view.QueryRow](c *queryCommand, rows []R) view.QueryAnswer {
 	if c.by != "" {
 		return view.CountRows(rows, c.shown, c.Order.Of())
@@ -253,12 +253,12 @@ func answerOf[R view.QueryRow](c *queryCommand, rows []R) view.QueryAnswer {
 	return view.SelectRows(rows, c.shown, c.Order.Of())
 }
 
-// missing returns a text about something that some of all nodes lack, such as "sent no facts".
+// missing returns a remark about nodes with a problem, such as "sent no facts". all is the number of nodes.
 func missing(what string, nodes []string, all int) string {
 	return fmt.Sprintf("%d of %s %s: %s", len(nodes), print.Count(all, "node"), what, someOf(nodes))
 }
 
-// someOf returns the names of the first nodes by name.
+// someOf returns the first nodes in alphabetical order.
 func someOf(nodes []string) string {
 	return print.Some(slices.Sorted(slices.Values(nodes)), "the first by name")
 }

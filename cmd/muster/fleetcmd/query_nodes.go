@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// nodes answers a query over nodes; without an expression, over all.
+// nodes queries nodes. A nil expression selects all.
 func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expression) (view.QueryAnswer, error) {
 	all, entries, err := store.All(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expre
 	return out, nil
 }
 
-// unknownColumns returns warnings about labels, facts and manifests of the columns that no node has.
+// unknownColumns returns warnings about labels, facts and manifests in columns that no node has.
 func (c *queryCommand) unknownColumns(rows []view.QueryNode, all []model.Node, assigned *fleet.Assigned) []string {
 	unknown := targets.NewFinder(targets.InColumns(append(slices.Clone(c.shown), c.Sort)))
 	for _, n := range rows {
@@ -66,7 +66,7 @@ func (c *queryCommand) unknownColumns(rows []view.QueryNode, all []model.Node, a
 	return fleet.UnknownNames(unknown, each(all), func(n *model.Node) []fleet.RolloutStatus { return assigned.Statuses(*n) })
 }
 
-// each returns the nodes.
+// each iterates over the nodes.
 func each(all []model.Node) iter.Seq[*model.Node] {
 	return func(yield func(*model.Node) bool) {
 		for i := range all {
@@ -77,7 +77,7 @@ func each(all []model.Node) iter.Seq[*model.Node] {
 	}
 }
 
-// addFactColumns adds the facts of nodes, and returns of which they are missing.
+// addFactColumns adds the facts of the nodes, and returns remarks about nodes without facts.
 func addFactColumns(ctx context.Context, store *Store, rows []view.QueryNode) (incomplete []string, err error) {
 	byName, names := map[string]*view.QueryNode{}, make([]string, len(rows))
 	for i := range rows {

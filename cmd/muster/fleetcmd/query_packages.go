@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// runPackages answers a query over installed packages.
+// runPackages queries installed packages.
 func (c *queryCommand) runPackages(ctx context.Context) error {
 	text := c.expression
 	if text == "" {

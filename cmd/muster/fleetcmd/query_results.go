@@ -19,10 +19,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxResults is how many matching results are kept.
+// maxResults is the maximum number of matching results in memory.
 const maxResults = 200_000
 
-// compileResults compiles an expression over results, one that matches all for none.
+// compileResults compiles an expression over results; an empty text matches all.
 func compileResults(text string) (targets.Results, error) {
 	if text == "" {
 		text = "true"
@@ -35,24 +35,24 @@ func compileResults(text string) (targets.Results, error) {
 	return e, nil
 }
 
-// queryResults collects those that match.
+// queryResults collects matching results.
 type queryResults struct {
 	run *targets.ResultEvaluator
-	// nodes are those of which results count, nil for all.
+	// nodes limits the nodes whose results count; nil means all.
 	nodes   map[string]bool
 	matches []view.QueryResult
-	// current is set where the newest of each resource are wanted.
+	// current is set if only the newest result of each resource counts.
 	current   *view.CurrentResults
 	known     Repeats
 	shares    view.Shares
 	invalid   int
 	undecided map[string]bool
 	full      bool
-	// unknown has the names that occur in reports.
+	// unknown collects the names that occur in reports.
 	unknown *targets.Finder
 }
 
-// results answers a query over results.
+// results queries the results of resources.
 func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Results, on *targets.Expression) (view.QueryAnswer, error) {
 	r := &queryResults{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}, unknown: targets.NewFinder(e.Mentions())}
 	if c.from == fromResources {
@@ -90,7 +90,7 @@ func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Resu
 	return out, nil
 }
 
-// warnings returns warnings about the names in the expression that neither reports nor the fleet nor muster have.
+// warnings returns warnings about names in the expression that do not exist in reports, the fleet or muster.
 func (r *queryResults) warnings(ctx context.Context, store *Store, types resource.Types) ([]string, error) {
 	r.unknown.AddKey(model.KindEnsure) // the manifest of ensure requests
 	for _, t := range types {
@@ -113,7 +113,7 @@ func (r *queryResults) warnings(ctx context.Context, store *Store, types resourc
 	return fleet.UnknownNames(r.unknown, each(all), nil), nil
 }
 
-// only returns the name of the node of which all results are, empty for several.
+// only returns the node if all results are from one node, otherwise an empty string.
 func (r *queryResults) only() string {
 	if len(r.nodes) != 1 {
 		return ""
@@ -122,7 +122,7 @@ func (r *queryResults) only() string {
 	return slices.Collect(maps.Keys(r.nodes))[0]
 }
 
-// each calls take for the reports of a kind that count.
+// each calls take for each report of a kind from the selected nodes.
 func (r *queryResults) each(ctx context.Context, store *Store, kind string, since time.Time, take func(model.Report) error) error {
 	for m, err := range kvstore.NewReports(store.KV).Messages(ctx, kvstore.ReportRange{Node: r.only(), Kind: kind, Since: since}) {
 		if err != nil {
@@ -147,7 +147,7 @@ func (r *queryResults) each(ctx context.Context, store *Store, kind string, sinc
 	return nil
 }
 
-// read reads the results.
+// read reads the transaction reports and adds the results.
 func (r *queryResults) read(ctx context.Context, store *Store, since time.Time) error {
 	return r.each(ctx, store, model.KindTransaction, since, func(report model.Report) error {
 		result, err := view.ResultOf(report)
@@ -166,7 +166,7 @@ func (r *queryResults) read(ctx context.Context, store *Store, since time.Time) 
 	})
 }
 
-// take keeps a result that matches. The error is that of the context.
+// take adds a matching result. It returns an error only if the context ended.
 func (r *queryResults) take(result targets.Result) error {
 	matches, err := r.run.Match(result)
 	switch {
@@ -183,7 +183,7 @@ func (r *queryResults) take(result targets.Result) error {
 	return nil
 }
 
-// readCurrent reads the runs, and takes the results that hold.
+// readCurrent reads the run reports, and adds the results that are still current.
 func (r *queryResults) readCurrent(ctx context.Context, store *Store, since time.Time) error {
 	err := r.each(ctx, store, model.KindRun, since, func(report model.Report) error {
 		var run model.Run
@@ -209,7 +209,7 @@ func (r *queryResults) readCurrent(ctx context.Context, store *Store, since time
 	for _, result := range r.current.Rows() {
 		if n, known := runs[result.Node]; known && n.Unreadable == "" {
 			if _, is := n.Manifests[result.Manifest]; !is {
-				continue // it is not assigned any more
+				continue // the manifest is no longer assigned
 			}
 		}
 		if err := r.take(result); err != nil {
@@ -220,11 +220,11 @@ func (r *queryResults) readCurrent(ctx context.Context, store *Store, since time
 	return nil
 }
 
-// incomplete returns why results may be missing.
+// incomplete returns the reasons why results may be missing.
 func (r *queryResults) incomplete(b kvstore.ReportBounds, since time.Time) []string {
 	var out []string
 	if b.Dropped && b.Oldest.After(since) {
-		out = append(out, "reports from before "+print.Time(b.Oldest)+" are not stored any more")
+		out = append(out, "reports from before "+print.Time(b.Oldest)+" are no longer stored")
 	}
 	out = append(out, missingReports(&r.shares, b)...)
 	if r.invalid > 0 {

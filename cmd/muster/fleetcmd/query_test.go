@@ -30,7 +30,7 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 		"all is there":            {queryResults{}, kvstore.ReportBounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
 		"the stream is young":     {queryResults{}, kvstore.ReportBounds{Oldest: since.Add(time.Hour)}, nil},
 		"older ones were dropped": {queryResults{}, kvstore.ReportBounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
-		"a node filled its share": {queryResults{shares: full}, kvstore.ReportBounds{PerSubject: 1}, []string{"the newest 1 of each are stored, older ones are not: web01 (run stable)"}},
+		"a node filled its share": {queryResults{shares: full}, kvstore.ReportBounds{PerSubject: 1}, []string{"only the newest 1 reports of each are retained: web01 (run stable)"}},
 		"invalid":                 {queryResults{invalid: 2, undecided: map[string]bool{"web02": true}}, kvstore.ReportBounds{}, []string{"2 messages with reports that cannot be read", "cannot tell whether results of 1 node match: web02"}},
 		"too many":                {queryResults{full: true}, kvstore.ReportBounds{}, []string{"more than 200000 match"}},
 		"a node has very many":    {queryResults{current: &many}, kvstore.ReportBounds{}, []string{"only 50000 resources, and not all manifests, are shown of 1 node: web01"}},

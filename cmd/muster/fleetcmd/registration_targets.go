@@ -18,8 +18,8 @@ import (
 // retryAfter is the wait before a failed write is retried.
 const retryAfter = time.Second
 
-// keepTargets writes the file, and retries until that succeeds or ctx ends. What
-// changes meanwhile waits in the subscription.
+// keepTargets writes the file, and retries until it succeeds or ctx ends. New changes wait in the
+// subscription.
 func (c *registrationCommand) keepTargets(ctx context.Context, all []kvstore.Registered) {
 	for try := 0; ; try++ {
 		err := c.writeTargets(ctx, all)
@@ -40,8 +40,7 @@ func (c *registrationCommand) keepTargets(ctx context.Context, all []kvstore.Reg
 	}
 }
 
-// writeTargets writes registrations for Prometheus file discovery. It does not
-// touch a file that is up to date.
+// writeTargets writes registrations for Prometheus file discovery. It does not touch an unchanged file.
 func (c *registrationCommand) writeTargets(ctx context.Context, all []kvstore.Registered) error {
 	plain := make([]registration.Registration, len(all))
 	for i, r := range all {

@@ -47,7 +47,7 @@ func (c *registrationCommand) watch(ctx context.Context) error {
 			written, err = true, c.writeTargets(ctx, slices.Collect(maps.Values(current)))
 		}
 		if errors.Is(err, syscall.EPIPE) {
-			return nil // the reader left, it has what it wanted
+			return nil // the reader closed the pipe
 		}
 		if err != nil {
 			return err
@@ -57,8 +57,7 @@ func (c *registrationCommand) watch(ctx context.Context) error {
 	return nil
 }
 
-// update records a registration, and reports whether it changed. A repeated one
-// did not.
+// update records a registration, and reports whether it differs from the recorded one.
 func update(current map[string]kvstore.Registered, r kvstore.Registered) bool {
 	key := identity(r)
 	old, known := current[key]

@@ -9,17 +9,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// joinSettling is how long after a node said that it is in a group it may find out that it is not permitted it: an agent
-// says so once it tried to read what is assigned to the group, an older one before, and a subscription is denied at any time.
+// joinSettling is how long a node must report a group before the change counts as done. NATS may still deny
+// the subscription in that time: older agents report the group before they subscribe.
 const joinSettling = time.Second
 
-// regrouping is that a node comes into groups, and leaves others. One goroutine uses it.
+// regrouping is a change of a node's groups. It is not safe for concurrent use.
 type regrouping struct {
 	key          string
 	joined, left []string
-	// order lists the groups that must win over the others; empty if the order does not change.
+	// order lists the groups that must come first; empty if the order does not change.
 	order []string
-	// since is since when the node is in all that it joined, zero while it is not.
+	// since is when the node first reported all joined groups, zero before that.
 	since time.Time
 }
 
@@ -37,7 +37,7 @@ func (r *regrouping) Status(n model.Node, known, settled bool) ask.PauseStatus {
 	case settled && why != "" && (!isJoined || still >= 0):
 		return ask.PauseStatus{State: ask.StateFailed, Text: "refused: " + why}
 	case still >= 0:
-		return ask.PauseStatus{State: ask.StatePending, Text: "written, and still in group " + r.left[still] + ": is it in the configuration of the node?"}
+		return ask.PauseStatus{State: ask.StatePending, Text: "written, but still in group " + r.left[still] + ": check the node's agent.yaml"}
 	case !r.isOrdered(n):
 		return ask.PausePending()
 	case len(r.joined) == 0:
@@ -51,7 +51,7 @@ func (r *regrouping) Status(n model.Node, known, settled bool) ask.PauseStatus {
 	return ask.PausePending()
 }
 
-// isOrdered reports whether the groups of a node begin with the groups in order that it has.
+// isOrdered reports whether the groups of a node start with the wanted order.
 func (r *regrouping) isOrdered(n model.Node) bool {
 	want := slices.DeleteFunc(slices.Clone(r.order), func(g string) bool { return !slices.Contains(n.Groups, g) })
 
@@ -63,7 +63,7 @@ func (r *regrouping) Rejection(n model.Node) string {
 	return ask.PauseChange{Key: r.key}.Rejection(n)
 }
 
-// isDenied reports whether a message of a node is that NATS does not permit it a group.
+// isDenied reports whether a message says that NATS denies a group to the node.
 func isDenied(message, group string) bool {
 	family := model.GroupFamily(group)
 

@@ -6,18 +6,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// rememberedReports is how many reports Repeats remembers: far more than arrive
-// within the two minutes in which a node may send one again.
+// rememberedReports is the capacity of Repeats: far more reports than arrive in the two minutes in which a
+// node may send a report again.
 const rememberedReports = 100_000
 
-// Repeats finds reports that were delivered before. The zero value is ready.
+// Repeats detects repeated reports. The zero value is ready to use.
 type Repeats struct {
 	seen  map[reportID]bool
 	order []reportID
 }
 
-// reportID is the digest of a node, which is one token, and an id, which that node may
-// choose as long as it likes.
+// reportID is the digest of the node's name and the id of the report. A node may choose ids of any length.
 type reportID [sha256.Size]byte
 
 // SeenBefore reports whether it was called with this report before.

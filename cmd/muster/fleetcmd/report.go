@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ReportLine returns a report as a line of text.
+// ReportLine formats a report as a line of text.
 func ReportLine(p print.Printer, r model.Report) string {
 	subject, summary := view.DescribeReport(r)
 	if by := view.SenderOf(r); by != "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// reportsCommand is muster fleet reports.
+// reportsCommand implements muster fleet reports.
 type reportsCommand struct {
 	*cli.Env
 	print.Format
@@ -36,7 +36,7 @@ func addReports(env *cli.Env, parent *fisk.CmdClause) {
 	c := &reportsCommand{Env: env}
 	cmd := parent.Command("reports", "Show reports of nodes, live")
 	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
-		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), rejected (the manifest is not valid, or not signed as it must be; --json and subjects have it as refused).\n\n" +
+		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended early), rejected (the manifest or its signature is invalid; --json and subjects call it refused).\n\n" +
 		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
@@ -46,15 +46,14 @@ func addReports(env *cli.Env, parent *fisk.CmdClause) {
 		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
 	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause,
 		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest))
-	cmd.Flag("reverse", "Show the last first").UnNegatableBoolVar(&c.Reverse)
-	cmd.Flag("limit", "With --no-follow, show the newest N; else end after N; 0 for all").Default("0").PlaceHolder("N").IntVar(&c.Limit)
+	cmd.Flag("reverse", "Show the newest first").UnNegatableBoolVar(&c.Reverse)
+	cmd.Flag("limit", "With --no-follow, show the newest N; otherwise exit after N; 0 shows all").Default("0").PlaceHolder("N").IntVar(&c.Limit)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
 }
 
-// outcomes returns those of all kinds of report, with the word that people read for
-// what is refused.
+// outcomes returns the values of --outcome for all kinds of report, including "rejected" for refused.
 func outcomes() []string {
 	var out []string
 	for _, o := range []any{
@@ -68,7 +67,7 @@ func outcomes() []string {
 	return out
 }
 
-// followedSince is how far back a live view starts.
+// followedSince is the age of the first reports of a live view.
 const followedSince = 10 * time.Minute
 
 func (c *reportsCommand) filter(now time.Time) (kvstore.ReportFilter, error) {
@@ -122,7 +121,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 		filter.Node = slices.Collect(maps.Keys(of))[0]
 	}
 	if c.follow && !c.Given("follow") && c.Print.IsPipe() {
-		c.Print.Remark("following new reports until ctrl-C; --no-follow prints those that are stored, and exits")
+		c.Print.Remark("following new reports until ctrl-C; --no-follow prints the stored reports and exits")
 	}
 	if c.follow {
 		defer sayOutages(c.Print, store.KV.Conn())()
@@ -131,7 +130,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	return errors.Join(c.list(ctx, read(ctx, store, filter), of), undecided)
 }
 
-// list prints reports of some nodes, nil for all.
+// list prints the reports of the given nodes; nil means all nodes.
 func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, error], of map[string]bool) error {
 	last, count := newestReports{most: c.Limit}, 0
 	isNewest := !c.follow && c.Limit > 0
@@ -151,7 +150,7 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 			err = c.show(r)
 		}
 		if errors.Is(err, syscall.EPIPE) {
-			return nil // the reader left, it has what it wanted
+			return nil // the reader closed the pipe
 		}
 		if err != nil {
 			return err
@@ -169,8 +168,8 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 	return nil
 }
 
-// of returns the nodes whose reports are shown, nil for all; undecided is the error of those of which nobody
-// knows whether they match.
+// of returns the selected nodes, nil for all. undecided reports nodes for which the expression could not be
+// evaluated.
 func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expression) (of map[string]bool, undecided, err error) {
 	if on != nil {
 		found, err := find(ctx, store, on, nil)
@@ -180,7 +179,7 @@ func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expre
 	if len(targets) == 0 || c.all {
 		return nil, nil, nil
 	}
-	// The reports of a node outlive it, so it need not be known, and of one that is named no other is read.
+	// Reports remain after a node is forgotten, so the node may be unknown.
 	for _, name := range c.nodes {
 		if _, err := kvstore.NewNodes(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
 			c.warnUnknown(ctx, store, name)
@@ -199,7 +198,7 @@ func (c *reportsCommand) of(ctx context.Context, store *Store, on *targets.Expre
 	return selection{targets: targets, known: known}.names(), nil, nil
 }
 
-// warnUnknown warns of a node that is not known, with the nearest one that is.
+// warnUnknown warns of an unknown node, with a suggestion.
 func (c *reportsCommand) warnUnknown(ctx context.Context, store *Store, name string) {
 	event := "no such node, see muster fleet nodes"
 	if known, err := store.Nodes(ctx); err == nil {
@@ -215,24 +214,24 @@ func (c *reportsCommand) show(r model.Report) error {
 	return c.Print.Item(c.Format, r, ReportLine(c.Print, r))
 }
 
-// maxNewest is the largest --limit of stored reports: the command holds so many in memory.
+// maxNewest is the largest --limit for stored reports, because the command holds them in memory.
 const maxNewest = 10_000
 
-// checkOrder checks the flags of the order.
+// checkOrder validates --reverse and --limit.
 func (c *reportsCommand) checkOrder() error {
 	switch {
 	case c.Reverse && c.follow:
-		return cli.Usagef("--reverse shows what is stored: add --no-follow")
+		return cli.Usagef("--reverse needs --no-follow")
 	case c.Reverse && (c.Limit == 0 || c.Limit > maxNewest):
 		return cli.Usagef("--reverse needs --limit N, at most %d", maxNewest)
 	case !c.follow && c.Limit > maxNewest:
-		return cli.Usagef("--limit %d: at most %d with --no-follow; without --limit all reports are shown", c.Limit, maxNewest)
+		return cli.Usagef("--limit %d is more than %d; omit --limit to show all stored reports", c.Limit, maxNewest)
 	default:
 		return c.Check()
 	}
 }
 
-// newestReports collects reports and drops all but the last ones.
+// newestReports holds the newest reports.
 type newestReports struct {
 	most int
 	all  []model.Report
@@ -246,7 +245,7 @@ func (n *newestReports) add(r model.Report) {
 	n.all = append(n.all, r)
 }
 
-// inOrder returns the last reports, the oldest first unless reversed.
+// inOrder returns the newest reports, oldest first unless reversed.
 func (n *newestReports) inOrder(reversed bool) []model.Report {
 	last := n.all[max(0, len(n.all)-n.most):]
 	if reversed {
@@ -256,7 +255,7 @@ func (n *newestReports) inOrder(reversed bool) []model.Report {
 	return last
 }
 
-// read yields reports, each once.
+// read yields reports without repeats.
 func read(ctx context.Context, store *Store, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var known Repeats

@@ -8,8 +8,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 )
 
-// sayOutages says when the connection is lost, and when it is back, until stop is called: whoever follows would take
-// an outage for a fleet in which nothing happens.
+// sayOutages prints when the connection is lost and restored, until stop is called. Without it an outage
+// looks like a quiet fleet.
 func sayOutages(p print.Printer, nc *nats.Conn) (stop func()) {
 	changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
 	ended := make(chan struct{})
@@ -25,9 +25,9 @@ func sayOutages(p print.Printer, nc *nats.Conn) (stop func()) {
 				if away := status == nats.RECONNECTING; away != isAway {
 					isAway = away
 					if away {
-						p.Remark("NATS cannot be reached: reports that arrive meanwhile are shown once it is back")
+						p.Remark("NATS is unreachable; new reports follow after the reconnect")
 					} else {
-						p.Remark("NATS can be reached again")
+						p.Remark("NATS is reachable again")
 					}
 				}
 			case <-ended:

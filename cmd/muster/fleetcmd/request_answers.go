@@ -15,17 +15,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// EqualAnswers are the nodes that gave equal answers.
+// EqualAnswers holds nodes with equal answers.
 type EqualAnswers struct {
 	Nodes  []string
 	Answer model.EnsureResponse
 }
 
-// GroupEqual returns which nodes gave equal final answers, the most frequent first. Beside their
-// outcome and words, what details returns makes a difference.
+// GroupEqual groups the nodes by their final answers, largest group first. Answers are equal if outcome, text
+// and details are equal.
 func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []EqualAnswers {
 	var out []EqualAnswers
-	places := map[string]int{}
+	positions := map[string]int{}
 	unfinished := map[string]bool{}
 	for _, node := range r.Unfinished {
 		unfinished[node] = true
@@ -35,10 +35,10 @@ func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []E
 			continue
 		}
 		of := strings.Join(append([]string{string(view.OutcomeOf(a)), view.DescribeAnswer(a)}, details(a)...), "\x00")
-		i, known := places[of]
+		i, known := positions[of]
 		if !known {
 			i = len(out)
-			places[of] = i
+			positions[of] = i
 			out = append(out, EqualAnswers{Answer: a})
 		}
 		out[i].Nodes = append(out[i].Nodes, a.Node)
@@ -48,8 +48,8 @@ func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []E
 	return out
 }
 
-// AnswerSummary counts the answers, and names the nodes that did not finish; did is what those did
-// that finished.
+// AnswerSummary counts the answers, and names the nodes without a result. did describes the finished nodes,
+// such as "answered".
 func AnswerSummary(r *ask.Ensured, did string) string {
 	counts := map[model.Outcome]int{}
 	states := map[ask.State][]string{}
@@ -92,7 +92,7 @@ func AnswerSummary(r *ask.Ensured, did string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Conclusion is how the result of a request is shown.
+// Conclusion prints the result of a request.
 type Conclusion struct {
 	print.Printer
 	print.Format
@@ -100,20 +100,20 @@ type Conclusion struct {
 	Did string
 	// Results names the command that shows the results of unfinished nodes.
 	Results func(*ask.Ensured) string
-	// ID is that of the request, Resume the command line that shows its results later, and Cancel
-	// the one that cancels it.
+	// ID is the id of the request. Resume and Cancel are command lines that show its results later and cancel
+	// it.
 	ID, Resume, Cancel string
-	// Continue is the command line that asks those that were not asked.
+	// Continue is the command line that sends the request to the remaining nodes.
 	Continue string
-	// Near follows the error that nobody was asked.
+	// Near is a suggestion for the error that no node was asked.
 	Near string
-	// Show prints the answers, nil where that was done as they came.
+	// Show prints the answers; nil if they were printed on arrival.
 	Show func(*ask.Ensured)
-	// States is that a table of the states follows.
+	// States prints a table of the states.
 	States bool
 }
 
-// Conclude prints the result, and returns the error of it.
+// Conclude prints the result and returns its error.
 func (c Conclusion) Conclude(ctx context.Context, r *ask.Ensured) error {
 	if c.IsDocument() {
 		r.ID, r.States = c.ID, r.NodeStates()
@@ -133,9 +133,9 @@ func (c Conclusion) Conclude(ctx context.Context, r *ask.Ensured) error {
 	if r.Stopped != "" {
 		text = r.Stopped + "; " + text
 	}
-	goOn := ""
+	next := ""
 	if len(r.NotAsked) > 0 && c.Continue != "" {
-		goOn = "\nto ask those without a result: " + c.Continue
+		next = "\nto continue with the remaining nodes: " + c.Continue
 	}
 	switch {
 	case r.OK():
@@ -144,15 +144,15 @@ func (c Conclusion) Conclude(ctx context.Context, r *ask.Ensured) error {
 		}
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %s; what was accepted goes on, for the results see: %s, to cancel it: %s%s", context.Cause(ctx), text, c.Resume, c.Cancel, goOn)
+		return fmt.Errorf("%w: %s; accepted requests continue; for the results run: %s, to cancel: %s%s", context.Cause(ctx), text, c.Resume, c.Cancel, next)
 	case len(r.NodeStates()) == 0:
 		return errors.New("no node answered, and no known node matches" + c.Near + " (see muster fleet nodes)")
 	default:
-		return errors.New(text + goOn)
+		return errors.New(text + next)
 	}
 }
 
-// printStates prints how many nodes are in which state, and some of them.
+// printStates prints the number of nodes in each state, and some names.
 func (c Conclusion) printStates(r *ask.Ensured) {
 	nodes := map[ask.State][]string{}
 	for node, state := range r.NodeStates() {

@@ -13,15 +13,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// isRejected reports whether a node did not accept a cancel: what it accepts has the phase of the
-// request.
+// isRejected reports whether a node rejected a cancel. Accepted cancels carry the phase of the request.
 func isRejected(a model.EnsureResponse) bool { return a.Phase == "" }
 
-// isUnknown reports whether a node does not know the request that a cancel names.
+// isUnknown reports whether a node does not know the request to cancel.
 func isUnknown(a model.EnsureResponse) bool { return ask.StateOf(a) == ask.StateUnknown }
 
-// conclude prints the result of a cancel. The error is that a node executes the request still, or
-// may, or that no node knows it.
+// concludeCancel prints the result of a cancel. It returns an error if a node may still run the request, or
+// if no node knows it.
 func (c *requestCommand) concludeCancel(ctx context.Context, r Cancelled) error {
 	if c.IsDocument() {
 		r.ID, r.States = c.cancelID, r.NodeStates()
@@ -46,8 +45,7 @@ func (c *requestCommand) concludeCancel(ctx context.Context, r Cancelled) error 
 	return nil
 }
 
-// OK reports whether no node executes the request any more, as far as is known, and one of those
-// that answered, or the queue, knew it.
+// OK reports whether all nodes answered, none still runs the request, and a node or the queue knew it.
 func (r Cancelled) OK() bool {
 	for _, a := range r.Answers {
 		if isRejected(a) || !a.Phase.Final() {
@@ -58,25 +56,24 @@ func (r Cancelled) OK() bool {
 	return len(r.Missing) == 0 && !r.isUnknown()
 }
 
-// isUnknown reports whether nodes answered, and neither these nor the queue knew the request: its
-// id may be mistyped.
+// isUnknown reports whether no node that answered and no queue knew the request: its id may be mistyped.
 func (r Cancelled) isUnknown() bool {
 	return len(r.Answers) > 0 && len(r.Withdrawn) == 0 && !slices.ContainsFunc(r.Answers, func(a model.EnsureResponse) bool { return !isUnknown(a) })
 }
 
-// print prints the answers, equal ones once.
+// printCancel prints the answers, equal answers once.
 func (c *requestCommand) printCancel(r Cancelled) {
 	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
 	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
 		word, text := string(view.OutcomeOf(g.Answer)), view.DescribeAnswer(g.Answer)
 		switch {
 		case isUnknown(g.Answer):
-			word, text = string(ask.StateUnknown), "does not know the request; should it come within a day, it is not executed"
+			word, text = string(ask.StateUnknown), "does not know the request, and will not run it if it arrives within a day"
 		case g.Answer.Phase.Final() || isRejected(g.Answer):
 		case c.kill:
 			text = "not ended yet"
 		default:
-			text = "still running until it ends by itself"
+			text = "still running until it finishes"
 			if g.Answer.Protocol != model.ProtocolRunResponse {
 				text += "; --kill ends it"
 			}
@@ -85,12 +82,12 @@ func (c *requestCommand) printCancel(r Cancelled) {
 	}
 }
 
-// isKilled reports whether the end of a request is that of a cancel which breaks it off.
+// isKilled reports whether the cancel killed the request.
 func (c *requestCommand) isKilled(a model.EnsureResponse) bool {
 	return c.kill && ask.Failed(a) && strings.Contains(view.DescribeAnswer(a), model.CancelRequest{}.String())
 }
 
-// summary counts the nodes by what came of the cancel, and names those where it did not hold.
+// cancelSummary counts the nodes by result, and names the nodes where the cancel had no effect.
 func (c *requestCommand) cancelSummary(r Cancelled) string {
 	var cancelled, killed, ended int
 	var unknown, running, rejected []string

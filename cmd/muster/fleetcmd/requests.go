@@ -22,11 +22,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// patience is how long nodes may take to answer once the connection is back.
+// patience is how long nodes may take to answer after a reconnect.
 const patience = kvstore.Settling + 3*time.Second
 
-// OpenLive connects to the fleet where nodes answer at once, and opens the key that signs requests, nil
-// for none.
+// OpenLive connects to the fleet for requests that nodes answer immediately, and opens the signing key; nil
+// means unsigned.
 func OpenLive(ctx context.Context, env *cli.Env, key *Signing) (*Store, *assign.Signing, error) {
 	store, signer, err := OpenSigning(ctx, env, key, NeedNodes)
 	if err == nil {
@@ -103,7 +103,7 @@ func (a Asker) Send(ctx context.Context, families, awaited []string) iter.Seq2[m
 			case errors.Is(err, requests.ErrNobody):
 				return // the nodes count as missing
 			case errors.Is(err, requests.ErrLost):
-				WarnLost(a.Log, print.Some(families, "and others"), "nodes that did not answer are asked again, and none executes it twice", err)
+				WarnLost(a.Log, print.Some(families, "and others"), "nodes that did not answer receive it again, and no node runs it twice", err)
 				continue
 			case err == nil && reply.Node == "":
 				continue // no node proved that the answer is its own
@@ -161,7 +161,7 @@ func (a Asker) isReconnected(ctx context.Context) bool {
 	return a.Store.AwaitConnection(ctx) == nil
 }
 
-// decode decodes an answer; an invalid one is that of a failure.
+// decode decodes an answer. An invalid answer becomes a failed one.
 func (a Asker) decode(r requests.Reply) model.EnsureResponse {
 	if r.Problem != "" {
 		return model.EnsureResponse{Node: r.Node, Phase: model.EnsureFailed, Error: r.Problem}
@@ -179,18 +179,18 @@ func (a Asker) decode(r requests.Reply) model.EnsureResponse {
 	return out
 }
 
-// maxMissing is what an answer may leave out of what a node of another version writes.
+// maxMissing is how many bytes an answer may omit, because another version of muster may omit fields.
 const maxMissing = 64 << 10
 
-// decodeResponse decodes an answer. One that is several times as long where it is encoded is invalid: it leaves
-// out what nodes always write, and so fills much memory.
+// decodeResponse decodes an answer. It rejects an answer that is much shorter than its own encoding: such an
+// answer omits fields that nodes always write, to use a lot of memory here.
 func decodeResponse(data []byte) (model.EnsureResponse, error) {
 	var out model.EnsureResponse
 	if err := json.Unmarshal(data, &out); err != nil {
 		return model.EnsureResponse{}, fmt.Errorf("invalid answer: %w", err)
 	}
 	if encoded, err := json.Marshal(out); err != nil || len(encoded) > 4*len(data)+maxMissing {
-		return model.EnsureResponse{}, errors.New("invalid answer: too much is left out of it")
+		return model.EnsureResponse{}, errors.New("invalid answer: too many fields are missing")
 	}
 
 	return out, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// resumeCommand is muster fleet resume.
+// resumeCommand implements muster fleet resume.
 type resumeCommand struct {
 	aim
 	print.Format
@@ -56,7 +56,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 				c.Print.Remark("%s is not paused", t)
 			}
 		case errors.Is(err, model.ErrNotFound) && !isOne:
-			// Who matches need not be paused by itself.
+			// A matching node may be paused through a group only.
 		case err != nil:
 			failed = append(failed, err)
 		default:
@@ -66,7 +66,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	switch matched := print.Count(len(found.targets), "node"); {
 	case len(done)+len(failed) > 0:
 	case idle < len(found.targets):
-		failed = append(failed, fmt.Errorf("none of %s that match is paused by itself", matched))
+		failed = append(failed, fmt.Errorf("none of %s that match has its own pause", matched))
 	case idle > 1 && found.expression != nil:
 		c.Print.Remark("none of %s that match is paused", matched)
 	}
@@ -78,16 +78,16 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	return errors.Join(append(failed, err, waited, found.undecided)...)
 }
 
-// errNotPaused is a target that is known, and paused by nothing: there is nothing to end.
+// errNotPaused: a known target is not paused.
 var errNotPaused = errors.New("not paused")
 
-// pausedBy is the error of a target that something else pauses; it wraps model.ErrNotFound.
+// pausedBy is the error for a target that another key pauses. It wraps model.ErrNotFound.
 type pausedBy struct {
 	target fleet.Target
 	from   string
 }
 
-// Error names both.
+// Error names the target and the other key.
 func (p pausedBy) Error() string {
 	return fmt.Sprintf("%s is paused by %s, not by its own pause", p.target, print.Text(p.from))
 }
@@ -95,14 +95,14 @@ func (p pausedBy) Error() string {
 // Unwrap returns model.ErrNotFound.
 func (pausedBy) Unwrap() error { return model.ErrNotFound }
 
-// end ends the pause of a target. Where it has none, the error is errNotPaused if it is known and nothing else
-// pauses it, and that of an unknown target if it is not; else it wraps model.ErrNotFound. known are the states of
-// the nodes.
+// end removes the pause of a target. If there is none, it returns errNotPaused for a known target that is not
+// paused, a pausedBy for one that another key pauses, and an error for an unknown target. known holds the
+// states of the nodes.
 func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t fleet.Target, known []model.Node) (PauseResult, error) {
 	from, isKnown := "", false
 	for _, n := range known {
 		isKnown = isKnown || t.Includes(n.NodeState)
-		// After a restored backup the bucket may lack a pause that nodes keep.
+		// After a restore from backup the bucket may lack a pause that nodes still have.
 		if n.Paused != nil && (n.Node == t.Node || n.Paused.From == model.Key(t.String(), model.ControlPause)) {
 			from = n.Paused.From
 		}
@@ -113,7 +113,7 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 		if err := NoSuchTargets([]fleet.Target{t}, known); err != nil {
 			return w, err
 		}
-		return w, errNotPaused // --all of a fleet without nodes
+		return w, errNotPaused // --all in a fleet without nodes
 	case isMissing && from != "":
 		return w, pausedBy{t, from}
 	case isMissing:
@@ -122,7 +122,7 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 		WarnUnknown(c.Log, []fleet.Target{t}, known)
 	}
 	if w.Unsigned {
-		c.Log.Warn("unsigned, unlike what it removes: nodes that demand signatures stay paused (give --sign-key FILE)", "key", w.Key)
+		c.Log.Warn("removing a signed pause without a signature; nodes that require signatures stay paused (give --sign-key FILE)", "key", w.Key)
 	}
 	if err == nil && from != "" && from != w.Key {
 		c.Log.Warn("the node stays paused", "node", t.Node, "by", print.Text(from))

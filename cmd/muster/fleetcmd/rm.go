@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// rmCommand is muster fleet rm.
+// rmCommand implements muster fleet rm.
 type rmCommand struct {
 	*cli.Env
 	print.Format
@@ -36,7 +36,7 @@ type removed struct {
 func addRm(env *cli.Env, parent *fisk.CmdClause) {
 	c := &rmCommand{Env: env}
 	cmd := parent.Command("rm", "Remove assignments of nodes and groups")
-	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +
+	cmd.HelpLong("Nodes stop maintaining the state. They do not undo changes.\n\n" +
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
 	c.addYes(cmd)
@@ -106,7 +106,7 @@ func (c *rmCommand) run(ctx context.Context) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// confirmAll asks before what all nodes of a fleet maintain is removed.
+// confirmAll asks before removing an assignment of all nodes.
 func (c *rmCommand) confirmAll(ctx context.Context, store *Store, keys []string) error {
 	isOfAll := func(key string) bool {
 		t, _, err := fleet.ParseKey(key)
@@ -123,13 +123,13 @@ func (c *rmCommand) confirmAll(ctx context.Context, store *Store, keys []string)
 	return ConfirmAll(c.Env, "removed", len(nodes))
 }
 
-// remove removes a key; nodes that demand signatures want a signed removal, and none
-// reads an invalid key.
+// remove removes a key. The removal is signed if there is a signer, unless the key is invalid: nodes do not
+// read invalid keys.
 func (c *rmCommand) remove(ctx context.Context, store *Store, signer *assign.Signing, key string) (uint64, error) {
 	if !isAssignmentKey(key) {
 		return store.DeleteInvalid(ctx, key)
 	}
-	// Nothing of a value that cannot be used is needed to remove it.
+	// The removal does not need the value, so it may be unusable.
 	current, err := store.Get(ctx, key)
 	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
 		return 0, err
@@ -152,8 +152,8 @@ func isAssignmentKey(key string) bool {
 	return IsKey(key) && CheckNameOrKey(key) == nil
 }
 
-// check reports a key that cannot be removed: neither an assignment, nor one that
-// nodes still run from before the bucket was recreated, nor an invalid key.
+// check returns an error for a key that cannot be removed. These can be removed: an assignment, a key that
+// nodes still run after the bucket was recreated, and an invalid key.
 func (c *rmCommand) check(ctx context.Context, store *Store, key string) error {
 	if !isAssignmentKey(key) {
 		return c.checkInvalid(ctx, store, key)
@@ -173,8 +173,7 @@ func (c *rmCommand) check(ctx context.Context, store *Store, key string) error {
 	return err
 }
 
-// checkInvalid reports a key of a wrong form that the bucket does not hold; the
-// error is in the key then.
+// checkInvalid returns an error for an invalid key that is not in the bucket.
 func (c *rmCommand) checkInvalid(ctx context.Context, store *Store, key string) error {
 	all, err := store.Invalid(ctx)
 	if err != nil || slices.ContainsFunc(all, func(e model.Entry) bool { return e.Key == key }) {
@@ -183,7 +182,7 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *Store, key string) 
 	if err := CheckNameOrKey(key); err != nil {
 		return err
 	}
-	// A name without a target.
+	// key may be a name without a target.
 	keys, err := store.AssignedKeysOf(ctx, key)
 	if err != nil {
 		return err
@@ -195,9 +194,9 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *Store, key string) 
 	return store.NotAssigned(ctx, key)
 }
 
-// warnUnsigned warns that what was signed is replaced by what is not.
+// warnUnsigned returns a function that warns when an unsigned value replaces a signed one.
 func warnUnsigned(log *slog.Logger) func(key string) {
 	return func(key string) {
-		log.Warn("unsigned, unlike the revision that it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", key)
+		log.Warn("replacing a signed revision with an unsigned one; nodes that require signatures reject it (give --sign-key FILE)", "key", key)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// rollbackCommand is muster fleet rollback.
+// rollbackCommand implements muster fleet rollback.
 type rollbackCommand struct {
 	*cli.Env
 	print.Format
@@ -94,14 +94,14 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 	})
 }
 
-// content returns what an earlier revision assigned, issued now, instead of what is
-// assigned now.
+// content returns the content of an earlier revision with a new issue time. It asks before nodes stop
+// enforcing the manifest.
 func (c *rollbackCommand) content(ctx context.Context, store *Store, from, now model.Entry) ([]byte, error) {
 	_, value, err := signed.Revision(from)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.Key, err)
 	}
-	// A bundle that is not stored any more is noticed here, and not by the nodes.
+	// Report a missing bundle here rather than on the nodes.
 	if _, err := store.Content(ctx, from); err != nil {
 		return nil, fmt.Errorf("revision %d of %s: %w", from.Revision, from.Key, err)
 	}
@@ -122,12 +122,12 @@ func (c *rollbackCommand) content(ctx context.Context, store *Store, from, now m
 	return model.EncodeAssignment(a.Assignment)
 }
 
-// confirmSigned shows what is signed, against what is assigned now, and asks. What no
-// key of the signer signed before is shown whole: it may be of anybody.
+// confirmSigned prints the changes to sign, and asks. If no key of the signer has signed the revision before,
+// it prints all content, because anyone may have written it.
 func (c *rollbackCommand) confirmSigned(ctx context.Context, store *Store, signer *assign.Signing, value []byte, from, now model.Entry) error {
 	known := signer.Signed(ctx, from, 1)
 	if !known {
-		c.Log.Warn(fmt.Sprintf("revision %d has no valid signature of the given keys", from.Revision), "key", from.Key)
+		c.Log.Warn(fmt.Sprintf("revision %d has no valid signature from the given keys", from.Revision), "key", from.Key)
 	}
 	if c.yes {
 		return nil
@@ -140,7 +140,7 @@ func (c *rollbackCommand) confirmSigned(ctx context.Context, store *Store, signe
 		shown.ShowContent(c.Print)
 		shown.ShowFiles(c.Print)
 	}
-	c.Print.Remark("# changes since revision %d, which is assigned now:", now.Revision)
+	c.Print.Remark("# changes since the current revision %d:", now.Revision)
 	if err := shown.ShowDiff(ctx, c.Print, store, now); err != nil {
 		return err
 	}

@@ -20,15 +20,15 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// serveCommand is muster fleet serve.
+// serveCommand implements muster fleet serve.
 type serveCommand struct {
 	*cli.Env
 	access AccessFlags
 	listen string
 	keep   time.Duration
-	// webhooks is the file of webhooks, empty for none.
+	// webhooks is the file of webhooks, or empty.
 	webhooks string
-	// actions lets operators act, signPreviews has what they preview signed.
+	// actions enables actions of operators; signPreviews signs their previews.
 	actions, signPreviews bool
 	Signing
 }
@@ -39,7 +39,7 @@ func AddServe(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("serve", "Serve a dashboard of the fleet")
 	cmd.HelpLong("Follows the states and reports of nodes, and serves them over HTTP until ctrl-C. It needs no files and no database, because it reads everything from NATS at its start. Several can run at the same time.\n\n  muster fleet serve\n  muster fleet serve --listen 127.0.0.1:9000 --for-history 72h")
 	cmd.Flag("listen", "Address to serve at; beyond loopback it needs --tls-cert, and --tokens or --oidc-issuer").Default("127.0.0.1:8420").PlaceHolder("ADDRESS:PORT").StringVar(&c.listen)
-	cmd.Flag("for-history", "How far back it shows what happened").Default("24h").PlaceHolder("DURATION").DurationVar(&c.keep)
+	cmd.Flag("for-history", "Retain and show this much history").Default("24h").PlaceHolder("DURATION").DurationVar(&c.keep)
 	cmd.Flag("webhooks", "File of webhooks that receive reports as CloudEvents").PlaceHolder("FILE").StringVar(&c.webhooks)
 	cmd.Flag("actions", "Let users with the role operate pause, resume, run and preview nodes (previews run guards); needs --tokens or --oidc-issuer").UnNegatableBoolVar(&c.actions)
 	cmd.Flag("sign-previews", "With --actions, also sign previews with --sign-key; users with the role operate can then run any command on nodes that trust the key").UnNegatableBoolVar(&c.signPreviews)
@@ -48,10 +48,10 @@ func AddServe(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(c.run))
 }
 
-// gcPercent is how much garbage there may be, in percent of what is in use.
+// gcPercent is the garbage collection target, in percent of the live heap.
 const gcPercent = 50
 
-// The bounds of --for-history.
+// Limits of --for-history.
 const (
 	minKeep = time.Hour
 	maxKeep = 31 * 24 * time.Hour
@@ -66,14 +66,14 @@ func (c *serveCommand) run(ctx context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	if c.actions && !options.SignsIn() {
-		return cli.Usagef("--actions: whoever acts must sign in, give --tokens FILE or --oidc-issuer URL")
+		return cli.Usagef("--actions needs sign-in: give --tokens FILE or --oidc-issuer URL")
 	}
 	signer, err := c.Open(c.Env)
 	if err != nil {
 		return err
 	}
 	if c.signPreviews && (!c.actions || signer == nil) {
-		return cli.Usagef("--sign-previews: give --actions and --sign-key FILE, too")
+		return cli.Usagef("--sign-previews needs --actions and --sign-key FILE")
 	}
 	guard, err := access.New(options, c.Log)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	// Most of the memory is in use for long, so less of it may be garbage.
+	// Most of the heap is long-lived, so limit the garbage more than the default does.
 	debug.SetGCPercent(gcPercent)
 	o := serve.Options{
 		Store: serve.Store{
@@ -122,8 +122,8 @@ func (c *serveCommand) run(ctx context.Context) error {
 // maxWebhooksFile is the maximum size of the file of webhooks.
 const maxWebhooksFile = 1 << 20
 
-// readWebhooks returns the webhooks of the file of --webhooks, none without the flag. Other users must not be able to change
-// the file, because it decides who receives the reports.
+// readWebhooks reads the file of --webhooks. Other users must not be able to change the file, because it
+// decides who receives the reports.
 func (c *serveCommand) readWebhooks() (*webhook.Webhooks, error) {
 	if c.webhooks == "" {
 		return webhook.NewWebhooks("", nil)

@@ -15,22 +15,22 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// backend does on NATS what operators do over HTTP.
+// backend performs the actions of dashboard users on NATS.
 type backend struct {
 	store  *kvstore.Store
 	signer *assign.Signing
-	// signsPreviews is that previews are signed, too: their guards run on nodes, of whatever somebody
-	// wrote into a form or into the bucket.
+	// signsPreviews signs previews. Previews run guards on nodes, from text that a user entered or that is in
+	// the bucket.
 	signsPreviews bool
 	log           *slog.Logger
-	// paused returns the control key by which a node is paused, empty where it is not.
+	// paused returns the control key that pauses a node, or an empty string.
 	paused func(node string) string
-	// permitted knows whether requests reach nodes.
+	// permitted checks whether requests reach nodes.
 	permitted *permitted
 }
 
-// unsigned is what whoever pauses or resumes should know where there is no key.
-const unsigned = "what was there before was signed, and this is not: nodes with trust.keys refuse it. Start muster fleet serve with --sign-key FILE"
+// unsigned is the note for a change that replaces a signed value without a key.
+const unsigned = "the previous value was signed and this one is not: nodes with trust.keys refuse it. Start muster fleet serve with --sign-key FILE"
 
 func noteOf(w PauseResult) string {
 	if w.Unsigned {
@@ -58,8 +58,8 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 	return noteOf(w), err
 }
 
-// pauses writes a pause or its end. Where NATS does not answer the error says whether it was written, as far as that
-// is known.
+// pauses writes or removes a pause. If NATS does not answer, the error states whether the change may have
+// been written.
 func (b backend) pauses(author string, write func(Pauses) (PauseResult, error)) (PauseResult, error) {
 	if err := b.store.Away(); err != nil {
 		return PauseResult{}, fmt.Errorf("%w (%w): nothing was written", ask.ErrAway, err)
@@ -75,7 +75,7 @@ func (b backend) pauses(author string, write func(Pauses) (PauseResult, error)) 
 	}
 }
 
-// CheckRequests returns why requests of a kind reach no node, nil where they do.
+// CheckRequests returns why requests of a kind cannot reach nodes, or nil.
 func (b backend) CheckRequests(k ask.Kind) error {
 	switch k {
 	case ask.Run:
@@ -87,7 +87,7 @@ func (b backend) CheckRequests(k ask.Kind) error {
 	}
 }
 
-// Run has nodes run what is assigned to them, in the name of a sender.
+// Run sends a run request to nodes in the name of a sender.
 func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*ask.Ensured, error) {
 	request := ask.Request{
 		ID: req.ID, Network: RunAsker(b.store, b.signer, b.log, from, req, 0), Targets: targetsOf(nodes), Known: nodes, OnAnswer: answered,
@@ -98,7 +98,7 @@ func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node,
 	return request.Send(ctx)
 }
 
-// Preview asks nodes what an assignment would change.
+// Preview asks nodes for the changes of an assignment.
 func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*ask.PreviewResult, error) {
 	limit, done := context.WithDeadline(ctx, req.Expires.Add(PreviewGrace))
 	defer done()
@@ -117,12 +117,12 @@ func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.Prev
 	return ask.MergePreviews(answers), err
 }
 
-// bundle stores the bundle of what is previewed for as long as nodes need it, where it has one. Without
-// the right to do so nodes read that of the assignment, where it is not removed meanwhile.
+// bundle stores a copy of the bundle until the preview ends. Without permission to store it, nodes read the
+// bundle of the assignment, which may be removed before they do.
 func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
 	v, problems := document.DecodeAssignedContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
 	if problems != nil || v.Assignment.Bundle == "" || !b.store.Places().InUse().IsOwn() {
-		return func() {}, nil // nodes say what is wrong with it
+		return func() {}, nil // nodes report problems
 	}
 	digest := v.Assignment.Bundle
 	from, err := kvstore.NewContent(b.store).GetBundle(ctx, digest)
@@ -134,7 +134,7 @@ func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove f
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(file.Name()) // the system clears one that stays
+	defer os.Remove(file.Name()) // the system cleans up after a failed removal
 	defer file.Close()
 	if _, err := io.Copy(file, from); err != nil {
 		return nil, err

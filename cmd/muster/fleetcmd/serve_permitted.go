@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// recheckDenied is after what time what was not permitted is checked again, recheckUnknown after what
-	// time where the server did not answer.
+	// recheckDenied is the time until a denied verb is checked again, recheckUnknown the time until a verb is
+	// checked again for which the server did not answer.
 	recheckDenied, recheckUnknown = 5 * time.Minute, 10 * time.Second
 	// checkTimeout is how long a page waits for the server.
 	checkTimeout = 2 * time.Second
 )
 
-// permitted knows whether requests of this user reach nodes: the server is asked once for each connection
-// and verb, and again now and then where they do not. Its methods may be called from several goroutines.
+// permitted caches whether requests of this user reach nodes. It asks the server once per connection and
+// verb, and again after a while if they do not. It is safe for concurrent use.
 type permitted struct {
 	store *kvstore.Store
-	// ask asks the server why requests of a verb reach no node, nil where they do.
+	// ask returns why requests of a verb cannot reach nodes, or nil.
 	ask func(ctx context.Context, verb string) error
-	// recheck is recheckDenied, but in tests.
+	// recheck is recheckDenied, except in tests.
 	recheck time.Duration
 	checks  singleflight.Group
 
@@ -35,11 +35,11 @@ type permitted struct {
 	known map[string]verdict
 }
 
-// verdict is whether requests of a verb reach nodes, nil, or why not.
+// verdict is the result of a check.
 type verdict struct {
 	err error
-	// until is when it is checked again, zero for never on this connection, which is that of a number of
-	// reconnects.
+	// until is the time of the next check; zero means never on this connection. reconnects identifies the
+	// connection.
 	until      time.Time
 	reconnects uint64
 }
@@ -48,7 +48,7 @@ func newPermitted(s *kvstore.Store) *permitted {
 	return &permitted{store: s, ask: requests.New(s).CheckRequests, recheck: recheckDenied, known: map[string]verdict{}}
 }
 
-// check returns why requests of a verb reach no node, nil where they do.
+// check returns why requests of a verb cannot reach nodes, or nil.
 func (p *permitted) check(verb string) error {
 	if p.store.Places().InUse().IsOwn() {
 		return nil
@@ -58,7 +58,7 @@ func (p *permitted) check(verb string) error {
 	}
 	_, err, _ := p.checks.Do(verb, func() (any, error) {
 		if v, current := p.last(verb); current {
-			return nil, v.err // another check has ended meanwhile
+			return nil, v.err // another goroutine just checked
 		}
 		v := p.verdict(verb)
 		p.mu.Lock()
@@ -71,7 +71,7 @@ func (p *permitted) check(verb string) error {
 	return err
 }
 
-// last returns the last verdict of a verb, and whether it is current.
+// last returns the cached verdict of a verb, and whether it is current.
 func (p *permitted) last(verb string) (v verdict, current bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *permitted) last(verb string) (v verdict, current bool) {
 	return v, known && v.reconnects == p.store.Conn().Stats().Reconnects && (v.until.IsZero() || time.Now().Before(v.until))
 }
 
-// verdict returns what the server says of a verb now.
+// verdict asks the server about a verb.
 func (p *permitted) verdict(verb string) verdict {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
@@ -89,7 +89,7 @@ func (p *permitted) verdict(verb string) verdict {
 	v.err = p.ask(ctx, verb)
 	switch {
 	case errors.Is(v.err, requests.ErrRequestsNotPermitted):
-		v.err = fmt.Errorf("nodes cannot be asked to %s anything: %w; pausing and resuming needs no more than --serve --actions", verb, v.err)
+		v.err = fmt.Errorf("the dashboard cannot send %s requests: %w; pause and resume work with --serve --actions", verb, v.err)
 		v.until = now.Add(p.recheck)
 	case v.err != nil:
 		v.until = now.Add(recheckUnknown)

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// missingReports returns a line about the nodes of which older reports may be missing, none if there is no such node.
+// missingReports returns a remark about nodes whose older reports may be missing.
 func missingReports(shares *view.Shares, b model.ReportBounds) []string {
 	var full []string
 	for _, share := range shares.Full(b) {
@@ -18,5 +18,5 @@ func missingReports(shares *view.Shares, b model.ReportBounds) []string {
 		return nil
 	}
 
-	return []string{fmt.Sprintf("the newest %d of each are stored, older ones are not: %s", b.PerSubject, print.Some(full, "and others"))}
+	return []string{fmt.Sprintf("only the newest %d reports of each are retained: %s", b.PerSubject, print.Some(full, "and others"))}
 }

@@ -21,8 +21,8 @@ func TestShares(t *testing.T) {
 	s.Add(kvstore.ReportMessage{Reports: []model.Report{one, one}})
 	for most, want := range map[int]string{
 		0: "[]", 3: "[]",
-		2: "[the newest 2 of each are stored, older ones are not: web01 (transaction failed)]",
-		1: "[the newest 1 of each are stored, older ones are not: web01 (transaction failed), web01 (transaction)]",
+		2: "[only the newest 2 reports of each are retained: web01 (transaction failed)]",
+		1: "[only the newest 1 reports of each are retained: web01 (transaction failed), web01 (transaction)]",
 	} {
 		if got := fmt.Sprint(missingReports(&s, kvstore.ReportBounds{PerSubject: most})); got != want {
 			t.Errorf("at most %d: %s", most, got)

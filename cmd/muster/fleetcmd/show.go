@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// showCommand is muster fleet show.
+// showCommand implements muster fleet show.
 type showCommand struct {
 	*cli.Env
 	print.Format
@@ -30,21 +30,20 @@ type showCommand struct {
 	file           string
 }
 
-// revisionDocument is a revision as a document.
+// revisionDocument is the JSON document of a revision.
 type revisionDocument struct {
 	model.Entry
 	Assignment *model.Assignment `json:"assignment,omitempty"`
 	Manifest   string            `json:"manifest,omitempty"`
-	// Problem is why nodes reject it.
+	// Problem is why nodes reject the revision.
 	Problem string `json:"problem,omitempty"`
-	// Signed is who signed it; nil where nobody did.
+	// Signed is the signature; nil if there is none.
 	Signed *Signature `json:"signed,omitempty"`
-	// Rejected are the nodes that do not accept it.
+	// Rejected lists the nodes that rejected the revision.
 	Rejected []fleet.Rejection `json:"rejected,omitempty"`
-	// Files are those of a bundle, by name.
+	// Files are the files of the bundle, by name.
 	Files []assign.File `json:"files,omitempty"`
-	// Missing is why there are no files of a bundle that is named, BundleRefused why nodes
-	// refuse it.
+	// Missing is why the files of the bundle are not listed. BundleRefused is why nodes refuse the bundle.
 	Missing       string `json:"missing,omitempty"`
 	BundleRefused string `json:"bundle_refused,omitempty"`
 }
@@ -52,7 +51,7 @@ type revisionDocument struct {
 func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	c := &showCommand{Env: env}
 	cmd := parent.Command("show", "Show an assignment, its history, or the changes of a revision")
-	cmd.HelpLong("Prints the value as it was pushed, with an end of line, the files of a bundle, and a heading to standard error. --diff compares manifests, files of bundles (content, kind, mode, target) and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
+	cmd.HelpLong("Prints the pushed value and the files of a bundle, with a heading on standard error. --diff compares manifests, files of bundles (content, kind, mode, target) and terms, in any pushed form.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
 		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      against the revision before\n" +
 		"  muster fleet show group.web.motd --revision 17 --diff --from 12\n  muster fleet show group.web.motd --file files/motd   one file of the bundle")
 	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
@@ -61,7 +60,7 @@ func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("history", "List the stored revisions").UnNegatableBoolVar(&c.history)
 	cmd.Flag("diff", "Show the changes since the revision before, or since --from").UnNegatableBoolVar(&c.diff)
 	cmd.Flag("from", "First revision of --diff").PlaceHolder("N").Uint64Var(&c.from)
-	cmd.Flag("file", "Print one file of the bundle, as it is").PlaceHolder("NAME").StringVar(&c.file)
+	cmd.Flag("file", "Print one file of the bundle").PlaceHolder("NAME").StringVar(&c.file)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
@@ -74,7 +73,7 @@ func (c *showCommand) run(ctx context.Context) error {
 		return cli.Usagef("give one of --history and --diff")
 	}
 	if c.file != "" && (c.history || c.diff || c.IsDocument()) {
-		return cli.Usagef("--file prints the file as it is, and goes with no flag but --revision")
+		return cli.Usagef("--file can be combined only with --revision and flags that select the assignment")
 	}
 	name, err := c.KeyOr(c.name)
 	if err != nil {

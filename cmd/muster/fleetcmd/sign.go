@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// signCommand is muster fleet sign.
+// signCommand implements muster fleet sign.
 type signCommand struct {
 	*cli.Env
 	print.Format
@@ -35,7 +35,7 @@ type signedResult struct {
 	Revision  uint64     `json:"revision"`
 	Digest    string     `json:"digest,omitempty"`
 	Signature *Signature `json:"signature"`
-	// Unchanged is set where the keys have signed it already.
+	// Unchanged is set if the keys had already signed the revision.
 	Unchanged bool `json:"unchanged,omitempty"`
 }
 
@@ -46,11 +46,11 @@ func addSign(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Adds a signature to the newest revision of an assignment, or of its removal, for nodes that require several. Also signs an unsigned revision. Shows the content, and asks for confirmation before it signs.\n\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…   only the content with this digest\n" +
-		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry, without the signatures of others")
+		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry; drops other signatures")
 	cmd.Arg("name", "Keys (see muster fleet ls), or unique names").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
-	cmd.Flag("digest", "Sign the content with this digest, terms included, and do not ask").PlaceHolder("DIGEST").StringVar(&c.digest)
+	cmd.Flag("digest", "Sign only the content with this digest, terms included, without confirmation").PlaceHolder("DIGEST").StringVar(&c.digest)
 	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
-	cmd.Flag("renew", "Sign it as new, without the signatures that are there").UnNegatableBoolVar(&c.renew)
+	cmd.Flag("renew", "Replace the existing signatures").UnNegatableBoolVar(&c.renew)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
@@ -62,7 +62,7 @@ func (c *signCommand) run(ctx context.Context) error {
 		return err
 	}
 	if signer == nil {
-		return cli.Usagef("no key to sign with: give --sign-key FILE or MUSTER_SIGN_KEY (muster trust key new makes one)")
+		return cli.Usagef("no key to sign with: give --sign-key FILE or MUSTER_SIGN_KEY (muster trust key new creates one)")
 	}
 	store, err := Open(ctx, c.Env, NeedManifests)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *signCommand) run(ctx context.Context) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// sign signs the newest revision of a key, and stores it as the next one.
+// sign signs the newest revision of a key, and stores the result as the next revision.
 func (c *signCommand) sign(ctx context.Context, store *Store, signer *assign.Signing, name string) (signedResult, error) {
 	if err := CheckNameOrKey(name); err != nil {
 		return signedResult{}, err
@@ -118,7 +118,7 @@ func (c *signCommand) sign(ctx context.Context, store *Store, signer *assign.Sig
 	if err != nil {
 		return signedResult{}, fmt.Errorf("%s: %w", key, err)
 	}
-	// One that was replaced meanwhile stays.
+	// Replace fails if the revision was replaced since it was read.
 	revision, err := store.Replace(ctx, now, value, now.Deleted)
 
 	return resultOf(ctx, proposal, revision, value), err
@@ -136,23 +136,23 @@ func resultOf(ctx context.Context, p assign.Proposal, revision uint64, value []b
 	return out
 }
 
-// confirm shows what is signed, and asks. A digest is that of all of it: that of a
-// manifest leaves out the terms.
+// confirm prints the content to sign, and asks. With --digest it compares digests instead. That digest covers
+// the terms; the digest of a manifest does not.
 func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.Signing, all []model.Entry, p assign.Proposal) error {
 	now := all[len(all)-1]
 	digest := model.DigestOf([]byte(p.Statement.Content))
 	removal := p.Statement.Action == signed.Remove
 	switch {
 	case c.digest != "" && removal:
-		return fmt.Errorf("revision %d removes %s: it is not what you saw", now.Revision, now.Key)
+		return fmt.Errorf("revision %d removes %s; it has no content with the given digest", now.Revision, now.Key)
 	case c.digest != "" && c.digest != digest:
-		return fmt.Errorf("%s revision %d has the digest %s, terms included: it is not what you saw", now.Key, now.Revision, digest)
+		return fmt.Errorf("%s revision %d has digest %s, terms included, not the given digest", now.Key, now.Revision, digest)
 	case c.digest != "":
 		return nil
 	}
 	shown, err := NewSigningPreview(ctx, store, p.Statement, now)
 	if err != nil {
-		return fmt.Errorf("%s: %w (nothing was signed; --digest %s signs what you have seen elsewhere)", now.Key, err, digest)
+		return fmt.Errorf("%s: %w (nothing was signed; --digest %s signs it without showing it)", now.Key, err, digest)
 	}
 	if c.yes {
 		return nil
@@ -174,7 +174,7 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 	return c.Confirm("nothing was signed", fmt.Sprintf("this is %s revision %d, %s", now.Key, now.Revision, digest))
 }
 
-// pusherSigner returns what signs a push, nil for nothing.
+// pusherSigner returns the signer of a push, or nil.
 func pusherSigner(s *assign.Signing) assign.Signer {
 	if s == nil {
 		return nil

@@ -14,20 +14,18 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// SigningPreview is what people see of a statement before they sign it, derived from that
-// alone.
+// SigningPreview shows a statement to the user before signing. It depends on nothing but the statement.
 type SigningPreview struct {
 	statement signed.Statement
 	content   assign.Content
-	// revision is where the statement comes from.
+	// revision is the source of the statement.
 	revision model.Entry
-	// bundle is its digest, empty for none.
+	// bundle is the digest of the bundle, or empty.
 	bundle string
 }
 
-// NewSigningPreview reads what a statement assigns, which is that of a revision. The error is that
-// nodes reject it, or that of a bundle that is missing, that nodes refuse, or that has other
-// bytes than its digest says.
+// NewSigningPreview reads the content of a statement about a revision. It returns an error if nodes would
+// reject the statement, or if its bundle is missing, refused by nodes or does not match its digest.
 func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement, revision model.Entry) (SigningPreview, error) {
 	out := SigningPreview{statement: statement, revision: revision}
 	if statement.Action == signed.Remove {
@@ -45,7 +43,7 @@ func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement
 	return out, err
 }
 
-// ShowContent shows the content as it is, and the files of its bundle.
+// ShowContent prints the content, and lists the files of its bundle.
 func (p SigningPreview) ShowContent(to print.Printer) {
 	remarkLines(to, assign.Readable(p.statement.Target, []byte(p.statement.Content)))
 	if p.bundle == "" {
@@ -57,8 +55,8 @@ func (p SigningPreview) ShowContent(to print.Printer) {
 	}
 }
 
-// ShowFiles shows the texts in its bundle, each line behind a mark, so that none is taken
-// for one of muster.
+// ShowFiles prints the text files of the bundle. It marks each line, so that file content cannot imitate
+// output of muster.
 func (p SigningPreview) ShowFiles(to print.Printer) {
 	if p.bundle == "" {
 		return
@@ -75,8 +73,8 @@ func (p SigningPreview) ShowFiles(to print.Printer) {
 	p.showOmitted(to)
 }
 
-// ShowDiff shows the changes since a revision, all of it since one that cannot be read. The
-// error is that of ctx.
+// ShowDiff prints the changes since a revision, or all content if that revision is unreadable. It returns an
+// error only if ctx ended.
 func (p SigningPreview) ShowDiff(ctx context.Context, to print.Printer, s *Store, since model.Entry) error {
 	before, err := s.Content(ctx, since)
 	if err != nil {
@@ -96,7 +94,7 @@ func (p SigningPreview) ShowDiff(ctx context.Context, to print.Printer, s *Store
 	return nil
 }
 
-// showOmitted names the files of which only the digest is shown, and how to see them.
+// showOmitted lists the files of which only a digest was shown, with the commands that show them.
 func (p SigningPreview) showOmitted(to print.Printer) {
 	for _, f := range p.content.Files() {
 		if f.Omitted != "" {
@@ -105,16 +103,16 @@ func (p SigningPreview) showOmitted(to print.Printer) {
 	}
 }
 
-// remarkLines shows a text that anybody may have written.
+// remarkLines prints untrusted text.
 func remarkLines(to print.Printer, text string) {
 	for line := range strings.Lines(text) {
 		to.Remark("%s", print.Text(strings.TrimRight(line, "\n")))
 	}
 }
 
-// SignatureLine describes what a proposal does, when, and who signed it.
+// SignatureLine describes the action, validity and signers of a proposal.
 func SignatureLine(p assign.Proposal) string {
-	issued, by := "now", "nobody yet"
+	issued, by := "now", "no key yet"
 	if !p.Statement.Issued.IsZero() {
 		issued = print.Time(p.Statement.Issued)
 	}

@@ -10,18 +10,20 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Signature is who signed a revision, and until when a node that does not have it accepts it.
+// Signature lists the signers of a revision and the validity of the signature. After Expires only nodes that
+// already have the revision accept it.
 type Signature struct {
-	// Signers are the public keys of valid signatures. Only nodes know which they trust.
+	// Signers are the public keys of the valid signatures. Whether a node trusts a key depends on its
+	// configuration.
 	Signers []signed.Key `json:"signers"`
 	Target  string       `json:"target"`
 	Issued  time.Time    `json:"issued"`
 	Expires time.Time    `json:"expires"`
-	// Wrong is why it is none of this revision: it is for something else.
+	// Wrong is why the signature does not apply to this revision.
 	Wrong string `json:"wrong,omitempty"`
 }
 
-// SignatureOf returns the signature of a revision in a fleet, nil where it is not signed.
+// SignatureOf returns the signature of a revision in a fleet, nil for an unsigned revision.
 func SignatureOf(ctx context.Context, prefix string, revision model.Entry) *Signature {
 	e, err := signed.Open(revision.Value)
 	if err != nil {
@@ -39,7 +41,7 @@ func SignatureOf(ctx context.Context, prefix string, revision model.Entry) *Sign
 	return out
 }
 
-// Short names the signers, and what is wrong.
+// Short lists the signers, and the problem if any.
 func (s *Signature) Short() string {
 	if s == nil {
 		return "-"
@@ -55,7 +57,7 @@ func (s *Signature) Short() string {
 	return text
 }
 
-// shortKeys names keys for people.
+// shortKeys lists keys in short form.
 func shortKeys(keys []signed.Key) string {
 	short := make([]string, len(keys))
 	for i, k := range keys {
@@ -65,7 +67,7 @@ func shortKeys(keys []signed.Key) string {
 	return strings.Join(short, ", ")
 }
 
-// String describes it as the end of a line.
+// String describes the signature as the end of a line.
 func (s *Signature) String() string {
 	if s == nil {
 		return ""

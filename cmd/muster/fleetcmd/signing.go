@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 )
 
-// Signing are the flags of commands that sign.
+// Signing holds the flags of commands that sign.
 type Signing struct {
 	files []string
 	valid time.Duration
@@ -21,15 +21,15 @@ type Signing struct {
 // AddSigning adds the flags.
 func (s *Signing) AddSigning(cmd *fisk.CmdClause) {
 	s.AddSignKey(cmd)
-	cmd.Flag("sign-expires", "How long nodes accept the signature; what they have accepted stays").Default("365d").PlaceHolder("DURATION").DurationVar(&s.valid)
+	cmd.Flag("sign-expires", "Validity of the signature; accepted assignments stay active after it").Default("365d").PlaceHolder("DURATION").DurationVar(&s.valid)
 }
 
-// AddSignKey adds the flag of what signs a request, which has an expiry of its own.
+// AddSignKey adds --sign-key only, for requests, which have their own expiry.
 func (s *Signing) AddSignKey(cmd *fisk.CmdClause) {
 	cmd.Flag("sign-key", "Sign with the key in a file of muster trust key new; repeatable").Envar("MUSTER_SIGN_KEY").PlaceHolder("FILE").StringsVar(&s.files)
 }
 
-// Open reads the keys and returns what signs with them, nil without any.
+// Open reads the keys. It returns nil without keys.
 func (s *Signing) Open(env *cli.Env) (*assign.Signing, error) {
 	if len(s.files) == 0 {
 		return nil, nil
@@ -48,13 +48,13 @@ func (s *Signing) Open(env *cli.Env) (*assign.Signing, error) {
 		}
 		out.Keys = append(out.Keys, key)
 	}
-	// Two commands that lock the same keys take them in the same order.
+	// Sort the keys, so that concurrent commands lock them in the same order.
 	slices.SortFunc(out.Keys, func(a, b *assign.KeyFile) int { return strings.Compare(string(a.Key()), string(b.Key())) })
 
 	return out, nil
 }
 
-// OpenSigning opens the key that signs, nil for none, and connects to the fleet.
+// OpenSigning opens the signing keys, nil without keys, and connects to the fleet.
 func OpenSigning(ctx context.Context, env *cli.Env, key *Signing, needs ...Need) (*Store, *assign.Signing, error) {
 	signer, err := key.Open(env)
 	if err != nil {

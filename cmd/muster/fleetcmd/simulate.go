@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// simulateCommand is muster fleet simulate.
+// simulateCommand implements muster fleet simulate.
 type simulateCommand struct {
 	*cli.Env
 	simulate.Plan
@@ -23,25 +23,25 @@ type simulateCommand struct {
 	keep bool
 }
 
-// addSimulate adds the command to muster fleet, hidden: it is for tests, demos and measurements.
+// addSimulate adds the hidden command for tests, demos and measurements.
 func addSimulate(env *cli.Env, parent *fisk.CmdClause) {
 	c := &simulateCommand{Env: env}
-	cmd := parent.Command("simulate", "Play the agents of many nodes, for tests, demos and measurements").Hidden()
-	cmd.HelpLong("The nodes are called sim-0001, sim-0002 … and are in the group sim and in the group of their role: sim-web, sim-db or sim-cache. Each follows its assignments, reports simulated results, answers requests, and obeys pauses, labels and groups. They change no machine, treat every condition as true, and do not unpack bundles. They are nodes in the account of the administrators, so requests of the account REQUESTERS, for example from a dashboard, do not reach them. Ctrl-C removes the nodes and their reports.\n\n" +
+	cmd := parent.Command("simulate", "Simulate the agents of many nodes, for tests, demos and measurements").Hidden()
+	cmd.HelpLong("The nodes are named sim-0001, sim-0002 … and are in the group sim and in the group of their role: sim-web, sim-db or sim-cache. Each follows its assignments, reports simulated results, answers requests, and obeys pauses, labels and groups. They change no machine, treat every condition as true, and do not unpack bundles. They are nodes in the account of the administrators, so requests of the account REQUESTERS, for example from a dashboard, do not reach them. Ctrl-C removes the nodes and their reports.\n\n" +
 		"  muster fleet simulate --nodes 500\n" +
 		"  muster fleet simulate --nodes 5000 --scenario stable --rate 2000\n" +
 		"  muster fleet simulate --nodes 50 --seed 7 --keep")
 	cli.Int(cmd.Flag("nodes", "Number of nodes").Default("25").PlaceHolder("N"), &c.Nodes)
 	cli.Enum(cmd.Flag("scenario", "How nodes behave").Default(simulate.DefaultScenario), &c.Scenario, simulate.Scenarios()...)
-	cmd.Flag("seed", "Another seed deals other facts and failures to the nodes, the same seed the same").Default("1").Uint64Var(&c.Seed)
-	cmd.Flag("rate", "Reports that all nodes make a second; 0 for as many as they make by themselves").Default("0").Float64Var(&c.rate)
+	cmd.Flag("seed", "Seed for the facts and failures of the nodes").Default("1").Uint64Var(&c.Seed)
+	cmd.Flag("rate", "Total reports per second; 0 uses the natural rate").Default("0").Float64Var(&c.rate)
 	cmd.Flag("run-time", "Maximum duration of a run").Default(simulate.DefaultRunTime.String()).DurationVar(&c.RunTime)
-	cmd.Flag("keep", "At the end, leave the nodes behind as stopped ones, with their reports").UnNegatableBoolVar(&c.keep)
+	cmd.Flag("keep", "Keep the nodes at the end, as stopped nodes with their reports").UnNegatableBoolVar(&c.keep)
 	cmd.Action(env.Action(c.run))
 }
 
-// SimulateGCPercent is by how much the heap of a process that plays many nodes grows between two
-// collections: each looks at the stacks of more than 30 goroutines a node.
+// SimulateGCPercent is the garbage collection target of the simulation. Each collection scans the stacks of
+// more than 30 goroutines per node, so it runs less often than by default.
 const SimulateGCPercent = 400
 
 func (c *simulateCommand) run(ctx context.Context) error {
@@ -56,7 +56,7 @@ func (c *simulateCommand) run(ctx context.Context) error {
 		return err
 	}
 	if !store.KV.Places().InUse().IsOwn() {
-		return cli.Usagef("only administrators may play nodes")
+		return cli.Usagef("only administrators can simulate nodes")
 	}
 	f, err := NewSimulation(SimulateOptions{Plan: c.Plan, Rate: c.rate, Types: c.Types, Open: c.OpenAnother})
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *simulateCommand) run(ctx context.Context) error {
 		return err
 	}
 	debug.SetGCPercent(SimulateGCPercent)
-	// The first interrupt ends the nodes, which are then removed; the second ends that.
+	// The first interrupt stops and removes the nodes; the second one stops the removal.
 	c.Stop.Finish(true)
 	running, stop := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
@@ -83,14 +83,14 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	began := time.Now()
 	err = f.Run(running, func() {
 		names := f.Names()
-		c.Print.Printf("%s joined within %s: %s to %s; ctrl-C ends them\n", print.Count(len(names), "simulated node"), time.Since(began).Round(time.Millisecond), names[0], names[len(names)-1])
-		c.Print.Remark("only administrators reach them at once: users of the account REQUESTERS (fleet permissions --requests), such as a dashboard's, get no answer to run and preview")
+		c.Print.Printf("%s joined within %s: %s to %s; ctrl-C stops them\n", print.Count(len(names), "simulated node"), time.Since(began).Round(time.Millisecond), names[0], names[len(names)-1])
+		c.Print.Remark("only requests of administrators reach these nodes; users of the account REQUESTERS (fleet permissions --requests), such as a dashboard, get no answer to run and preview")
 	})
 
 	return errors.Join(err, c.end(ctx, f, store.KV))
 }
 
-// end removes what the nodes have made, or has them stop.
+// end removes the nodes and their data, or stops them with --keep.
 func (c *simulateCommand) end(ctx context.Context, f *SimulatedFleet, store *kvstore.Store) error {
 	ctx, done := context.WithTimeout(ctx, endTimeout)
 	defer done()
@@ -102,5 +102,5 @@ func (c *simulateCommand) end(ctx context.Context, f *SimulatedFleet, store *kvs
 	return f.Remove(ctx, store)
 }
 
-// endTimeout bounds what is done at the end.
+// endTimeout limits the time for the end.
 const endTimeout = 2 * time.Minute

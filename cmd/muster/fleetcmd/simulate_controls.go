@@ -11,14 +11,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// controls is what operators write about nodes, read by one consumer for all that are played: a
-// watch of each would be as many subscriptions as those of its assignments.
+// controls holds the control documents, read by one consumer for all simulated nodes: a watch per node would
+// double the subscriptions.
 type controls struct {
-	// store returns that of one of their connections.
+	// store returns the store of one connection.
 	store func() *kvstore.Store
 
 	mu sync.Mutex
-	// families are the entries by family and key.
+	// families holds the entries by family and key.
 	families map[string]map[string]model.Entry
 	sync     model.Sync
 }
@@ -27,10 +27,10 @@ func newControls(store func() *kvstore.Store) *controls {
 	return &controls{store: store, families: map[string]map[string]model.Entry{}}
 }
 
-// lookAgain is how often a fleet is looked at that has no bucket for this.
-const lookAgain = 30 * time.Second
+// provisionPoll is the interval between checks whether a fleet without the bucket has one now.
+const provisionPoll = 30 * time.Second
 
-// Run keeps it current until ctx ends, and calls changed with the families of what changed, empty
+// Run follows the bucket until ctx ends. It calls changed with each changed family, or with an empty string
 // for all.
 func (c *controls) Run(ctx context.Context, changed func(family string)) error {
 	for {
@@ -43,15 +43,15 @@ func (c *controls) Run(ctx context.Context, changed func(family string)) error {
 			changed("")
 			return err
 		}
-		c.note(func(s *model.Sync) { s.At, s.Err = time.Now(), nil }) // there is nothing
+		c.note(func(s *model.Sync) { s.At, s.Err = time.Now(), nil }) // the bucket does not exist
 		changed("")
-		if kvstore.Pause(ctx, lookAgain) != nil {
+		if kvstore.Pause(ctx, provisionPoll) != nil {
 			return nil
 		}
 	}
 }
 
-// follow is Run until there is an error.
+// follow follows the bucket until an error.
 func (c *controls) follow(ctx context.Context, changed func(family string)) error {
 	known := false
 	for f, err := range kvstore.NewControl(c.store()).Follow(ctx) {
@@ -78,7 +78,7 @@ func (c *controls) note(change func(*model.Sync)) {
 	change(&c.sync)
 }
 
-// take takes over a revision; one without a key is none.
+// take applies an entry. It ignores an entry without a key.
 func (c *controls) take(e model.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *controls) take(e model.Entry) {
 	}
 }
 
-// Entries returns the keys of some families as they are known now.
+// Entries returns the current entries of some families.
 func (c *controls) Entries(families []string) (map[string]model.Entry, model.Sync) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

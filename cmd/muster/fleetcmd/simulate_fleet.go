@@ -12,27 +12,27 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// SimulateOptions are what a Fleet is made from.
+// SimulateOptions configures a SimulatedFleet.
 type SimulateOptions struct {
 	simulate.Plan
-	// Rate is how many reports a second all nodes make; 0 is as many as they make by themselves.
+	// Rate is the total number of reports per second; 0 uses the natural rate.
 	Rate float64
-	// PerConnection is how many nodes share a connection; 0 is NodesPerConnection.
+	// PerConnection is the number of nodes that use one connection; 0 means NodesPerConnection.
 	PerConnection int
 	Types         resource.Types
 	Open          OpenLink
-	// Log is that of the nodes; nil discards it.
+	// Log is the logger of the nodes; nil discards logs.
 	Log *slog.Logger
 }
 
-// SimulatedFleet is a simulated fleet on NATS. Make it with New.
+// SimulatedFleet is a simulated fleet on NATS. Create it with NewSimulation.
 type SimulatedFleet struct {
 	*simulate.Fleet
 	scripts []simulate.Script
 	links   *links
 }
 
-// NewSimulation returns a fleet that has not begun. The error is that the plan is not valid.
+// NewSimulation returns a fleet that is not running yet. It returns an error for an invalid plan.
 func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	scripts, err := simulate.Scripts(o.Plan)
 	if err != nil {
@@ -52,7 +52,7 @@ func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	return &SimulatedFleet{f, scripts, l}, nil
 }
 
-// Names returns the names of the nodes, in order.
+// Names returns the names of the nodes, sorted.
 func (f *SimulatedFleet) Names() []string {
 	out := make([]string, len(f.scripts))
 	for i, s := range f.scripts {
@@ -62,8 +62,8 @@ func (f *SimulatedFleet) Names() []string {
 	return out
 }
 
-// CheckNames returns an error that wraps simulate.ErrTaken where a node of the same name is
-// known that was not simulated, or runs.
+// CheckNames returns an error that wraps simulate.ErrTaken if a real node, or a running simulated node, has
+// one of the names.
 func (f *SimulatedFleet) CheckNames(ctx context.Context, store *kvstore.Store) error {
 	known, err := kvstore.NewNodes(store).Nodes(ctx)
 	if err != nil && !errors.Is(err, kvstore.ErrInvalidState) {
@@ -80,18 +80,18 @@ func (f *SimulatedFleet) Close() {
 	}
 }
 
-// maxRemovals is how many nodes are removed at the same time.
+// maxRemovals is the maximum number of concurrent removals.
 const maxRemovals = 16
 
 // Remove removes the states, facts and reports of the nodes, after Run.
 func (f *SimulatedFleet) Remove(ctx context.Context, store *kvstore.Store) error {
 	for _, s := range f.links.stores {
 		select {
-		case <-s.JetStream().PublishAsyncComplete(): // or a report would be stored behind the removal
+		case <-s.JetStream().PublishAsyncComplete(): // otherwise a report could arrive after the removal
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		// A state may be on its way whose answer nobody awaits any more.
+		// A state may still be in flight after its request was abandoned.
 		flushing, done := context.WithTimeout(ctx, kvstore.RequestTimeout)
 		err := s.Conn().FlushWithContext(flushing)
 		done()

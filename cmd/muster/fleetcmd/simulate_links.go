@@ -12,19 +12,19 @@ import (
 	"github.com/musterfleet/muster/kvstore/watch"
 )
 
-// NodesPerConnection is how many nodes share a connection. They have subscriptions of their
-// own there: the server delivers to each what it would deliver to an agent. With a connection
-// each, a push costs twice the time of the processors, and the server takes twice the memory
-// (docs/performance.md): that of 5,000 sockets, which is not what is looked at.
+// NodesPerConnection is the number of nodes that use one connection. Each node has its own subscriptions, so
+// the server delivers the same messages as to agents. With one connection per node, a push takes twice the
+// CPU time and the server twice the memory (docs/performance.md), mostly for sockets, which the simulation
+// does not measure.
 const NodesPerConnection = 250
 
-// OpenLink connects to NATS; onStatus is called for each change of the connection.
+// OpenLink connects to NATS. It calls onStatus for each change of the connection.
 type OpenLink func(ctx context.Context, onStatus func(connect.Status)) (*kvstore.Store, error)
 
-// links join nodes with NATS, many of them on each connection.
+// links connects nodes to NATS, many nodes per connection.
 type links struct {
 	open OpenLink
-	// each is how many nodes have a connection.
+	// each is the number of nodes per connection.
 	each int
 	log  *slog.Logger
 
@@ -32,12 +32,12 @@ type links struct {
 	last   *connection
 }
 
-// connection is one that nodes share.
+// connection is a connection of several nodes.
 type connection struct {
 	store *kvstore.Store
 
 	mu sync.Mutex
-	// nodes are called when it is up again.
+	// nodes are callbacks for a reconnect.
 	nodes []func()
 }
 
@@ -52,7 +52,7 @@ func (c *connection) changed(s connect.Status) {
 	}
 }
 
-// connect joins a node with NATS.
+// connect connects a node to NATS.
 func (l *links) connect(ctx context.Context, s simulate.Script, connected func()) (simulate.Link, error) {
 	if l.last == nil || len(l.last.nodes) >= l.each {
 		c := &connection{}
@@ -78,10 +78,10 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 	}, nil
 }
 
-// first returns the store of the first connection, once there is one.
+// first returns the store of the first connection. There must be one.
 func (l *links) first() *kvstore.Store { return l.stores[0] }
 
-// serveNode answers requests to a node, and hands over those that waited for it, until ctx ends.
+// serveNode answers requests to a node, and handles its queued requests, until ctx ends.
 func serveNode(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
 	for ctx.Err() == nil {
 		if err := serveGroups(ctx, client, n, log); err != nil {
@@ -92,7 +92,7 @@ func serveNode(ctx context.Context, client requests.Client, n *simulate.Node, lo
 	return nil
 }
 
-// serveGroups is serve until the node is in other groups.
+// serveGroups is serveNode until the groups of the node change.
 func serveGroups(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 2)

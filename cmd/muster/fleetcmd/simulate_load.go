@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// loader loads manifests, each of them once for all nodes.
+// loader loads each manifest once for all nodes.
 type loader struct {
 	manifests *manifest.Loader
 
@@ -22,12 +22,13 @@ type loader struct {
 	loaded map[simulatedVersion]result
 }
 
-// simulatedVersion is one version of an assignment: a bucket that was made again counts from 1.
+// simulatedVersion identifies a version of an assignment. It includes the time, because revisions restart at
+// 1 in a recreated bucket.
 type simulatedVersion struct {
 	key      string
 	revision uint64
 	at       time.Time
-	// sum is the digest of one that is not assigned, and has no revision.
+	// sum is the digest of a value without a revision, which is not assigned.
 	sum string
 }
 
@@ -36,15 +37,15 @@ type result struct {
 	err      error
 }
 
-// maxLoaded bounds the manifests that are kept.
+// maxLoaded is the maximum number of cached manifests.
 const maxLoaded = 1000
 
 func newLoader(types resource.Types) *loader {
 	return &loader{manifests: manifest.NewLoader(manifest.Options{Types: types}), loaded: map[simulatedVersion]result{}}
 }
 
-// load returns what a value comes to without the node that it is for, as muster fleet push
-// checks it. The error is model.Problems.
+// load returns the manifest of a value, resolved without a node as in muster fleet push. An invalid manifest
+// returns model.Problems.
 func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +94,8 @@ func (l *loader) read(ctx context.Context, e model.Entry) (*simulate.Manifest, e
 	return out, nil
 }
 
-// bundled stands for all resources of a bundle, which no simulated node downloads.
+// bundled returns one resource in place of all resources of a bundle, because simulated nodes do not download
+// bundles.
 func bundled(e model.Entry) simulate.Resource {
 	return simulate.Resource{
 		Ref: model.Ref{Type: "archive", Name: path.Join("/opt", e.Name)}, Ensure: model.EnsurePresent,
@@ -101,7 +103,7 @@ func bundled(e model.Entry) simulate.Resource {
 	}
 }
 
-// played returns what simulated nodes know of a resource.
+// played returns the simulated form of a resource.
 func played(r *resource.Resource) simulate.Resource {
 	meta := r.Meta()
 	out := simulate.Resource{
@@ -109,7 +111,7 @@ func played(r *resource.Resource) simulate.Resource {
 		Sensitive: meta.Sensitive || len(r.Secrets) > 0,
 	}
 	if !out.Sensitive {
-		out.Properties, _ = json.Marshal(r.Spec) // they are shown without it
+		out.Properties, _ = json.Marshal(r.Spec) // properties are optional
 	}
 
 	return out

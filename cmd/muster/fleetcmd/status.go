@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// statusCommand is muster fleet status.
+// statusCommand implements muster fleet status.
 type statusCommand struct {
 	*cli.Env
 	print.Format
@@ -22,10 +22,10 @@ type statusCommand struct {
 func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 	c := &statusCommand{Env: env}
 	cmd := parent.Command("status", "Show the whole fleet on one screen")
-	cmd.HelpLong("Counts nodes and manifests by their status (see muster fleet wait --help), and shows what fails on most nodes, what flaps, clocks that differ, reports that wait, versions, and what to look at next. It exits with 0 also where something fails: muster fleet wait is what scripts ask.\n\n" +
-		"With --watch it is drawn again whenever a node or an assignment changes, until ctrl-C; where there is no terminal it prints a line for each change.\n\n" +
+	cmd.HelpLong("Counts nodes and manifests by their status (see muster fleet wait --help), and shows the most frequent failures, flapping resources, clock differences, waiting reports, versions, and commands to run next. Exits with code 0 even if something fails; in scripts use muster fleet wait.\n\n" +
+		"With --watch it redraws the screen after each change of a node or an assignment, until ctrl-C. Without a terminal it prints one line per change.\n\n" +
 		"  muster fleet status\n  muster fleet status --watch\n  muster fleet status --json | jq .failing")
-	cmd.Flag("watch", "Show it again whenever something changes, until ctrl-C").UnNegatableBoolVar(&c.watch)
+	cmd.Flag("watch", "Update the screen after each change, until ctrl-C").UnNegatableBoolVar(&c.watch)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// How much of a fleet fits on a screen; the documents have all.
+// Limits for the screen; --json and --yaml print everything.
 const (
 	maxManifests = 12
 	maxCellLines = 5
@@ -23,16 +23,15 @@ const (
 	maxLine      = 2000
 )
 
-// screen shows summaries for people.
+// screen prints summaries.
 type screen struct {
 	print.Printer
 	names kvstore.Names
-	// whole is that lines are not cut at a terminal.
+	// whole disables cutting lines at the width of the terminal.
 	whole bool
 }
 
-// line prints a line, which nodes may have chosen, with its name before it; an empty name
-// continues the line before.
+// line prints a line of untrusted text with a name in front. An empty name continues the previous line.
 func (p screen) line(name, format string, args ...any) {
 	text := print.Cut(print.Text(fmt.Sprintf(format, args...)), maxLine)
 	if !p.whole {
@@ -71,7 +70,7 @@ func (p screen) show(s view.Summary) {
 	}
 }
 
-// lost prints the manifests that have lost their keys, and the remedy.
+// lost prints the manifests that run without their keys, and the remedy.
 func (p screen) lost(s view.Summary) {
 	if len(s.Lost) == 0 {
 		return
@@ -83,7 +82,7 @@ func (p screen) lost(s view.Summary) {
 	}
 }
 
-// states counts the nodes by their states, in a line.
+// states formats the numbers of nodes by state.
 func states(s view.Summary) string {
 	text := strconv.Itoa(s.Total)
 	for i, state := range s.States {
@@ -96,7 +95,7 @@ func states(s view.Summary) string {
 	return text
 }
 
-// manifests prints a row for each manifest.
+// manifests prints the table of manifests.
 func (p screen) manifests(s view.Summary) {
 	shown := s.Manifests[:min(len(s.Manifests), maxManifests)]
 	rows := make([][]string, len(shown))
@@ -117,7 +116,7 @@ func (p screen) manifests(s view.Summary) {
 	}
 }
 
-// oldest describes the node that is pending for the longest time.
+// oldest describes the node that has been pending longest.
 func oldest(o *view.Pending, now time.Time) string {
 	if o == nil {
 		return ""
@@ -126,7 +125,7 @@ func oldest(o *view.Pending, now time.Time) string {
 	return fmt.Sprintf("%s for %s: %s", o.Node, print.Age(o.Since, now), o.Reason)
 }
 
-// members counts nodes and names the first ones.
+// members formats a number of nodes with the first names.
 func members(m view.Members) string {
 	text := print.Count(m.Nodes, "node") + " (" + strings.Join(m.First[:min(len(m.First), maxNamed)], ", ")
 	if m.Nodes > maxNamed {
@@ -146,7 +145,7 @@ func versionText(v view.Version) string {
 	return text
 }
 
-// most prints a line for each of the first of some things, and how many more there are.
+// most prints one line each for the first items, and the number of the others.
 func most(p screen, name string, count int, text func(i int) string) {
 	for i := range min(count, maxCellLines) {
 		p.line(name, "%s", text(i))
@@ -157,7 +156,7 @@ func most(p screen, name string, count int, text func(i int) string) {
 	}
 }
 
-// several counts nodes, and prints the first of some things about them in a line.
+// several prints a line with the number of nodes and the texts of the first.
 func several[T any](p screen, name string, all []T, text func(T) string) {
 	if len(all) == 0 {
 		return
@@ -172,7 +171,7 @@ func several[T any](p screen, name string, all []T, text func(T) string) {
 	p.line(name, "%s: %s", print.Count(len(all), "node"), strings.Join(words, ", "))
 }
 
-// next returns the commands that show more of what is wrong.
+// next returns commands that show details of the problems.
 func next(s view.Summary) []string {
 	var out []string
 	for _, state := range s.States {
@@ -192,7 +191,7 @@ func next(s view.Summary) []string {
 	return out
 }
 
-// brief returns a summary in a line, for a log of changes.
+// brief formats a summary as one line, for a log of changes.
 func brief(s view.Summary) string {
 	text := "nodes " + states(s)
 	for _, m := range s.Manifests[:min(len(s.Manifests), maxManifests)] {

@@ -19,25 +19,26 @@ import (
 )
 
 const (
-	// drawPause is the least time between two pictures, however often something changes.
+	// drawPause is the minimum time between two updates of the screen.
 	drawPause = 500 * time.Millisecond
-	// agePause is after how long ages are shown anew, and nodes that fell silent.
+	// agePause is the maximum time between two updates, so that ages and silent nodes stay current.
 	agePause = 10 * time.Second
-	// auditPause is how often all is read again: the end of a state that expires is not announced.
+	// auditPause is the interval for reading everything again, because expired states are not announced.
 	auditPause = 5 * time.Minute
 )
 
-// picture is what is known of the fleet while it is watched.
+// picture is the current state of a watched fleet.
 type picture struct {
 	nodes   map[string]model.Node
 	entries []model.Entry
-	// unstored are the documents that the server did not store at the time of checked, lost are the lost keys then.
+	// unstored are the documents that the server did not store at time checked. lost are the keys lost at
+	// that time.
 	unstored []string
 	lost     map[string]bool
 	checked  time.Time
 }
 
-// read reads all.
+// read reads all nodes and assignments.
 func (p *picture) read(ctx context.Context, store *Store) error {
 	all, err := store.Nodes(ctx)
 	if err != nil {
@@ -60,7 +61,7 @@ func (p *picture) readEntries(ctx context.Context, store *Store) error {
 	return err
 }
 
-// apply takes over what changed of a node.
+// apply applies a change of a node.
 func (p *picture) apply(c kvstore.NodeChange) {
 	if c.Gone {
 		delete(p.nodes, c.Node.Node)
@@ -69,7 +70,7 @@ func (p *picture) apply(c kvstore.NodeChange) {
 	}
 }
 
-// summary makes the overview as of a time.
+// summary returns the overview at a time.
 func (p *picture) summary(now time.Time) view.Summary {
 	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
 	for i := range all {
@@ -82,7 +83,7 @@ func (p *picture) summary(now time.Time) view.Summary {
 	return out
 }
 
-// check returns the summary as of now. Every agePause, it checks for unstored documents and lost keys.
+// check returns the current summary. Every agePause it also checks for unstored documents and lost keys.
 func (p *picture) check(ctx context.Context, store *Store) view.Summary {
 	isDue := time.Since(p.checked) >= agePause
 	if isDue {
@@ -99,7 +100,7 @@ func (p *picture) check(ctx context.Context, store *Store) view.Summary {
 	return out
 }
 
-// follow shows the fleet whenever it changes, until ctx ends.
+// follow updates the screen until ctx ends.
 func (c *statusCommand) follow(ctx context.Context, store *Store) error {
 	err := c.redraw(ctx, store)
 	if errors.Is(context.Cause(ctx), cli.ErrInterrupted) || errors.Is(err, syscall.EPIPE) {
@@ -134,7 +135,7 @@ func (c *statusCommand) redraw(ctx context.Context, store *Store) error {
 		case <-keys:
 			changed, stale = true, true
 		case <-audit.C:
-			// Without NATS the last picture stays, which says so.
+			// During an outage keep the last state; the screen reports the outage.
 			if err := p.read(ctx, store); err != nil && store.KV.Away() == nil && !kvstore.IsOutage(err) {
 				return err
 			}
@@ -161,7 +162,7 @@ func (c *statusCommand) redraw(ctx context.Context, store *Store) error {
 	}
 }
 
-// followNodes hands over what changes of nodes, until ctx ends.
+// followNodes sends changes of nodes until ctx ends.
 func followNodes(ctx context.Context, store *Store, changes chan<- kvstore.NodeChange) error {
 	for c, err := range kvstore.NewNodes(store.KV).Watch(ctx) {
 		if err != nil {
@@ -176,7 +177,7 @@ func followNodes(ctx context.Context, store *Store, changes chan<- kvstore.NodeC
 	return ctx.Err()
 }
 
-// followKeys wakes whoever reads keys when an assignment changes, until ctx ends.
+// followKeys sends a signal after each change of an assignment, until ctx ends. Signals may merge.
 func followKeys(ctx context.Context, store *Store, keys chan<- struct{}) error {
 	for err := range store.Changes(ctx) {
 		if err != nil {
@@ -191,15 +192,15 @@ func followKeys(ctx context.Context, store *Store, keys chan<- struct{}) error {
 	return ctx.Err()
 }
 
-// shower returns what shows a summary: on a terminal in place of the one before, elsewhere, as a
-// line or a document, where it is another one.
+// shower returns a function that prints a summary. On a terminal it replaces the previous screen; elsewhere
+// it prints only summaries that changed.
 func (c *statusCommand) shower(store *Store) func(view.Summary) error {
 	var last view.Summary
-	said := ""
+	printed := ""
 
 	return func(s view.Summary) error {
 		if err := store.KV.Away(); err != nil {
-			s.Incomplete = append(s.Incomplete, "NATS does not answer ("+err.Error()+"): this is what was known before")
+			s.Incomplete = append(s.Incomplete, "NATS does not answer ("+err.Error()+"); this is the last known state")
 		}
 		if !c.IsDocument() && print.IsTerminal(c.Print.Out) {
 			c.Print.Clear()
@@ -209,10 +210,10 @@ func (c *statusCommand) shower(store *Store) func(view.Summary) error {
 		same := last
 		same.At = s.At
 		text := brief(s)
-		if c.IsDocument() && reflect.DeepEqual(same, s) || !c.IsDocument() && text == said {
+		if c.IsDocument() && reflect.DeepEqual(same, s) || !c.IsDocument() && text == printed {
 			return nil
 		}
-		last, said = s, text
+		last, printed = s, text
 
 		return c.Print.Item(c.Format, s, print.Time(s.At)+"  "+text)
 	}

@@ -19,23 +19,23 @@ import (
 // Store adapts NATS to the interfaces of package fleet.
 type Store struct {
 	kvstore.Assignments
-	// KV is the connection, for everything but assignments.
+	// KV is the connection, for everything except assignments.
 	KV  *kvstore.Store
 	log *slog.Logger
-	// logged are the invalid states, each logged once.
+	// logged holds the invalid states that were logged, to log each once.
 	logged map[string]bool
-	// named are the silent servers that a warning names. Unstored leaves them out if omitsNamed is set.
+	// named are the silent servers in earlier warnings. Unstored omits them if omitsNamed is set.
 	named      named
 	omitsNamed bool
 }
 
-// named has the silent servers that a warning names. Its method may be called from several goroutines.
+// named holds the silent servers in earlier warnings. It is safe for concurrent use.
 type named struct {
 	mu      sync.Mutex
 	servers map[string]bool
 }
 
-// add notes a server, and reports whether no warning names it yet.
+// add adds a server, and reports whether it is new.
 func (n *named) add(server string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,23 +45,23 @@ func (n *named) add(server string) bool {
 	return isNew
 }
 
-// Need names a stream that a command cannot do without, see Open.
+// Need names a stream that a command requires, see Open.
 type Need func(kvstore.Names) string
 
-// NeedManifests is the bucket of assignments.
+// NeedManifests names the bucket of assignments.
 func NeedManifests(n kvstore.Names) string { return kvstore.KVStream(n.Manifests()) }
 
-// NeedNodes is the bucket of the states of nodes.
+// NeedNodes names the bucket of node states.
 func NeedNodes(n kvstore.Names) string { return kvstore.KVStream(n.Nodes()) }
 
-// NeedControl is the bucket of pauses, labels and groups.
+// NeedControl names the bucket of pauses, labels and groups.
 func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control()) }
 
-// NeedReports is the stream of reports.
+// NeedReports names the stream of reports.
 func NeedReports(n kvstore.Names) string { return n.Reports() }
 
-// Open connects to NATS and returns the fleet there, once it is provisioned. Of streams whose servers do not answer
-// it waits a moment for those that are needed, and warns of the others. It names each server that does not answer.
+// Open connects to NATS and returns the fleet. If servers do not answer, it waits a moment for the needed
+// streams and warns about the others. It warns once about each silent server.
 func Open(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	s, err := OpenUnwarned(ctx, env, needs...)
 	if err != nil {
@@ -78,8 +78,8 @@ func Open(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	return s, nil
 }
 
-// OpenUnwarned is Open without the warnings of servers that the others miss, for a command that shows Unstored. It names the
-// server of the connection if that does not answer.
+// OpenUnwarned is Open without warnings about silent servers other than the connected one. Use it in a
+// command that prints Unstored.
 func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	s, err := env.Store(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 	out := &Store{Assignments: kvstore.NewAssignments(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}, named: named{servers: map[string]bool{}}}
 	s.OnSilent(func(server string) {
 		if out.named.add(server) {
-			env.Log.Warn("the server " + server + " does not answer: the command continues at another one")
+			env.Log.Warn("the server " + server + " does not answer; continuing with another server")
 		}
 	})
 	needed := make([]string, len(needs))
@@ -110,8 +110,7 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 	return out, nil
 }
 
-// Nodes returns all nodes by name. An invalid state of one is logged, and hides
-// none of the others.
+// Nodes returns all nodes by name. An invalid state is logged and does not hide other nodes.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := kvstore.NewNodes(s.KV).Nodes(ctx)
 	for _, err := range kvstore.SplitDenials(err) {
@@ -127,8 +126,7 @@ func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	return all, nil
 }
 
-// All returns all nodes by name, and all assignments, which are read at the same time. Of two
-// errors it returns that of the nodes.
+// All reads all nodes and all assignments concurrently. An error of the nodes takes precedence.
 func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -145,7 +143,7 @@ func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
 	return all, entries, cmp.Or(err, failed)
 }
 
-// NoSuchNode is NoSuchNode among all nodes of the fleet.
+// NoSuchNode returns an error for an unknown node, with a suggestion from all nodes of the fleet.
 func (s *Store) NoSuchNode(ctx context.Context, name string) error {
 	known, err := s.Nodes(ctx)
 	if err != nil {
@@ -155,8 +153,7 @@ func (s *Store) NoSuchNode(ctx context.Context, name string) error {
 	return NoSuchNode(name, known)
 }
 
-// NoSuchNode returns the error of a node that is not known, with the nearest one that is; it
-// wraps model.ErrNotFound.
+// NoSuchNode returns an error for an unknown node, with a suggestion. It wraps model.ErrNotFound.
 func NoSuchNode(name string, known []model.Node) error {
 	names := make([]string, len(known))
 	for i, n := range known {
@@ -166,8 +163,8 @@ func NoSuchNode(name string, known []model.Node) error {
 	return unknownNode(name + cli.DidYouMean(name, names))
 }
 
-// NoSuchTargets returns the error of targets that no known node is in, nil for none; it wraps model.ErrNotFound
-// for a node.
+// NoSuchTargets returns an error for the targets without known nodes, or nil. For nodes it wraps
+// model.ErrNotFound.
 func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
 	var unknown []error
 	for _, t := range Unknown(targets, known) {
@@ -183,10 +180,10 @@ func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
 	return errors.Join(unknown...)
 }
 
-// unknownNode is a node that is not known, with what may be meant.
+// unknownNode is the name of an unknown node, with a suggestion.
 type unknownNode string
 
-// Error names it, and where those are that are known.
+// Error returns the message with the remedy.
 func (n unknownNode) Error() string {
 	return "no such node: " + string(n) + " (see muster fleet nodes)"
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Unstored returns what the server does not store of nodes, and the silent servers that no warning names yet. It
-// returns nothing where that cannot be found out.
+// Unstored returns which documents of the nodes the server does not store, and the silent servers without an
+// earlier warning. It returns nothing if that is unknown.
 func (s *Store) Unstored(ctx context.Context, nodes []model.Node) fleet.Unstored {
 	if s.KV.Away() != nil {
 		return fleet.Unstored{}

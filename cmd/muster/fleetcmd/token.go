@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 )
 
-// tokenCommand is muster fleet token.
+// tokenCommand implements muster fleet token.
 type tokenCommand struct {
 	*cli.Env
 	print.Format
@@ -29,19 +29,19 @@ type tokenDocument struct {
 	Name  string `json:"name"`
 	Role  string `json:"role"`
 	Token string `json:"token"`
-	// Line is that of the file of tokens.
+	// Line is the line for the file of tokens.
 	Line string `json:"line"`
 }
 
 // addToken adds the command to muster fleet.
 func addToken(env *cli.Env, parent *fisk.CmdClause) {
 	c := &tokenCommand{Env: env}
-	cmd := parent.Command("token", "Make a token for the API and dashboard of muster fleet serve")
+	cmd := parent.Command("token", "Create a token for the API and dashboard of muster fleet serve")
 	cmd.HelpLong("Prints a new token once, and appends its SHA-256 to the file of tokens. A running server reads the file within a second. Delete the line of a token to revoke it.\n\n" +
 		"  muster fleet token anna --role operate --file /etc/muster/tokens\n  muster fleet token grafana --file /etc/muster/tokens")
-	cmd.Arg("name", "Who gets it").Required().StringVar(&c.name)
+	cmd.Arg("name", "Name of the user").Required().StringVar(&c.name)
 	cli.Enum(cmd.Flag("role", "Role of the token: read or operate").Default(access.Read.String()).PlaceHolder("ROLE"), &c.role, access.Read.String(), access.Operate.String())
-	cmd.Flag("file", "File of tokens to append to; it is made where it is missing").PlaceHolder("FILE").StringVar(&c.file)
+	cmd.Flag("file", "Append to this file of tokens; created if missing").PlaceHolder("FILE").StringVar(&c.file)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
@@ -63,21 +63,21 @@ func (c *tokenCommand) run(context.Context) error {
 		switch roles := rolesOf(before, c.name); len(roles) {
 		case 0:
 		case 1:
-			c.Log.Warn(fmt.Sprintf("%s has another token of %s, which permits to %s, and goes on: delete its line, or take another name", c.file, c.name, roles[0]))
+			c.Log.Warn(fmt.Sprintf("%s has another token of %s with role %s, which remains valid: delete its line, or choose another name", c.file, c.name, roles[0]))
 		default:
-			c.Log.Warn(fmt.Sprintf("%s has %d other tokens of %s, which permit to %s, and go on: delete their lines, or take another name", c.file, len(roles), c.name, strings.Join(slices.Compact(slices.Sorted(slices.Values(roles))), " and ")))
+			c.Log.Warn(fmt.Sprintf("%s has %d other tokens of %s with role %s, which remain valid: delete their lines, or choose another name", c.file, len(roles), c.name, strings.Join(slices.Compact(slices.Sorted(slices.Values(roles))), " and ")))
 		}
 	}
 
 	return c.Print.Result(c.Format, tokenDocument{c.name, c.role, token, line[:len(line)-1]}, func() {
 		c.Print.Printf("%s\n", token)
 		if c.file == "" {
-			c.Print.Remark("its line of the file of tokens: %s", line[:len(line)-1])
+			c.Print.Remark("line for the file of tokens: %s", line[:len(line)-1])
 		}
 	})
 }
 
-// rolesOf returns the roles of the tokens that a name has in a file of tokens.
+// rolesOf returns the roles of a name's tokens in a file of tokens.
 func rolesOf(file, name string) []string {
 	var out []string
 	for line := range strings.Lines(file) {
@@ -89,10 +89,11 @@ func rolesOf(file, name string) []string {
 	return out
 }
 
-// maxTokens is how much of a file of tokens is read.
+// maxTokens is the maximum number of bytes to read from a file of tokens.
 const maxTokens = 1 << 20
 
-// appendLine appends to a file that only its owner may read, and makes it. It returns what was there before.
+// appendLine appends a line to a file that only its owner may read. It creates a missing file. It returns the
+// previous content.
 func appendLine(path, line string) (before string, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -104,7 +105,7 @@ func appendLine(path, line string) (before string, err error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no file", path)
+		return "", fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
 	}

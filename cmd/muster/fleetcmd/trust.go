@@ -25,25 +25,25 @@ import (
 // AddTrust adds the commands to the command line.
 func AddTrust(env *cli.Env, app *fisk.Application) {
 	cmd := app.Command("trust", "Manage the keys that operators sign with")
-	cmd.HelpLong("A node with keys below trust in its agent.yaml accepts only assignments, removals and ensure requests that are signed by them.\n\n" +
+	cmd.HelpLong("A node with keys below trust in its agent.yaml accepts only assignments, removals and ensure requests signed with them.\n\n" +
 		"  muster trust key new ~/.config/muster/alice.nk\n" +
 		"  muster fleet push --group web --sign-key ~/.config/muster/alice.nk motd.yaml")
-	key := cmd.Command("key", "Make and list signing keys")
+	key := cmd.Command("key", "Create and list signing keys")
 	addNew(env, key)
 	addList(env, key)
 }
 
-// extension is that of key files.
+// extension is the file name extension of key files.
 const extension = ".nk"
 
-// newCommand is muster trust key new.
+// newCommand implements muster trust key new.
 type newCommand struct {
 	*cli.Env
 	print.Format
 	path string
 }
 
-// keyDocument is a key for people and programs.
+// keyDocument is a key in the output.
 type keyDocument struct {
 	File     string     `json:"file,omitempty"`
 	Name     string     `json:"name,omitempty"`
@@ -54,9 +54,9 @@ type keyDocument struct {
 
 func addNew(env *cli.Env, parent *fisk.CmdClause) {
 	c := &newCommand{Env: env}
-	cmd := parent.Command("new", "Make a signing key, and print its public part")
+	cmd := parent.Command("new", "Create a signing key, and print its public part")
 	cmd.HelpLong("The file holds the seed, and only its owner may read it. Nodes need the public part, in trust.keys of agent.yaml.\n\n  muster trust key new ~/.config/muster/alice.nk")
-	cmd.Arg("file", "File of the key, which must not exist").Required().StringVar(&c.path)
+	cmd.Arg("file", "New file for the key").Required().StringVar(&c.path)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
@@ -65,7 +65,7 @@ func (c *newCommand) run(context.Context) error {
 	key, err := assign.NewKey(c.path)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s exists, and is not replaced: what it signed could not be signed again (give another file)", c.path)
+		return fmt.Errorf("%s already exists; give another file", c.path)
 	case err != nil:
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *newCommand) run(context.Context) error {
 	return c.Print.Result(c.Format, keyDocument{File: c.path, Key: key}, func() { c.Print.Printf("%s\n", key) })
 }
 
-// listCommand is muster trust key ls.
+// listCommand implements muster trust key ls.
 type listCommand struct {
 	*cli.Env
 	print.Format
@@ -84,7 +84,7 @@ type listCommand struct {
 func addList(env *cli.Env, parent *fisk.CmdClause) {
 	c := &listCommand{Env: env}
 	cmd := parent.Command("ls", "List key files, or the keys that an agent trusts")
-	cmd.HelpLong("Lists a key file or those of a directory, *" + extension + " (default: the current one), or with --config what agent.yaml has below trust.\n\n  muster trust key ls ~/.config/muster\n  muster trust key ls alice.nk\n  muster trust key ls --config /etc/muster/agent.yaml")
+	cmd.HelpLong("Lists a key file, or the key files *" + extension + " in a directory (default: the current directory). With --config it lists the trusted keys in agent.yaml.\n\n  muster trust key ls ~/.config/muster\n  muster trust key ls alice.nk\n  muster trust key ls --config /etc/muster/agent.yaml")
 	cmd.Arg("path", "Key file, or directory of key files").Default(".").StringVar(&c.path)
 	cmd.Flag("config", "Configuration of an agent").PlaceHolder("FILE").StringVar(&c.config)
 	c.AddFormat(cmd)
@@ -97,7 +97,7 @@ func (c *listCommand) run(context.Context) error {
 		none = "no key files *" + extension + " in this directory; give a key file or another directory"
 	}
 	if c.config != "" {
-		find, head, none = c.keysOfConfig, []string{"NAME", "KEY", "FAMILIES"}, "no trusted keys: signatures are not demanded"
+		find, head, none = c.keysOfConfig, []string{"NAME", "KEY", "FAMILIES"}, "no trusted keys; signatures are not required"
 	}
 	keys, err := find()
 	if err != nil {
@@ -111,8 +111,8 @@ func (c *listCommand) run(context.Context) error {
 	return c.Print.Result(c.Format, keys, func() { c.Print.Table(head, rows, none) })
 }
 
-// keysOfPath returns the key of a file, or those of a directory, where one that cannot
-// be used is listed with the reason.
+// keysOfPath returns the key of a file, or the keys of a directory. Unusable key files are listed with the
+// reason.
 func (c *listCommand) keysOfPath() ([]keyDocument, error) {
 	info, err := os.Stat(c.path)
 	if err != nil {

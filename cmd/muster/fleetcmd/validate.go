@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// validateCommand is muster validate: what a push checks, of files.
+// validateCommand implements muster validate. It runs the checks of a push.
 type validateCommand struct {
 	pushCommand
 	sources []string
@@ -25,18 +25,18 @@ type validateCommand struct {
 func addValidate(env *cli.Env, app *fisk.Application) {
 	c := &validateCommand{pushCommand: pushCommand{Env: env}}
 	cmd := app.Command("validate", "Check manifests without applying or pushing them")
-	cmd.HelpLong("Finds mistakes that muster fleet push would refuse: properties, relations, files beside the manifest. It needs neither NATS nor the target machine, and skips values that depend on facts, environment or buckets. It warns of a file name that is not valid as the name of a manifest; push takes another name with --name. Exit code 0: all manifests are valid.\n\n" +
+	cmd.HelpLong("Finds errors that muster fleet push would refuse: properties, relations, files beside the manifest. It needs neither NATS nor the target machine, and skips values that depend on facts, environment or buckets. It warns of a file name that is not valid as the name of a manifest; use --name to push it with another name. Exit code 0: all manifests are valid.\n\n" +
 		"  muster validate motd.yaml\n  muster validate site/ *.yaml\n  muster apply --noop motd.yaml     what it would change on this machine")
 	cmd.Arg("source", "Files, directories with manifest.yaml, or - for standard input").Required().StringsVar(&c.sources)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
-// validated is what was found in a manifest, as a document.
+// validated is the result for a manifest.
 type validated struct {
 	Source string `json:"source"`
 	Valid  bool   `json:"valid"`
-	// Problems are those of the manifest; Error is why it cannot be read.
+	// Problems are the problems in the manifest; Error is why it cannot be read.
 	Problems []model.Problem `json:"problems,omitempty"`
 	Error    string          `json:"error,omitempty"`
 }
@@ -63,7 +63,7 @@ func (c *validateCommand) run(ctx context.Context) error {
 				c.Print.Printf("%s: valid\n", print.Text(name))
 			}
 			if err := model.CheckName(read.Name); err != nil && read.Name != "" {
-				c.Log.Warn("its file gives it no name that can be assigned: push it with --name NAME", "manifest", name, "error", err)
+				c.Log.Warn("file name is not a valid manifest name; push it with --name NAME", "manifest", name, "error", err)
 			}
 		}
 		all = append(all, one)
@@ -83,12 +83,12 @@ func (c *validateCommand) run(ctx context.Context) error {
 	return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: fmt.Sprintf("%d of %s valid", valid, print.Count(len(c.sources), "manifest"))}
 }
 
-// unread returns the error of a manifest that cannot be read.
+// unread returns the error for an unreadable manifest.
 func unread(name string, err error) error {
 	var missing *manifest.NoManifestError
 	if errors.As(err, &missing) && len(missing.Others) != 1 {
 		missing.Others = nil
-		return fmt.Errorf("%w; a directory is one manifest with its files: name those of several, as in muster validate *.yaml", err)
+		return fmt.Errorf("%w; a directory is one manifest with its files; to validate several manifests, list them, as in muster validate *.yaml", err)
 	}
 
 	return cli.FileError("manifest", name, err)

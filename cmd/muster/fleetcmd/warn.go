@@ -13,14 +13,14 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// WarnUnknown warns of targets that no known node is in.
+// WarnUnknown warns of targets without known nodes.
 func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
 	for _, t := range Unknown(targets, nodes) {
 		WarnUnknownTarget(log, t, nodes)
 	}
 }
 
-// Unknown returns the targets that no known node is in.
+// Unknown returns the targets without known nodes.
 func Unknown(targets []fleet.Target, nodes []model.Node) []fleet.Target {
 	isKnown := func(t fleet.Target) bool {
 		return slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) })
@@ -29,7 +29,7 @@ func Unknown(targets []fleet.Target, nodes []model.Node) []fleet.Target {
 	return slices.DeleteFunc(slices.Clone(targets), isKnown)
 }
 
-// WarnUnknownTarget warns of a target that no known node is in, with more attributes.
+// WarnUnknownTarget warns of a target without known nodes, with additional attributes.
 func WarnUnknownTarget(log *slog.Logger, t fleet.Target, nodes []model.Node, more ...any) {
 	event := "no known node matches, see muster fleet nodes"
 	if near := NearTarget(t, nodes); t.Group != "" {
@@ -40,7 +40,7 @@ func WarnUnknownTarget(log *slog.Logger, t fleet.Target, nodes []model.Node, mor
 	log.Warn(event, append([]any{"target", t.String()}, more...)...)
 }
 
-// NoSuchGroups joins NoSuchGroup of several groups in one line.
+// NoSuchGroups joins the errors of NoSuchGroup in one line.
 func NoSuchGroups(groups []fleet.Target, nodes []model.Node) string {
 	texts := make([]string, len(groups))
 	for i, t := range groups {
@@ -50,7 +50,7 @@ func NoSuchGroups(groups []fleet.Target, nodes []model.Node) string {
 	return strings.Join(texts, ", ")
 }
 
-// NoSuchGroup returns the error of a group that no known node is in.
+// NoSuchGroup returns an error for a group without known nodes.
 func NoSuchGroup(t fleet.Target, nodes []model.Node) error {
 	near := NearTarget(t, nodes)
 	if near != "" {
@@ -60,8 +60,8 @@ func NoSuchGroup(t fleet.Target, nodes []model.Node) error {
 	return fmt.Errorf("no known node is in group %s%s (see muster fleet nodes)", t.Group, near)
 }
 
-// ConfirmUnknown asks before something is changed for groups that no known node is in, unless the fleet has no nodes.
-// did is the verb of the change, such as "pushed".
+// ConfirmUnknown asks before a change of groups without known nodes, unless the fleet has no nodes. did is
+// the verb of the change, such as "pushed".
 func ConfirmUnknown(env *cli.Env, did string, targets []fleet.Target, nodes []model.Node) error {
 	if len(nodes) == 0 {
 		return nil
@@ -74,11 +74,10 @@ func ConfirmUnknown(env *cli.Env, did string, targets []fleet.Target, nodes []mo
 	return nil
 }
 
-// Confirm asks before a change; did is its verb, such as "pushed".
+// Confirm asks before a change. did is the verb of the change, such as "pushed".
 func Confirm(env *cli.Env, did, why string) error { return env.Confirm("nothing was "+did, why) }
 
-// NearTarget returns the name of a known node or group that is like that of a
-// target, empty for none.
+// NearTarget suggests a known node or group with a name similar to the target, or returns an empty string.
 func NearTarget(t fleet.Target, nodes []model.Node) string {
 	var known []string
 	for _, n := range nodes {
@@ -92,7 +91,7 @@ func NearTarget(t fleet.Target, nodes []model.Node) string {
 	return document.Nearest(cmp.Or(t.Node, t.Group), known)
 }
 
-// WarnStopped warns of nodes of the targets whose agent was stopped.
+// WarnStopped warns of target nodes with a stopped agent.
 func WarnStopped(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
 	var stopped []string
 	for _, n := range nodes {
