@@ -19,7 +19,7 @@ import (
 )
 
 // limits are odd phrases per 1,000 words. They only go down.
-var limits = map[string]float64{"comments": 19.8, "documents": 13.0, "messages": 7.3}
+var limits = map[string]float64{"comments": 11.0, "documents": 2.3, "messages": 4.9}
 
 // odd lists phrases that plain technical English avoids. Words in parentheses are alternatives.
 var odd = phrases(
