@@ -18,7 +18,7 @@ import (
 // ErrNoJetStream reports an account without JetStream.
 var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 
-// ErrNotJetStream reports an answer that is not from JetStream.
+// errNotJetStream reports an answer that is not from JetStream.
 var errNotJetStream = errors.New("the responder is not JetStream")
 
 // apiSilence is the time without an answer after which findAPI also tries the next prefix.

@@ -66,7 +66,7 @@ func decodeEvent(envelope model.Report, subject string, data []byte) (model.Repo
 	return r, nil
 }
 
-// fill sets the fields of r that an event contains. The event must be valid and come from the node of r.
+// fillReport sets the fields of r that an event contains. The event must be valid and come from the node of r.
 func fillReport(r *model.Report, data []byte) error {
 	ce, err := decodeCloudEvent(data)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// CheckRecord reads the stored assignment at a path. The error is why Open would leave
+// CheckAssignment reads the stored assignment at a path. The error is why Open would leave
 // it out, or model.Problems where its last good version would be rejected.
 func CheckAssignment(path string) error {
 	r, err := (&assignmentStore{dir: filepath.Dir(path)}).read(strings.TrimSuffix(filepath.Base(path), ".json"))

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// Source is the bucket as far as it concerns the node.
+// DocumentSource is the bucket as far as it concerns the node.
 type DocumentSource interface {
 	// Entries returns the keys as they are known now, without values.
 	Entries() (map[string]model.Entry, model.Sync)
@@ -46,7 +46,7 @@ type ControlClock interface {
 	Until(at time.Time, signed bool) time.Duration
 }
 
-// Options are what a Control is made from.
+// ControlOptions are what a Control is made from.
 type ControlOptions struct {
 	Host *host.Host
 	// Path is the file of what was accepted; empty keeps that in memory alone, without Host.
@@ -84,14 +84,14 @@ type Control struct {
 	unread error
 }
 
-// rejection is a revision that was rejected, and why.
+// controlRejection is a revision that was rejected, and why.
 type controlRejection struct {
 	revision uint64
 	at       time.Time
 	why      string
 }
 
-// Open reads what is on disk: it is in force before the bucket is read. A document there that
+// OpenControl reads what is on disk: it is in force before the bucket is read. A document there that
 // cannot be read is logged and left out, the bucket has it.
 func OpenControl(o ControlOptions) (*Control, error) {
 	c := &Control{o: o, store: controlStore{o.Host, o.Path}, wake: tasks.NewSignal(), documents: map[string]controlDocument{}, rejected: map[string]controlRejection{}, settled: o.Source == nil}

@@ -13,14 +13,14 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// record is what is kept on disk.
+// controlRecord is what is kept on disk.
 type controlRecord struct {
 	controlBucketRecord
 	// Keys are the documents in force.
 	Keys map[string]model.Entry `json:"keys"`
 }
 
-// bucketRecord is what is kept of the bucket as a whole: Stream and Kept of model.Sync.
+// controlBucketRecord is what is kept of the bucket as a whole: Stream and Kept of model.Sync.
 type controlBucketRecord struct {
 	Stream time.Time `json:"stream,omitzero"`
 	Kept   []string  `json:"kept,omitempty"`
@@ -57,7 +57,7 @@ func (s controlStore) write(ctx context.Context, r controlRecord) error {
 	return s.host.WriteRecord(ctx, s.path, r)
 }
 
-// CheckRecord reads what is stored at a path. The error is why Open would leave something out.
+// CheckControl reads what is stored at a path. The error is why Open would leave something out.
 func CheckControl(path string) error {
 	r, err := host.ReadRecord[controlRecord](path)
 	for key, e := range r.Keys {
@@ -69,7 +69,7 @@ func CheckControl(path string) error {
 	return err
 }
 
-// document is one that is in force: one of pause, labels and groups.
+// controlDocument is one that is in force: one of pause, labels and groups.
 type controlDocument struct {
 	entry  model.Entry
 	pause  *model.Pause

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// Options are what a Gate is made from.
+// GateOptions are what a Gate is made from.
 type GateOptions struct {
 	Host *host.Host
 	// Path is the file of what was accepted.
@@ -35,7 +35,7 @@ type Gate struct {
 	seen trustRecord
 }
 
-// record is what is kept on disk.
+// trustRecord is what is kept on disk.
 type trustRecord struct {
 	// Latest is when the newest of all was signed. The clock does not go back behind it.
 	Latest time.Time `json:"latest"`
@@ -43,7 +43,7 @@ type trustRecord struct {
 	Targets map[string]signed.Mark `json:"targets"`
 }
 
-// Open reads what was accepted. A damaged record is an error where signatures are
+// OpenGate reads what was accepted. A damaged record is an error where signatures are
 // demanded: without it, what was replaced could come back.
 func OpenGate(o GateOptions) (*Gate, error) {
 	seen, err := host.ReadRecord[trustRecord](o.Path)

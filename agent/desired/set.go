@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Source reads the values of keys.
+// ValueSource reads the values of keys.
 type ValueSource interface {
 	// Read reads a key at a revision or a later one. Every error may pass; it wraps
 	// model.ErrNotFound when the bucket does not hold the key.
@@ -57,7 +57,7 @@ type Clock interface {
 	Until(at time.Time, signed bool) time.Duration
 }
 
-// Options are what a Set is made from.
+// SetOptions are what a Set is made from.
 type SetOptions struct {
 	Host *host.Host
 	// Dir is the state directory of the node.
@@ -90,7 +90,7 @@ type Set struct {
 	inbox  inbox
 }
 
-// Open reads what is kept in the state directory. Nothing is active before Sync.
+// OpenSet reads what is kept in the state directory. Nothing is active before Sync.
 func OpenSet(o SetOptions) (*Set, error) {
 	store, err := openAssignments(o.Host, o.Dir, o.Log)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 // ErrInUse reports an outbox that another process has open.
 var ErrInUse = errors.New("the outbox is in use by another agent")
 
-// Options are what Open needs.
+// OutboxOptions are what Open needs.
 type OutboxOptions struct {
 	// Dir is the outbox's own directory, created with mode 0700.
 	Dir string

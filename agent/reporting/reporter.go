@@ -42,7 +42,7 @@ type Reporter struct {
 	runs map[string]*currentRun
 }
 
-// Options are what a Reporter is made from.
+// ReporterOptions are what a Reporter is made from.
 type ReporterOptions struct {
 	// State returns the state of the node, MaxDocument how long a report may be.
 	State       func() model.NodeState
@@ -50,7 +50,7 @@ type ReporterOptions struct {
 	Log         *slog.Logger
 }
 
-// New returns a reporter that has reported nothing.
+// NewReporter returns a reporter that has reported nothing.
 func NewReporter(o ReporterOptions) *Reporter {
 	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
 }

@@ -58,7 +58,7 @@ func System() *Clock {
 	return NewClock(time.Now, func() time.Duration { return time.Since(began) })
 }
 
-// New returns a clock that reads the time of day from wall, which may be set at any
+// NewClock returns a clock that reads the time of day from wall, which may be set at any
 // time, and from elapsed the time since some moment, which may not.
 func NewClock(wall func() time.Time, elapsed func() time.Duration) *Clock {
 	return &Clock{wall: wall, elapsed: elapsed}

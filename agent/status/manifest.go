@@ -33,7 +33,7 @@ func manifestsOf(states map[string]model.ManifestState, name func(key string) st
 	return out
 }
 
-// sum adds the counts that readResources needs.
+// sumMetrics adds the counts that readResources needs.
 func sumMetrics(a, b model.Counts) model.Counts {
 	return model.Counts{
 		Changed: a.Changed + b.Changed, Noop: a.Noop + b.Noop, Failed: a.Failed + b.Failed, Skipped: a.Skipped + b.Skipped,

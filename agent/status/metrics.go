@@ -37,7 +37,7 @@ type Metrics struct {
 	names telemetry.LabelValues
 }
 
-// New returns the metrics of an agent that has begun.
+// NewMetrics returns the metrics of an agent that has begun.
 func NewMetrics(s Sources) *Metrics {
 	return &Metrics{
 		sources: s, families: families(), names: telemetry.LabelValues{},

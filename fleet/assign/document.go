@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// same reports whether two values of a key assign the same, see Identity.
+// sameContent reports whether two values of a key assign the same, see Identity.
 func sameContent(key string, a, b []byte) bool {
 	id := Identity(key, a)
 

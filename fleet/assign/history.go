@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Revision returns one of the stored revisions of an assignment, which are sorted,
+// FindRevision returns one of the stored revisions of an assignment, which are sorted,
 // or with 0 the newest. The error wraps model.ErrNotFound and lists the existing
 // ones; the newest of an assignment that was removed is not found.
 func FindRevision(all []model.Entry, revision uint64) (model.Entry, error) {
@@ -37,7 +37,7 @@ func revisions(all []model.Entry) string {
 	return strings.Join(numbers, ", ")
 }
 
-// Before returns the stored revision before another one. The error wraps
+// RevisionBefore returns the stored revision before another one. The error wraps
 // model.ErrNotFound where there is none.
 func RevisionBefore(all []model.Entry, e model.Entry) (model.Entry, error) {
 	at := slices.IndexFunc(all, func(o model.Entry) bool { return o.Revision == e.Revision })

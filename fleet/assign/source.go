@@ -38,7 +38,7 @@ type Source struct {
 	files []string
 }
 
-// Read reads a manifest from a file, a directory that has manifest.yaml at its
+// ReadSource reads a manifest from a file, a directory that has manifest.yaml at its
 // root, or stdin where path is "-", and checks it. Errors are those of check
 // and of the system, ErrNoManifest, ErrNeedsFiles, model.ErrTooLarge, or
 // model.Problems for files that the manifest names and that are not there.
@@ -71,7 +71,7 @@ func ReadSource(path string, stdin io.Reader, check ManifestCheck) (*Source, err
 	return s, problems.Err()
 }
 
-// placed returns where a file is named that an expression reads, of which only the document is known: where its
+// placeOf returns where a file is named that an expression reads, of which only the document is known: where its
 // path is the only one in quotes.
 func placeOf(pos model.Position, text []byte, path string) model.Position {
 	if pos.Line > 0 {
@@ -97,7 +97,7 @@ func placeOf(pos model.Position, text []byte, path string) model.Position {
 	return pos
 }
 
-// open reads the text and returns the file name of its positions.
+// openSource reads the text and returns the file name of its positions.
 func openSource(path string, stdin io.Reader) (s *Source, name string, err error) {
 	if path == "-" {
 		text, err := readText(stdin, StdinName)

@@ -5,19 +5,21 @@ import (
 	"time"
 )
 
-// Options are what a Log is made for.
+// activityOptions configure a Log.
 type activityOptions struct {
-	// Keep is for how long it keeps what happened.
+	// Keep is the retention time.
 	Keep time.Duration
-	// Events and Runs are how many it keeps at most. No node takes more than a hundredth of it while others need the room.
+	// Events and Runs limit the retained events and runs. If others need the room, one node uses at most a
+	// hundredth.
 	Events, Runs int
-	// IsKnown reports whether there is a node: its last few events and runs stay. It must not call back.
+	// IsKnown reports whether a node exists: its last few events and runs are retained. It must not call
+	// back.
 	IsKnown func(node string) bool
-	// Changed is called when something changed that readers see. It must not call back.
+	// Changed is called after a change that readers see. It must not call back.
 	Changed func()
 }
 
-// Log is what happened. Its methods may be called from several goroutines.
+// activityLog contains the events and runs of the fleet. It is safe for concurrent use.
 type activityLog struct {
 	options activityOptions
 
@@ -34,13 +36,13 @@ type activityLog struct {
 	followers followers
 }
 
-// Invalid counts messages that cannot be read, and has why the last one cannot.
+// invalidMessages counts unreadable messages and contains the reason of the last one.
 type invalidMessages struct {
 	Count int
 	Last  string
 }
 
-// New returns a log of which nothing is known.
+// newActivityLog returns an empty log.
 func newActivityLog(o activityOptions) *activityLog {
 	l := &activityLog{
 		options: o, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
@@ -51,7 +53,7 @@ func newActivityLog(o activityOptions) *activityLog {
 	return l
 }
 
-// Invalid returns which messages cannot be read.
+// Invalid returns the unreadable messages.
 func (l *activityLog) Invalid() invalidMessages {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -59,7 +61,7 @@ func (l *activityLog) Invalid() invalidMessages {
 	return l.invalid
 }
 
-// Forget gives up what is kept for nodes that are not known any more.
+// Forget removes the data of unknown nodes.
 func (l *activityLog) Forget(nodes ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +71,7 @@ func (l *activityLog) Forget(nodes ...string) {
 	}
 }
 
-// OfNode returns the newest runs and events of a node, the newest first.
+// OfNode returns the newest runs and events of a node, newest first.
 func (l *activityLog) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -84,7 +86,7 @@ func (l *activityLog) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, [
 	return runs, events
 }
 
-// Points returns what happened from a time on until now, by time, oldest first.
+// Points returns the counts of the intervals since a time, oldest first.
 func (l *activityLog) Points(since, now time.Time) []Point {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -92,7 +94,8 @@ func (l *activityLog) Points(since, now time.Time) []Point {
 	return l.points.get(since, now)
 }
 
-// Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures of now.
+// Top returns the resources that need attention most, of one manifest or, for an empty name, of all. current
+// are the current failures.
 func (l *activityLog) Top(manifest string, current []Failure, now time.Time) Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

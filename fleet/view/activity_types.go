@@ -8,8 +8,8 @@ import (
 
 // Event is a report in the feed.
 type Event struct {
-	// Seq is its place in the stream, by which the feed goes on. A batch of reports has one.
-	// Time is when the server stored it.
+	// Seq is its sequence number in the stream, where the feed resumes. The reports of a batch share one.
+	// Time is the time when the server stored it.
 	Seq      uint64        `json:"seq"`
 	ID       string        `json:"id"`
 	Time     time.Time     `json:"time"`
@@ -20,36 +20,36 @@ type Event struct {
 	Manifest string        `json:"manifest,omitempty"`
 	Resource string        `json:"resource,omitempty"`
 	RunID    string        `json:"run_id,omitempty"`
-	// CorrelationID is that of the request which it answers.
+	// CorrelationID is the id of the request that it answers.
 	CorrelationID string `json:"correlation_id,omitempty"`
-	// By is who sent that request, as the sender said and the node repeats.
+	// By is the unverified name of the request's sender, as the node repeats it.
 	By string `json:"by,omitempty"`
-	// Text is what happened, in a line that is cut where it is long.
+	// Text describes the event in one line. A long line is cut.
 	Text string `json:"text"`
 }
 
-// EventQuery selects events. What is empty selects all.
+// EventQuery selects events. Empty fields select all.
 type EventQuery struct {
 	Node, Kind, Manifest, RunID string
 	Outcome                     model.Outcome
 	Cause                       model.Cause
 	Search                      string
-	// Before selects those of lower Seq, 0 all; After, for Follow alone, those of higher Seq.
+	// Before selects events of lower Seq, 0 all. After selects events of higher Seq, for Follow only.
 	Before, After uint64
 	// Since and Until select the events that the server stored at or after Since and before Until; zero means no limit.
 	Since, Until time.Time
-	// Limit is the most events, 0 for 100.
+	// Limit is the maximum number of events, 0 for 100.
 	Limit int
 }
 
-// RunRow is a run in a list. Outcome is empty while only some of its reports are known.
+// RunRow is a run in a list. Outcome is empty until its summary is known.
 type RunRow struct {
 	RunID    string      `json:"run_id"`
 	Node     string      `json:"node"`
 	Manifest string      `json:"manifest"`
 	Revision uint64      `json:"revision"`
 	Cause    model.Cause `json:"cause"`
-	// Retry reports whether it tries again what failed before.
+	// Retry means that it repeats a failed run.
 	Retry    bool          `json:"retry,omitempty"`
 	Outcome  model.Outcome `json:"outcome,omitempty"`
 	Started  time.Time     `json:"started"`
@@ -58,16 +58,16 @@ type RunRow struct {
 	Error    string        `json:"error,omitempty"`
 }
 
-// RequestRow is a request that nodes were sent, by what they answered.
+// RequestRow is a request and the answers of nodes.
 type RequestRow struct {
 	// ID is the correlation id of the answers.
 	ID string `json:"id"`
-	// By is who sent it and Nodes to how many, as the sender said and most of the nodes that answered
-	// repeat; empty and zero where that is not known.
+	// By is the sender and Nodes the number of nodes, unverified, as most answers repeat them. They are empty
+	// and zero if they are unknown.
 	By    string `json:"by,omitempty"`
 	Nodes int    `json:"nodes,omitempty"`
-	// To are the targets that it was sent to, or On is the target expression, as the sender said; both are
-	// empty where that is not known.
+	// To are the unverified targets, On is the unverified target expression. Both are empty if they are
+	// unknown.
 	To       string    `json:"to,omitempty"`
 	On       string    `json:"on,omitempty"`
 	Resource string    `json:"resource"`
@@ -78,11 +78,11 @@ type RequestRow struct {
 	Changed  int       `json:"changed"`
 }
 
-// IsRun reports whether it is a run request: runs have ids of their own, which other requests may have, too.
+// IsRun marks a run request. The id of a run request may equal the id of another request.
 func (r RequestRow) IsRun() bool { return r.Resource == ofRun }
 
-// Point counts what was reported within one interval of time, by the clock of the server: runs,
-// of these such as changed something or failed, and repairs of drift.
+// Point counts the reports of one interval by the clock of the server: runs, changed and failed runs, and
+// repairs of drift.
 type Point struct {
 	At       time.Time `json:"at"`
 	Runs     int       `json:"runs"`

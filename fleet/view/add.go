@@ -6,19 +6,18 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// StreamMessage is what the stream of reports stored at once: one report, or a batch.
+// StreamMessage is a stored message of the stream of reports: one report or a batch.
 type StreamMessage struct {
-	// Seq is its number in the stream, Stored when the server took it: by that it is decided what
-	// happened when, since clocks of nodes may be wrong.
+	// Seq is its sequence number. Stored is the time when the server stored it. This time orders events,
+	// because clocks of nodes may be wrong.
 	Seq     uint64
 	Stored  time.Time
 	Reports []model.Report
-	// Invalid is why some of it cannot be read, nil where all can.
+	// Invalid is the reason why a part of it cannot be read, nil if all is readable.
 	Invalid error
 }
 
-// Add tells what the stream has. The same report again changes nothing; the order does not
-// matter.
+// Add adds a message of the stream. A repeated message changes nothing. The order does not matter.
 func (l *activityLog) Add(m StreamMessage) {
 	all := make([]excerpt, 0, 1) // most messages are one report
 	for _, r := range m.Reports {
@@ -37,8 +36,8 @@ func (l *activityLog) Add(m StreamMessage) {
 	}
 }
 
-// AddRuns tells runs ahead of the reports between them and those that are known: they are in
-// lists, and nothing else counts them before Add tells them again.
+// AddRuns adds runs before the reports between them and the known reports. They appear in lists, but are
+// counted only when Add adds them again.
 func (l *activityLog) AddRuns(m StreamMessage) {
 	for i, r := range m.Reports {
 		t := excerptOf(r, m.Seq, m.Stored)
@@ -53,7 +52,7 @@ func (l *activityLog) AddRuns(m StreamMessage) {
 	}
 }
 
-// addRun lists the summary of a run.
+// addRun adds the summary of a run to the list.
 func (l *activityLog) addRun(t *excerpt, h *happened, at position) {
 	t.run.Outcome = h.outcome
 	l.runs.summary(t.Node, at, l.words.keepRun(h, t.run))
@@ -81,7 +80,7 @@ func (l *activityLog) add(t *excerpt, at position) {
 		a.Resource = l.words.strings.Share(a.Resource)
 		l.attention.Add(e.Node, e.Time, a)
 	}
-	// A node answers a request once: what else it says of it, while that is remembered, is an event alone.
+	// A node answers a request once. Its later answers, while the request is remembered, are only events.
 	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+keyOf(e.Resource, e.CorrelationID)) {
 		l.requests.add(at, t)
 	}

@@ -1,20 +1,20 @@
 package view
 
-// maxAnswerers is how many nodes that answered are kept of all requests.
+// maxAnswerers limits the remembered answering nodes of all requests.
 const maxAnswerers = 100_000
 
-// answerers are the nodes that answered requests. They are kept besides their answers, because a node that floods
-// loses its own answers, and with them who else answered.
+// answerers are the nodes that answered requests. They are stored separately from the answers, because a
+// flooding node loses its own answers.
 type answerers struct {
-	// of are the nodes by request, nil where they are not kept any more.
+	// of are the nodes by request, nil if they are not remembered any more.
 	of    map[*RequestRow]map[string]bool
 	count int
 }
 
-// begin keeps those of a request.
+// begin starts remembering the nodes of a request.
 func (a *answerers) begin(row *RequestRow) { a.of[row] = map[string]bool{} }
 
-// add keeps a node that answered, and reports whether it is none that is kept.
+// add records a node that answered, and reports whether it is new.
 func (a *answerers) add(row *RequestRow, node string) bool {
 	all := a.of[row]
 	if all[node] {
@@ -28,13 +28,13 @@ func (a *answerers) add(row *RequestRow, node string) bool {
 	return true
 }
 
-// clear gives up those of a request.
+// clear forgets the nodes of a request.
 func (a *answerers) clear(row *RequestRow) {
 	a.count -= len(a.of[row])
 	a.of[row] = nil
 }
 
-// end is clear of a request that is not kept any more.
+// end forgets a request that is no longer retained.
 func (a *answerers) end(row *RequestRow) {
 	a.clear(row)
 	delete(a.of, row)

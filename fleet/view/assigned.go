@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ChangeAssigned is a revision that assigns something.
+// ChangeAssigned is a revision with an assignment.
 const ChangeAssigned ChangeKind = "assigned"
 
 // AssignmentChange is a revision of an assignment, or its removal.
@@ -18,14 +18,14 @@ type AssignmentChange struct {
 	Revision uint64     `json:"revision"`
 	Time     time.Time  `json:"at"`
 	Kind     ChangeKind `json:"kind"`
-	// By is who wrote it, as they said; empty where they did not.
+	// By is the unverified author, empty if unknown.
 	By string `json:"by,omitempty"`
-	// Problem is why no node uses it, empty for nothing.
+	// Problem is the reason why no node uses it, empty for none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Assignments describes revisions of assignments: those that have a part of a key, a name, a kind or a problem,
-// whatever the case of its letters; all for an empty one.
+// AssignmentChanges describes revisions of assignments that contain a text in their key, name, kind or problem,
+// ignoring case. An empty text selects all.
 func AssignmentChanges(all []model.Entry, search string) []AssignmentChange {
 	search = strings.ToLower(search)
 	out := []AssignmentChange{}
@@ -47,8 +47,8 @@ func AssignmentChanges(all []model.Entry, search string) []AssignmentChange {
 	return out
 }
 
-// Merge returns changes of assignments and of what operators wrote about nodes and groups as one list, the
-// oldest first. The text of an assignment is why no node uses it.
+// MergeChanges returns changes of assignments and control keys as one list, oldest first. The text of an assignment
+// is the reason why no node uses it.
 func MergeChanges(assigned []AssignmentChange, written []ControlChange) []ControlChange {
 	out := slices.Clone(written)
 	for _, a := range assigned {

@@ -9,8 +9,7 @@ import (
 	"github.com/google/btree"
 )
 
-// place is where something is in the order of the stream: the sequence of its message, and its
-// number within that.
+// position is a position in the stream: the sequence number of a message and an index in it.
 type position struct {
 	seq  uint64
 	part int
@@ -20,42 +19,41 @@ func (p position) compare(o position) int {
 	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.part, o.part))
 }
 
-// item is a thing of a node.
+// item is an entry of a node.
 type item[T any] struct {
 	position
 	value T
-	// retired means that it is kept as one of the last of its node alone.
+	// retired means that it is retained only as one of the last entries of its node.
 	retired bool
-	// siblings are the things of its node.
+	// siblings are the entries of its node.
 	siblings *siblings[T]
 }
 
-// siblings are the things of one node, the oldest first.
+// siblings are the entries of one node, oldest first.
 type siblings[T any] struct {
 	node  string
 	items []*item[T]
 }
 
-// bounded keeps the newest things of nodes, in the order of their places, whatever the order
-// in which they come. Where there are too many, nodes that have more than their share lose their
-// oldest first: one that floods pushes out none of the others'. The last few of a known node stay
-// with it, however old they are.
+// bounded retains the newest entries of nodes by place, in any order of arrival. If there are too many, nodes
+// with more than their share lose their oldest entries first, so a flooding node displaces no entries of
+// other nodes. The last few entries of a known node always stay.
 type bounded[T any] struct {
 	most, share int
 	all         *btree.BTreeG[*item[T]]
 	byNode      map[string]*siblings[T]
-	// over are those of nodes that have more than their share.
+	// over are the entries of nodes with more than their share.
 	over map[*siblings[T]]bool
-	// isKnown reports whether the last few things of a node stay.
+	// isKnown reports whether the last few entries of a node stay.
 	isKnown func(node string) bool
-	// dropped is called for what is not kept any more.
+	// dropped is called for each removed entry.
 	dropped func(*item[T])
 }
 
 const (
-	// shares is how many nodes can have their whole share.
+	// shares is the number of nodes that can use their full share.
 	nodeShares = 100
-	// lastFew is how many things stay with a known node.
+	// lastFew is the number of entries that stay with a known node.
 	lastFew = 3
 )
 
@@ -68,7 +66,7 @@ func newBounded[T any](most int) *bounded[T] {
 	}
 }
 
-// newItem returns a thing of a node at a place at which there is none, for put.
+// newItem returns an entry of a node at an unused place, for put.
 func (b *bounded[T]) newItem(node string, at position, value T) *item[T] {
 	own := b.byNode[node]
 	if own == nil {
@@ -79,7 +77,7 @@ func (b *bounded[T]) newItem(node string, at position, value T) *item[T] {
 	return &item[T]{position: at, value: value, siblings: own}
 }
 
-// put keeps a new thing, unless all that there is room for is newer: then it is dropped at once.
+// put adds a new entry. It drops the entry immediately if the list is full of newer ones.
 func (b *bounded[T]) put(it *item[T]) {
 	own := it.siblings
 	b.all.ReplaceOrInsert(it)
@@ -95,7 +93,7 @@ func (b *bounded[T]) put(it *item[T]) {
 	}
 }
 
-// oldest returns what is given up next.
+// oldest returns the next entry to remove.
 func (b *bounded[T]) oldest() *item[T] {
 	var out *item[T]
 	for own := range b.over {
@@ -110,7 +108,7 @@ func (b *bounded[T]) oldest() *item[T] {
 	return out
 }
 
-// giveUp takes a thing out, or leaves it to its node alone.
+// giveUp removes an entry, or retires it to its node.
 func (b *bounded[T]) giveUp(it *item[T]) {
 	if len(it.siblings.items) > lastFew || !b.isKnown(it.siblings.node) {
 		b.drop(it)
@@ -120,14 +118,14 @@ func (b *bounded[T]) giveUp(it *item[T]) {
 	it.retired = true
 }
 
-// forget gives up what is kept for a node that is not known any more.
+// forget removes the entries of an unknown node.
 func (b *bounded[T]) forget(node string) {
 	for own := b.byNode[node]; own != nil && len(own.items) > 0 && own.items[0].retired; {
 		b.drop(own.items[0])
 	}
 }
 
-// drop takes a thing out.
+// drop removes an entry.
 func (b *bounded[T]) drop(it *item[T]) {
 	b.remove(it)
 	b.dropped(it)
@@ -147,7 +145,7 @@ func (b *bounded[T]) remove(it *item[T]) {
 	}
 }
 
-// newest yields what there is, the newest first, before a sequence unless that is 0.
+// newest yields the entries, newest first, before a sequence number unless it is 0.
 func (b *bounded[T]) newest(before uint64, yield func(*item[T]) bool) {
 	if before == 0 {
 		b.all.Descend(yield)
@@ -156,12 +154,12 @@ func (b *bounded[T]) newest(before uint64, yield func(*item[T]) bool) {
 	b.all.DescendLessOrEqual(&item[T]{position: position{before, -1}}, yield)
 }
 
-// after yields what there is after a sequence, the oldest first.
+// after yields the entries after a sequence number, oldest first.
 func (b *bounded[T]) after(seq uint64, yield func(*item[T]) bool) {
 	b.all.AscendGreaterOrEqual(&item[T]{position: position{seq + 1, 0}}, yield)
 }
 
-// of yields the newest things of a node, the newest first.
+// of yields the newest entries of a node, newest first.
 func (b *bounded[T]) of(node string, most int) iter.Seq2[int, *item[T]] {
 	var own []*item[T]
 	if all := b.byNode[node]; all != nil {
@@ -171,7 +169,7 @@ func (b *bounded[T]) of(node string, most int) iter.Seq2[int, *item[T]] {
 	return slices.Backward(own)
 }
 
-// find returns where the thing of a place is, or would be.
+// find returns the index of the entry at a place, or the index where it would be.
 func (s *siblings[T]) find(at position) (int, bool) {
 	return slices.BinarySearchFunc(s.items, at, func(it *item[T], at position) int { return it.compare(at) })
 }

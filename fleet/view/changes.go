@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// changes are those that readers are told of.
+// changes counts and signals changes for readers.
 type changes struct {
-	// count counts what changed, generation the signals.
+	// count counts changes, generation counts signals.
 	count, generation atomic.Uint64
 
 	mu sync.Mutex
-	// signalled is how many changes readers know of.
+	// signalled is the number of changes at the last signal.
 	signalled uint64
 	waiting   map[chan struct{}]bool
 }
@@ -21,7 +21,7 @@ func newChanges() *changes { return &changes{waiting: map[chan struct{}]bool{}} 
 // note counts a change.
 func (c *changes) note() { c.count.Add(1) }
 
-// signal wakes those who wait for changes, where there were some.
+// signal wakes waiting readers if there were changes.
 func (c *changes) signal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,13 +34,13 @@ func (c *changes) signal() {
 	for w := range c.waiting {
 		select {
 		case w <- struct{}{}:
-		default: // it has not received the one before
+		default: // the previous signal is still pending
 		}
 	}
 }
 
-// Changes returns a channel that receives when something may have changed, at most a few times a
-// second, until cancel. Who does not receive misses nothing but the time of it.
+// Changes returns a channel that receives after changes, at most a few times a second, until cancel. A slow
+// reader only receives later.
 func (c *changes) Changes() (changed <-chan struct{}, cancel func()) {
 	w := make(chan struct{}, 1)
 	c.mu.Lock()

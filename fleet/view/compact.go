@@ -15,12 +15,12 @@ const (
 	maxGroups   = 1000
 	maxLabels   = 1000
 	maxRejected = 100
-	// maxReason is how many bytes are kept of an error or a message in the state of a node.
+	// maxReason limits the bytes of an error or a message in the state of a node.
 	maxReason = 2000
 )
 
-// compact returns a node in little memory, and takes it over. A node with too many groups, labels or rejected control
-// documents is unreadable: it loses these and its manifests.
+// compact returns a node in compact form and takes ownership of it. A node with too many groups, labels or
+// rejected control documents is unreadable: it loses these and its manifests.
 func (s *nodeStates) compact(n model.Node) model.Node {
 	i := s.strings
 	if problem := excess(&n); problem != "" {

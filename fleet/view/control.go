@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Control describes a revision of a control key in a line, and reports whether it has a signature,
-// which only nodes verify.
+// DescribeControl describes a revision of a control key in one line, and reports whether it has a signature, which
+// only nodes verify.
 func DescribeControl(c model.Entry) (text string, isSigned bool) {
 	isSigned = signed.IsEnvelope(c.Value)
 	_, name, _ := model.SplitKey(c.Key)
@@ -44,8 +44,8 @@ func controlText(name string, value []byte) (string, error) {
 	}
 }
 
-// ControlValue describes the value of a control key, by the last part of the key: when a pause ends,
-// who asked for it and why; labels; groups.
+// DescribeControlValue describes the value of a control key by the last part of the key: end, author and reason of a
+// pause; labels; groups.
 func DescribeControlValue(name string, value []byte) (string, error) {
 	switch name {
 	case model.ControlPause:
@@ -62,7 +62,7 @@ func DescribeControlValue(name string, value []byte) (string, error) {
 	}
 }
 
-// nothingOf returns what a key that lists nothing says: no labels, no groups.
+// nothingOf describes an empty list: no labels, no groups.
 func nothingOf(name string) string { return "no " + name }
 
 func decodePause(value []byte) (model.Paused, error) {
@@ -71,7 +71,7 @@ func decodePause(value []byte) (model.Paused, error) {
 	return model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}, err
 }
 
-// decodeSigned decodes a document, which may be in an envelope.
+// decodeSigned decodes a document with or without an envelope.
 func decodeSigned[T any](value []byte, decode func([]byte) (T, error)) (T, error) {
 	content, err := signed.Content(value)
 	if err != nil {

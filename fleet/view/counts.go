@@ -6,15 +6,13 @@ import (
 	"time"
 )
 
-// maxCounts bounds the kinds and outcomes that are counted: nodes choose them. Further ones
-// are not.
+// maxCounts limits the counted kinds and outcomes, because nodes choose them.
 const maxCounts = 200
 
-// maxRepaired is how much drift one run can have repaired: nodes say how much.
+// maxRepaired limits the repaired drift of one run, because nodes report it.
 const maxRepaired = 100_000
 
-// counts are what was read of what the stream stored since the view began: the past would be a
-// flood of it.
+// counts counts the messages since the view began. Older messages would look like a flood.
 type counts struct {
 	begun            bool
 	begin, end, read uint64
@@ -24,14 +22,13 @@ type counts struct {
 	unreadable, repaired uint64
 }
 
-// SetEnd tells the sequence of the newest message that the stream has. What comes after the
-// first one that is added is counted.
+// SetEnd sets the sequence number of the newest message of the stream. Later messages are counted.
 func (l *activityLog) SetEnd(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.counts
 	if !c.begun || seq < c.begin {
-		c.begun, c.begin, c.read = true, seq, min(c.read, seq) // it began, or was created again
+		c.begun, c.begin, c.read = true, seq, min(c.read, seq) // the stream is new or was recreated
 	}
 	c.end = seq
 }
@@ -46,7 +43,7 @@ func (c *counts) message(m *StreamMessage) {
 	}
 }
 
-// report counts a report that was not read before.
+// report counts a new report.
 func (c *counts) report(t *excerpt, seq uint64) {
 	if !c.isNew(seq) {
 		return
@@ -60,7 +57,7 @@ func (c *counts) report(t *excerpt, seq uint64) {
 
 func (c *counts) isNew(seq uint64) bool { return c.begun && seq > c.begin }
 
-// Totals returns what was read since the view began.
+// Totals returns the counts since the view began.
 func (l *activityLog) Totals() Totals {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -1,4 +1,4 @@
-// Package describe describes reports and answers of nodes in a few words, for people.
+// This file describes reports and answers of nodes in a few words, for users.
 package view
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Report returns what a report is about, in a word or two, and what happened in
-// a few words; empty where the outcome is enough.
+// DescribeReport returns the subject of a report in a word or two, and a short description, empty if the outcome is
+// enough.
 func DescribeReport(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
@@ -54,7 +54,7 @@ func DescribeReport(r model.Report) (subject, summary string) {
 	return r.Manifest, summary
 }
 
-// Sender returns who sent the request that a report answers, as the sender said; empty for none.
+// SenderOf returns the unverified sender of the request that a report answers, empty for none.
 func SenderOf(r model.Report) string {
 	if r.Kind != model.KindEnsure {
 		return ""
@@ -67,8 +67,7 @@ func SenderOf(r model.Report) string {
 	return a.Sender.By
 }
 
-// decoded decodes a document; an invalid one is empty, and the report shows its
-// envelope only.
+// decodeOrZero decodes a document. An invalid document is empty, and the report shows only its envelope.
 func decodeOrZero[T any](data json.RawMessage) T {
 	v, err := model.DecodeJSON[T](data)
 	if err != nil {
@@ -79,11 +78,10 @@ func decodeOrZero[T any](data json.RawMessage) T {
 	return *v
 }
 
-// maxUnchanged is how many runs are named whose results are unchanged: a node may write any
-// number of them.
+// maxUnchanged limits the named runs with unchanged results, because a node may write any number.
 const maxUnchanged = 10
 
-// Run returns what came of a run in a line: counts, duration, errors.
+// DescribeRun describes a run in one line: counts, duration, errors.
 func DescribeRun(r model.Run) string {
 	text := r.Counts.Text() + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
@@ -108,7 +106,7 @@ func DescribeRun(r model.Run) string {
 	return text
 }
 
-// runTime returns when a run began, which its id has, with the id.
+// runTime returns the start time of a run, from its id, with the id.
 func runTime(id string) string {
 	at, err := ksuid.Parse(id)
 	if err != nil {
@@ -118,8 +116,7 @@ func runTime(id string) string {
 	return at.Time().Local().Format(model.TimeFormat) + " (run " + id + ")"
 }
 
-// Transaction returns what happened to a resource in a few words, and in how long
-// drift was repaired.
+// DescribeTransaction describes the result of a resource in a few words, with the time of a repair.
 func DescribeTransaction(t *model.Transaction) string {
 	text := describeResult(t)
 	if d := t.Drift; d != nil && len(t.Errors) == 0 && !t.Refreshed {
@@ -154,7 +151,7 @@ func describeResult(t *model.Transaction) string {
 			detail = c.Property + " " + c.From + " -> " + c.To
 		}
 		if detail != "" && c.Message == "" && i > 0 && t.Changes[i-1].Action == c.Action {
-			// One more of those that the message before it counts.
+			// The count includes the message before it.
 			if open, has := strings.CutSuffix(words[len(words)-1], ")"); has {
 				words[len(words)-1] = open + ", " + detail + ")"
 				continue
@@ -182,7 +179,7 @@ func exitCode(t *model.Transaction) *int {
 	}](t.Status).ExitCode
 }
 
-// Answer returns the result of an ensure request, or of a run request, in a few words.
+// DescribeAnswer describes the result of an ensure or run request in a few words.
 func DescribeAnswer(r model.EnsureResponse) string {
 	switch {
 	case r.Error != "":
@@ -196,7 +193,7 @@ func DescribeAnswer(r model.EnsureResponse) string {
 	}
 }
 
-// Outcome returns the outcome of an answer.
+// OutcomeOf returns the outcome of an answer.
 func OutcomeOf(r model.EnsureResponse) model.Outcome {
 	switch {
 	case r.State != nil:
@@ -212,8 +209,7 @@ func OutcomeOf(r model.EnsureResponse) model.Outcome {
 	}
 }
 
-// requested counts the manifests that a node ran because somebody asked for it, with the error of the first
-// that failed.
+// describeRequested counts the manifests of a run request, with the first error.
 func describeRequested(all []model.RequestedRun) string {
 	text := DescribeRuns(all)
 	if i := slices.IndexFunc(all, func(r model.RequestedRun) bool { return !r.OK() }); i >= 0 {
@@ -223,8 +219,7 @@ func describeRequested(all []model.RequestedRun) string {
 	return text
 }
 
-// Requested counts the manifests that a node ran because somebody asked for it, for where their errors are shown
-// beside it.
+// DescribeRuns counts the manifests of a run request, for a display with the errors beside it.
 func DescribeRuns(all []model.RequestedRun) string {
 	changed, noop, failed, skipped := 0, 0, 0, 0
 	for _, r := range all {

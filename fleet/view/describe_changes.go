@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ChangeKind is what a revision of a control key did.
+// ChangeKind is the effect of a revision of a control key.
 type ChangeKind string
 
 // The kinds. A revision that no node uses is refused.
@@ -20,16 +20,16 @@ const (
 	ChangeRefused ChangeKind = "refused"
 )
 
-// ControlChange is a revision of what operators wrote about a node or a group, in words.
+// ControlChange describes a revision of a control key.
 type ControlChange struct {
 	Key      string     `json:"key"`
 	Revision uint64     `json:"revision"`
 	Time     time.Time  `json:"at"`
 	Kind     ChangeKind `json:"kind"`
-	// By is who wrote it, as they said, empty where they did not; Text is what, in a line.
+	// By is the unverified author, empty if unknown. Text describes the change in one line.
 	By   string `json:"by,omitempty"`
 	Text string `json:"text"`
-	// Signed is that it has a signature, which only nodes verify.
+	// Signed means that it has a signature, which only nodes verify.
 	Signed bool `json:"signed,omitempty"`
 }
 
@@ -41,15 +41,15 @@ func IsBy(author, user string) bool {
 	return is && (rest == "" || rest[0] == '@' || rest[0] == ' ')
 }
 
-// Changes describes revisions of control keys: those that have a part of a key, a name or a text, whatever the
-// case of its letters; all for an empty one.
+// ControlChanges describes revisions of control keys that contain a text in their key, name or description, ignoring
+// case. An empty text selects all.
 func ControlChanges(all []model.Entry, search string) []ControlChange {
 	search = strings.ToLower(search)
 	out := []ControlChange{}
 	for _, e := range all {
 		c := ControlChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: changeKindOf(e)}
 		c.Text, c.Signed = DescribeControl(e)
-		// What was written before names were: a pause has one of its own.
+		// Older revisions have no author, except pauses.
 		if p, err := decodePause(e.Value); err == nil {
 			c.By = cmp.Or(c.By, p.By)
 		}

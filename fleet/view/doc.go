@@ -1,5 +1,4 @@
-// Package view is the read model of a fleet: what its nodes, assignments and reports say, kept
-// in bounded memory, for many readers at the same time. It knows no NATS and no page: whoever
-// follows the buckets and the stream tells it, and may tell it the same again, late or out of
-// order. A new one to which everything is added again is the same.
+// Package view is the read model of a fleet: nodes, assignments and reports in limited memory, for many
+// concurrent readers. It is independent of NATS and of pages: a feed adds the data, possibly repeated, late
+// or out of order. Adding all data to a new view gives the same view.
 package view

@@ -6,14 +6,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// happened is an Event in little memory, at its place and of its node.
+// happened is a compact Event with its place and node.
 type happened struct {
 	id, runID, text string
 	at              instant
 	*sameEvent
 }
 
-// sameEvent is what many events have in common.
+// sameEvent contains fields that many events share.
 type sameEvent struct {
 	kind                                string
 	outcome                             model.Outcome
@@ -21,7 +21,7 @@ type sameEvent struct {
 	manifest, resource, correlation, by string
 }
 
-// eventOf returns what is kept of an event.
+// eventOf returns the compact form of an event.
 func eventOf(it *item[happened]) Event {
 	h := &it.value
 
@@ -31,7 +31,7 @@ func eventOf(it *item[happened]) Event {
 	}
 }
 
-// keep returns an event in little memory.
+// keep returns the compact form of an event.
 func (w *eventWords) keep(e *Event) happened {
 	share := w.strings.Share
 
@@ -40,7 +40,7 @@ func (w *eventWords) keep(e *Event) happened {
 	})}
 }
 
-// runRow is a RunRow in little memory, at its place and of its node.
+// runRow is a compact RunRow with its place and node.
 type runRow struct {
 	id, error string
 	started   instant
@@ -48,7 +48,7 @@ type runRow struct {
 	*sameRun
 }
 
-// sameRun is what many runs have in common.
+// sameRun contains fields that many runs share.
 type sameRun struct {
 	manifest string
 	revision uint64
@@ -58,7 +58,7 @@ type sameRun struct {
 	counts   model.Counts
 }
 
-// rowOf returns what is kept of a run.
+// rowOf returns the compact form of a run.
 func rowOf(it *item[runRow]) RunRow {
 	r := &it.value
 
@@ -68,15 +68,15 @@ func rowOf(it *item[runRow]) RunRow {
 	}
 }
 
-// keepRun returns a run in little memory, whose words are those of an event that is kept.
+// keepRun returns the compact form of a run. It shares its texts with a retained event.
 func (w *eventWords) keepRun(h *happened, row *RunRow) runRow {
 	return runRow{h.runID, *w.texts.Share(row.Error), instantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Retry, row.Outcome, row.Counts})}
 }
 
-// words are what events and runs have in common.
+// eventWords are the texts that events and runs share.
 type eventWords struct {
 	strings internedTexts
-	// texts are what happened: that differs more, and pushes out none of the others.
+	// texts are the descriptions of events. They are more diverse, so they have their own table.
 	texts  interned[string]
 	events interned[sameEvent]
 	runs   interned[sameRun]

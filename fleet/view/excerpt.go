@@ -9,19 +9,19 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// excerpt is what a report says, in little memory.
+// excerpt is the compact content of a report.
 type excerpt struct {
 	Event
-	// run is nil for all but the summary of a run, repaired how much drift it repaired.
+	// run is nil except for the summary of a run. repaired is its number of repairs.
 	run      *RunRow
 	repaired int
-	// from is who sent the request that the report answers, and to whom.
+	// from is the sender and the target of the answered request.
 	from model.Sender
-	// attention are the resources that fail, drift or flap by it.
+	// attention are the resources of the report that fail, drift or flap.
 	attention []attention
 }
 
-// excerptOf reads a report. A document that cannot be read leaves what its envelope says.
+// excerptOf decodes a report. For an unreadable document it uses only the envelope.
 func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 	t := excerpt{Event: Event{
 		Seq: seq, ID: cutText(r.ID, maxWord), Time: stored, Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(cutText(string(r.Cause), maxWord)),
@@ -46,7 +46,7 @@ func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 	return t
 }
 
-// decode reads a document; of an invalid one it returns nothing.
+// decodeReport decodes a document. An invalid document gives the zero value.
 func decodeReport[T any](data json.RawMessage) *T {
 	v, err := model.DecodeJSON[T](data)
 	if err != nil {
@@ -58,7 +58,7 @@ func decodeReport[T any](data json.RawMessage) *T {
 
 func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
 	t.Text = firstLine(DescribeRun(*r), maxText)
-	// A node could say that it repaired any number.
+	// A node could report any number of repairs.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
 		Revision: envelope.Revision, Started: r.Started, Duration: max(r.Duration, 0), Counts: r.Counts, Retry: r.Retry,
@@ -82,14 +82,14 @@ func (t *excerpt) addTransaction(d *model.Transaction) {
 	case d.Drift != nil:
 		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: firstLine(cmp.Or(d.Drift.From, text), maxText)}}
 	case d.Changed && t.Cause.IsUnasked():
-		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // it is only reported
+		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // noop
 	}
 }
 
-// unnamed is a request of which no answer has the resource: it was refused, or cancelled before it began.
+// unnamed is a request without a resource in its answers: it was refused, or cancelled before it began.
 const unnamed = "ensure"
 
-// ofRun is what the answers of a run request are about.
+// ofRun is the subject of the answers to a run request.
 const ofRun = "run"
 
 func (t *excerpt) addAnswer(r *model.EnsureResponse) {
@@ -107,7 +107,7 @@ func (t *excerpt) addAnswer(r *model.EnsureResponse) {
 	}
 }
 
-// kept returns a target; none that is longer than what agents repeat.
+// cutTarget returns a target, or nothing if it is longer than agents repeat.
 func cutTarget(target string) string {
 	if len(target) > model.MaxTarget {
 		return ""
@@ -129,7 +129,7 @@ func (t *excerpt) addNode(n *model.NodeState, r model.Report) {
 	}
 }
 
-// nameOf returns the name of the manifest that a key assigns; what is no key is one.
+// nameOf returns the name of the manifest of a key. Other text is returned unchanged.
 func nameOf(key string) string {
 	if _, name, ok := model.SplitKey(key); ok {
 		return strings.Clone(name)

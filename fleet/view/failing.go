@@ -8,21 +8,21 @@ import (
 	"github.com/musterfleet/muster/fleet"
 )
 
-// failures is on how many nodes a resource fails now, and since when, by the states of nodes.
+// currentFailures is the number of nodes where a resource fails now, and since when, from the states of nodes.
 type currentFailures struct {
 	nodes int
 	since time.Time
-	// atLeast is whether it may fail on other nodes, too, behind another resource of the manifest.
+	// atLeast means that it may also fail on other nodes, after another resource of the manifest.
 	atLeast bool
-	// most is how many nodes have the error of which since is.
+	// most is the number of nodes with the error of since.
 	most int
 }
 
-// failingNow returns which of some resources fail now. The state of a node names the first error of a run: of a
-// resource that fails behind another one is only known that there may be one.
+// failingNow returns the resources that fail now. The state of a node names only the first error of a run, so
+// a resource that fails after another one is unknown.
 func failingNow(all []Failure, known map[topID]*countedResource) map[topID]currentFailures {
 	out := map[topID]currentFailures{}
-	// behind is how many nodes have further errors, by manifest, and of each resource, behind that one.
+	// behind is the number of nodes with further errors, by manifest and by resource.
 	behind, behindIt := map[string]int{}, map[topID]int{}
 	for _, failure := range all {
 		if failure.Status != fleet.StatusFailed {
@@ -50,8 +50,8 @@ func failingNow(all []Failure, known map[topID]*countedResource) map[topID]curre
 	return out
 }
 
-// resourceOf returns the resource that an error is of, which is "<type>#<name>: <error>", maybe after the place
-// where it is declared; any part of that may have a colon, so those that are known are looked for.
+// resourceOf returns the resource of an error "<type>#<name>: <error>", possibly after a position. Each part
+// may contain a colon, so it searches for known resources.
 func resourceOf(f Failure, known map[topID]*countedResource) (topID, bool) {
 	for at, c := range f.Error {
 		if c != '#' {

@@ -11,17 +11,17 @@ import (
 	"github.com/musterfleet/muster/fleet"
 )
 
-// placed is an error that begins with the line of a manifest, and the type of the resource that is declared there. The
-// name of the resource may be another one on each node.
+// errorLine is an error that begins with the line of a manifest, and the type of the resource on that line. The
+// resource may have another name on each node.
 var errorLine = regexp.MustCompile(`^(\S+:\d+:\d+): (?:([a-z][a-z0-9_-]*)#)?`)
 
-// placeID tells the lines of manifests apart.
+// placeID identifies a line of a manifest.
 type lineID struct {
 	manifest, place, of string
 	status              fleet.Status
 }
 
-// sortedFailures returns the failures, those of one line together, the most frequent first.
+// sortedFailures returns the failures by line, the most frequent first.
 func (c *counter) sortedFailures(now time.Time) []Failure {
 	places := map[lineID][]*failingNodes{}
 	out := []Failure{}
@@ -46,7 +46,7 @@ func compareFailures(a, b Failure) int {
 	return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))
 }
 
-// together returns failures of one line as one.
+// together merges failures of one line.
 func together(all []*failingNodes, now time.Time) Failure {
 	if len(all) == 1 {
 		return all[0].at(now)
@@ -71,7 +71,7 @@ func together(all []*failingNodes, now time.Time) Failure {
 	return sum.at(now)
 }
 
-// Texts returns the failures of one text each that this is.
+// Texts returns the failures with one text each.
 func (f Failure) Texts() iter.Seq[Failure] {
 	if f.parts == nil {
 		return slices.Values([]Failure{f})
@@ -80,7 +80,7 @@ func (f Failure) Texts() iter.Seq[Failure] {
 	return slices.Values(f.parts)
 }
 
-// Differs says on how many of the nodes the text is another one, empty for none.
+// Differs reports the number of nodes with another text, empty for none.
 func (f Failure) Differs() string {
 	if f.Differ == 0 {
 		return ""

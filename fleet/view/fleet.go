@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// tick is the least time between two signals of changes.
+	// tick is the minimum time between two signals of changes.
 	tick = 250 * time.Millisecond
-	// silencePause is how often nodes are looked for that were not seen lately.
+	// silencePause is the interval between searches for silent nodes.
 	silencePause = time.Second
 )
 
-// Options are what a Fleet is made for. The zero value is usable.
+// Options configure a Fleet. The zero value is usable.
 type Options struct {
-	// Version is that of this muster: nodes with an earlier one are marked.
+	// Version is the version of this muster. Nodes with an earlier version are marked.
 	Version string
-	// Keep is for how long it keeps what happened, 24 hours for 0.
+	// Keep is the retention time, 24 hours for 0.
 	Keep time.Duration
-	// Events and Runs are how many it keeps at most, 20,000 each for 0. No node takes more than
-	// a hundredth of it while others need the room.
+	// Events and Runs limit the retained events and runs, 20,000 each for 0. If others need the room, one
+	// node uses at most a hundredth.
 	Events, Runs int
-	// Facts yields the facts of some nodes, see fleet.Selector: they are too large to be kept.
-	// Without it no node has stored any.
+	// Facts yields the facts of nodes, see fleet.Selector. Facts are too large to retain. If it is nil, no
+	// node has facts.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
-	// Inventories yields the inventories of some nodes, as Facts does.
+	// Inventories yields the inventories of nodes, like Facts.
 	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
 }
 
-// Fleet is what is known of a fleet: what it is now, what happened, and how complete that is. Its methods may be called
-// from several goroutines; what they return is not changed any more, and must not be.
+// Fleet is the view of a fleet: its current state, its events, and how complete they are. It is safe for
+// concurrent use. Do not change returned values.
 type Fleet struct {
 	options Options
 	nodes   *inventory
@@ -43,7 +43,7 @@ type Fleet struct {
 	overview cache
 }
 
-// New returns a fleet of which nothing is known. Run signals its changes.
+// New returns an empty fleet. Run signals its changes.
 func New(o Options) *Fleet {
 	if o.Keep <= 0 {
 		o.Keep = 24 * time.Hour
@@ -69,7 +69,7 @@ func New(o Options) *Fleet {
 	return f
 }
 
-// Run finds nodes that are not heard of any more, and signals changes, until ctx ends.
+// Run finds silent nodes and signals changes, until ctx ends.
 func (f *Fleet) Run(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -88,13 +88,13 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// SetNodes says which nodes there were when that was asked, and takes them over. What a node
-// reported since then is newer, and stays.
+// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
+// stay.
 func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
 	f.log.Forget(f.nodes.SetNodes(asked, all)...)
 }
 
-// SetNode tells the state of a node, and takes it over.
+// SetNode sets the state of a node and takes ownership of it.
 func (f *Fleet) SetNode(n model.Node) { f.nodes.SetNode(n) }
 
 // Blind records a reason why no data about nodes has arrived since a time, see inventory.Nodes.Blind.
@@ -103,23 +103,21 @@ func (f *Fleet) Blind(reason string, since time.Time) { f.nodes.Blind(reason, si
 // Sees removes a reason that Blind recorded.
 func (f *Fleet) Sees(reason string) { f.nodes.Sees(reason) }
 
-// RemoveNode tells that a node is not known any more.
+// RemoveNode removes a node.
 func (f *Fleet) RemoveNode(name string) {
 	f.nodes.RemoveNode(name)
 	f.log.Forget(name)
 }
 
-// SetAssignments says what is assigned.
+// SetAssignments sets the assignments.
 func (f *Fleet) SetAssignments(entries []model.Entry) { f.nodes.SetAssignments(entries) }
 
-// Add tells what the stream has. The same report again changes nothing; the order does not
-// matter.
+// Add adds a message of the stream. A repeated message changes nothing. The order does not matter.
 func (f *Fleet) Add(m StreamMessage) { f.log.Add(m) }
 
-// AddRuns tells runs ahead of the reports between them and those that are known: they are in
-// lists, and nothing else counts them before Add tells them again.
+// AddRuns adds runs before the reports between them and the known reports. They appear in lists, but are
+// counted only when Add adds them again.
 func (f *Fleet) AddRuns(m StreamMessage) { f.log.AddRuns(m) }
 
-// SetEnd tells the sequence of the newest message that the stream has. What comes after the
-// first one that is added is counted.
+// SetEnd sets the sequence number of the newest message of the stream. Later messages are counted.
 func (f *Fleet) SetEnd(seq uint64) { f.log.SetEnd(seq) }

@@ -1,6 +1,6 @@
 package view
 
-// followed is how many events wait for a reader: one for which more would is too slow.
+// followed is the number of events that wait for a reader. A reader with more is too slow.
 const followed = 512
 
 // follower is a reader of events.
@@ -12,15 +12,15 @@ type follower struct {
 // followers are the readers of events.
 type followers struct {
 	all map[*follower]bool
-	// last is the newest place of an event.
+	// last is the newest place.
 	last position
 }
 
 func newFollowers() followers { return followers{all: map[*follower]bool{}} }
 
-// Follow returns a channel with the events of a higher sequence than q.After, or for 0 those that
-// arrive from now on, in their order, until cancel. It is closed when the reader is too slow, or
-// when more are there already than wait for one: it then asks for a page again.
+// Follow returns a channel with the events after q.After, or for 0 the new events, in order, until cancel. It
+// closes the channel if the reader is too slow or if too many events are already waiting. The reader then
+// requests a page again.
 func (l *activityLog) Follow(q EventQuery) (events <-chan Event, cancel func()) {
 	w := &follower{newMatcher(q), make(chan Event, followed)}
 	l.mu.Lock()
@@ -40,7 +40,7 @@ func (l *activityLog) Follow(q EventQuery) (events <-chan Event, cancel func()) 
 	}
 }
 
-// publish hands an event to those who follow, unless there was a newer one.
+// publish sends an event to the followers, unless a newer event was published.
 func (f *followers) publish(it *item[happened]) {
 	if it.compare(f.last) <= 0 {
 		return
@@ -51,7 +51,7 @@ func (f *followers) publish(it *item[happened]) {
 	}
 }
 
-// send hands an event to a reader, unless that is too slow.
+// send sends an event to a reader, unless the reader is too slow.
 func (f *followers) send(w *follower, it *item[happened]) {
 	if !w.matches(it.siblings.node, &it.value) {
 		return

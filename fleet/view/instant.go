@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Instant is a time in a third of the memory, in UTC. What is further off than the years 1678 and 2262
-// is there.
+// instant is a compact UTC time, limited to the years 1678 to 2262.
 type instant int64
 
-// Never is the zero time.
+// never is the zero time.
 const never instant = math.MinInt64
 
-// InstantOf returns a time as an instant.
+// instantOf returns a time as an instant.
 func instantOf(t time.Time) instant {
 	const perSecond = int64(time.Second)
 	switch seconds := t.Unix(); {

@@ -1,5 +1,4 @@
-// Package inventory knows what a fleet is now: its nodes by what they reported last, and how each compares with what is
-// assigned to it. Whoever follows the buckets tells it.
+// This file compares the last reported states of the nodes with the assignments.
 package view
 
 import (
@@ -11,37 +10,37 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Options are what Nodes are made for.
+// inventoryOptions configure Nodes.
 type inventoryOptions struct {
 	// Facts yields the facts of some nodes, see fleet.Selector.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
 	// Inventories yields the inventories of some nodes, see fleet.Selector.
 	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
-	// Changed is called when something changed that readers see. It must not call back.
+	// Changed is called after a change that readers see. It must not call back.
 	Changed func()
 }
 
-// Nodes are the nodes of a fleet, compared with its assignments. Its methods may be called from several goroutines;
-// what they return is not changed any more, and must not be.
+// inventory are the nodes of a fleet, compared with its assignments. They are safe for concurrent use. Do not
+// change returned values.
 type inventory struct {
 	options inventoryOptions
-	// selector is for expressions that somebody writes, reported for those that nodes report.
+	// selector evaluates expressions of users, reported evaluates states of nodes.
 	selector, reported *targetEvaluator
 
 	mu     sync.RWMutex
 	states nodeStates
 	nodes  nodeTable
-	// listed is that all nodes are known, isAssigned that all assignments are.
+	// listed means that all nodes are known, isAssigned that all assignments are known.
 	listed, isAssigned bool
 	entries            *fleet.Assigned
-	// statuses are those of the last node, whose memory the next one takes.
+	// statuses are the statuses of the last node. The next node reuses their memory.
 	statuses []fleet.RolloutStatus
 	// gaps are the periods without data, blind are the reasons for the current gap.
 	gaps  gaps
 	blind map[string]bool
 }
 
-// New returns nodes of which none is known.
+// newInventory returns an empty list of nodes.
 func newInventory(o inventoryOptions) *inventory {
 	return &inventory{options: o, selector: newTargetEvaluator(), reported: newReportedEvaluator(), states: newNodeStates(), nodes: newNodeTable(), entries: fleet.NewAssigned(nil), blind: map[string]bool{}}
 }
@@ -54,7 +53,7 @@ func (a *inventory) IsComplete() bool {
 	return a.listed && a.isAssigned
 }
 
-// IsKnown reports whether there is a node of a name.
+// IsKnown reports whether a node exists.
 func (a *inventory) IsKnown(name string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -62,7 +61,7 @@ func (a *inventory) IsKnown(name string) bool {
 	return a.nodes.byName[name] != nil
 }
 
-// now returns the nodes by name, and the assignments with which they are compared.
+// now returns the nodes by name and the current assignments.
 func (a *inventory) now() ([]*nodeState, *fleet.Assigned) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

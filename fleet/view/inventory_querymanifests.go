@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Summary makes the overview of the nodes. Those of an earlier version than the one given are marked.
+// Summary returns the overview of the nodes. It marks nodes with an earlier version than the given one.
 func (a *inventory) Summary(version string, now time.Time) Summary {
 	all, entries := a.now()
 	nodes := make([]*Node, len(all))
@@ -29,7 +29,7 @@ func (a *inventory) Assigned() *fleet.Assigned {
 	return a.entries
 }
 
-// Assignments returns a part of the statuses of a manifest, the worst first, and how many there are.
+// Assignments returns a page of the statuses of a manifest, the worst first, and their number.
 func (a *inventory) Assignments(q ManifestQuery) (rows []Assignment, matching int) {
 	nodes, entries := a.now()
 	found := assignmentsOf(q, nodes, entries)

@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 )
 
-// NodeQuery selects and sorts nodes. What is empty selects all.
+// NodeQuery selects and sorts nodes. Empty fields select all.
 type NodeQuery struct {
 	// On is a target expression (fleet.CompileTarget), Search a part of a name, a host, a
 	// group or a label, State a fleet.NodeStatus.
@@ -17,7 +17,7 @@ type NodeQuery struct {
 	Sort       string
 	Descending bool
 	Offset     int
-	// Limit is the most rows, 0 for 100.
+	// Limit is the maximum number of rows, 0 for 100.
 	Limit int
 }
 
@@ -32,7 +32,7 @@ type NodeRow struct {
 	Groups  []string          `json:"groups"`
 	Labels  map[string]string `json:"labels"`
 	Tally   fleet.Tally       `json:"manifests"`
-	// Reason is why it is not ok, empty where it is.
+	// Reason is the reason why the node is not OK, empty if it is.
 	Reason string `json:"reason,omitempty"`
 	Outbox int    `json:"outbox"`
 }
@@ -40,21 +40,22 @@ type NodeRow struct {
 // ManifestQuery selects the nodes of a manifest.
 type ManifestQuery struct {
 	Name string
-	// Status selects nodes by that of the manifest there; empty selects all to which it applies.
+	// Status selects nodes by the status of the manifest. If it is empty, it selects all nodes of the
+	// manifest.
 	Status fleet.Status
 	Offset int
-	// Limit is the most nodes, 0 for 100.
+	// Limit is the maximum number of nodes, 0 for 100.
 	Limit int
 }
 
-// NodeList is a part of the nodes that a query selects.
+// nodeList is a page of the selected nodes.
 type nodeList struct {
 	Rows []NodeRow
-	// Known is how many nodes there are, Matching how many the query selects.
+	// Known is the number of nodes, Matching the number of selected nodes.
 	Known, Matching int
-	// States counts what the query selects but for its state.
+	// States counts the nodes that the query without its state selects.
 	States []State
-	// Undecided are nodes of which nobody knows whether they match, by name.
+	// Undecided are the names of nodes for which the query cannot be evaluated.
 	Undecided []fleet.Undecided
 	// Warnings are the warnings of fleet.Selection.
 	Warnings []string

@@ -7,8 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// manifestState is a model.ManifestState in little memory: a fleet has as many as it has nodes, times those that
-// each runs.
+// manifestState is a compact model.ManifestState. A fleet has one for each manifest of each node.
 type manifestState struct {
 	*sameManifest
 	at, failedSince instant
@@ -16,7 +15,7 @@ type manifestState struct {
 	rare *rareState
 }
 
-// sameManifest is what the manifests of many nodes have in common.
+// sameManifest contains fields that the manifests of many nodes share.
 type sameManifest struct {
 	key, digest string
 	revision    uint64
@@ -24,7 +23,7 @@ type sameManifest struct {
 	counts      model.Counts
 }
 
-// rareState is what only a manifest has that fails, or that is late.
+// rareState contains fields of failed or late manifests.
 type rareState struct {
 	error, late string
 	seen        uint64
@@ -32,7 +31,7 @@ type rareState struct {
 	ran         *model.RanRevision
 }
 
-// manifests returns the statuses of the manifests of a node in little memory, by key.
+// manifests returns the compact statuses of the manifests of a node, by key.
 func (s *nodeStates) manifests(all map[string]model.ManifestState) []manifestState {
 	if len(all) == 0 {
 		return nil
@@ -61,10 +60,9 @@ func (m *manifestState) state() model.ManifestState {
 	return out
 }
 
-// state is a node in little memory. What it points to is replaced and never changed, so that readers need no lock
-// for it.
+// nodeState is a compact node. Its pointers are replaced and never written through, so that readers need no lock.
 type nodeState struct {
-	// Node is without its Manifests.
+	// Node has no Manifests.
 	Node
 	// manifests are by key.
 	manifests []manifestState
@@ -72,7 +70,7 @@ type nodeState struct {
 
 func (s *nodeState) name() string { return s.Node.Node.Node }
 
-// manifest returns the status of a manifest on the node, the zero value where it has none.
+// manifest returns the status of a manifest on the node, or the zero value.
 func (s *nodeState) manifest(key string) model.ManifestState {
 	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key, key) })
 	if !is {
@@ -82,7 +80,7 @@ func (s *nodeState) manifest(key string) model.ManifestState {
 	return s.manifests[at].state()
 }
 
-// reported returns the node as it reported its state, with the statuses of its manifests in a map that is cleared before.
+// reported returns the node as it reported its state. It clears and reuses the given map for the manifests.
 func (s *nodeState) reported(manifests map[string]model.ManifestState) model.Node {
 	clear(manifests)
 	for i := range s.manifests {
@@ -96,7 +94,7 @@ func (s *nodeState) reported(manifests map[string]model.ManifestState) model.Nod
 	return n
 }
 
-// full returns all that is known of the node.
+// full returns the complete node.
 func (s *nodeState) full() Node {
 	out := s.Node
 	out.Node = s.reported(make(map[string]model.ManifestState, len(s.manifests)))
@@ -104,7 +102,7 @@ func (s *nodeState) full() Node {
 	return out
 }
 
-// states keep the states of nodes in little memory.
+// nodeStates are the compact states of nodes.
 type nodeStates struct {
 	strings internedTexts
 	same    interned[sameManifest]

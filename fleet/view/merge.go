@@ -2,14 +2,14 @@ package view
 
 import "github.com/musterfleet/muster/model"
 
-// merge adds what was counted of nodes behind those that are counted, with the same assignments.
+// merge adds the counts of later nodes.
 func (c *counter) merge(o *counter) {
 	c.nodes += o.nodes
 	c.unreadable += o.unreadable
 	mergeMaps(c.byStatus, o.byStatus, func(a, b *State) {
 		a.Since = model.EarlierNonZero(a.Since, b.Since)
 		for state, count := range b.Otherwise {
-			a.Otherwise[state] += count // both are of one state
+			a.Otherwise[state] += count // both have one state
 		}
 		a.merge(b.Members)
 	})
@@ -30,7 +30,7 @@ func (c *counter) merge(o *counter) {
 	c.messages = append(c.messages, o.messages...)
 }
 
-// merge adds what is in one map to that which is in another one under the same name.
+// mergeMaps adds the entries of one map to the entries of another map with the same name.
 func mergeMaps[K comparable, V any](to, from map[K]*V, add func(to, from *V)) {
 	for k, v := range from {
 		if known := to[k]; known != nil {
@@ -41,7 +41,7 @@ func mergeMaps[K comparable, V any](to, from map[K]*V, add func(to, from *V)) {
 	}
 }
 
-// merge adds nodes that are behind these.
+// merge adds later nodes.
 func (m *Members) merge(o Members) {
 	m.Nodes += o.Nodes
 	m.First = append(m.First, o.First[:min(len(o.First), max(0, maxFirst-len(m.First)))]...)

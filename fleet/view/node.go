@@ -9,31 +9,32 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Node is what is known of one node.
+// Node is the data of one node.
 type Node struct {
 	model.Node
 	// State is its fleet.NodeStatus.
 	State fleet.Status `json:"state"`
-	// Since is when it was last seen where it is away, when the oldest revision was assigned
-	// that is pending or rejected, and since when runs fail, which older agents do not report:
-	// of them it is when the last one ended; else zero.
+	// Since is the last update of an unreachable or stopped node, the time of the oldest pending or rejected
+	// revision, or the first of the consecutive failed runs. For older agents it is the end of the last
+	// failed run. Otherwise it is zero.
 	Since    time.Time    `json:"since,omitzero"`
 	Statuses []Assignment `json:"statuses"`
-	// OmittedManifests is the number of reported manifests that are neither assigned nor listed: a server bounds their
-	// number.
+	// OmittedManifests is the number of reported manifests that are neither assigned nor listed, because
+	// their number is limited.
 	OmittedManifests int `json:"omitted_manifests,omitempty"`
 }
 
 // Assignment is the status of an assignment on a node.
 type Assignment struct {
 	fleet.RolloutStatus
-	// Assigned is when the desired revision was assigned; zero where nothing is.
+	// Assigned is the time of the desired revision, zero if there is none.
 	Assigned time.Time `json:"assigned,omitzero"`
-	// FailedSince is since when it fails, zero where it does not, or nobody knows: older agents do not report that.
+	// FailedSince is the time of the first of the consecutive failures. It is zero if it does not fail or an
+	// older agent does not report it.
 	FailedSince time.Time `json:"failed_since,omitzero"`
 }
 
-// Began returns since when it is late, or fails; zero where it does neither, or nobody knows.
+// Began returns the time since which it is late or fails, zero for neither or if unknown.
 func (a Assignment) Began() time.Time {
 	if a.Late() {
 		return a.Assigned
@@ -42,7 +43,7 @@ func (a Assignment) Began() time.Time {
 	return a.FailedSince
 }
 
-// Late reports whether the node should run the revision, and does not. One that is away is not
+// Late reports whether the node should run the revision but does not. An unreachable or stopped node is not
 // late for the revision that it ran.
 func (a Assignment) Late() bool {
 	if a.Status == fleet.StatusUnreachable && a.Current == a.Desired && a.Outcome != "" {
@@ -66,7 +67,7 @@ func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) 
 	return out
 }
 
-// Otherwise returns what the state of a reachable node would be if it were not paused.
+// Otherwise returns the state that a reachable node would have without its pause.
 func (n *Node) Otherwise() fleet.Status {
 	return fleet.Worst(func(yield func(fleet.Status) bool) {
 		for i := range n.Statuses {
@@ -77,8 +78,8 @@ func (n *Node) Otherwise() fleet.Status {
 	})
 }
 
-// BeganAt reports whether Since is when the state began: an older agent does not report since
-// when it fails.
+// BeganAt reports whether Since is the beginning of the state. Older agents do not report since when they
+// fail.
 func (n *Node) BeganAt() bool {
 	return n.State != fleet.StatusFailed || !slices.ContainsFunc(n.Statuses, func(s Assignment) bool {
 		return s.Status == fleet.StatusFailed && n.Manifests[s.Key].FailedSince.IsZero()

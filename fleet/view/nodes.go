@@ -11,14 +11,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// known is a node of the table.
+// tableNode is a node in the table.
 type tableNode struct {
 	*nodeState
-	// since is when this was reported.
+	// since is the time of the report.
 	since time.Time
 }
 
-// table has the nodes, by name and in the order of their names.
+// nodeTable contains the nodes by name, and sorted by name.
 type nodeTable struct {
 	byName map[string]*tableNode
 	sorted []*tableNode
@@ -59,8 +59,8 @@ func (t *nodeTable) all() []*nodeState {
 	return out
 }
 
-// SetNodes says which nodes there were when that was asked, and takes them over. What a node
-// reported since then is newer, and stays. It returns which are no more.
+// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
+// stay. It returns the removed nodes.
 func (a *inventory) SetNodes(asked time.Time, all []model.Node) (removed []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -83,7 +83,7 @@ func (a *inventory) SetNodes(asked time.Time, all []model.Node) (removed []strin
 	return removed
 }
 
-// SetNode tells the state of a node, and takes it over.
+// SetNode sets the state of a node and takes ownership of it.
 func (a *inventory) SetNode(n model.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,7 @@ func (a *inventory) SetNode(n model.Node) {
 	a.options.Changed()
 }
 
-// RemoveNode tells that a node is not known any more.
+// RemoveNode removes a node.
 func (a *inventory) RemoveNode(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +112,7 @@ func (a *inventory) All() iter.Seq[*model.Node] {
 	}
 }
 
-// NodeNames returns the names of the known nodes, in order.
+// NodeNames returns the sorted names of the nodes.
 func (a *inventory) NodeNames() []string {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -142,7 +142,7 @@ func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int) 
 	return out
 }
 
-// Silence finds nodes that were not heard of lately.
+// Silence finds silent nodes.
 func (a *inventory) Silence(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,7 +157,7 @@ func (a *inventory) Silence(now time.Time) {
 	}
 }
 
-// SetAssignments says what is assigned.
+// SetAssignments sets the assignments.
 func (a *inventory) SetAssignments(entries []model.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

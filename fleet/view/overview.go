@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	// overviewPause is the least time between two overviews, unless readers were told of a change,
-	// overviewAge is how old one becomes where nothing changes.
+	// overviewPause is the minimum time between two overviews without a signal of a change. overviewAge is
+	// the maximum age of an overview without changes.
 	overviewPause = 500 * time.Millisecond
 	overviewAge   = 10 * time.Second
 )
 
-// cache is the last overview that was made. Who holds its lock makes the next one, the others
-// wait for it.
+// cache is the last overview. The holder of its lock creates the next one while others wait.
 type cache struct {
 	sync.Mutex
 	made              time.Time
@@ -25,7 +24,7 @@ type cache struct {
 	lost map[string]bool
 }
 
-// Overview returns the fleet as a whole. It is made a few times a second at most.
+// Overview returns the overview of the fleet. It is created at most a few times a second.
 func (f *Fleet) Overview() Overview {
 	now := time.Now()
 	s, top := f.overview.get(f, now)
@@ -37,11 +36,11 @@ func (f *Fleet) Overview() Overview {
 	return Overview{Progress: progress, Summary: s, Top: top, History: f.log.Points(since, now), Webhooks: f.webhooks.all()}
 }
 
-// get returns what is expensive of the overview.
+// get returns the expensive parts of the overview.
 func (c *cache) get(f *Fleet, now time.Time) (Summary, Top) {
 	c.Lock()
 	defer c.Unlock()
-	count, generation := f.changes.count.Load(), f.changes.generation.Load() // before what they count is read
+	count, generation := f.changes.count.Load(), f.changes.generation.Load() // before the data is read
 	age := now.Sub(c.made)
 	if !c.made.IsZero() && age < overviewAge && (count == c.count || generation == c.generation && age < overviewPause) {
 		return c.summary, c.top
@@ -61,7 +60,7 @@ func (f *Fleet) Unassigned() map[string]uint64 {
 	return s.Revisions()
 }
 
-// SetLost sets which of the keys of Unassigned the bucket lost.
+// SetLost sets the keys of Unassigned that the bucket lost.
 func (f *Fleet) SetLost(lost map[string]bool) {
 	f.overview.Lock()
 	defer f.overview.Unlock()

@@ -6,13 +6,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// intervals is into how many the time is divided that is kept.
+// intervals is the number of intervals of the retention time.
 const intervals = 288
 
-// points count what happened, by intervals of time.
+// points counts reports by interval.
 type points struct {
 	every time.Duration
-	// ring has the counts of each interval at its number modulo the length.
+	// ring contains the counts of each interval at its number modulo the length.
 	ring [intervals + 1]point
 }
 
@@ -46,7 +46,7 @@ func (p *points) add(at time.Time, t *excerpt) {
 	}
 }
 
-// get returns all intervals from a time on until now.
+// get returns all intervals since a time.
 func (p *points) get(since, now time.Time) []Point {
 	last := p.number(now)
 	first := max(p.number(since), last-intervals+1)

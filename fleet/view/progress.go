@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// completeness is how complete a view is, but for what its parts know themselves.
+// completeness describes how complete a view is, without the parts that know it themselves.
 type completeness struct {
 	noted func()
 
@@ -28,7 +28,7 @@ func newCompleteness(keep time.Duration, noted func()) *completeness {
 // Progress returns how complete the view is.
 func (f *Fleet) Progress() Progress { return f.progress("") }
 
-// progress is Progress for what is known of a node, of all for an empty name.
+// progress returns the progress for a node, or for an empty name for all.
 func (f *Fleet) progress(node string) Progress {
 	out := f.completeness.of(node)
 	out.Nodes, out.BlindSince = f.nodes.IsComplete(), f.nodes.BlindSince()
@@ -51,7 +51,7 @@ func (c *completeness) of(node string) Progress {
 	return out
 }
 
-// change changes it, and notes that where it was another.
+// change changes the progress and records a change.
 func (c *completeness) change(by func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +60,7 @@ func (c *completeness) change(by func() bool) {
 	}
 }
 
-// Problem says why the view may not be up to date, one text for each thing that it is about,
-// until Clear.
+// Problem sets the reason why the view may be outdated, one text for each subject, until Clear.
 func (c *completeness) Problem(about, text string) {
 	text = firstLine(text, maxText)
 	c.change(func() bool {
@@ -71,7 +70,7 @@ func (c *completeness) Problem(about, text string) {
 	})
 }
 
-// Clear ends a Problem.
+// Clear removes a Problem.
 func (c *completeness) Clear(about string) {
 	c.change(func() bool {
 		_, is := c.problems[about]
@@ -90,7 +89,7 @@ func (c *completeness) SetNotice(text string) {
 	})
 }
 
-// SetLastRuns says that the newest run of each node and outcome is known.
+// SetLastRuns records that the newest run of each node and outcome is known.
 func (c *completeness) SetLastRuns() {
 	c.change(func() bool {
 		c.lastRuns = true
@@ -107,14 +106,14 @@ func (c *completeness) SetSince(since time.Time, all bool) {
 	})
 }
 
-// truncated is a past of which only the newest part was read, since a time; zero for all of it.
+// truncated is the start time of the read part of the past, zero if all of it was read.
 type truncated struct {
 	keep  time.Duration
 	since time.Time
 }
 
-// SetTruncated says that the past has more than is read: all that was stored since a time was. What was before is
-// missed as long as it would be kept.
+// SetTruncated records that only reports stored since a time were read. Earlier reports are missing until
+// their retention time ends.
 func (c *completeness) SetTruncated(since time.Time) {
 	c.change(func() bool {
 		c.since, c.history = since, true
@@ -123,7 +122,7 @@ func (c *completeness) SetTruncated(since time.Time) {
 	})
 }
 
-// missing returns what is not known by that: at most one line.
+// missing describes the missing part in at most one line.
 func (t truncated) missing(now time.Time) []string {
 	if t.since.IsZero() || now.Sub(t.since) >= t.keep {
 		return nil

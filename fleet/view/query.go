@@ -8,14 +8,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The newest runs and events that are returned of a node.
+// Limits of the returned runs and events of a node.
 const (
 	maxRunsOfNode   = 50
 	maxEventsOfNode = 100
 )
 
-// Nodes returns a page of nodes. The error is that of the target expression, a *target.Error, or
-// why the facts that it depends on cannot be read.
+// Nodes returns a page of nodes. The error is the error of the target expression, a *target.Error, or of
+// reading the facts that it needs.
 func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 	progress := f.Progress()
 	all, err := f.nodes.List(q)
@@ -29,10 +29,10 @@ func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 // All yields the known nodes by name, without their manifests.
 func (f *Fleet) All() iter.Seq[*model.Node] { return f.nodes.All() }
 
-// NodeNames returns the names of the known nodes, in order.
+// NodeNames returns the sorted names of the nodes.
 func (f *Fleet) NodeNames() []string { return f.nodes.NodeNames() }
 
-// Node returns what is known of a node, and whether it is known.
+// Node returns the data of a node, and whether it is known.
 func (f *Fleet) Node(name string) (NodeDetail, bool) {
 	n, is := f.nodes.Node(name)
 	if !is {
@@ -47,11 +47,11 @@ func (f *Fleet) Node(name string) (NodeDetail, bool) {
 // State returns the state of a node, and whether it is known.
 func (f *Fleet) State(name string) (model.Node, bool) { return f.nodes.State(name) }
 
-// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
-// error is that of Nodes.
+// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
+// It returns the errors of Nodes.
 func (f *Fleet) Select(on string) (fleet.Selection, error) { return f.nodes.Select(on) }
 
-// Events returns a page of events, the newest first.
+// Events returns a page of events, newest first.
 func (f *Fleet) Events(q EventQuery) EventPage {
 	out := EventPage{Progress: f.Progress()}
 	out.Events, out.More = f.log.Page(q)
@@ -59,16 +59,16 @@ func (f *Fleet) Events(q EventQuery) EventPage {
 	return out
 }
 
-// Follow returns a channel with the events of a higher sequence than q.After, or for 0 those that
-// arrive from now on, in their order, until cancel. It is closed when the reader is too slow, or
-// when more are there already than wait for one: it then asks for a page again.
+// Follow returns a channel with the events after q.After, or for 0 the new events, in order, until cancel. It
+// closes the channel if the reader is too slow or if too many events are already waiting. The reader then
+// requests a page again.
 func (f *Fleet) Follow(q EventQuery) (events <-chan Event, cancel func()) { return f.log.Follow(q) }
 
-// Runs returns runs, the newest first.
+// Runs returns runs, newest first.
 func (f *Fleet) Runs(q EventQuery) []RunRow { return f.log.Runs(q) }
 
-// Requests returns the requests that nodes answered, the newest first.
+// Requests returns the answered requests, newest first.
 func (f *Fleet) Requests() []RequestRow { return f.log.Requests() }
 
-// Totals returns what was read since the view began.
+// Totals returns the counts since the view began.
 func (f *Fleet) Totals() Totals { return f.log.Totals() }

@@ -10,30 +10,29 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Current finds the newest result of each resource among reports, and which of them still hold:
-// a resource that has become stable is in no report, and a result that is the same again is only
-// counted. The zero value is ready.
+// CurrentResults finds the newest result of each resource in reports, and whether it is still valid: later runs do
+// not report stable resources and only count unchanged results. The zero value is ready.
 type CurrentResults struct {
 	results map[resourceID]targets.Result
 	runs    map[manifestID]*model.Run
-	// ofNode counts those of each node.
+	// ofNode counts the results of each node.
 	ofNode map[string]nodeUsage
 }
 
-// known is of how many resources and manifests of a node something is known, and whether it has more.
+// nodeUsage counts the resources and manifests of a node with a result. full means that the node has more.
 type nodeUsage struct {
 	resources, manifests int
 	full                 bool
 }
 
-// MaxResources is of how many resources of a node the result is known, maxManifests of how many manifests:
-// nodes name both.
+// MaxResources limits the resources of a node with a result, maxManifests the manifests, because nodes choose
+// both.
 const (
 	MaxResources = 50_000
 	maxManifests = 2_000
 )
 
-// admit reports whether there is a place for another resource, or manifest, of a node.
+// admit reports whether another resource or manifest of a node fits.
 func (c *CurrentResults) admit(node string, resources, manifests int) bool {
 	n := c.ofNode[node]
 	n.resources, n.manifests = n.resources+resources, n.manifests+manifests
@@ -50,7 +49,7 @@ func (c *CurrentResults) admit(node string, resources, manifests int) bool {
 	return fits
 }
 
-// Full returns the nodes of which something was left out, since they have more than is known.
+// Full returns the nodes with omitted results.
 func (c *CurrentResults) Full() []string {
 	var out []string
 	for node, n := range c.ofNode {
@@ -69,7 +68,7 @@ type resourceID struct {
 	resource string
 }
 
-// AddResult adds a result, in any order. One of two of the same time is kept.
+// AddResult adds a result, in any order. It retains one of two results with the same time.
 func (c *CurrentResults) AddResult(r targets.Result) {
 	id := resourceID{manifestID{r.Node, r.Manifest}, r.Resource}
 	before, has := c.results[id]
@@ -99,14 +98,14 @@ func (c *CurrentResults) AddRun(node string, r model.Run) {
 	c.runs[id] = &r
 }
 
-// isWhole reports whether a run came to all resources of its manifest: those for drift and health
-// run some of them, and one of a manifest that is not valid none.
+// isWhole reports whether a run reached all resources of its manifest. Runs for drift and health checks run
+// some of them, and a run of an invalid manifest none.
 func isWhole(r *model.Run) bool {
 	return r.Cause != model.CauseDrift && r.Cause != model.CauseHealth && !r.Refused && r.Counts.Total > 0
 }
 
-// Rows returns the newest results, by node, manifest and resource, without those of resources
-// that another revision may not have any more.
+// Rows returns the newest results by node, manifest and resource. It omits resources that another revision
+// may not contain.
 func (c *CurrentResults) Rows() []targets.Result {
 	var out []targets.Result
 	for id, r := range c.results {
@@ -121,7 +120,7 @@ func (c *CurrentResults) Rows() []targets.Result {
 	return out
 }
 
-// asOf returns a result as of the newest run of its manifest, which is nil where it is not known.
+// asOf returns a result as of the newest run of its manifest, or nil if the result is unknown.
 func asOf(r targets.Result, run *model.Run) (now targets.Result, holds bool) {
 	switch {
 	case run == nil, r.RunID == run.RunID, r.Time.After(run.Started.Add(run.Duration)), isCounted(r, run):
@@ -136,11 +135,11 @@ func asOf(r targets.Result, run *model.Run) (now targets.Result, holds bool) {
 	}
 }
 
-// isCounted reports whether a run had an earlier result again, as far as its summary has that.
+// isCounted reports whether the summary of a run shows that an earlier result was unchanged.
 func isCounted(r targets.Result, run *model.Run) bool {
 	switch model.Outcome(r.Outcome) {
 	case model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed:
-		return false // it is reported each time
+		return false // reported in each run
 	}
 	isNamed := slices.ContainsFunc(run.Unchanged, func(u model.Unchanged) bool { return u.RunID == r.RunID })
 	if !isNamed {
@@ -156,10 +155,10 @@ func isCounted(r targets.Result, run *model.Run) bool {
 		return true
 	}
 
-	// The run has the errors of all resources: one of several failures may have been mended.
+	// The run contains the errors of all resources, and one of several failures may be fixed.
 	return slices.ContainsFunc(run.Errors, func(text string) bool { return strings.Contains(text, r.Resource+":") })
 }
 
-// ResultsSince returns when reports begin to be read for what holds at a time: each result is reported
-// again within a day.
+// ResultsSince returns the earliest time of the reports that are needed for the results at a time: each
+// result is reported again within a day.
 func ResultsSince(now time.Time) time.Time { return now.Add(-26 * time.Hour) }

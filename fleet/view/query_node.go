@@ -8,16 +8,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Node is a node as a row: that of the JSON API, and what target expressions have names for.
+// QueryNode is a node as a row, with the fields of the JSON API and of target expressions.
 type QueryNode struct {
 	NodeRow
 	Known    model.Node
 	Statuses []fleet.RolloutStatus
-	// Facts are nil where they are not known.
+	// Facts are nil if they are unknown.
 	Facts model.Facts
 }
 
-// Nodes is the table of nodes.
+// NodeTable is the table of nodes.
 func NodeTable() QueryTable {
 	return QueryTable{
 		Columns: []string{"node", "host", "version", "groups", "labels", "state", "since", "reason", "manifests", "paused", "message", "heard", "started", "outbox", "clock"},
@@ -57,7 +57,7 @@ func (n QueryNode) Value(column string) any {
 	}
 }
 
-// said returns what only the state of the node has.
+// said returns a value that only the state of the node has.
 func (n QueryNode) said(name string) any {
 	switch name {
 	case "paused":
@@ -77,8 +77,8 @@ func (n QueryNode) said(name string) any {
 	}
 }
 
-// manifest returns what the node runs under a name, as target expressions have it: the status
-// where nothing follows the name.
+// manifest returns a value of a manifest on the node, as in target expressions: the status if no field
+// follows the name.
 func (n QueryNode) manifest(path string) any {
 	name, property, _ := strings.Cut(path, ".")
 	m := fleet.ManifestsOf(n.Statuses)(name)
@@ -105,7 +105,7 @@ func labelValue(all map[string]string, name string) any {
 	return nil
 }
 
-// tally returns counts of manifests by their status, or one of them.
+// tallyValue returns the counts of manifests by status, or one of them.
 func tallyValue(t fleet.Tally, name string) any {
 	counts := map[string]any{
 		"targets": t.Targets, "up_to_date": t.UpToDate, "failed": t.Failed, "rejected": t.Rejected, "unreachable": t.Unreachable, "unreadable": t.Unreadable, "pending": t.Pending,
@@ -117,7 +117,7 @@ func tallyValue(t fleet.Tally, name string) any {
 	return counts[name]
 }
 
-// fact returns the value at a path of facts, nil where there is none.
+// factValue returns the value at a path of facts, nil for none.
 func factValue(facts model.Facts, path string) any {
 	var at any = map[string]any(facts)
 	for name := range strings.SplitSeq(path, ".") {

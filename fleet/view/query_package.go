@@ -17,7 +17,7 @@ type QueryPackage struct {
 	model.Package
 }
 
-// Packages returns the table of packages.
+// PackageTable returns the table of packages.
 func PackageTable() QueryTable {
 	return QueryTable{Columns: targets.PackageNames(), Default: targets.PackageNames()}
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Result is a result of a resource as a row.
+// QueryResult is a result of a resource as a row.
 type QueryResult struct{ targets.Result }
 
-// Results is the table of transactions, and of resources.
+// ResultTable is the table of transactions, and of resources.
 func ResultTable() QueryTable {
 	return QueryTable{Columns: targets.ResultNames(), Default: []string{"time", "node", "manifest", "resource", "outcome", "cause", "text"}}
 }
 
-// OfReport returns the result that a report of a transaction is about.
+// ResultOf returns the result in the report of a transaction.
 func ResultOf(r model.Report) (targets.Result, error) {
 	var t model.Transaction
 	if err := json.Unmarshal(r.Data, &t); err != nil {
@@ -70,7 +70,7 @@ func (r QueryResult) Value(column string) any {
 	}
 }
 
-// about returns what is of the run rather than of the resource.
+// about returns a value of the run.
 func (r QueryResult) about(column string) any {
 	switch column {
 	case "noop":

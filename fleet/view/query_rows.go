@@ -12,26 +12,26 @@ import (
 	"github.com/musterfleet/muster/fleet"
 )
 
-// Answer is the answer to a query.
+// QueryAnswer is the answer to a query.
 type QueryAnswer struct {
 	Columns []string `json:"columns"`
-	// Rows have values by their columns, Matching is how many rows there are without a limit.
+	// Rows contain values in the order of Columns. Matching is the number of rows without a limit.
 	Rows     []RowValues `json:"rows"`
 	Matching int         `json:"matching"`
-	// Incomplete is why rows may be missing.
+	// Incomplete lists the reasons why rows may be missing.
 	Incomplete []string `json:"incomplete"`
 	// Warnings name facts, labels, groups, packages and columns that no node has, and probable
 	// mistakes in the expression.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Values are those of one row.
+// RowValues are the values of one row.
 type RowValues struct {
 	columns []string
 	All     []any
 }
 
-// MarshalJSON returns an object with the columns in their order.
+// MarshalJSON returns an object with the columns in order.
 func (v RowValues) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -57,16 +57,16 @@ func (v RowValues) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Order is how rows are sorted and cut.
+// RowOrder is the sort column and the limit of rows.
 type RowOrder struct {
-	// Sort is a column, empty for the order in which the rows are.
+	// Sort is a column, empty to keep the order of the rows.
 	Sort    string
 	Reverse bool
-	// Limit is the most rows, 0 for all.
+	// Limit is the maximum number of rows, 0 for all.
 	Limit int
 }
 
-// Select returns columns of rows in an order.
+// SelectRows returns columns of rows in an order.
 func SelectRows[R QueryRow](rows []R, columns []string, o RowOrder) QueryAnswer {
 	out := QueryAnswer{Columns: columns, Rows: []RowValues{}, Matching: len(rows), Incomplete: []string{}}
 	for _, r := range FirstRows(rows, o) {
@@ -80,7 +80,7 @@ func SelectRows[R QueryRow](rows []R, columns []string, o RowOrder) QueryAnswer 
 	return out
 }
 
-// First returns the rows that an order has first. It sorts them in place.
+// FirstRows returns the first rows in an order. It sorts the rows in place.
 func FirstRows[R QueryRow](rows []R, o RowOrder) []R {
 	if o.Sort != "" {
 		slices.SortStableFunc(rows, func(a, b R) int { return compareValues(o.Sort, a.Value(o.Sort), b.Value(o.Sort)) })
@@ -95,8 +95,8 @@ func FirstRows[R QueryRow](rows []R, o RowOrder) []R {
 // ColumnCount is the column of Count.
 const ColumnCount = "count"
 
-// Count returns how many rows have the same values in some columns, the most first, unless the
-// order has one of these columns.
+// CountRows returns the number of rows with equal values in some columns, the largest first, unless the order
+// uses one of these columns.
 func CountRows[R QueryRow](rows []R, columns []string, o RowOrder) QueryAnswer {
 	groups := map[string]*RowValues{}
 	var all []*RowValues
@@ -141,7 +141,7 @@ func limitRows[T any](all []T, limit int) []T {
 	return all[:min(limit, len(all))]
 }
 
-// compare orders two values of a column; what is missing comes first.
+// compare orders two values of a column. Missing values come first.
 func compareValues(column string, a, b any) int {
 	switch x := a.(type) {
 	case string:
@@ -164,7 +164,7 @@ func compareValues(column string, a, b any) int {
 	return cmp.Compare(ValueCSV(a), ValueCSV(b))
 }
 
-// compareTexts orders states by how bad they are and versions by their age, as the dashboard does.
+// compareTexts orders states by severity and versions by age, as on the dashboard.
 func compareTextValues(column, a, b string) int {
 	switch {
 	case column == "state":

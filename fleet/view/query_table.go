@@ -9,24 +9,24 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// ErrColumn is a column that a table does not have.
+// ErrColumn means that a table does not have a column.
 var ErrColumn = errors.New("unknown column")
 
-// Row is one thing with its values, of types that Text knows; nil for what is missing.
+// QueryRow is a row of values with types that Text formats; nil for missing values.
 type QueryRow interface {
 	Value(column string) any
 }
 
-// Table is what the rows of a query can have.
+// QueryTable describes the columns of a query.
 type QueryTable struct {
-	// Columns are the names, in the order of the documentation, Default those that are shown
-	// where nobody says which.
+	// Columns are the names in the order of the documentation. Default are the columns that are shown by
+	// default.
 	Columns, Default []string
-	// Nested are the columns that a path within can follow, as in labels.rack, each with an example.
+	// Nested are the columns with nested values, as in labels.rack, each with an example.
 	Nested map[string]string
 }
 
-// CheckColumns checks the names of columns. The error wraps ErrColumn and says what may be meant.
+// CheckColumns checks the names of columns. The error wraps ErrColumn and suggests similar names.
 func (t QueryTable) CheckColumns(columns []string) error {
 	for _, c := range columns {
 		name, path, isPath := strings.Cut(c, ".")
@@ -46,7 +46,7 @@ func (t QueryTable) CheckColumns(columns []string) error {
 	return nil
 }
 
-// hint says what may be meant by the name of a column that there is not.
+// hint suggests columns similar to an unknown name.
 func (t QueryTable) hint(column string) string {
 	known := slices.Clone(t.Columns)
 	for name := range t.Nested {
@@ -61,7 +61,7 @@ func (t QueryTable) hint(column string) string {
 	return "the columns are " + strings.Join(known, ", ")
 }
 
-// Uses reports whether one of some columns is a name, or within it.
+// UsesColumn reports whether one of the columns has a name or is nested in it.
 func UsesColumn(columns []string, name string) bool {
 	return slices.ContainsFunc(columns, func(c string) bool { return c == name || strings.HasPrefix(c, name+".") })
 }

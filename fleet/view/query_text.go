@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ValueText returns a value for people: times in their zone, durations with a unit.
+// ValueText returns a value for users: times in the local time zone, durations with a unit.
 func ValueText(v any) string {
 	switch v := v.(type) {
 	case time.Time:
@@ -33,7 +33,7 @@ func ValueText(v any) string {
 	return "-"
 }
 
-// ValueCSV returns a value as JSON has it, without the quotes of texts; lists and labels in a line.
+// ValueCSV returns a value as in JSON, without quotes around texts. Lists and labels are on one line.
 func ValueCSV(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -70,7 +70,7 @@ func ValueCSV(v any) string {
 	}
 }
 
-// IsTextValue reports whether a value is free text, which a spreadsheet could read as a formula.
+// IsTextValue reports whether a value is free text, which a spreadsheet may evaluate as a formula.
 func IsTextValue(v any) bool {
 	switch v.(type) {
 	case string, []string, map[string]string, []any, map[string]any:

@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// matcher is a query of events, prepared for many of them.
+// matcher is a compiled query of events.
 type matcher struct{ EventQuery }
 
 func newMatcher(q EventQuery) matcher {
@@ -15,7 +15,7 @@ func newMatcher(q EventQuery) matcher {
 	return matcher{q}
 }
 
-// matches reports whether the query selects an event of a node, whatever its place.
+// matches reports whether the query selects an event of a node, at any place.
 func (m *matcher) matches(node string, h *happened) bool {
 	switch {
 	case m.Node != "" && m.Node != node, m.Kind != "" && m.Kind != h.kind, m.RunID != "" && m.RunID != h.runID,
@@ -33,7 +33,7 @@ func (m *matcher) matches(node string, h *happened) bool {
 	return m.Search == strings.ToLower(h.correlation) || has(h.text) || has(h.resource) || has(h.manifest) || has(node)
 }
 
-// limit returns how many are returned.
+// limit returns the number of rows to return.
 func (m *matcher) limit() int {
 	if m.Limit <= 0 {
 		return defaultLimit
@@ -42,13 +42,13 @@ func (m *matcher) limit() int {
 	return min(m.Limit, maxLimit)
 }
 
-// defaultLimit and maxLimit are how many rows a list has.
+// defaultLimit and maxLimit are limits of the rows of a list.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000
 )
 
-// Page returns events, the newest first, and whether there are older ones which are kept.
+// Page returns events, newest first, and whether older ones are retained.
 func (l *activityLog) Page(q EventQuery) (events []Event, more bool) {
 	m := newMatcher(q)
 	limit := m.limit()
@@ -59,7 +59,7 @@ func (l *activityLog) Page(q EventQuery) (events []Event, more bool) {
 		if !m.matches(it.siblings.node, &it.value) {
 			return true
 		}
-		// Those of one batch stay on one page, which goes on before their sequence.
+		// Events of one batch stay on one page. The next page continues before their sequence number.
 		if n := len(events); n >= limit && events[n-1].Seq != it.seq {
 			more = true
 			return false
@@ -71,7 +71,7 @@ func (l *activityLog) Page(q EventQuery) (events []Event, more bool) {
 	return events, more
 }
 
-// Runs returns runs, the newest first.
+// Runs returns runs, newest first.
 func (l *activityLog) Runs(q EventQuery) []RunRow {
 	m := newMatcher(q)
 	m.Kind = "" // they are runs

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxRunsOfManifest is how many runs are returned of a manifest.
+// maxRunsOfManifest limits the returned runs of a manifest.
 const maxRunsOfManifest = 50
 
-// Manifests returns the manifests that are assigned, those that need attention first.
+// Manifests returns the assigned manifests. Manifests that need attention come first.
 func (f *Fleet) Manifests() []ManifestRow {
 	s, _ := f.overview.get(f, time.Now())
 	keys := map[string][]Assigned{}
@@ -28,7 +28,7 @@ func (f *Fleet) Manifests() []ManifestRow {
 	return out
 }
 
-// Manifest returns what is known of a manifest, and whether it is assigned.
+// Manifest returns the data of a manifest, and whether it is assigned.
 func (f *Fleet) Manifest(q ManifestQuery) (ManifestDetail, bool) {
 	all := f.Manifests()
 	at := slices.IndexFunc(all, func(m ManifestRow) bool { return m.Name == q.Name })

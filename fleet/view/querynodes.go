@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// pageOf returns the part of a list that is asked for.
+// pageOf returns the requested part of a list.
 func pageOf[T any](all []T, offset, limit int) []T {
 	if limit <= 0 {
 		limit = defaultLimit
@@ -21,8 +21,8 @@ func pageOf[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// List returns a part of the nodes. The error is that of the target expression, a *target.Error, or
-// why the facts that it depends on cannot be read.
+// List returns a page of the nodes. The error is the error of the target expression, a *target.Error, or of
+// reading the facts that it needs.
 func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	all, _ := a.now()
 	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
@@ -56,7 +56,7 @@ func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	return out, nil
 }
 
-// statesOf counts nodes by their states.
+// statesOf counts nodes by state.
 func statesOf(all []*nodeState) []State {
 	return statesFrom(func(yield func(*Node) bool) {
 		for _, n := range all {
@@ -67,7 +67,7 @@ func statesOf(all []*nodeState) []State {
 	})
 }
 
-// isFound reports whether a text in lower case is a part of what names a node.
+// isFound reports whether a text in lower case is a part of a name, host, group or label of a node.
 func isFound(n *Node, search string) bool {
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), search) }
 	if has(n.Node.Node) || has(n.Host) || slices.ContainsFunc(n.Groups, has) {
@@ -82,7 +82,7 @@ func isFound(n *Node, search string) bool {
 	return false
 }
 
-// orderOf returns what compares nodes by a column, nil for their names, by which they are sorted.
+// orderOf returns the comparison of nodes by a column, nil for names, which are sorted already.
 func orderOf(column string) func(a, b *nodeState) int {
 	switch column {
 	case "state":
@@ -111,7 +111,7 @@ func orderOf(column string) func(a, b *nodeState) int {
 	}
 }
 
-// RowOf returns a node as a row of lists.
+// RowOf returns a node as a row of a list.
 func RowOf(n *Node) NodeRow {
 	statuses := rolloutsOf(n)
 
@@ -121,7 +121,7 @@ func RowOf(n *Node) NodeRow {
 	}
 }
 
-// rolloutsOf returns the statuses of a node as package fleet has them.
+// rolloutsOf returns the statuses of a node in the type of package fleet.
 func rolloutsOf(n *Node) []fleet.RolloutStatus {
 	out := make([]fleet.RolloutStatus, len(n.Statuses))
 	for i, s := range n.Statuses {
@@ -131,7 +131,7 @@ func rolloutsOf(n *Node) []fleet.RolloutStatus {
 	return out
 }
 
-// Node returns what is known of a node, and whether it is known.
+// Node returns the data of a node, and whether it is known.
 func (a *inventory) Node(name string) (Node, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -143,8 +143,8 @@ func (a *inventory) Node(name string) (Node, bool) {
 	return k.full(), true
 }
 
-// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
-// error is that of List.
+// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
+// It returns the errors of List.
 func (a *inventory) Select(on string) (fleet.Selection, error) {
 	all, _ := a.now()
 	out := fleet.Selection{Known: len(all)}
@@ -160,7 +160,7 @@ func (a *inventory) Select(on string) (fleet.Selection, error) {
 	if on != "" {
 		count = len(found.matches)
 	}
-	out.Nodes = make([]model.Node, 0, count) // growing it would copy the states of a fleet again and again
+	out.Nodes = make([]model.Node, 0, count) // growing would copy all states repeatedly
 	for _, n := range all {
 		if on == "" || found.matches[n.name()] {
 			out.Nodes = append(out.Nodes, n.Node.Node)
@@ -170,9 +170,9 @@ func (a *inventory) Select(on string) (fleet.Selection, error) {
 	return out, nil
 }
 
-// ReportedTargets returns the nodes that targets are now, or a target expression is, as a node reported them, by name;
-// those that targets name need not be known. The error is that of Select. What an expression selects is that of the last
-// half a minute.
+// ReportedTargets returns the sorted names of the nodes that reported targets or a reported target expression
+// select. Named nodes may be unknown. It returns the errors of Select. The selection of an expression may be
+// half a minute old.
 func (a *inventory) ReportedTargets(targets, on string) ([]string, error) {
 	all, _ := a.now()
 	if on != "" {

@@ -2,11 +2,11 @@ package view
 
 import "hash/maphash"
 
-// rememberedReports is how many reports are remembered at least, so that one counts once: far
-// more than arrive within the minutes in which a node may send one again.
+// rememberedReports is the minimum number of remembered reports. It exceeds the reports within the minutes in
+// which a node may repeat one.
 const rememberedReports = 100_000
 
-// repeats finds reports that are there already, by hashes that no node can foresee.
+// repeats finds repeated reports by hashes that no node can predict.
 type repeats struct {
 	seed maphash.Seed
 	// recent becomes before when it is full.
@@ -17,7 +17,7 @@ func newRepeats() repeats {
 	return repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}
 }
 
-// seenBefore reports whether it got this report of a node before.
+// seenBefore reports whether this report of a node was already added.
 func (r *repeats) seenBefore(node, id string) bool {
 	hash := hashOf(r.seed, node, id)
 	if _, seen := r.recent[hash]; seen {
@@ -34,7 +34,7 @@ func (r *repeats) seenBefore(node, id string) bool {
 	return false
 }
 
-// hashOf returns a hash of what a node gave an id.
+// hashOf returns a hash of a node and an id that the node chose.
 func hashOf(seed maphash.Seed, node, id string) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 

@@ -7,32 +7,33 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxRequests is how many requests are kept.
+// maxRequests limits the retained requests.
 const maxRequests = 1000
 
-// requests are the newest requests, by the place of the first answer that was added.
+// requests are the newest requests, by the place of their first answer.
 type requests struct {
 	*bounded[*RequestRow]
-	// byKey are those that are kept, see keyOf, and votes what their answers say of them.
+	// byKey are the retained requests, see keyOf. votes are the claims of their answers.
 	byKey map[string]*RequestRow
 	votes map[string]*votes
-	// answerers are who answered them.
+	// answerers are the nodes that answered them.
 	answerers *answerers
 }
 
-// votes are what the answers of a request say that it was. One node may say anything: what most of them say counts.
+// votes are the claims of the answers about a request. A single node may lie, so the majority decides.
 type votes struct {
 	sender   vote[model.Sender]
 	resource vote[string]
 }
 
-// vote is what most say of something, as far as one value can tell that is kept: the last one that more said than others.
+// vote is the majority value, as far as one stored value shows it: the last value with more votes than
+// others.
 type vote[T comparable] struct {
 	value T
 	lead  int
 }
 
-// add counts what one says.
+// add counts one vote.
 func (v *vote[T]) add(value T) {
 	switch {
 	case value == v.value:
@@ -44,8 +45,8 @@ func (v *vote[T]) add(value T) {
 	}
 }
 
-// keyOf returns the key of a request by what answers of it are about, and its id: a run may have the id of another
-// request, which whoever may ask for no other one can give it.
+// keyOf returns the key of a request: its kind and its id. A user who may only request runs could otherwise
+// reuse the id of another request.
 func keyOf(resource, id string) string {
 	if resource == ofRun {
 		return ofRun + " " + id
@@ -66,7 +67,8 @@ func newRequests() requests {
 	return r
 }
 
-// add counts an answer. A node could answer what nobody asked: the request takes of its share.
+// add counts an answer. The request uses the share of the answering node, because a node may answer a request
+// that does not exist.
 func (r requests) add(at position, t *excerpt) {
 	e := &t.Event
 	key := keyOf(e.Resource, e.CorrelationID)
@@ -77,7 +79,7 @@ func (r requests) add(at position, t *excerpt) {
 		r.answerers.begin(row)
 		r.put(r.newItem(e.Node, at, row))
 		if r.byKey[key] != row {
-			return // all that there is room for is newer
+			return // the list is full of newer requests
 		}
 	}
 	if !r.answerers.add(row, e.Node) {
@@ -100,7 +102,7 @@ func (r requests) add(at position, t *excerpt) {
 	}
 }
 
-// boundAnswerers gives up who answered the oldest requests.
+// boundAnswerers forgets the answering nodes of the oldest requests.
 func (r requests) boundAnswerers() {
 	if r.answerers.count <= maxAnswerers {
 		return
@@ -111,8 +113,8 @@ func (r requests) boundAnswerers() {
 	})
 }
 
-// describe says in a row what its answers say, of which one is new. Those of older agents do not say who sent the
-// request, those of nodes that refused it not what was asked.
+// describe sets the row of a request from its answers, one of which is new. Answers of older agents lack the
+// sender, and refusals lack the request.
 func (v *votes) describe(row *RequestRow, t *excerpt) {
 	if t.from != (model.Sender{}) {
 		v.sender.add(t.from)
@@ -125,18 +127,18 @@ func (v *votes) describe(row *RequestRow, t *excerpt) {
 	}
 }
 
-// Answered is a request that nodes answered.
+// answeredRequest is a request with its answering nodes.
 type answeredRequest struct {
 	RequestRow
-	// By are the nodes that answered, as far as they are kept.
+	// By are the remembered nodes that answered.
 	By map[string]bool
-	// SameID is that a run and another request have the id: this is one of them.
+	// SameID means that a run request and another request have the id. This is one of them.
 	SameID bool
 }
 
-// Request returns a request that nodes answered, and whether it is known: the run with an id, or what is no run, of
-// which the run takes the place only where there is nothing else with the id. How many answer decides nothing: a node may
-// answer what nobody asked.
+// Request returns an answered request with an id, and whether it is known. With run it returns the run
+// request. Without run it returns another request, or the run request if there is no other. The number of
+// answers does not matter, because a node may answer any id.
 func (l *activityLog) Request(id string, run bool) (out answeredRequest, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -162,7 +164,7 @@ func (l *activityLog) Request(id string, run bool) (out answeredRequest, known b
 	return answeredRequest{*found, answered, asRun != nil && other != nil}, true
 }
 
-// Requests returns the requests that nodes answered, the newest first.
+// Requests returns the answered requests, newest first.
 func (l *activityLog) Requests() []RequestRow {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

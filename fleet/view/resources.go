@@ -8,49 +8,49 @@ import (
 )
 
 const (
-	// maxTop is how many resources of a kind are returned.
+	// maxTop limits the returned resources of a kind.
 	maxTop = 20
-	// maxCounted is how many are counted of a kind, maxCountedOfNode how many of them one node
-	// can bring in: it chooses their names.
+	// maxCounted limits the counted resources of a kind, maxCountedOfNode the resources that one node adds,
+	// because it chooses their names.
 	maxCounted, maxCountedOfNode = 2000, 50
-	// maxPairs is how many nodes are remembered of all of them together; the nodes of a
-	// resource are a lower bound then.
+	// maxPairs limits the remembered nodes of all resources together. Beyond it, the nodes of a resource are
+	// a lower bound.
 	maxPairs = 100_000
-	// slots is into how many parts the time is divided that counts.
+	// slots is the number of slots of the retention time.
 	countSlots = 24
 )
 
-// Resources counts which resources need attention. It is for one goroutine at a time.
+// attentionCounts counts the resources that need attention. It is not safe for concurrent use.
 type attentionCounts struct {
 	every  time.Duration
 	counts [attentionKinds]map[topID]*countedResource
-	// broughtIn counts what nodes brought in, pairs the nodes of all.
+	// broughtIn counts the resources that each node added, pairs the nodes of all resources.
 	broughtIn map[string]int
 	pairs     int
-	// pruned is the slot in which what is over was removed last.
+	// pruned is the slot of the last pruning.
 	pruned int64
 }
 
-// topID tells resources apart.
+// topID identifies a resource.
 type topID struct{ manifest, resource string }
 
-// counted is a resource, and how often it needed attention.
+// countedResource is a resource with the number of its occurrences.
 type countedResource struct {
 	by    string
 	slots [countSlots]countSlot
-	// nodes are those on which it did, each with the number of the last slot.
+	// nodes are the nodes of the occurrences, with the number of the last slot.
 	nodes map[string]int64
 	last  time.Time
 	text  string
 }
 
-// slot counts what happened within one part of the time, which is numbered from 1970.
+// countSlot counts the occurrences in one slot. Slots are numbered from 1970.
 type countSlot struct {
 	number int64
 	count  int
 }
 
-// New returns one that counts for a time.
+// newAttentionCounts returns an empty Resources with a retention time.
 func newAttentionCounts(keep time.Duration) *attentionCounts {
 	t := &attentionCounts{every: max(keep/countSlots, time.Second), broughtIn: map[string]int{}}
 	for i := range t.counts {
@@ -98,8 +98,7 @@ func (t *attentionCounts) Add(node string, at time.Time, a attention) {
 	}
 }
 
-// prune removes what did not need attention within the time that counts, and the nodes where it
-// did not.
+// prune removes resources and nodes without an occurrence in the retention time.
 func (t *attentionCounts) prune(now int64) {
 	if now <= t.pruned {
 		return
@@ -117,7 +116,7 @@ func (t *attentionCounts) prune(now int64) {
 	}
 }
 
-// forget gives up the half of a kind that needed attention least.
+// forget removes the half of a kind with the fewest occurrences.
 func (t *attentionCounts) forget(k attentionKind, now time.Time) {
 	type one struct {
 		id    topID
@@ -143,7 +142,7 @@ func (t *attentionCounts) remove(k attentionKind, id topID) {
 	}
 }
 
-// total returns how often it needed attention within the time until a slot.
+// total returns the number of occurrences up to a slot.
 func (c *countedResource) total(now int64) int {
 	sum := 0
 	for _, s := range c.slots {
@@ -155,8 +154,8 @@ func (c *countedResource) total(now int64) int {
 	return sum
 }
 
-// Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures
-// of now.
+// Top returns the resources that need attention most, of one manifest or, for an empty name, of all. current
+// are the current failures.
 func (t *attentionCounts) Top(manifest string, current []Failure, now time.Time) Top {
 	return Top{
 		Failing:  t.of(kindFailing, manifest, failingNow(current, t.counts[kindFailing]), now),
@@ -166,8 +165,8 @@ func (t *attentionCounts) Top(manifest string, current []Failure, now time.Time)
 
 func (t *attentionCounts) of(k attentionKind, manifest string, current map[topID]currentFailures, now time.Time) []TopResource {
 	out := []TopResource{}
-	// What goes on failing is reported once a day: on how many nodes it fails tells more than how often it
-	// was reported.
+	// A lasting failure is reported once a day, so the number of failing nodes matters more than the number
+	// of reports.
 	nodes := func(r TopResource) int {
 		if k != kindFailing {
 			return 0

@@ -2,11 +2,11 @@ package view
 
 import "hash/maphash"
 
-// runs are the newest runs, by the places of their summaries. A row without an outcome is at the place of a
-// transaction: its summary is not known.
+// runs are the newest runs, by the places of their summaries. A row without an outcome has the place of a
+// transaction, because its summary is unknown.
 type runs struct {
 	*bounded[runRow]
-	// byID has them by hashes of node and id that no node can foresee.
+	// byID contains the runs by hashes of node and id that no node can predict.
 	byID map[uint64]*item[runRow]
 	seed maphash.Seed
 }
@@ -18,7 +18,7 @@ func newRuns(most int) runs {
 	return r
 }
 
-// summary takes the summary of a run.
+// summary adds the summary of a run.
 func (r runs) summary(node string, at position, row runRow) {
 	id := hashOf(r.seed, node, row.id)
 	known := r.byID[id]
@@ -32,14 +32,14 @@ func (r runs) summary(node string, at position, row runRow) {
 	r.add(id, r.newItem(node, at, row))
 }
 
-// part takes a transaction of a run, whose summary may come later.
+// part adds a transaction of a run. The summary may arrive later.
 func (r runs) part(node string, at position, row runRow) {
 	if id := hashOf(r.seed, node, row.id); r.byID[id] == nil {
 		r.add(id, r.newItem(node, at, row))
 	}
 }
 
-// add keeps a run. It is found by its id before: there may be no room for it.
+// add adds a run. It registers the id first, because the run may be dropped immediately.
 func (r runs) add(id uint64, it *item[runRow]) {
 	r.byID[id] = it
 	r.put(it)

@@ -2,21 +2,21 @@ package view
 
 import "hash/maphash"
 
-// maxSame is how many values are shared at most: nodes choose them.
+// maxSame limits the shared values, because nodes choose them.
 const maxSame = 4096
 
-// Same are values that many things have in common, each kept once, by hashes that no node can foresee.
+// interned stores values that many entries share, each once, by hashes that no node can predict.
 type interned[T comparable] struct {
 	seed   maphash.Seed
 	byHash map[uint64]*T
 }
 
-// NewSame returns one that has none.
+// newInterned returns an empty Same.
 func newInterned[T comparable]() interned[T] {
 	return interned[T]{maphash.MakeSeed(), map[uint64]*T{}}
 }
 
-// Share returns an equal value that is kept already, where there is one. Nobody may change it.
+// Share returns the stored value that equals a value. Do not change it.
 func (s *interned[T]) Share(v T) *T {
 	hash := maphash.Comparable(s.seed, v)
 	known, is := s.byHash[hash]

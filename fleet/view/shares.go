@@ -60,18 +60,18 @@ func (s *Shares) Full(b model.ReportBounds) []Share {
 	return full
 }
 
-// fullShares are those that were full when the past was read: what was reported before is not known, and is
-// missed as long as it would be kept. They are sorted by name.
+// fullShares are the shares that were full when the past was read: earlier reports are missing until their
+// retention time ends. They are sorted by name.
 type fullShares struct {
 	keep time.Duration
 	most int
 	all  []Share
 }
 
-// maxShares is how many of them are named.
+// maxShares limits the named shares.
 const maxShares = 4
 
-// SetShares says which shares of at most so many messages are full, of which older reports are not known.
+// SetShares sets the full shares, each with at most most messages. Their older reports are missing.
 func (c *completeness) SetShares(most int, full []Share) {
 	full = slices.SortedFunc(slices.Values(full), func(a, b Share) int { return strings.Compare(a.Name, b.Name) })
 	c.change(func() bool {
@@ -80,7 +80,7 @@ func (c *completeness) SetShares(most int, full []Share) {
 	})
 }
 
-// missing returns what is not known of a node, or of all for an empty name: at most one line.
+// missing describes the missing reports of a node, or of all for an empty name, in at most one line.
 func (s fullShares) missing(node string, now time.Time) []string {
 	var names []string
 	more := 0

@@ -1,5 +1,5 @@
-// Package summary makes the overview of a fleet, and what is known of one node, of the states
-// of nodes and the assignments. It is pure: it asks nobody.
+// This file computes the overview of a fleet and of one node from the states of nodes and the assignments. It
+// is pure.
 package view
 
 import (
@@ -20,26 +20,23 @@ import (
 // Summary is the overview of a fleet at a time.
 type Summary struct {
 	At time.Time `json:"at"`
-	// Total is how many nodes are known, States counts them by fleet.NodeStatus, without those
-	// that no node has.
+	// Total is the number of known nodes. States counts them by fleet.NodeStatus, without empty states.
 	Total  int     `json:"total"`
 	States []State `json:"states"`
-	// Manifests are by name, whatever their targets.
+	// Manifests are by name, independent of their targets.
 	Manifests []Manifest `json:"manifests"`
-	// Failing are the errors of nodes that failed or rejected what is assigned, the most
-	// frequent first.
+	// Failing are the errors of nodes with failed or rejected manifests, the most frequent first.
 	Failing []Failure `json:"failing"`
-	// Flapping are the resources that something else changes again and again, the most
-	// frequent first.
+	// Flapping are the resources that another program changes repeatedly, the most frequent first.
 	Flapping []Flapping `json:"flapping"`
-	// Clocks are the nodes whose clock apparently differs, the furthest off first.
+	// Clocks are the nodes with a wrong clock, the largest difference first.
 	Clocks []Clock `json:"clocks"`
-	// Outboxes are the nodes with reports that wait to be published, the most first.
+	// Outboxes are the nodes with unpublished reports, the largest number first.
 	Outboxes []Outbox `json:"outboxes"`
-	// Messages are what nodes say is wrong with them as a whole, by node, whatever their state: such as a group that
-	// NATS does not permit them.
+	// Messages are the problems that nodes report about themselves, by node in any state, such as a group
+	// that NATS does not permit.
 	Messages []Message `json:"messages"`
-	// Versions are those of muster on the nodes, the newest first, then what is no number.
+	// Versions are the versions of muster on the nodes, newest first, then invalid versions.
 	Versions []Version `json:"versions"`
 	// Lost are the manifests that nodes run although the bucket lost their keys, the most frequent first. SetLost sets
 	// it, with the result of a check of the bucket.
@@ -49,21 +46,21 @@ type Summary struct {
 	// Unassigned are the manifests that nodes run without an assignment: removed ones, and lost ones.
 	Unassigned []Lost `json:"-"`
 	unchecked  int
-	// Incomplete says what is missing above, and why.
+	// Incomplete lists the missing parts with their reasons.
 	Incomplete []string `json:"incomplete"`
 }
 
-// Members are nodes: how many, and the first of them by name.
+// Members is a number of nodes with the first names.
 type Members struct {
 	Nodes int      `json:"nodes"`
 	First []string `json:"first"`
 	last  string
 }
 
-// maxFirst is how many nodes are named of those that have something in common.
+// maxFirst limits the named nodes.
 const maxFirst = 10
 
-// add counts a node, once of those that follow each other.
+// add counts a node. Consecutive calls with one node count once.
 func (m *Members) add(node string) {
 	if m.Nodes > 0 && m.last == node {
 		return
@@ -74,7 +71,7 @@ func (m *Members) add(node string) {
 	}
 }
 
-// MembersOf counts the nodes that are the keys of a map.
+// membersOf counts the keys of a map.
 func membersOf[T any](nodes map[string]T) Members {
 	m := Members{Nodes: len(nodes), First: make([]string, 0, maxFirst)}
 	for node := range nodes {
@@ -89,15 +86,15 @@ func membersOf[T any](nodes map[string]T) Members {
 // State counts the nodes of one state.
 type State struct {
 	State fleet.Status `json:"state"`
-	// Since is when the one that is away for the longest time was last seen; zero for other states.
+	// Since is the last update of the node that is away for the longest time, zero for other states.
 	Since time.Time `json:"since,omitzero"`
-	// Otherwise counts paused nodes by what their state would be without the pause; nil for other states.
+	// Otherwise counts paused nodes by their state without the pause, nil for other states.
 	Otherwise map[fleet.Status]int `json:"otherwise,omitempty"`
 	Members
 }
 
-// Hidden returns which states the pause of paused nodes hides, with how many nodes, as "1 failed, 2 pending"; empty for
-// none, and for other states.
+// Hidden describes the states that a pause hides, such as "1 failed, 2 pending". It is empty for none and for
+// other states.
 func (s State) Hidden() string {
 	var all []string
 	for _, state := range stateOrder {
@@ -109,14 +106,14 @@ func (s State) Hidden() string {
 	return strings.Join(all, ", ")
 }
 
-// Manifest counts the nodes that the assignments of a name are for, by the status of it there.
+// Manifest counts the target nodes of a manifest by status.
 type Manifest struct {
 	Name string `json:"name"`
 	fleet.Tally
-	// Noop counts those of UpToDate where something would change that is only reported.
+	// Noop counts the nodes of UpToDate with changes that are only reported.
 	Noop int `json:"noop"`
-	// Oldest is the node that is pending for the longest time, of those that are not paused as
-	// long as there is one; nil for none.
+	// Oldest is the node that is pending for the longest time, nil for none. A paused node counts only if
+	// there is no other.
 	Oldest *Pending `json:"oldest_pending,omitempty"`
 }
 
@@ -125,13 +122,13 @@ type Pending struct {
 	Node   string `json:"node"`
 	Key    string `json:"key"`
 	Reason string `json:"reason"`
-	// Since is when the revision was assigned.
+	// Since is the time when the revision was assigned.
 	Since time.Time `json:"since,omitzero"`
-	// Paused reports whether its node is paused, and so are all others on which the manifest is pending.
+	// Paused means that its node is paused, like all other nodes with the manifest pending.
 	Paused bool `json:"paused,omitempty"`
 }
 
-// isBefore reports whether it is named rather than another one: a paused node only waits.
+// isBefore reports whether it is named before another node. A paused node only waits.
 func (p *Pending) isBefore(o *Pending) bool {
 	if p.Paused != o.Paused {
 		return o.Paused
@@ -140,29 +137,28 @@ func (p *Pending) isBefore(o *Pending) bool {
 	return p.Since.Before(o.Since)
 }
 
-// Failure is an error that nodes have in common: of one line of a manifest, where the error names one, else of one
-// text.
+// Failure is a common error of nodes: with the same line of a manifest if the error names one, otherwise with
+// the same text.
 type Failure struct {
 	Manifest string       `json:"manifest"`
 	Status   fleet.Status `json:"status"`
-	// Error is the text that most of the nodes have, Differ is how many have another one: texts of one line may have
-	// paths, addresses or names that are those of a node.
+	// Error is the text of most nodes. Differ is the number of nodes with another text, for example with a
+	// path, address or name of the node.
 	Error  string `json:"error"`
 	Differ int    `json:"differ,omitempty"`
-	// Since is since when most of these nodes fail: the median of what they say, so that none decides that has a
-	// wrong clock, or lies. It is not in the future, and zero where nobody knows: older agents do not report since
-	// when they fail.
+	// Since is the time since which most of these nodes fail: the median of their reported times, so that no
+	// single wrong clock decides. It is not in the future. It is zero if it is unknown: older agents do not
+	// report it.
 	Since time.Time `json:"since,omitzero"`
-	// More is how many of these nodes have further errors, which their states do not tell.
+	// More is the number of these nodes with further errors, which their states omit.
 	More int `json:"-"`
 	Members
-	// parts are those of one text each, nil where there is one.
+	// parts are the failures of one text each, nil for a single text.
 	parts []Failure
 }
 
-// Of makes the overview of nodes, which are in the order of their names, and of the
-// assignments, as of a time. Nodes of an earlier version than the one given are marked as such;
-// one that is no number marks none.
+// SummaryOf returns the overview of nodes, which are sorted by name, and of the assignments at a time. It marks
+// nodes with an earlier version than the given one. An invalid version marks none.
 func SummaryOf(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
 	all := fleet.NewAssigned(entries)
 	c := newCounter(all)
@@ -205,8 +201,8 @@ func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 	}
 }
 
-// From is Of with nodes whose statuses are known. Those of manifests are asked for by the place of the node and the
-// key: its Manifests may be missing.
+// summaryFrom returns the overview of nodes with known statuses. It requests the status of a manifest by the index
+// of the node and the key, because Manifests may be missing.
 func summaryFrom(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
 	c := newCounter(all)
 	for i, n := range nodes {
@@ -221,7 +217,7 @@ func summaryFrom(nodes []*Node, manifest func(node int, key string) model.Manife
 	return c.summary(all, func(i int) string { return nodes[i].Node.Node }, version, now)
 }
 
-// summary returns the overview of the nodes that were counted, whose names are in order.
+// summary returns the overview of the counted nodes, sorted by name.
 func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version string, now time.Time) Summary {
 	never := map[string]bool{}
 	for _, s := range all.NeverSeen(func(node string) bool {
@@ -263,32 +259,32 @@ type counter struct {
 	clocks            []Clock
 	outboxes          []Outbox
 	messages          []Message
-	// lost are the unassigned manifests by key, unchecked is the number of those that are not in it. rest is how many
-	// more the current node may add; negative for a node that is away.
+	// lost are the unassigned manifests by key, unchecked the number of the other unassigned manifests. rest
+	// is the number that the current node may still add, negative for a node that is away.
 	lost            map[string]*Lost
 	unchecked, rest int
 }
 
-// assigned is the place of the manifest that a key assigns, and since when it does.
+// assignedKey is the index of the manifest of a key, and the time of the assignment.
 type assignedKey struct {
 	manifest int
 	since    time.Time
 }
 
-// failureID tells failures apart.
+// failureID identifies a failure.
 type failureID struct {
 	name   string
 	status fleet.Status
 	text   string
 }
 
-// failing is a failure with what its nodes say since when it is so, in any order.
+// failingNodes is a failure with the reported start times of its nodes, in any order.
 type failingNodes struct {
 	Failure
 	claims []time.Time
 }
 
-// at returns the failure as of a time.
+// at returns the failure at a time.
 func (f *failingNodes) at(now time.Time) Failure {
 	out := f.Failure
 	if len(f.claims) == 0 {
@@ -317,7 +313,7 @@ func newCounter(all *fleet.Assigned) *counter {
 	return (&counter{keys: keys, manifests: manifests}).another()
 }
 
-// another returns one that counted nothing, for the same assignments. It shares what does not change.
+// another returns an empty counter for the same assignments. It shares the unchanged parts.
 func (c *counter) another() *counter {
 	return &counter{
 		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
@@ -326,7 +322,7 @@ func (c *counter) another() *counter {
 	}
 }
 
-// node counts a node, but not its statuses.
+// node counts a node without its statuses.
 func (c *counter) node(n *model.Node, state fleet.Status) {
 	c.nodes++
 	c.state(n, state)
@@ -337,7 +333,7 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 	}
 	c.version(n)
 	if state == fleet.StatusStopped || state == fleet.StatusUnreachable {
-		return // it was so at another time
+		return // old data
 	}
 	c.rest = maxUnassignedOfNode
 	c.flaps(n)
@@ -364,7 +360,7 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 	}
 }
 
-// States counts nodes, which are in the order of their names, by their states.
+// statesFrom counts nodes, which are sorted by name, by state.
 func statesFrom(nodes iter.Seq[*Node]) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
 	for n := range nodes {
@@ -375,14 +371,14 @@ func statesFrom(nodes iter.Seq[*Node]) []State {
 	return c.states()
 }
 
-// pausedOf counts a node by its state without a pause, where it is paused.
+// pausedOf counts a paused node by its state without the pause.
 func (c *counter) pausedOf(n *Node) {
 	if n.State == fleet.StatusPaused {
 		c.paused(n.Otherwise())
 	}
 }
 
-// paused counts a paused node, which is counted, by its state without the pause.
+// paused counts an already counted paused node by its state without the pause.
 func (c *counter) paused(otherwise fleet.Status) {
 	s := c.byStatus[fleet.StatusPaused]
 	if s.Otherwise == nil {
@@ -391,7 +387,8 @@ func (c *counter) paused(otherwise fleet.Status) {
 	s.Otherwise[otherwise]++
 }
 
-// status counts a status of a node, which may be paused and has the manifests; nil where it was never seen.
+// status counts a status of a node. The node may be paused and has the manifests; it is nil if it was never
+// seen.
 func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet.RolloutStatus, paused bool) {
 	key, is := c.keys[s.Key]
 	if !is {
@@ -433,8 +430,8 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 	}
 }
 
-// reasonOf returns the first error of what failed, or why it was rejected, with the name of the
-// manifest for its key where that begins a place in it, or one behind the first: keys of nodes differ.
+// reasonOf returns the first error of a failure, or the reason of a rejection. It replaces a key at the
+// beginning of a position by the name of the manifest, because keys of nodes differ.
 func reasonOf(m model.ManifestState, s *fleet.RolloutStatus, name string) string {
 	text := m.Error
 	if s.Status == fleet.StatusRejected {
@@ -453,8 +450,7 @@ var stateOrder = [...]fleet.Status{
 	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusPaused, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusNoManifest, fleet.StatusOK,
 }
 
-// Severity returns the place of a state of nodes in the order in which they are shown, the
-// worst first.
+// Severity returns the index of a node state in display order, the worst first.
 func Severity(state fleet.Status) int { return slices.Index(stateOrder[:], state) }
 
 func (c *counter) states() []State {
@@ -468,7 +464,7 @@ func (c *counter) states() []State {
 	return out
 }
 
-// sortedManifests returns manifests with something to look at first, then by name.
+// sortedManifests returns manifests that need attention first, then by name.
 func (c *counter) sortedManifests() []Manifest {
 	out := c.manifests
 	slices.SortFunc(out, func(a, b Manifest) int {

@@ -15,43 +15,43 @@ import (
 type Flapping struct {
 	Manifest string `json:"manifest"`
 	Resource string `json:"resource"`
-	// By is who was seen to write it on the first of them.
+	// By is the writer that the first of the nodes saw.
 	By string `json:"by"`
 	Members
 }
 
-// flappingID is what a resource has in common on all nodes.
+// flappingID identifies a resource on all nodes.
 type flappingID struct{ name, resource string }
 
-// Clock is a node whose clock apparently differs from the server's.
+// Clock is a node with a wrong clock.
 type Clock struct {
 	Node string `json:"node"`
 	model.ClockOffset
 }
 
-// Outbox is a node with reports that wait.
+// Outbox is a node with unpublished reports.
 type Outbox struct {
 	Node    string `json:"node"`
 	Reports int    `json:"reports"`
 }
 
-// Message is what a node says is wrong with it, cut where it is long.
+// Message is a problem that a node reports about itself. A long message is cut.
 type Message struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 }
 
-// Version is a version of muster that nodes have.
+// Version is a version of muster on nodes.
 type Version struct {
 	Version string `json:"version"`
-	// Older reports whether it is earlier than the one that it was compared with.
+	// Older means that it is earlier than the reference version.
 	Older bool `json:"older"`
-	// Current reports whether it is that one.
+	// Current means that it is the reference version.
 	Current bool `json:"current"`
 	Members
 }
 
-// flaps counts what flaps on a node.
+// flaps counts the flapping resources of a node.
 func (c *counter) flaps(n *model.Node) {
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		_, name, err := fleet.ParseKey(f.Manifest)
@@ -80,7 +80,7 @@ func (c *counter) sortedFlapping() []Flapping {
 	return out
 }
 
-// maxVersion is how many bytes of a version count.
+// maxVersion limits the bytes of a version.
 const maxVersion = 40
 
 // version counts the version of a node.
@@ -94,8 +94,8 @@ func (c *counter) version(n *model.Node) {
 	v.add(n.Node)
 }
 
-// sortedVersions returns versions, the newest first, with those marked that are earlier than
-// one given, or that one. A node could claim any version, so none of theirs counts as the newest there is.
+// sortedVersions returns versions, newest first, and marks versions that are earlier than or equal to the
+// given one. A node could claim any version, so the newest claimed version is no reference.
 func sortedVersions(versions map[string]*Version, current string) []Version {
 	out := []Version{}
 	for _, v := range versions {
@@ -109,12 +109,12 @@ func sortedVersions(versions map[string]*Version, current string) []Version {
 	return out
 }
 
-// IsOlder reports whether a version is earlier than another one; none is that is no number.
+// IsOlder reports whether a version is earlier than another. An invalid version is not.
 func IsOlder(version, current string) bool {
 	a, b := semverOf(version), semverOf(current)
 
 	return semver.IsValid(a) && semver.IsValid(b) && semver.Compare(a, b) < 0
 }
 
-// number returns a version as semver has it.
+// semverOf returns a version in the form of semver.
 func semverOf(version string) string { return "v" + strings.TrimPrefix(version, "v") }

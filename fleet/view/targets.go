@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	// factsAge is for how long the nodes stay selected that an expression selects by facts: all
-	// facts of a fleet are read for it.
+	// factsAge is the lifetime of a selection by facts, because it reads all facts of a fleet.
 	factsAge = 30 * time.Second
-	// factsPatience is how long that may take, and at most the wait for others before, patience how
-	// long each may without facts.
+	// factsPatience limits an evaluation with facts, and the wait for earlier ones. patience limits an
+	// evaluation without facts.
 	factsPatience  = 20 * time.Second
 	targetPatience = 5 * time.Second
-	// reportedFactsPatience and reportedPatience are those of an expression that a node reported.
+	// reportedFactsPatience and reportedPatience are the limits for expressions that a node reported.
 	reportedFactsPatience = 5 * time.Second
 	reportedPatience      = 500 * time.Millisecond
-	// maxSelections is how many expressions are remembered.
+	// maxSelections limits the remembered expressions.
 	maxSelections = 16
 )
 
-// ErrSlowTarget is an expression that could not be evaluated in time.
+// ErrSlowTarget means that the evaluation of an expression takes too long.
 var ErrSlowTarget = errors.New("the target expression takes too long")
 
-// selector evaluates expressions: one that depends on facts and one that does not at the same time,
-// since whoever may look at the fleet writes them.
+// selector evaluates target expressions, one with facts and one without at a time, because any user of the
+// dashboard writes expressions.
 type targetEvaluator struct {
 	plain, facts                 chan struct{}
 	plainPatience, factsPatience time.Duration
-	// keepsAll is that whatever came of an expression is remembered, also where it takes no facts, or too long.
+	// keepsAll means that all results are remembered, also failures and results without facts.
 	keepsAll bool
 
 	mu sync.Mutex
-	// byExpression has what came of expressions.
+	// byExpression contains the results by expression.
 	byExpression map[string]targetResult
 }
 
@@ -51,8 +50,8 @@ func newTargetEvaluator() *targetEvaluator {
 	}
 }
 
-// newReportedSelector evaluates expressions that nodes reported. A node may report any: they hold up none that somebody
-// wrote, and each takes little time, and that once in a while, however often it is looked at.
+// newReportedEvaluator returns a selector for expressions that nodes reported. They do not delay expressions
+// of users, and each takes little time at long intervals.
 func newReportedEvaluator() *targetEvaluator {
 	s := newTargetEvaluator()
 	s.plainPatience, s.factsPatience, s.keepsAll = reportedPatience, reportedFactsPatience, true
@@ -60,7 +59,7 @@ func newReportedEvaluator() *targetEvaluator {
 	return s
 }
 
-// selection is what an expression selected, or why that is not known.
+// targetResult is the result of an expression, or its error.
 type targetResult struct {
 	made      time.Time
 	matches   map[string]bool
@@ -69,8 +68,8 @@ type targetResult struct {
 	err       error
 }
 
-// selectNodes returns which nodes an expression matches, and those of which nobody knows. The error
-// is a *target.Error, wraps ErrSlowTarget, or is why facts cannot be read.
+// selectNodes returns the nodes that an expression matches, and the nodes for which it cannot be evaluated.
+// The error is a *target.Error, wraps ErrSlowTarget, or is an error of reading facts.
 func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState) (targetResult, error) {
 	e, err := fleet.CompileTarget(on)
 	if err != nil {
@@ -87,9 +86,9 @@ func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState)
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-time.After(most):
-		return targetResult{}, fmt.Errorf("%w: others are evaluated", ErrSlowTarget)
+		return targetResult{}, fmt.Errorf("%w: other expressions are being evaluated", ErrSlowTarget)
 	}
-	if known, is := s.known(on); is { // whoever was before made it
+	if known, is := s.known(on); is { // evaluated while this call waited
 		return known, known.err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
@@ -97,7 +96,7 @@ func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState)
 	found, err := a.choose(ctx, e, all)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		found = targetResult{made: time.Now(), err: fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)}
+		found = targetResult{made: time.Now(), err: fmt.Errorf("%w: stopped after %s; use fewer elements and patterns", ErrSlowTarget, most)}
 	case err != nil:
 		found = targetResult{made: time.Now(), err: fmt.Errorf("read the facts or inventories of nodes: %w", err)}
 	}
@@ -111,10 +110,11 @@ func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState)
 // readsDocuments reports whether an expression may read facts or inventories of all nodes.
 func readsDocuments(e *targets.Expression) bool { return e.UsesFacts() || e.UsesInventory() }
 
-// chosenAtOnce is how many nodes are looked at together: copies of all would take the memory of a fleet once more.
+// chosenAtOnce limits the nodes that are evaluated together, because copies of all nodes would double the
+// memory.
 const chosenAtOnce = 500
 
-// choose evaluates an expression. The facts of all nodes are read at once.
+// choose evaluates an expression. It reads the facts of all nodes at once.
 func (a *inventory) choose(ctx context.Context, e *targets.Expression, all []*nodeState) (targetResult, error) {
 	most := chosenAtOnce
 	if readsDocuments(e) {
@@ -155,7 +155,7 @@ func (a *inventory) choose(ctx context.Context, e *targets.Expression, all []*no
 	return out, nil
 }
 
-// known returns what came of an expression lately.
+// known returns the recent result of an expression.
 func (s *targetEvaluator) known(on string) (targetResult, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,16 +6,14 @@ import (
 )
 
 const (
-	// MaxText is how many bytes of what happened are kept of an event, MaxWord of a name or an id
-	// that a node chose.
+	// MaxText limits the bytes of an event's description, MaxWord of a name or an id that a node chose.
 	maxText = 300
 	maxWord = 256
-	// maxInterned is how many texts are shared, maxShared how many bytes each has at most: nodes choose
-	// them.
+	// maxInterned limits the shared texts, maxShared the bytes of each, because nodes choose them.
 	maxInterned, maxShared = 50_000, maxWord + len("…")
 )
 
-// Line returns the first line of a text, cut where it is long. It keeps no memory of the rest.
+// firstLine returns the first line of a text. A long line is cut. It does not retain the memory of the text.
 func firstLine(text string, most int) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if first = cutText(first, most); len(first) < len(text) {
@@ -25,7 +23,7 @@ func firstLine(text string, most int) string {
 	return first
 }
 
-// Cut returns a text, cut where it is long.
+// cutText returns a text that is cut if it is long.
 func cutText(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -37,10 +35,10 @@ func cutText(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// Texts are texts that many things have in common, each kept once.
+// internedTexts stores texts that many entries share, each once.
 type internedTexts map[string]string
 
-// Share returns a text that is kept already, where one is equal; a long one is returned as it is.
+// Share returns the stored text that equals a text. It returns a long text unchanged.
 func (i internedTexts) Share(text string) string {
 	if text == "" || len(text) > maxShared {
 		return text

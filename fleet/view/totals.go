@@ -6,21 +6,21 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Totals count what was read of what the stream stored since the view began, and how far that is.
+// Totals counts the messages of the stream since the view began, and the unread messages.
 type Totals struct {
 	// Reports are counted once each, by kind and outcome.
 	Reports []ReportCount
 	// Unreadable counts the messages that could not be read as a whole.
 	Unreadable uint64
-	// Repaired counts the drift that was repaired.
+	// Repaired counts repairs of drift.
 	Repaired uint64
-	// Behind is how many messages the stream has that are not read yet.
+	// Behind is the number of unread messages of the stream.
 	Behind uint64
-	// Newest is when the server stored the newest message that was read, zero for none.
+	// Newest is the time when the server stored the newest read message, zero for none.
 	Newest time.Time
 }
 
-// ReportCount is how many reports of a kind had an outcome.
+// ReportCount is the number of reports of a kind and outcome.
 type ReportCount struct {
 	Kind    string
 	Outcome model.Outcome

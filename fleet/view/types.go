@@ -8,38 +8,37 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Progress is how complete the view is: what is shown says so until it is.
+// Progress describes how complete the view is. Pages show it until the view is complete.
 type Progress struct {
-	// Nodes is set once the states of all nodes and all assignments are known, and with them what
-	// came of the last run of each manifest on each node; LastRuns once the report of the newest
-	// run of each node and outcome is, History once every stored report that is kept was
-	// read.
+	// Nodes means that the states of all nodes and all assignments are known, and with them the last run of
+	// each manifest on each node. LastRuns means that the newest run of each node and outcome is known.
+	// History means that all retained reports were read.
 	Nodes    bool `json:"nodes"`
 	LastRuns bool `json:"last_runs"`
 	History  bool `json:"history"`
-	// Since is the time of the oldest report of which all later ones are known, zero for none.
+	// Since is the time from which all reports are known, zero for none.
 	Since time.Time `json:"since,omitzero"`
 	// BlindSince is the time since which no data about nodes arrives, zero if data arrives. States of nodes are the
 	// last known states then.
 	BlindSince time.Time `json:"blind_since,omitzero"`
-	// Problems are why it may not be up to date: NATS cannot be reached since.
+	// Problems are the reasons why the view may be outdated, such as a lost connection to NATS.
 	Problems []string `json:"problems"`
 	// Notice describes an event after which the data is current but some is lost, such as a restored stream, with its time.
 	Notice string `json:"notice,omitempty"`
-	// Incomplete is what the history lacks, although all was read that is: what is before the newest 2 GiB, reports of nodes
-	// of which the stream keeps only the newest, and messages that cannot be read, and how many.
+	// Incomplete lists the missing parts of the complete history: reports before the newest 2 GiB, older
+	// reports of nodes with a full share, and unreadable messages.
 	Incomplete []string `json:"incomplete,omitempty"`
 }
 
-// Overview is the fleet as a whole.
+// Overview is the overview of the fleet.
 type Overview struct {
 	Progress Progress `json:"progress"`
 	Summary
-	// History has what happened, by time, oldest first.
+	// History contains the counts of the intervals, oldest first.
 	History []Point `json:"over_time"`
 	// Top are the resources that fail, drift and flap most.
 	Top Top `json:"top"`
-	// Webhooks are those that are not delivered, are late or lack reports, with the reason, by name.
+	// Webhooks are the webhooks with failed, late or incomplete deliveries, with the reason, by name.
 	Webhooks []WebhookProblem `json:"webhooks"`
 }
 
@@ -47,32 +46,32 @@ type Overview struct {
 type NodePage struct {
 	Progress Progress  `json:"progress"`
 	Rows     []NodeRow `json:"rows"`
-	// Known is how many nodes there are, Matching how many the query selects.
+	// Known is the number of nodes, Matching the number of selected nodes.
 	Known    int `json:"known"`
 	Matching int `json:"matching"`
-	// States counts what the query selects but for its state.
+	// States counts the nodes that the query without its state selects.
 	States []State `json:"states"`
-	// Undecided are nodes of which nobody knows whether they match, by name.
+	// Undecided are the names of nodes for which the query cannot be evaluated.
 	Undecided []fleet.Undecided `json:"undecided"`
 	// Warnings are the warnings of fleet.Selection.
 	Warnings []string `json:"warnings"`
 }
 
-// NodeDetail is what is known of one node.
+// NodeDetail is the data of one node.
 type NodeDetail struct {
 	Progress Progress `json:"progress"`
 	Node
-	// Runs are its newest, the newest first, Events what it reported last.
+	// Runs are its newest runs, Events its newest events, newest first.
 	Runs   []RunRow `json:"runs"`
 	Events []Event  `json:"events"`
 }
 
-// ManifestRow is a manifest in a list, whatever its targets.
+// ManifestRow is a manifest in a list, independent of its targets.
 type ManifestRow struct {
 	Manifest
 	// Keys are its assignments, by key.
 	Keys []Assigned `json:"keys"`
-	// Changed is when one was assigned last.
+	// Changed is the time of the last assignment.
 	Changed time.Time `json:"changed,omitzero"`
 }
 
@@ -82,18 +81,18 @@ type Assigned struct {
 	Revision uint64    `json:"revision"`
 	Time     time.Time `json:"time"`
 	Digest   string    `json:"digest,omitempty"`
-	// By is who assigned it, as they said; empty where they did not.
+	// By is the unverified author, empty if unknown.
 	By string `json:"by,omitempty"`
-	// Terms are whether and how nodes run it, nil where it has none.
+	// Terms are the settings of the assignment, nil for none.
 	Terms *model.Terms `json:"terms,omitempty"`
 }
 
-// ManifestDetail is what is known of one manifest.
+// ManifestDetail is the data of one manifest.
 type ManifestDetail struct {
 	Progress Progress `json:"progress"`
 	ManifestRow
-	// Nodes are a page of those that are selected, those that need attention first, Matching
-	// how many are.
+	// Nodes is a page of the selected nodes. Nodes that need attention come first. Matching is the number of
+	// selected nodes.
 	Nodes    []Assignment `json:"nodes"`
 	Matching int          `json:"matching"`
 	Failing  []Failure    `json:"failing"`
@@ -101,24 +100,24 @@ type ManifestDetail struct {
 	Runs     []RunRow     `json:"runs"`
 }
 
-// RunDetail is one run with the transactions that it reported.
+// RunDetail is one run with its reported transactions.
 type RunDetail struct {
 	Progress Progress `json:"progress"`
-	// Run is nil while its summary is not known.
+	// Run is nil until its summary is known.
 	Run          *model.Run          `json:"run"`
 	Node         string              `json:"node"`
 	Transactions []model.Transaction `json:"transactions"`
-	// More is how many of them are not shown.
+	// More is the number of omitted transactions.
 	More int `json:"more"`
 	// Request is the id of the request that changed the resource, empty for a run. Run is nil if it is set.
 	Request string `json:"request,omitempty"`
 }
 
-// EventPage is a page of events, the newest first.
+// EventPage is a page of events, newest first.
 type EventPage struct {
 	Progress Progress `json:"progress"`
 	Events   []Event  `json:"events"`
-	// More is that there are older ones which are kept.
+	// More means that older events are retained.
 	More bool `json:"more"`
 }
 
@@ -126,13 +125,13 @@ type EventPage struct {
 type RequestDetail struct {
 	Progress Progress `json:"progress"`
 	RequestRow
-	// Missing are the nodes that did not answer, by name: those that its targets are now. Others answered though they are
-	// none of these. Both are empty where Unknown is why nobody can tell.
+	// Missing are the sorted names of current targets that did not answer. Others are the nodes that answered
+	// without being targets. Both are empty if Unknown has the reason.
 	Missing []string `json:"missing"`
 	Others  []string `json:"others"`
 	Unknown string   `json:"unknown,omitempty"`
-	// SameID is that there are a run and another request with the id, of which this is one.
+	// SameID means that a run request and another request have the id. This is one of them.
 	SameID bool `json:"same_id,omitempty"`
-	// Answered are the known nodes that answered, by name.
+	// Answered are the sorted names of known nodes that answered.
 	Answered []string `json:"-"`
 }

@@ -6,11 +6,13 @@ import (
 	"slices"
 )
 
-// Request returns a request that nodes answered, with those that did not, and whether it is known: the run with an
-// id, or what is no run, and the run where there is nothing else.
+// Request returns an answered request with the nodes that did not answer, and whether it is known. With run
+// it returns the run request. Without run it returns another request, or the run request if there is no
+// other.
 //
-// Nobody wrote down whom it was sent to. So its targets are evaluated as of now, and what is found counts only
-// where it is as many nodes as the sender asked. As many answers say nothing alone: a node may answer that was not asked.
+// The targets are evaluated now, because the list of nodes is not stored. The result is valid only if it has
+// as many nodes as the sender declared. The number of answers proves nothing, because a node may answer
+// without being asked.
 func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
 	found, is := f.log.Request(id, run)
 	if !is {
@@ -35,15 +37,15 @@ func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
 	return out, true
 }
 
-// unanswered returns the nodes that did not answer and those that answered and were not asked, or why nobody can tell;
-// targets returns those that its targets are.
+// unanswered returns the nodes that did not answer, and the nodes that answered without being asked, or the
+// reason why they are unknown. targets returns the current targets.
 func unanswered(r RequestRow, answered map[string]bool, targets func(to, on string) ([]string, error)) (missing, others []string, unknown string) {
 	asked, err := targets(r.To, r.On)
 	if err != nil {
 		return []string{}, []string{}, "its target cannot be evaluated: " + firstLine(err.Error(), maxText)
 	}
 	if len(asked) != r.Nodes {
-		return []string{}, []string{}, fmt.Sprintf("%d answered of %d that were asked, but its target is other nodes by now", r.Answers, r.Nodes)
+		return []string{}, []string{}, fmt.Sprintf("%d of %d nodes answered, but the target now selects other nodes", r.Answers, r.Nodes)
 	}
 	missing, others = []string{}, []string{}
 	wasAsked := map[string]bool{}

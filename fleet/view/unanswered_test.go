@@ -41,7 +41,7 @@ func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 		"no sender":                {nil, []string{}, nil, "did not say how many nodes"},
 		"no target":                {&model.Sender{By: "anna", Nodes: 4}, []string{}, nil, "did not say which nodes"},
 		"a target that is long":    {&model.Sender{Nodes: 4, On: strings.Repeat("true || ", 200) + "true"}, []string{}, nil, "did not say which nodes"},
-		"other nodes by now":       {&model.Sender{Nodes: 9, To: "group.web"}, []string{}, nil, "2 answered of 9 that were asked, but its target is other nodes by now"},
+		"other nodes by now":       {&model.Sender{Nodes: 9, To: "group.web"}, []string{}, nil, "2 of 9 nodes answered, but the target now selects other nodes"},
 		"an invalid expression":    {&model.Sender{Nodes: 9, On: `nope(`}, []string{}, nil, "its target cannot be evaluated: "},
 		"what is no target at all": {&model.Sender{Nodes: 4, To: "site * node.> /etc"}, []string{}, nil, "other nodes by now"},
 	} {

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// WebhookProblem is why a webhook is not delivered, or late, or lacks reports. It says nothing about whether the view
-// is up to date.
+// WebhookProblem is the reason why deliveries of a webhook fail, are late or lack reports. It does not affect
+// whether the view is current.
 type WebhookProblem struct {
 	Webhook string `json:"webhook"`
-	// Problem is what is wrong, in a line.
+	// Problem describes the problem in one line.
 	Problem string `json:"problem"`
-	// Failing is whether nothing is delivered.
+	// Failing means that no delivery succeeds.
 	Failing bool `json:"failing"`
 }
 
@@ -24,10 +24,10 @@ type webhooks struct {
 	problems map[webhookID]webhookNotice
 }
 
-// webhookID tells problems of webhooks apart.
+// webhookID identifies a problem of a webhook.
 type webhookID struct{ webhook, about string }
 
-// webhookNotice is what is shown of a problem.
+// webhookNotice is the shown text of a problem.
 type webhookNotice struct {
 	text    string
 	failing bool
@@ -37,19 +37,19 @@ func newWebhooks(noted func()) *webhooks {
 	return &webhooks{noted: noted, problems: map[webhookID]webhookNotice{}}
 }
 
-// Webhook is where it is said why one webhook is not delivered, or late.
+// Webhook reports the problems of one webhook.
 type Webhook struct {
 	of   *webhooks
 	name string
 }
 
-// Webhook returns where problems of a webhook are said.
+// Webhook returns the reporter of a webhook's problems.
 func (f *Fleet) Webhook(name string) Webhook { return Webhook{f.webhooks, name} }
 
-// Problem says why the webhook is not delivered, one text for each thing that it is about, until Clear.
+// Problem sets the reason why deliveries fail, one text for each subject, until Clear.
 func (w Webhook) Problem(about, text string) { w.show(about, text, true) }
 
-// Warning says that the webhook is delivered late, or not in full, as Problem does.
+// Warning sets the reason why deliveries are late or incomplete, like Problem.
 func (w Webhook) Warning(about, text string) { w.show(about, text, false) }
 
 func (w Webhook) show(about, text string, failing bool) {
@@ -62,7 +62,7 @@ func (w Webhook) show(about, text string, failing bool) {
 	}
 }
 
-// Clear ends a Problem or a Warning.
+// Clear removes a Problem or a Warning.
 func (w Webhook) Clear(about string) {
 	all, id := w.of, webhookID{w.name, about}
 	all.mu.Lock()

@@ -117,7 +117,7 @@ func accountName(n kvstore.Names, name string) string {
 	return strings.ToUpper(n.Prefix()) + "_" + name
 }
 
-// joined returns an account that may publish on the given services of the fleet and receives the given
+// joinedAccount returns an account that may publish on the given services of the fleet and receives the given
 // subjects.
 func joinedAccount(name string, services []Import, heard []string) Account {
 	a := Account{Name: name, DenyByDefault: true, Imports: services}
@@ -129,7 +129,7 @@ func joinedAccount(name string, services []Import, heard []string) Account {
 	return a
 }
 
-// api returns the imports for reads.
+// readImports returns the imports for reads.
 func readImports(n kvstore.Names) []Import {
 	all := []Import{
 		{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: kvstore.JoinedAPI.StreamList()},

@@ -103,7 +103,7 @@ func (a Accounts) ClaimsJSON() ([]byte, error) {
 	return indentedJSON(parts)
 }
 
-// indented returns a value as indented JSON with readable wildcards.
+// indentedJSON returns a value as indented JSON with readable wildcards.
 func indentedJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -43,7 +43,7 @@ func (a Accounts) ServerConfig(users Users) string {
 	return b.String()
 }
 
-// list writes a list with one entry per line. It writes nothing for an empty list.
+// writeList writes a list with one entry per line. It writes nothing for an empty list.
 func writeList(b *strings.Builder, name string, entries []string) {
 	if len(entries) == 0 {
 		return

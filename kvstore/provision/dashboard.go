@@ -16,7 +16,7 @@ type Serving struct {
 	Requests []string
 }
 
-// Dashboard returns the permissions for muster fleet serve: those of Viewer without bundles, and the
+// DashboardPermissions returns the permissions for muster fleet serve: those of Viewer without bundles, and the
 // given ones. It writes nothing but pauses. The user belongs to the account OPERATORS, or with
 // requests to REQUESTERS. The user must connect with Names.InboxPrefix. The error wraps
 // model.ErrInvalidName.

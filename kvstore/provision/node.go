@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Of returns the permissions of a node in some groups. The node is a user of the account NODES, see
+// NodePermissions returns the permissions of a node in some groups. The node is a user of the account NODES, see
 // AccountsOf. The permissions derive from kvstore.Names.Streams. The node must connect with
 // Names.InboxPrefix. The error wraps model.ErrInvalidName.
 //
@@ -20,7 +20,7 @@ func NodePermissions(prefix, node string, groups []string) (Permissions, error) 
 	return nodePermissions(kvstore.JoinedAPI, prefix, node, groups)
 }
 
-// InOneAccount returns the permissions of a node in the account with the streams. In that account a
+// NodePermissionsInOneAccount returns the permissions of a node in the account with the streams. In that account a
 // node can make the server deliver answers to any subject, so its nodes must trust each other.
 func NodePermissionsInOneAccount(prefix, node string, groups []string) (Permissions, error) {
 	p, err := nodePermissions(kvstore.OwnAPI, prefix, node, groups)
@@ -59,7 +59,7 @@ func nodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string
 	return p, nil
 }
 
-// use returns the subjects by which a node writes and reads a stream.
+// streamSubjects returns the subjects by which a node writes and reads a stream.
 func streamSubjects(api kvstore.APIPrefix, s kvstore.Stream, node string, families []string) []string {
 	name := s.Config.Name
 	subjects := expandSubjects(s.Writes, node, families)

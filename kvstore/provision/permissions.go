@@ -44,7 +44,7 @@ func (p Permissions) ServerConfig() string {
 		fmt.Sprintf("allowed_connection_types: [%q]\n", jwt.ConnectionTypeStandard)
 }
 
-// quoted returns the quoted subjects, one per line.
+// quotedSubjects returns the quoted subjects, one per line.
 func quotedSubjects(subjects []string) string {
 	var b strings.Builder
 	for _, s := range subjects {

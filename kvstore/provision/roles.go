@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Viewer returns the permissions of an operator who only reads: assignments with their bundles, nodes,
+// ViewerPermissions returns the permissions of an operator who only reads: assignments with their bundles, nodes,
 // reports and registrations. The user belongs to the account OPERATORS and must connect with
 // Names.InboxPrefix. The error wraps model.ErrInvalidName.
 //
@@ -36,7 +36,7 @@ func ViewerPermissions(prefix, user string) (Permissions, error) {
 	return p, nil
 }
 
-// Operator returns the permissions of an operator of some groups and nodes: those of Viewer, and to
+// OperatorPermissions returns the permissions of an operator of some groups and nodes: those of Viewer, and to
 // assign to them, queue requests for them, and pause them. This makes the operator root on these
 // nodes. Only administrators may write to the group of all nodes, store bundles, or send live
 // requests. An operator could damage the bundles of others, and the server does not forward requests

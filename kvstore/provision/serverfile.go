@@ -25,7 +25,7 @@ type ServerFile struct {
 // configuration.
 type NewUser struct{ Name, Password, Include string }
 
-// Edit is a change of a ServerFile.
+// ServerFileEdit is a change of a ServerFile.
 type ServerFileEdit struct {
 	// Text is the complete new file.
 	Text string
@@ -34,7 +34,7 @@ type ServerFileEdit struct {
 	undo func(values map[string]any) error
 }
 
-// token is a value with its position in the file.
+// fileToken is a value with its position in the file.
 type fileToken interface {
 	Value() any
 	Line() int
@@ -317,7 +317,7 @@ func usersOf(tree any, name string) []any {
 	return found
 }
 
-// child returns the value of a key with one of these names. nats-server ignores the case of
+// childToken returns the value of a key with one of these names. nats-server ignores the case of
 // its own keys. Names of accounts have upper case letters and match exactly.
 func childToken(of any, names ...string) any {
 	block, _ := tokenValue(of).(map[string]any)
@@ -330,7 +330,7 @@ func childToken(of any, names ...string) any {
 	return nil
 }
 
-// value returns the value of a token.
+// tokenValue returns the value of a token.
 func tokenValue(of any) any {
 	if t, is := of.(fileToken); is {
 		return t.Value()
