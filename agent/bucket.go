@@ -14,23 +14,21 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// bucketNotices are what was reported about the bucket of assignments.
+// bucketNotices are the reported problems of the bucket of assignments.
 type bucketNotices struct {
 	status *status.Node
 	report *reporting.Reporter
 	log    *slog.Logger
-	// problem is why it was not trusted last, invalid and unreadable are the keys that
-	// were reported.
+	// problem is the last reason for distrust. invalid and unreadable are the reported keys.
 	problem             string
 	invalid, unreadable []string
-	// rejected logs keys, which whoever may store some causes.
+	// rejected logs keys. Any user who may write keys can cause these messages.
 	rejected telemetry.RateLimitedLog
-	// untrusted logs that the bucket lost keys, which the server causes.
+	// untrusted logs lost keys. The server can cause these messages.
 	untrusted telemetry.RateLimitedLog
 }
 
-// note reports, once, that the bucket cannot be trusted, and which of its keys are
-// invalid.
+// note reports once that the bucket cannot be trusted, and which keys are invalid.
 func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	problem, away := "", ""
 	if len(s.Kept) > 0 {
@@ -40,7 +38,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 		away = s.Err.Error()
 	}
 	b.status.SetMessage(together(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused)), s.Err != nil)
-	// After the message, so that no state has a group without what is wrong with it.
+	// After the message, so that a state with a group always has the group's problem.
 	b.status.SetRead(s.Known, s.Failed)
 	b.invalid = b.reportKeys(ctx, b.invalid, s.Invalid, invalidKeys)
 	b.unreadable = b.reportKeys(ctx, b.unreadable, s.Unreadable, unreadableKeys)
@@ -58,8 +56,8 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	b.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 }
 
-// together returns all that is wrong, each bounded, and a remedy that several have once: in the first that
-// has it inside, or else behind the last of them.
+// together joins the problems, each of limited length. A remedy that several problems share stays once: in
+// the first problem that contains it, otherwise at the end.
 func together(problems ...string) string {
 	problems = slices.DeleteFunc(problems, func(text string) bool { return text == "" })
 	for i, text := range problems {
@@ -75,7 +73,7 @@ func together(problems ...string) string {
 	return strings.Join(problems, "; ")
 }
 
-// remedyOf returns the remedy that ends a text, in parentheses; empty for none.
+// remedyOf returns the remedy in parentheses at the end of a text, empty for none.
 func remedyOf(text string) string {
 	at := strings.LastIndex(text, " (")
 	if at < 0 || !strings.HasSuffix(text, ")") {
@@ -85,8 +83,7 @@ func remedyOf(text string) string {
 	return text[at:]
 }
 
-// reportKeys reports the keys of now that are not among those before, all at once, and
-// returns now. Both are in order.
+// reportKeys reports the new keys of now in one report, and returns now. Both lists are sorted.
 func (b *bucketNotices) reportKeys(ctx context.Context, before, now []string, describe func([]string) string) []string {
 	added := slices.DeleteFunc(slices.Clone(now), func(key string) bool {
 		_, reported := slices.BinarySearch(before, key)
@@ -101,8 +98,8 @@ func (b *bucketNotices) reportKeys(ctx context.Context, before, now []string, de
 	return now
 }
 
-// someOf returns keys in a line, of many the first ones and how many more there are: an
-// operator of one group may store any number of them.
+// someOf returns the first keys and the number of the others, because an operator of one group may write any
+// number.
 func someOf(keys []string) string {
 	const most = 5
 	if len(keys) <= most {
@@ -130,7 +127,7 @@ func deniedSubscription(denied error) string {
 	return "a change may be noticed late, and a request not at all: " + denied.Error()
 }
 
-// invalidKeys describes keys that are none of an assignment, empty for none.
+// invalidKeys describes keys that are not valid for an assignment, empty for none.
 func invalidKeys(keys []string) string {
 	if len(keys) == 0 {
 		return ""
@@ -139,11 +136,11 @@ func invalidKeys(keys []string) string {
 	return bounds.Text("not a key of an assignment: " + someOf(keys) + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
 }
 
-// refusedAnswers describes answers that were refused, empty for none.
+// refusedAnswers describes the refused answers, empty for none.
 func refusedAnswers(count uint64) string {
 	if count == 0 {
 		return ""
 	}
 
-	return fmt.Sprintf("answers of NATS refused since the agent started: %d; they were not of what was asked for, or claim to come from elsewhere", count)
+	return fmt.Sprintf("answers of NATS refused since the agent started: %d; they belong to other questions or are forged", count)
 }

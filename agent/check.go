@@ -22,13 +22,12 @@ import (
 	"github.com/musterfleet/muster/resources/host/state"
 )
 
-// State returns every problem of the state directory of a valid configuration, each
-// with its file: what prevents the start of an agent, and what an agent would ignore. A
-// directory that does not exist has none if the agent can make it. State takes no lock, and
-// a running agent may change the directory at the same time.
+// State returns all problems of the state directory of a valid configuration, each with its file: problems
+// that prevent a start, and files that an agent would ignore. A missing directory has no problems if the
+// agent can create it. State takes no lock, so a running agent may change the directory at the same time.
 func State(c config.Config) model.Problems {
 	var out problems
-	// Nothing of an unknown format is understood.
+	// Do not read a directory of an unknown format.
 	if out.add(c.StateDir, state.New(c.StateDir, slog.New(slog.DiscardHandler)).OpenState(false)); len(out.all) > 0 {
 		return out.all
 	}
@@ -54,8 +53,8 @@ func State(c config.Config) model.Problems {
 // problems collects problems of files.
 type problems struct{ all model.Problems }
 
-// add adds an error about a file. One that is not there is no problem: a record may be
-// removed while it is read.
+// add adds an error about a file. A missing file is not a problem, because a record may be removed while it
+// is read.
 func (p *problems) add(path string, err error) {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return

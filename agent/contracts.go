@@ -19,22 +19,20 @@ type Config = config.Config
 // Assignments are the keys of the bucket that are assigned to the node.
 type Assignments interface {
 	desired.ValueSource
-	// Run keeps the entries current until ctx ends, and calls wake whenever they or
-	// their Sync may have changed, with the keys if it knows them. last is what an
-	// earlier process knew. wake does not block. An error is not the end: Run is
-	// called again after a while.
+	// Run keeps the entries current until ctx ends. It calls wake after possible changes of the entries or
+	// their Sync, with the keys if it knows them. last is the memory of an earlier process. wake does not
+	// block. After an error, Run is called again after a delay.
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
-	// Entries returns the entries as they are known now, by key, without values.
+	// Entries returns the known entries by key, without values.
 	Entries() (map[string]model.Entry, model.Sync)
-	// SetGroups replaces the groups of the node; Sync is not complete before their
-	// keys were read.
+	// SetGroups sets the groups of the node. Sync is incomplete until their keys are read.
 	SetGroups(groups []string)
 }
 
-// Watched is a bucket of what concerns the node: what operators write about it.
+// Watched is a bucket with documents about the node.
 type Watched interface {
 	desired.DocumentSource
-	// Run and SetGroups are those of Assignments.
+	// Run and SetGroups work like the methods of Assignments.
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
 	SetGroups(groups []string)
 }
@@ -42,21 +40,21 @@ type Watched interface {
 // Publisher stores reports in the stream.
 type Publisher interface {
 	reporting.Publisher
-	// MaxMessage returns how many bytes the server takes; zero while it is not known.
+	// MaxMessage returns the server's message limit in bytes, zero until it is known.
 	MaxMessage() int64
 }
 
-// Section is a part of the agent that fills its fields of the status. It is called by any
-// goroutine, and does not wait for what the agent does.
+// Section is a part of the agent that fills its fields of the status. Any goroutine may call it. It does not
+// wait for the agent's work.
 type Section interface {
 	Describe(out *model.AgentStatus)
 }
 
-// Loader makes resources of documents; *manifest.Loader is one.
+// Loader creates resources from documents. *manifest.Loader implements it.
 type Loader interface {
 	desired.Loader
 	requests.Loader
-	// Origin returns what the resources of a manifest may ask of it when they run; it
-	// is called with nil for the manifest of an ensure request.
+	// Origin returns the data about the assignment that resources of a manifest may request. It is called
+	// with nil for the manifest of an ensure request.
 	Origin(*manifest.Resolved) resource.Origin
 }

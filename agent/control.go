@@ -18,10 +18,11 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// operators is what operators write about the node, and what follows from it.
+// operators applies the pauses, labels and groups from operators.
 type operators struct {
 	control *desired.Control
-	// written is where they write it, nil for nowhere, assignments what is watched by their groups, too.
+	// written is the bucket of control documents, nil for none. assignments is the bucket that is also
+	// watched by group.
 	written     Watched
 	assignments Assignments
 	config      *settings
@@ -29,7 +30,7 @@ type operators struct {
 	log         *slog.Logger
 }
 
-// openControl opens what is on disk of what operators wrote about the node.
+// openControl opens the stored control documents.
 func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err error) {
 	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, telemetry.RateLimitedLog{}
 	a.operators = by
@@ -61,8 +62,8 @@ func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err e
 	return err
 }
 
-// holdGroups keeps groups that the node comes into out of its state until it tried to read what is assigned to
-// them: whoever waits for the state then knows whether NATS permits them.
+// holdGroups omits new groups from the state until the node has tried to read their assignments. A state with
+// a group therefore shows whether NATS permits the group.
 func (o *operators) holdGroups() {
 	groups, current := o.control.Groups().Groups, o.config.get().Groups
 	o.status.UpdateJoining(func(joining []string) []string {
@@ -72,8 +73,8 @@ func (o *operators) holdGroups() {
 	})
 }
 
-// takeGroups has the node be in the groups that operators put it into, beside those of its
-// configuration, and reports whether these are others than before.
+// takeGroups adds the operators' groups to the groups of the configuration, and reports whether the groups
+// changed.
 func (o *operators) takeGroups() bool {
 	groups := o.control.Groups()
 	if !o.config.setGroups(groups) {
@@ -86,7 +87,7 @@ func (o *operators) takeGroups() bool {
 	return true
 }
 
-// watchGroups has the buckets be watched for the groups that the node is in now.
+// watchGroups sets the watched groups of the buckets.
 func (o *operators) watchGroups() {
 	o.config.useGroups(func(groups []string) {
 		o.assignments.SetGroups(slices.Clone(groups))
@@ -96,10 +97,10 @@ func (o *operators) watchGroups() {
 	})
 }
 
-// show shows what operators wrote about the node.
+// show adds the control documents to the state.
 func (o *operators) show() { o.control.Show(o.status.SetControl) }
 
-// pauseText describes the pause that holds, empty for none.
+// pauseText describes the active pause, empty for none.
 func (o *operators) pauseText() string {
 	if pause := o.control.Paused(); pause != nil {
 		return pause.String()
@@ -108,7 +109,7 @@ func (o *operators) pauseText() string {
 	return ""
 }
 
-// follow keeps what operators write about the node current until ctx ends.
+// follow keeps the control documents current until ctx ends.
 func (o *operators) follow(ctx context.Context, all *sync.WaitGroup) {
 	if o.written == nil {
 		return

@@ -1,4 +1,4 @@
-// Package agent is a node: it wakes when its assignments change or an interval
-// is over, runs its manifests and reports. Its assignments and reports
-// are on disk, so it needs no connection to hold its state, and loses nothing.
+// Package agent runs a node. It wakes when assignments change or an interval ends, runs manifests and
+// reports. Assignments and reports are on disk, so it needs no connection to enforce the desired state, and
+// loses no report.
 package agent

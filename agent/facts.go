@@ -14,14 +14,13 @@ import (
 	"github.com/musterfleet/muster/resources/host/facts"
 )
 
-// factCache holds the facts as they were gathered last.
+// factCache contains the last gathered facts.
 type factCache struct {
 	// gather is Options.Facts.
 	gather func(ctx context.Context, dir string) (model.Facts, string, []error)
 	log    *slog.Logger
-	// changed is called when what is stable of the facts changed: they are published
-	// then, and the assignments looked at again, because whether one holds may depend
-	// on them.
+	// changed is called when stable facts changed: the agent publishes them and evaluates the assignments
+	// again, because conditions may depend on them.
 	changed func()
 	// ready is closed with the first facts.
 	ready chan struct{}
@@ -31,11 +30,11 @@ type factCache struct {
 
 	mu    sync.Mutex
 	facts desired.Facts
-	// stamp is that of the fact files when they were read.
+	// stamp identifies the last read version of the fact files.
 	stamp string
 }
 
-// now returns the facts as they are known.
+// now returns the known facts.
 func (f *factCache) now() desired.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,12 +65,12 @@ func (f *factCache) run(ctx context.Context, config *settings) error {
 	return nil
 }
 
-// lookEvery is how often the fact files are looked at. What changes them counts once
-// they were the same twice, for others may still write.
+// lookEvery is the interval of checks of the fact files. A change counts when two checks see the same
+// version, because a program may still be writing.
 const lookEvery = 3 * time.Second
 
-// follow gathers the facts again when a fact file changes, until a time: a manifest may
-// have been rejected for what is in it now.
+// follow gathers the facts again after changes of a fact file, until a time. A manifest may have been
+// rejected because of a missing fact.
 func (f *factCache) follow(ctx context.Context, dir string, until time.Time) {
 	for last := ""; ctx.Err() == nil && time.Now().Before(until); {
 		tasks.Pause(ctx, min(lookEvery, time.Until(until)), nil)
@@ -83,11 +82,11 @@ func (f *factCache) follow(ctx context.Context, dir string, until time.Time) {
 	}
 }
 
-// renew gathers the facts again when a fact file changed since, so that a new
-// assignment finds what was put there for it.
+// renew gathers the facts again if a fact file changed, so that a new assignment sees facts that were written
+// for it.
 func (f *factCache) renew(ctx context.Context, dir string) { f.renewFor(ctx, dir, facts.Stamp(dir)) }
 
-// renewFor is renew with the stamp of now.
+// renewFor gathers the facts for a stamp, like renew.
 func (f *factCache) renewFor(ctx context.Context, dir, now string) {
 	f.mu.Lock()
 	stamp, known := f.stamp, f.facts.Gathered > 0
@@ -104,7 +103,7 @@ func (f *factCache) renewFor(ctx context.Context, dir, now string) {
 func (f *factCache) gatherOnce(ctx context.Context, dir string) {
 	f.gathering.Lock()
 	defer f.gathering.Unlock()
-	stamp := facts.Stamp(dir) // before: what changes meanwhile is read again
+	stamp := facts.Stamp(dir) // before, so that later changes are read again
 	f.mu.Lock()
 	f.stamp = stamp
 	f.mu.Unlock()

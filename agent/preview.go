@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// previewer makes the plans of previews. What it shares with the loop it touches in turn.
+// previewer creates the plans of previews. It holds the lock while it uses data of the loop.
 type previewer struct {
 	try       desired.SetOptions
 	config    *settings
@@ -27,7 +27,7 @@ type previewer struct {
 	runner    *runner.Runner
 }
 
-// newPreviews returns what answers previews.
+// newPreviews returns the service that answers previews.
 func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests, running *runner.Running, runner *runner.Runner) *requests.Previews {
 	p := &previewer{
 		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
@@ -49,7 +49,7 @@ func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests,
 	})
 }
 
-// plan returns what the assignment of a preview would change on the node.
+// plan returns the changes that the assignment of a preview would make.
 func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.Plan, error) {
 	if _, err := p.facts.wait(ctx); err != nil {
 		return nil, err
@@ -85,10 +85,10 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 	if problems := conflicts(v.Resolution.Resources); len(problems) > 0 {
 		return requests.Rejected(problems, names), nil
 	}
-	// What the agent does goes on beside it: a preview reads, and takes no lock.
+	// A preview only reads and takes no lock, so the agent continues to work.
 	o := p.runner.Options(ctx, ksuid.New().String(), true)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), p.runner.Origin(v.Resolution.Resolved)
-	o.Grace = nil // a guard that goes on when it is too late is broken off
+	o.Grace = nil // ends a guard that runs too long
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Digest, o.Cause, o.CorrelationID = key, v.Digest, model.CauseManifest, req.ID
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }

@@ -4,23 +4,22 @@ import (
 	"sync/atomic"
 )
 
-// progress counts what the loop does, for whoever watches that it goes on.
+// progress counts the steps of the loop for the watchdog.
 type progress struct {
 	steps atomic.Uint64
-	// seen are the steps at the last look.
+	// seen is the number of steps at the last check.
 	seen uint64
 }
 
 // Started is closed when the loop runs.
 func (a *Agent) Started() <-chan struct{} { return a.loop.started }
 
-// Changed is notified, for one goroutine, when what Describe returns is something else;
-// runs in progress, unpublished reports and times do not count.
+// Changed is notified, for one goroutine, when the result of Describe changes. Runs in progress, unpublished
+// reports and times do not count.
 func (a *Agent) Changed() <-chan struct{} { return a.status.Shown }
 
-// Alive reports whether the loop did anything since the last call, or has a run in hand,
-// which may take as long as it likes. It wakes the loop for the next call. One goroutine
-// calls it, from time to time.
+// Alive reports whether the loop made a step since the last call or a run is in progress, which may take any
+// time. It wakes the loop for the next call. One goroutine calls it at intervals.
 func (a *Agent) Alive() bool {
 	steps := a.loop.progress.steps.Load()
 	moved := steps != a.loop.progress.seen

@@ -11,12 +11,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxRequests is how many requests are in hand at the same time, those that wait for others
-// included.
+// maxRequests limits the requests in progress, including waiting ones.
 const maxRequests = 16
 
-// beginRequest begins the execution of the oldest request, and reports whether there was
-// one. The turn is held.
+// beginRequest starts the oldest request, and reports whether there was one. The caller holds the lock.
 func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
 	if l.running.Lanes.Len(runner.Request) >= maxRequests || now.Before(l.running.Lanes.Next()) {
 		return false
@@ -34,8 +32,8 @@ func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
 	return true
 }
 
-// askForRuns has what is assigned run that the oldest run request asks for, and reports whether
-// there was one. The turn is held.
+// askForRuns schedules the runs of the oldest run request, and reports whether there was one. The caller
+// holds the lock.
 func (l *loop) askForRuns(ctx, hard context.Context) bool {
 	r := l.requests.NextRun(ctx)
 	if r == nil {
@@ -50,7 +48,7 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 	return true
 }
 
-// runRequest makes the run of a request.
+// runRequest runs a request.
 func (l *loop) runRequest(ctx, hard context.Context, lane *runner.Lane, q requests.Run) (*model.Run, error) {
 	o := l.runner.Options(hard, ksuid.New().String(), q.Noop)
 	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true

@@ -7,17 +7,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// settings is the configuration in force, which a reload changes.
+// settings contains the active configuration, which a reload changes.
 type settings struct {
 	mu     sync.Mutex
 	config Config
-	// groups are the groups of operators, and their order.
+	// groups are the operators' groups and their order.
 	groups model.Groups
-	// using is held while the groups are handed on.
+	// using is held while use is called.
 	using sync.Mutex
 }
 
-// get returns the configuration with all groups of the node, the winning group first.
+// get returns the configuration with all groups of the node, highest precedence first.
 func (s *settings) get() Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,15 +27,15 @@ func (s *settings) get() Config {
 	return c
 }
 
-// useGroups calls use with all groups that the node is in, one call after the other, so that the last
-// one has those in force.
+// useGroups calls use with all groups of the node. Calls do not overlap, so the last call has the current
+// groups.
 func (s *settings) useGroups(use func(groups []string)) {
 	s.using.Lock()
 	defer s.using.Unlock()
 	use(s.get().Groups)
 }
 
-// setGroups replaces the groups of operators, and reports whether they changed.
+// setGroups sets the operators' groups, and reports whether they changed.
 func (s *settings) setGroups(groups model.Groups) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *settings) setGroups(groups model.Groups) (changed bool) {
 	return changed
 }
 
-// apply is Config.Apply.
+// apply applies a new configuration like Config.Apply.
 func (s *settings) apply(c Config) (applied, needRestart []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,15 +15,14 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// policy returns what is demanded of signatures.
+// policy returns the signature policy.
 func (s *settings) policy() signed.Policy {
 	c := s.get()
 
 	return c.Policy()
 }
 
-// warnUnsignable logs the families of the node that accept nothing, because no trusted
-// key may sign for them.
+// warnUnsignable logs the families without a trusted key that may sign for them. They accept no values.
 func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
 	c := s.get()
 	if families := c.Unsignable(); len(families) > 0 {
@@ -31,7 +30,7 @@ func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// opener returns what opens the messages of requests.
+// opener returns the function that opens the messages of requests.
 func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.Action) (requests.Opened, error) {
 	return func(ctx context.Context, data []byte, action signed.Action) (requests.Opened, error) {
 		c := s.get()
@@ -41,22 +40,22 @@ func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.
 	}
 }
 
-// untrustedEvery is the least time between two reports about untrusted requests: the
-// sender of each has its answer.
+// untrustedEvery is the minimum time between two reports about untrusted requests. Each sender receives an
+// answer.
 const untrustedEvery = time.Minute
 
-// untrusted reports requests that are not signed as they must be.
+// untrusted reports requests without the required signatures.
 type untrusted struct {
 	report *reporting.Reporter
 	log    *slog.Logger
 
 	mu sync.Mutex
-	// last is when that was reported, more how many came since.
+	// last is the time of the last report. more is the number of later requests.
 	last time.Time
 	more int
 }
 
-// note logs and reports why a request was not accepted.
+// note logs and reports the reason for a rejection.
 func (u *untrusted) note(why string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

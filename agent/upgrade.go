@@ -12,12 +12,11 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// maxUpgrade bounds the file that says why an upgrade was undone.
+// maxUpgrade limits the file with the reason why an upgrade was reverted.
 const maxUpgrade = 64 << 10
 
-// reportUpgrade reports an upgrade that was undone, which the package leaves in the
-// file upgrade of the state directory (deploy/package/upgrade). A kill in between
-// reports it twice.
+// reportUpgrade reports a reverted upgrade, which the package records in the file upgrade of the state
+// directory (deploy/package/upgrade). A kill in between may repeat the report.
 func (a *Agent) reportUpgrade(ctx context.Context) {
 	path := filepath.Join(a.Config().StateDir, "upgrade")
 	text, err := files.Read(path, maxUpgrade)
@@ -31,6 +30,6 @@ func (a *Agent) reportUpgrade(ctx context.Context) {
 		err = a.host.Remove(path)
 	}
 	if err != nil {
-		a.log.WarnContext(ctx, "cannot report an upgrade that was undone", "error", err)
+		a.log.WarnContext(ctx, "cannot report a reverted upgrade", "error", err)
 	}
 }

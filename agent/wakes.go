@@ -6,25 +6,24 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
-// wakes holds the signals to the goroutines of the loop. A signal carries no data, and several of
-// them before the goroutine looks count as one.
+// wakes contains the signals to the goroutines of the loop. A signal carries no data. Several signals count
+// as one until the goroutine receives them.
 type wakes struct {
 	// signal wakes run, assign wakes the reading of assignments.
 	signal, assign tasks.Signal
-	// assignments is set when the assignments may have changed, retry when transient errors are
-	// due at once.
+	// assignments means that the assignments may have changed, retry that transient errors are due now.
 	assignments, retry atomic.Bool
 }
 
 func newWakes() *wakes { return &wakes{signal: tasks.NewSignal(), assign: tasks.NewSignal()} }
 
-// assignmentsChanged asks to read the assignments again.
+// assignmentsChanged requests another read of the assignments.
 func (w *wakes) assignmentsChanged() {
 	w.assignments.Store(true)
 	w.assign.Notify()
 }
 
-// retryNow asks to retry transient errors at once.
+// retryNow requests an immediate retry of transient errors.
 func (w *wakes) retryNow() {
 	w.retry.Store(true)
 	w.assignmentsChanged()

@@ -8,11 +8,10 @@ import (
 	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
-// admit returns the candidates that declare no resource differently than another,
-// in the order in which they run. A manifest in force comes before a change of
-// one, and that before a newcomer: of two that conflict, the later is replaced by its
-// fallback. That may be a version in force, which comes before candidates that did not
-// conflict so far, so conflicts are looked for again from the first.
+// admit returns the candidates that declare no resource differently than an earlier one, in run order. Active
+// manifests come first, then their changes, then new manifests: in a conflict, the later one is replaced by
+// its fallback. A fallback may be an active version, which comes first and may conflict with accepted
+// candidates, so the search starts again.
 func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 	held := t.inForce()
 	var declined []candidate
@@ -39,8 +38,8 @@ func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 	return candidates
 }
 
-// firstConflict returns the first candidate that declares a resource differently
-// than one before it, -1 for none.
+// firstConflict returns the first candidate that declares a resource differently than an earlier one, -1 for
+// none.
 func firstConflict(candidates []candidate) int {
 	taken := graph.Claims{}
 	for i, c := range candidates {
@@ -53,8 +52,8 @@ func firstConflict(candidates []candidate) int {
 	return -1
 }
 
-// fallback returns what replaces a candidate in conflict: the last good version of
-// its key, or where it has none, the next key of its name.
+// fallback returns the replacement of a candidate in conflict: the last good version of its key, otherwise
+// the next key of its name.
 func (t *turn) fallback(ctx context.Context, c candidate) (candidate, bool) {
 	good := c.unit.record.Good
 	if good == nil {
@@ -69,8 +68,8 @@ func (t *turn) fallback(ctx context.Context, c candidate) (candidate, bool) {
 	return c, err == nil && holds
 }
 
-// decline rejects a candidate that conflicts with those that are admitted. When
-// what it conflicted with is not among them, it is admitted after all.
+// decline rejects a candidate that conflicts with an admitted one. If the other one is no longer admitted, it
+// admits the candidate.
 func (t *turn) decline(ctx context.Context, c candidate, admitted []candidate) []candidate {
 	others := slices.DeleteFunc(slices.Clone(admitted), func(other candidate) bool { return other.unit.name == c.unit.name })
 	taken := graph.Claims{}
@@ -89,8 +88,7 @@ func (t *turn) decline(ctx context.Context, c candidate, admitted []candidate) [
 	return admitted
 }
 
-// inForce returns the unit of each name that is in force, or that was before a
-// restart.
+// inForce returns the active unit of each name, or the unit that was active before a restart.
 func (t *turn) inForce() map[string]*unit {
 	held := map[string]*unit{}
 	for _, u := range t.order {

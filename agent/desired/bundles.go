@@ -20,23 +20,22 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// maxManifest bounds the manifest of a bundle.
+// maxManifest limits the manifest of a bundle.
 const maxManifest = 64 << 20
 
 // Source opens bundles.
 type BundleSource interface {
-	// GetBundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
+	// GetBundle opens a bundle by its digest, sha256-<hex>. All errors are transient.
 	GetBundle(ctx context.Context, digest string) (io.ReadCloser, error)
 }
 
-// Store keeps unpacked bundles by digest, one directory each, as long as an
-// assignment uses them. Its methods are for one goroutine; Close ends it.
+// Store stores unpacked bundles by digest, one directory each, as long as an assignment uses them. One
+// goroutine calls its methods. Close ends it.
 type Bundles struct {
 	Host   *host.Host
 	Source BundleSource
 	Dir    string
-	// Arrived is called, by any goroutine, when a fetch has ended for which Open returned
-	// ErrFetching.
+	// Arrived is called by any goroutine after a download for which Open returned ErrFetching.
 	Arrived func()
 	Log     *slog.Logger
 
@@ -44,10 +43,9 @@ type Bundles struct {
 	all     sync.WaitGroup
 }
 
-// Open returns the directory of a bundle and its manifest. One that is missing or
-// damaged is fetched; the error wraps ErrFetching while that takes longer than a moment.
-// A damaged one that cannot be fetched is used as it is. Invalid bytes are
-// model.Problems; another error may pass, and stays the same until Forget.
+// Open returns the directory of a bundle and its manifest. It downloads a missing or damaged bundle, and
+// returns ErrFetching while this takes long. It returns a damaged bundle if the download fails. Invalid bytes
+// are model.Problems. Other errors are transient and stay the same until Forget.
 func (b *Bundles) Open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
 	dir = filepath.Join(b.Dir, digest)
 	var unfetched error
@@ -73,9 +71,8 @@ func ReadManifest(dir string) ([]byte, error) {
 	return files.Read(filepath.Join(dir, model.BundleManifest), maxManifest)
 }
 
-// Restore fetches a bundle again that is missing or damaged. The error wraps ErrFetching
-// while that takes longer than a moment, and a run had better wait for it; nil is also
-// that it cannot be fetched, or takes too long.
+// Restore downloads a missing or damaged bundle again. It returns ErrFetching while this takes long and a run
+// should wait. It returns nil if the download fails or takes too long.
 func (b *Bundles) Restore(ctx context.Context, key, digest string) error {
 	_, _, err := b.Open(ctx, key, digest)
 	if errors.Is(err, ErrFetching) && time.Since(b.fetches[digest].began) < runsWait {
@@ -85,8 +82,8 @@ func (b *Bundles) Restore(ctx context.Context, key, digest string) error {
 	return nil
 }
 
-// obtain moves a bundle to its place once its digest is known to be right: what is
-// under a digest is always complete.
+// obtain moves a bundle to its place after its digest is verified, so that a directory with a digest is
+// always complete.
 func (b *Bundles) obtain(ctx context.Context, key, digest, dir string) error {
 	f, ended := b.fetches[digest], false
 	if f != nil {
@@ -118,7 +115,7 @@ func (b *Bundles) obtain(ctx context.Context, key, digest, dir string) error {
 	return nil
 }
 
-// place moves an unpacked bundle to where it is used, instead of what is there.
+// place moves an unpacked bundle to its directory and replaces the old one.
 func (b *Bundles) place(ctx context.Context, tree, dir string) error {
 	if err := errors.Join(b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir)); err != nil {
 		return err
@@ -127,12 +124,12 @@ func (b *Bundles) place(ctx context.Context, tree, dir string) error {
 	return os.Rename(tree, dir)
 }
 
-// Forget forgets the bundles that could not be fetched, so that Open tries again.
+// Forget clears failed downloads, so that Open tries again.
 func (b *Bundles) Forget() {
 	maps.DeleteFunc(b.fetches, func(_ string, f *fetch) bool { return f.known })
 }
 
-// download writes a bundle to a file, which is at its beginning afterwards.
+// download writes a bundle to a file and rewinds it.
 func (b *Bundles) download(ctx context.Context, digest string, to *os.File) error {
 	r, err := b.Source.GetBundle(ctx, digest)
 	if err != nil {
@@ -151,11 +148,11 @@ func (b *Bundles) download(ctx context.Context, digest string, to *os.File) erro
 	return err
 }
 
-// shortDigest is how much of a digest tells bundles apart for a reader.
+// shortDigest is the length of a digest in messages.
 const shortDigest = len(model.DigestPrefix) + 12
 
-// fetchError is a bundle that could not be fetched. It names the bundle once, and
-// short, however often the error behind it does.
+// fetchError is the error of a download. It names the bundle once with a short digest, even if the cause
+// repeats it.
 func fetchError(digest string, err error) error {
 	why := strings.NewReplacer(
 		"bundle "+digest+": ", "", digest, "…", base64.URLEncoding.EncodeToString([]byte(digest)), "…",
@@ -166,7 +163,7 @@ func fetchError(digest string, err error) error {
 
 func short(digest string) string { return digest[:min(len(digest), shortDigest)] }
 
-// Keep removes the bundles that no assignment uses, and fetches them no further.
+// Keep removes unused bundles and stops their downloads.
 func (b *Bundles) Keep(ctx context.Context, used map[string]bool) error {
 	b.drop(ctx, used)
 	entries, err := os.ReadDir(b.Dir)

@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// CheckAssignment reads the stored assignment at a path. The error is why Open would leave
-// it out, or model.Problems where its last good version would be rejected.
+// CheckAssignment checks the stored assignment at a path. It returns the reason why OpenSet would ignore it,
+// or model.Problems if its last good version would be rejected.
 func CheckAssignment(path string) error {
 	r, err := (&assignmentStore{dir: filepath.Dir(path)}).read(strings.TrimSuffix(filepath.Base(path), ".json"))
 	if err != nil || r.Good == nil {
@@ -19,7 +19,7 @@ func CheckAssignment(path string) error {
 	return problems.Err()
 }
 
-// CheckBucket reads what is stored of the bucket.
+// CheckBucket checks the stored state of the bucket.
 func CheckBucket(path string) error {
 	_, err := host.ReadRecord[bucketRecord](path)
 

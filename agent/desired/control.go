@@ -15,84 +15,81 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// DocumentSource is the bucket as far as it concerns the node.
+// DocumentSource reads the control documents of the node.
 type DocumentSource interface {
-	// Entries returns the keys as they are known now, without values.
+	// Entries returns the known keys, without values.
 	Entries() (map[string]model.Entry, model.Sync)
-	// Read reads a key at a revision or a later one. Every error may pass; it wraps
-	// model.ErrNotFound when the bucket does not hold the key.
+	// Read reads a key at a revision or a later one. All errors are transient. The error wraps
+	// model.ErrNotFound if the bucket does not have the key.
 	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
-	// Removal returns the message that ended a key, not deleted where there is a value again.
-	// Every error may pass, except model.ErrNotFound: there is no such message.
+	// Removal returns the message that removed a key, or a value if the key has one again. All errors are
+	// transient except model.ErrNotFound: there is no message.
 	Removal(ctx context.Context, key string) (model.Entry, error)
 }
 
-// Gate judges pauses and groups.
+// Gate verifies pauses and groups.
 type ControlJudge interface {
-	// Demands reports whether signatures are demanded.
+	// Demands reports whether signatures are required.
 	Demands() bool
-	// Pause judges the pause of a family, or the message that ended it. The error is
-	// model.Problems where trying again does not help.
+	// Pause verifies the pause of a family, or its removal. Permanent errors are model.Problems.
 	Pause(ctx context.Context, e model.Entry, family string) error
-	// Groups judges the groups of a node, or the message that ended them. The error is that of
-	// Pause.
+	// Groups verifies the groups of a node, or their removal, like Pause.
 	Groups(ctx context.Context, e model.Entry, family string) error
 }
 
-// Clock judges when a pause ends.
+// Clock decides when a pause ends.
 type ControlClock interface {
-	// Until returns how long it is until a time, of what is signed or not; zero or less
-	// when that is over.
+	// Until returns the time until a time, signed or not; zero or less if it is over.
 	Until(at time.Time, signed bool) time.Duration
 }
 
-// ControlOptions are what a Control is made from.
+// ControlOptions configure a Control.
 type ControlOptions struct {
 	Host *host.Host
-	// Path is the file of what was accepted; empty keeps that in memory alone, without Host.
+	// Path is the file of the accepted documents. If it is empty, they are only in memory, without Host.
 	Path string
-	// Source is nil where there is no bucket.
+	// Source is nil if there is no bucket.
 	Source DocumentSource
 	Gate   ControlJudge
 	Clock  ControlClock
-	// Families returns those of the node now.
+	// Families returns the current families of the node.
 	Families func() []string
-	// Changed is called by Run when something may be another one. It must not block.
+	// Changed is called by Run after possible changes. It must not block.
 	Changed func()
-	// Rejected reports a document that was rejected, once.
+	// Rejected reports a rejected document, once.
 	Rejected func(why string)
 	Log      *slog.Logger
 }
 
-// Control is what operators wrote about the node. Its methods may be called from several
-// goroutines, Run from one. Make it with Open.
+// Control contains the pauses, labels and groups from operators. It is safe for concurrent use; one goroutine
+// calls Run. Create it with OpenControl.
 type Control struct {
 	o     ControlOptions
 	store controlStore
 	wake  tasks.Signal
-	// unstored is that what is on disk is not what is known; Run alone has it.
+	// unstored means that memory and disk differ. Only Run uses it.
 	unstored bool
 
 	mu sync.Mutex
-	// documents are those in force, by key.
+	// documents are the active documents by key.
 	documents map[string]controlDocument
-	// rejected are the documents that were rejected, by key, each reported once.
+	// rejected are the rejected documents by key. Each is reported once.
 	rejected map[string]controlRejection
 	bucket   controlBucketRecord
 	settled  bool
-	// unread is why the bucket cannot be read, nil when it can.
+	// unread is the reason why the bucket cannot be read, nil if it can.
 	unread error
 }
 
-// controlRejection is a revision that was rejected, and why.
+// controlRejection is a rejected revision with the reason.
 type controlRejection struct {
 	revision uint64
 	at       time.Time
 	why      string
 }
 
-// OpenControl reads what is on disk: it is in force before the bucket is read. A document there that
-// cannot be read is logged and left out, the bucket has it.
+// OpenControl reads the stored documents, which are active before the bucket is read. It logs and skips an
+// unreadable document, because the bucket has it.
 func OpenControl(o ControlOptions) (*Control, error) {
 	c := &Control{o: o, store: controlStore{o.Host, o.Path}, wake: tasks.NewSignal(), documents: map[string]controlDocument{}, rejected: map[string]controlRejection{}, settled: o.Source == nil}
 	kept, err := c.store.read(o.Log)
@@ -112,7 +109,7 @@ func OpenControl(o ControlOptions) (*Control, error) {
 	return c, nil
 }
 
-// Memory returns what the watch of the bucket must know of an earlier process.
+// Memory returns the stored state for the watch of the bucket.
 func (c *Control) Memory() model.Memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +121,7 @@ func (c *Control) Memory() model.Memory {
 	return m
 }
 
-// IsSettled reports whether the bucket was read, or cannot be read now.
+// IsSettled reports whether the bucket was read or cannot be read now.
 func (c *Control) IsSettled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +129,7 @@ func (c *Control) IsSettled() bool {
 	return c.settled
 }
 
-// Paused returns the pause that holds, of several the one that ends last; nil for none.
+// Paused returns the active pause that ends last, nil for none.
 func (c *Control) Paused() *model.Paused {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +147,7 @@ func (c *Control) Paused() *model.Paused {
 	return out
 }
 
-// PausedBy returns the revisions of all pauses in force, by key; nil for none.
+// PausedBy returns the revisions of all active pauses by key, nil for none.
 func (c *Control) PausedBy() map[string]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,10 +165,10 @@ func (c *Control) PausedBy() map[string]uint64 {
 	return out
 }
 
-// forever is how long a pause is that does not end by itself.
+// forever is the remaining time of a pause without an end.
 const forever = time.Duration(1<<63 - 1)
 
-// left returns how long a pause goes on.
+// left returns the remaining time of a pause.
 func (c *Control) left(p *model.Pause) time.Duration {
 	if p.Until.IsZero() {
 		return forever
@@ -180,7 +177,7 @@ func (c *Control) left(p *model.Pause) time.Duration {
 	return c.o.Clock.Until(p.Until, c.o.Gate.Demands())
 }
 
-// Labels returns those that operators gave the node.
+// Labels returns the operators' labels of the node.
 func (c *Control) Labels() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +189,7 @@ func (c *Control) Labels() map[string]string {
 	return out
 }
 
-// Groups returns the groups that operators put the node into, sorted by name, and their order.
+// Groups returns the operators' groups of the node, sorted by name, and their order.
 func (c *Control) Groups() (out model.Groups) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +201,7 @@ func (c *Control) Groups() (out model.Groups) {
 	return out
 }
 
-// Unread returns why the bucket cannot be read, nil when it can. That may pass.
+// Unread returns the reason why the bucket cannot be read, nil if it can. The error is transient.
 func (c *Control) Unread() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +209,7 @@ func (c *Control) Unread() error {
 	return c.unread
 }
 
-// Rejected returns why documents were rejected, by key; nil for none.
+// Rejected returns the reasons for rejected documents by key, nil for none.
 func (c *Control) Rejected() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,8 +224,8 @@ func (c *Control) Rejected() map[string]string {
 	return out
 }
 
-// Show calls set with the pause that holds, the revisions of all pauses by key, the labels, why documents were
-// rejected, by key, and why the bucket cannot be read; empty if it can be read.
+// Show calls set with the active pause, the revisions of all pauses by key, the labels, the reasons for
+// rejected documents by key, and the reason why the bucket cannot be read, empty if it can.
 func (c *Control) Show(set func(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string)) {
 	unread := ""
 	if err := c.Unread(); err != nil {
@@ -237,10 +234,10 @@ func (c *Control) Show(set func(paused *model.Paused, by map[string]uint64, labe
 	set(c.Paused(), c.PausedBy(), c.Labels(), c.Rejected(), unread)
 }
 
-// Wake has Run look at the bucket, and at the time, again.
+// Wake makes Run check the bucket and the time again.
 func (c *Control) Wake() { c.wake.Notify() }
 
-// Rejudge is Wake where what was rejected may pass now, because something else is demanded.
+// Rejudge makes Run check rejected documents again, because the policy changed.
 func (c *Control) Rejudge() {
 	c.mu.Lock()
 	clear(c.rejected)
@@ -248,10 +245,10 @@ func (c *Control) Rejudge() {
 	c.wake.Notify()
 }
 
-// longestWait is how long Run waits at most.
+// longestWait limits the wait of Run.
 const longestWait = time.Hour
 
-// Run keeps everything current until ctx ends. What cannot be read is tried again.
+// Run keeps the documents current until ctx ends. It retries failed reads.
 func (c *Control) Run(ctx context.Context) error {
 	var again tasks.Backoff
 	for ctx.Err() == nil {
@@ -269,7 +266,7 @@ func (c *Control) Run(ctx context.Context) error {
 	return nil
 }
 
-// next returns how long it is until the first pause ends.
+// next returns the time until the first pause ends.
 func (c *Control) next() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,26 +13,26 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// controlRecord is what is kept on disk.
+// controlRecord is the record on disk.
 type controlRecord struct {
 	controlBucketRecord
-	// Keys are the documents in force.
+	// Keys are the active documents.
 	Keys map[string]model.Entry `json:"keys"`
 }
 
-// controlBucketRecord is what is kept of the bucket as a whole: Stream and Kept of model.Sync.
+// controlBucketRecord is the stored state of the bucket: Stream and Kept of model.Sync.
 type controlBucketRecord struct {
 	Stream time.Time `json:"stream,omitzero"`
 	Kept   []string  `json:"kept,omitempty"`
 }
 
-// store keeps a record in a file, without a path nowhere.
+// store stores a record in a file. Without a path it stores nothing.
 type controlStore struct {
 	host *host.Host
 	path string
 }
 
-// read reads the record. A damaged one is logged and counts as none: the bucket is read anyway.
+// read reads the record. It logs and ignores a damaged record, because the bucket is read anyway.
 func (s controlStore) read(log *slog.Logger) (controlRecord, error) {
 	if s.path == "" {
 		return controlRecord{}, nil
@@ -57,7 +57,7 @@ func (s controlStore) write(ctx context.Context, r controlRecord) error {
 	return s.host.WriteRecord(ctx, s.path, r)
 }
 
-// CheckControl reads what is stored at a path. The error is why Open would leave something out.
+// CheckControl checks the stored documents at a path. It returns the reason why OpenControl would skip one.
 func CheckControl(path string) error {
 	r, err := host.ReadRecord[controlRecord](path)
 	for key, e := range r.Keys {
@@ -69,7 +69,7 @@ func CheckControl(path string) error {
 	return err
 }
 
-// controlDocument is one that is in force: one of pause, labels and groups.
+// controlDocument is an active pause, labels or groups document.
 type controlDocument struct {
 	entry  model.Entry
 	pause  *model.Pause
@@ -77,7 +77,7 @@ type controlDocument struct {
 	groups model.Groups
 }
 
-// decode decodes the value of a key, whoever signed it. The error never passes by trying again.
+// decode decodes the value of a key without verifying signatures. The error is permanent.
 func decode(e model.Entry) (controlDocument, error) {
 	_, name, ok := model.SplitKey(e.Key)
 	if !ok || !model.IsControlKey(e.Key) {

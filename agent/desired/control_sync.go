@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// sync takes over what the bucket has, and stores it. The error is what may pass.
+// sync applies the state of the bucket and stores it. The error is transient.
 func (c *Control) sync(ctx context.Context) error {
 	if c.o.Source == nil {
 		return nil
@@ -35,7 +35,7 @@ func (c *Control) sync(ctx context.Context) error {
 			note(key, took, err)
 		}
 	}
-	// A pause ends after all others are in force: the node must not run in between.
+	// End a pause after all other pauses are active, so that the node does not run in between.
 	ending := c.ending(entries, state, families)
 	if slices.ContainsFunc(ending, isPause) {
 		for i, read := range c.readPauses(ctx, families) {
@@ -56,7 +56,7 @@ func (c *Control) sync(ctx context.Context) error {
 	return errors.Join(err, c.settle(ctx, state, changed, err == nil))
 }
 
-// ending returns the keys to end, in order: the bucket has them no more, or the node has left their family.
+// ending returns the sorted keys to end: the bucket no longer has them, or the node has left their family.
 func (c *Control) ending(entries map[string]model.Entry, state model.Sync, families []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func isPause(key string) bool {
 	return name == model.ControlPause
 }
 
-// isKnown reports whether a revision is in force, or was rejected.
+// isKnown reports whether a revision is active or was rejected.
 func (c *Control) isKnown(e model.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +86,7 @@ func (c *Control) isKnown(e model.Entry) bool {
 	return was && r.revision == e.Revision && r.at.Equal(e.Time) || !was && is && d.entry.Revision == e.Revision && d.entry.Time.Equal(e.Time)
 }
 
-// take reads a key that changed, and puts it in force unless it is rejected: what was in force
-// stays so then.
+// take reads a changed key and activates it. If it is rejected, the active document stays.
 func (c *Control) take(ctx context.Context, known model.Entry, family string) (changed bool, err error) {
 	if c.isKnown(known) {
 		return false, nil
@@ -127,7 +126,7 @@ func (c *Control) readPauses(ctx context.Context, families []string) []newest {
 	return out
 }
 
-// takeNewest is take of a key that may have changed before its announcement arrives.
+// takeNewest takes a key that may have changed before its announcement arrives.
 func (c *Control) takeNewest(ctx context.Context, read newest, family string) (changed bool, err error) {
 	switch {
 	case errors.Is(read.err, model.ErrNotFound):
@@ -139,16 +138,16 @@ func (c *Control) takeNewest(ctx context.Context, read newest, family string) (c
 	return c.accept(ctx, read.Entry, family)
 }
 
-// errLags reports a server that answers with an older revision of a key than the node has.
+// errLags means that the server returned an older revision of a key than the node has.
 var errLags = errors.New("the NATS server answers with an older revision, it may lag behind the others")
 
-// isOlder reports whether the server stored a revision before the one in force. A recreated bucket counts from 1
-// again, at a later time.
+// isOlder reports whether the server stored a revision before the active one. A recreated bucket counts from
+// 1 again, at a later time.
 func isOlder(e, inForce model.Entry) bool {
 	return e.Revision < inForce.Revision && e.Time.Before(inForce.Time)
 }
 
-// accept puts an entry in force unless it is rejected or older than the one in force.
+// accept activates an entry unless it is rejected or older than the active one.
 func (c *Control) accept(ctx context.Context, e model.Entry, family string) (changed bool, err error) {
 	if before, inForce := c.inForce(e.Key); inForce && isOlder(e, before) {
 		return false, fmt.Errorf("%s: %w", e.Key, errLags)
@@ -173,7 +172,7 @@ func (c *Control) accept(ctx context.Context, e model.Entry, family string) (cha
 	return true, nil
 }
 
-// isBehind reports whether the revision in force is older than the announced one.
+// isBehind reports whether the active revision is older than the announced one.
 func (c *Control) isBehind(announced model.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +182,7 @@ func (c *Control) isBehind(announced model.Entry) bool {
 	return inForce && !rejected && isOlder(d.entry, announced)
 }
 
-// inForce returns the entry of a key that is in force.
+// inForce returns the active entry of a key.
 func (c *Control) inForce(key string) (model.Entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +191,7 @@ func (c *Control) inForce(key string) (model.Entry, bool) {
 	return d.entry, ok
 }
 
-// judge returns why a document, or the end of one, is not accepted; labels always are.
+// judge returns the reason why a document or its removal is rejected. Labels need no signature.
 func (c *Control) judge(ctx context.Context, e model.Entry, family string) error {
 	switch _, name, _ := model.SplitKey(e.Key); name {
 	case model.ControlPause:
@@ -233,7 +232,7 @@ func (c *Control) end(ctx context.Context, key string, families []string) (chang
 	return true, nil
 }
 
-// reject notes and reports what never passes; it returns any other error.
+// reject records and reports a permanent error. It returns other errors.
 func (c *Control) reject(e model.Entry, err error) error {
 	if _, never := model.FindProblems(err); !never && !errors.Is(err, model.ErrInvalidControl) {
 		return err
@@ -253,12 +252,12 @@ func (c *Control) reject(e model.Entry, err error) error {
 	return nil
 }
 
-// settle notes how far the bucket was read, and keeps on disk what changed. What cannot be
-// stored is tried again with the next call; the error says why.
+// settle records the state of the bucket and stores changes. A failed store is repeated by the next call. It
+// returns the error.
 func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) error {
 	c.mu.Lock()
 	bucket := controlBucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
-	// Before the bucket was read nothing of it is known.
+	// The state of the bucket is unknown before it is read.
 	if !state.Stream.IsZero() && (!bucket.Stream.Equal(c.bucket.Stream) || !slices.Equal(bucket.Kept, c.bucket.Kept)) {
 		c.bucket, changed = bucket, true
 	}

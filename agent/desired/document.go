@@ -5,8 +5,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// parse reads the value of an entry, whose signatures the gate judges. The problems
-// never pass.
+// parse parses the value of an entry. The gate verifies its signatures. The problems are permanent.
 func parse(e model.Entry) (*Version, model.Problems) {
 	if e.Refused != "" {
 		return nil, model.Problems{{Pos: model.Position{File: e.Key, Line: 1, Column: 1}, Message: e.Refused}}

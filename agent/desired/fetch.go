@@ -12,33 +12,32 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 )
 
-// ErrFetching is a bundle that is being downloaded: Arrived is called when that has
-// ended, well or not.
+// ErrFetching means that a bundle is being downloaded. Arrived is called after the download, successful or
+// not.
 var ErrFetching = errors.New("the bundle is being downloaded")
 
-// patience is how long Open waits for the first bundle that it fetches. Most are there
-// by then. A server may send many slowly, and the node has other work.
+// patience limits the wait of Open for the first bundle that it downloads. Most downloads are shorter. A slow
+// server must not block the node.
 const patience = 2 * time.Second
 
-// runsWait is how long runs wait for a bundle that is fetched again. A server that sends
-// slowly must not keep the node from its work.
+// runsWait limits the wait of runs for a repeated download. A slow server must not block the node.
 const runsWait = time.Minute
 
-// fetch is one bundle that is fetched, by a goroutine of its own.
+// fetch is a download with its goroutine.
 type fetch struct {
 	cancel context.CancelFunc
-	// temp is where it is unpacked.
+	// temp is the directory of the unpacked files.
 	temp  string
 	began time.Time
-	// settled is set by the first of two: its end, or Open that does not wait any more. An
-	// end that comes second calls Arrived, so that no result is fetched twice or never.
+	// settled is set by the end of the download or by Open when it stops waiting, whichever is first. If the
+	// end is second, it calls Arrived, so that each result is used exactly once.
 	settled atomic.Bool
 
-	// done is closed when it has ended, with one of the errors below or none: err may
-	// pass, invalid says why the bytes are no bundle.
+	// done is closed at the end, with at most one of the errors below: err is transient, invalid means that
+	// the bytes are no valid bundle.
 	done         chan struct{}
 	err, invalid error
-	// known is set once Open returned its result.
+	// known means that Open returned the result.
 	known bool
 }
 
@@ -53,7 +52,7 @@ func (b *Bundles) Fetching() bool {
 	return false
 }
 
-// begin starts to fetch a bundle, which Open waits for or not.
+// begin starts a download.
 func (b *Bundles) begin(ctx context.Context, digest string, waits bool) (*fetch, error) {
 	temp, err := b.Host.TempDir("bundle")
 	if err != nil {
@@ -77,7 +76,7 @@ func (b *Bundles) begin(ctx context.Context, digest string, waits bool) (*fetch,
 	return f, nil
 }
 
-// fetch downloads a bundle and unpacks it beside its place.
+// fetch downloads a bundle and unpacks it beside its final directory.
 func (b *Bundles) fetch(ctx context.Context, digest string, f *fetch) error {
 	packed, err := os.Create(filepath.Join(f.temp, "packed"))
 	if err != nil {
@@ -102,10 +101,10 @@ func (b *Bundles) fetch(ctx context.Context, digest string, f *fetch) error {
 	return seal(ctx, f.tree())
 }
 
-// tree is where the files of the bundle are.
+// tree is the directory of the bundle's files.
 func (f *fetch) tree() string { return filepath.Join(f.temp, "tree") }
 
-// await waits for the end, but no longer than patience, and reports whether it came.
+// await waits for the end for at most patience, and reports whether it came.
 func (f *fetch) await(ctx context.Context) bool {
 	select {
 	case <-f.done:
@@ -121,7 +120,7 @@ func (f *fetch) await(ctx context.Context) bool {
 	return true
 }
 
-// isDone reports whether the fetch has ended.
+// isDone reports whether the download has ended.
 func (f *fetch) isDone() bool {
 	select {
 	case <-f.done:
@@ -131,8 +130,7 @@ func (f *fetch) isDone() bool {
 	}
 }
 
-// drop ends the fetches of bundles that are not used. What is left of one is removed
-// once it has ended.
+// drop stops the downloads of unused bundles. Their files are removed when they have ended.
 func (b *Bundles) drop(ctx context.Context, used map[string]bool) {
 	for digest, f := range b.fetches {
 		if used[digest] {
@@ -140,13 +138,13 @@ func (b *Bundles) drop(ctx context.Context, used map[string]bool) {
 		}
 		f.cancel()
 		if f.isDone() {
-			_ = b.Host.RemoveAll(ctx, f.temp) // the next run removes it after the agent's end
+			_ = b.Host.RemoveAll(ctx, f.temp) // the next start removes it
 			delete(b.fetches, digest)
 		}
 	}
 }
 
-// Close ends all fetches and waits for that.
+// Close stops all downloads and waits for their end.
 func (b *Bundles) Close(ctx context.Context) {
 	b.drop(ctx, nil)
 	b.all.Wait()

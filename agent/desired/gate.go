@@ -14,20 +14,18 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// GateOptions are what a Gate is made from.
+// GateOptions configure a Gate.
 type GateOptions struct {
 	Host *host.Host
-	// Path is the file of what was accepted.
+	// Path is the file of accepted signatures.
 	Path string
-	// Policy returns what is demanded now.
+	// Policy returns the current policy.
 	Policy func() signed.Policy
-	// Times returns what time it is by the clock of the node and by the server's: what
-	// operators signed is judged by both.
+	// Times returns the times of the node's clock and of the server's clock. Expiry is checked by both.
 	Times func() (own, server time.Time)
 }
 
-// Gate judges values and requests. Its methods may be called from several
-// goroutines. Make it with Open.
+// Gate verifies values and requests. It is safe for concurrent use. Create it with OpenGate.
 type Gate struct {
 	o GateOptions
 
@@ -35,16 +33,16 @@ type Gate struct {
 	seen trustRecord
 }
 
-// trustRecord is what is kept on disk.
+// trustRecord is the record on disk.
 type trustRecord struct {
-	// Latest is when the newest of all was signed. The clock does not go back behind it.
+	// Latest is the newest signing time. The clock does not go back before it.
 	Latest time.Time `json:"latest"`
-	// Targets are what was accepted last, by key; also of keys that were removed.
+	// Targets are the last accepted envelopes by key, including removed keys.
 	Targets map[string]signed.Mark `json:"targets"`
 }
 
-// OpenGate reads what was accepted. A damaged record is an error where signatures are
-// demanded: without it, what was replaced could come back.
+// OpenGate reads the accepted signatures. If signatures are required, a damaged record is an error, because
+// replaced values could return.
 func OpenGate(o GateOptions) (*Gate, error) {
 	seen, err := host.ReadRecord[trustRecord](o.Path)
 	switch {
@@ -61,12 +59,11 @@ func OpenGate(o GateOptions) (*Gate, error) {
 	return &Gate{o: o, seen: seen}, nil
 }
 
-// Demands reports whether signatures are demanded.
+// Demands reports whether signatures are required.
 func (g *Gate) Demands() bool { return g.o.Policy().On() }
 
-// fresh reports whether an envelope is fresh by each clock, after what the mark has.
-// Whatever a clock is, it is not before what it was at least when the newest signature
-// was accepted.
+// fresh returns an error unless an envelope is fresh by each clock, compared with the last accepted one. Each
+// clock is at least at the newest accepted signing time.
 func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
 	own, server := g.o.Times()
 	least := g.seen.Latest.Add(-signed.MaxSkew)
@@ -80,14 +77,14 @@ func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
 	return nil
 }
 
-// Assignment judges the value of a key. One that was accepted before is judged by its
-// signatures only. The error is model.Problems where it does not pass.
+// Assignment verifies the value of a key. An accepted value is verified by its signatures only. Permanent
+// errors are model.Problems.
 func (g *Gate) Assignment(ctx context.Context, e model.Entry, before bool) error {
 	return g.judge(ctx, e, signed.Assign, before)
 }
 
-// Never returns why the value of a key is not accepted at any time: its signatures, or what
-// they are for. The error is model.Problems, nil where that depends on the time.
+// Never returns the permanent reason why the value of a key is rejected: its signatures or their target. It
+// is nil if the result depends on the time. The error is model.Problems.
 func (g *Gate) Never(ctx context.Context, e model.Entry) error {
 	policy := g.o.Policy()
 	if !policy.On() {
@@ -105,14 +102,12 @@ func (g *Gate) Never(ctx context.Context, e model.Entry) error {
 	return err
 }
 
-// Removal judges the message that ended an assignment. The error is model.Problems
-// where it does not pass.
+// Removal verifies the removal of an assignment. Permanent errors are model.Problems.
 func (g *Gate) Removal(ctx context.Context, e model.Entry) error {
 	return g.judge(ctx, e, signed.Remove, false)
 }
 
-// Pause judges the pause of a family, or the message that ended it. The error is model.Problems
-// where it does not pass.
+// Pause verifies the pause of a family, or its removal. Permanent errors are model.Problems.
 func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
 	policy := g.o.Policy()
 	if !policy.On() {
@@ -127,7 +122,7 @@ func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
 		err = policy.Check(ctx, envelope, action, family)
 	}
 	if err == nil {
-		// An assignment may have the name of the key.
+		// An assignment may have the same name as the key.
 		err = g.accept(ctx, string(signed.Pause)+" "+family, envelope)
 	}
 	if err != nil && e.Deleted {
@@ -137,9 +132,8 @@ func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
 	return problem(e.Key, pauseHint, err)
 }
 
-// Groups judges in which groups operators put the node of a family. That the key was deleted
-// never passes: an empty list is what ends them. The error is model.Problems where it does not
-// pass.
+// Groups verifies the operators' groups of a node. A deleted key is never accepted: an empty list removes the
+// groups. Permanent errors are model.Problems.
 func (g *Gate) Groups(ctx context.Context, e model.Entry, family string) error {
 	policy := g.o.Policy()
 	if !policy.On() {
@@ -175,8 +169,7 @@ func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, b
 	return problem(e.Key, assignmentHint, err)
 }
 
-// accept accepts an envelope that is newer than what was accepted before, once that
-// is on disk.
+// accept accepts a newer envelope after it is stored on disk.
 func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -201,17 +194,18 @@ func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error
 	return nil
 }
 
-// Opened is the request of a message.
+// Opened is the opened request of a message.
 type Opened struct {
 	Request []byte
-	// Signed is that it came in an envelope, Stale why it must not be executed unless
-	// it was accepted before.
+	// Signed means that it came in an envelope. Stale is the reason why it must not be executed unless it was
+	// already accepted.
 	Signed bool
 	Stale  error
 }
 
-// Request opens a message that asks a node of some families for an action: signed.Ensure,
-// signed.Run, signed.Preview or signed.Cancel. The error is that it is not signed as it must be.
+// Request opens a message with a request to the node of some families for an action: signed.Ensure,
+// signed.Run, signed.Preview or signed.Cancel. It returns an error if a required signature is missing or
+// invalid.
 func (g *Gate) Request(ctx context.Context, data []byte, action signed.Action, families []string) (Opened, error) {
 	policy := g.o.Policy()
 	if !signed.IsEnvelope(data) && !policy.On() {

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
-// inbox holds messages from other goroutines to the owner of the Set.
+// inbox contains messages from other goroutines to the owner of the Set.
 type inbox struct {
 	mu       sync.Mutex
 	messages []func(context.Context, *turn)

@@ -10,7 +10,7 @@ import (
 // outageKey is the key of the outage recorder in a context.
 type outageKey struct{}
 
-// outage records that something outside of the node could not be read.
+// outage records failed reads of data from outside the node.
 type outage struct{ err error }
 
 func observeOutage[T any](ctx context.Context, value T, err error) (T, error) {
@@ -21,8 +21,7 @@ func observeOutage[T any](ctx context.Context, value T, err error) (T, error) {
 	return value, err
 }
 
-// ObserveRegistrations is ObserveKV for the function that a Loader reads
-// registrations by.
+// ObserveRegistrations wraps the function by which a Loader reads registrations, like ObserveKV.
 func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrations {
 	return func(ctx context.Context, cluster, protocol, service, address string) ([]registration.Registration, error) {
 		found, err := get(ctx, cluster, protocol, service, address)
@@ -30,8 +29,8 @@ func ObserveRegistrations(get manifest.ReadRegistrations) manifest.ReadRegistrat
 	}
 }
 
-// ObserveKV wraps the function that a Loader reads keys by, so that an
-// invalid manifest differs from one whose data could not be read.
+// ObserveKV wraps the function by which a Loader reads keys. It distinguishes an invalid manifest from a
+// manifest whose data could not be read.
 func ObserveKV(get func(ctx context.Context, bucket, key string) ([]byte, error)) func(ctx context.Context, bucket, key string) ([]byte, error) {
 	return func(ctx context.Context, bucket, key string) ([]byte, error) {
 		value, err := get(ctx, bucket, key)

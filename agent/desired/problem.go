@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// open opens the envelope of a value, which a policy demands to be one.
+// open opens the envelope of a value. The policy requires an envelope.
 func open(policy signed.Policy, value []byte) (*signed.Envelope, error) {
 	if signed.IsEnvelope(value) {
 		return signed.Open(value)
@@ -17,13 +17,12 @@ func open(policy signed.Policy, value []byte) (*signed.Envelope, error) {
 	return nil, fmt.Errorf("%w: this node demands signatures of %d of its `trust.keys`", signed.ErrUnsigned, policy.Threshold)
 }
 
-// permanent returns the reasons that never pass by trying again. A signature of the
-// future passes.
+// permanent returns the permanent reasons. A signature from the future is transient.
 func permanent() []error {
 	return []error{signed.ErrUnsigned, signed.ErrSignatures, signed.ErrElsewhere, signed.ErrMalformed, signed.ErrOlder, signed.ErrExpired}
 }
 
-// problem makes a problem of what never passes by trying again, with its remedy.
+// problem returns a permanent error as a problem with its remedy.
 func problem(name string, hint func(reason error) string, err error) error {
 	for _, reason := range permanent() {
 		if errors.Is(err, reason) {
@@ -34,7 +33,7 @@ func problem(name string, hint func(reason error) string, err error) error {
 	return err
 }
 
-// assignmentHint returns what to do about an assignment or a removal.
+// assignmentHint returns the remedy for an assignment or a removal.
 func assignmentHint(reason error) string {
 	switch reason {
 	case signed.ErrUnsigned:
@@ -50,7 +49,7 @@ func assignmentHint(reason error) string {
 	}
 }
 
-// requestHint returns what to do about a request; the actions are named as their commands.
+// requestHint returns the remedy for a request. Actions have the names of their commands.
 func requestHint(action signed.Action) func(reason error) string {
 	command := "muster fleet " + string(action)
 	if action == signed.Cancel {
@@ -66,12 +65,12 @@ func requestHint(action signed.Action) func(reason error) string {
 	}
 }
 
-// pauseHint returns what to do about a pause, or the end of one.
+// pauseHint returns the remedy for a pause or its removal.
 func pauseHint(error) string {
 	return "muster fleet pause or resume with --sign-key FILE, once for each key"
 }
 
-// groupsHint returns what to do about groups.
+// groupsHint returns the remedy for groups.
 func groupsHint(error) string {
 	return "muster fleet group with --sign-key FILE, once for each key"
 }

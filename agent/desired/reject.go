@@ -9,14 +9,14 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// handleInvalid deals with a version that cannot be run, and returns the reason:
-// an invalid one is rejected, and a transient error is tried again.
+// handleInvalid handles a version that cannot run, and returns the reason. It rejects an invalid version and
+// retries a transient error.
 func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err error) reason {
 	if ctx.Err() != nil {
-		return reason{} // it was broken off because the agent stops
+		return reason{} // the agent stops
 	}
 	if errors.Is(err, ErrFetching) {
-		return reasonOf(err) // nothing is wrong, and Arrived ends the wait
+		return reasonOf(err) // not an error: Arrived ends the wait
 	}
 	if problems, invalid := model.FindProblems(err); invalid {
 		t.reject(u, e, problems)
@@ -27,8 +27,7 @@ func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err er
 	return reasonOf(err)
 }
 
-// reject records that a version is invalid, once for each version and its
-// problems, also across restarts.
+// reject records an invalid version, once for each version and its problems, also across restarts.
 func (t *turn) reject(u *unit, e model.Entry, problems model.Problems) {
 	r := rejection{Revision: e.Revision, Sum: sumOf(e), Problems: reported(problems)}
 	if slices.Contains(u.record.Refused, r) {
@@ -39,7 +38,7 @@ func (t *turn) reject(u *unit, e model.Entry, problems model.Problems) {
 	t.result.Rejected = append(t.result.Rejected, Rejection{Entry: e, Digest: r.Sum, Problems: problems})
 }
 
-// postpone plans another try of a transient error.
+// postpone schedules a retry of a transient error.
 func (t *turn) postpone(u *unit, e model.Entry, err error) {
 	interval := t.in.Interval
 	if u.active != nil && u.active.Resolution.Interval > 0 {
@@ -51,8 +50,7 @@ func (t *turn) postpone(u *unit, e model.Entry, err error) {
 	u.retry.reported = reason
 }
 
-// reported returns by what it is known that an error was reported: its text, but for one that
-// has what time it is.
+// reported returns the identity of a reported error: its text, except for an error that contains the time.
 func reported(err error) string {
 	for _, reason := range []error{signed.ErrExpired, signed.ErrFuture} {
 		if errors.Is(err, reason) {

@@ -18,9 +18,8 @@ import (
 // ErrNoFacts is transient: the facts are being gathered.
 var ErrNoFacts = errors.New("the facts are not gathered yet")
 
-// resolveCandidate finds the version of a unit that holds: the newest, or the last
-// good one when something is wrong with that. assigned is false when the unit does
-// not concern this node.
+// resolveCandidate finds the version of a unit that may run: the newest, or the last good one if the newest
+// has an error. assigned is false if the unit does not concern this node.
 func (t *turn) resolveCandidate(ctx context.Context, u *unit) (v *Version, assigned bool) {
 	late := reason{}
 	for _, e := range u.candidates() {
@@ -43,7 +42,7 @@ func (t *turn) resolveCandidate(ctx context.Context, u *unit) (v *Version, assig
 	return nil, true
 }
 
-// resolveEntry reads and resolves one version, unless it does not hold now.
+// resolveEntry reads and resolves a version, unless it does not apply now.
 func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Version, holds bool, err error) {
 	switch {
 	case e.Value == nil && u.never != nil:
@@ -88,8 +87,8 @@ func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
 // openBundle returns the directory and the manifest of an unpacked bundle.
 type openBundle func(ctx context.Context, key, digest string) (dir string, manifest []byte, err error)
 
-// resolve makes the resources and the graph of a version. The error is
-// model.Problems when trying again does not help; another one may pass.
+// resolve creates the resources and the graph of a version. Permanent errors are model.Problems. Other errors
+// are transient.
 func (t *turn) resolve(ctx context.Context, v *Version, open openBundle) (*Resolution, error) {
 	out := &Resolution{basis: t.in.basis()}
 	text := []byte(v.Manifest)
@@ -123,7 +122,7 @@ func (t *turn) resolve(ctx context.Context, v *Version, open openBundle) (*Resol
 	return out, nil
 }
 
-// warn logs the warnings of a version once, not for each run.
+// warn logs the warnings of a version once.
 func (t *turn) warn(ctx context.Context, v *Version, warnings model.Problems) {
 	if !t.warned.isNew(v.Entry, warnings.Error()) {
 		return
@@ -133,8 +132,7 @@ func (t *turn) warn(ctx context.Context, v *Version, warnings model.Problems) {
 	}
 }
 
-// refresh resolves the active version of a unit again, and reports whether that
-// succeeded.
+// refresh resolves the active version of a unit again, and reports success.
 func (t *turn) refresh(ctx context.Context, u *unit) bool {
 	var fresh *Resolution
 	err := tasks.Guard(t.o.Log, "reading "+u.key, func() (err error) {
@@ -153,8 +151,8 @@ func (t *turn) refresh(ctx context.Context, u *unit) bool {
 	return true
 }
 
-// observed runs f, and makes a transient error of problems that come from something
-// outside that could not be read, or from facts that are not there yet.
+// observed runs f. It converts problems into a transient error if external data could not be read or facts
+// are missing.
 func observed(ctx context.Context, facts model.Facts, f func(context.Context) error) error {
 	var seen outage
 	err := f(context.WithValue(ctx, outageKey{}, &seen))

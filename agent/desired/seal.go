@@ -14,14 +14,14 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// sealName is the file in an unpacked bundle that has what was unpacked.
+// sealName is the file in an unpacked bundle that lists its content.
 const sealName = ".muster-bundle"
 
-// seal records what is in a bundle, a line for each entry, so that IsIntact sees when
-// one is missing or another.
+// seal writes the content of a bundle, one line per entry, so that IsIntact detects missing and changed
+// entries.
 func seal(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, sealName)
-	// It may be in the bundle, also as a link to elsewhere.
+	// The bundle may contain this name, even as a link.
 	if err := paths.RemoveTree(ctx, path); err != nil {
 		return err
 	}
@@ -50,8 +50,7 @@ func seal(ctx context.Context, dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// IsIntact reports whether a bundle has all that was unpacked, as it was. What a command
-// adds to it is no damage.
+// IsIntact reports whether all unpacked entries of a bundle are unchanged. Additional files do not matter.
 func IsIntact(dir string) bool {
 	sealed, err := os.ReadFile(filepath.Join(dir, sealName))
 	if err != nil {
@@ -75,8 +74,7 @@ func IsIntact(dir string) bool {
 	return len(sealed) > 0
 }
 
-// describe returns the line of an entry: what changes when somebody replaces, writes to
-// or chmods it.
+// describe returns the line of an entry. It changes if the entry is replaced, written or its mode changes.
 func describe(dir, name string) (string, error) {
 	path := filepath.Join(dir, name)
 	info, err := os.Lstat(path)

@@ -10,17 +10,17 @@ type candidate struct {
 	unit    *unit
 	rank    int
 	version *Version
-	// rest are the units of the name that come after it.
+	// rest are the following units of the name.
 	rest []*unit
 }
 
-// compare orders candidates as they run: by family, priority and name.
+// compare orders candidates in run order: by family, priority and name.
 func (c candidate) compare(other candidate) int {
 	return cmp.Or(cmp.Compare(c.rank, other.rank), cmp.Compare(c.version.Priority, other.version.Priority), cmp.Compare(c.unit.name, other.unit.name))
 }
 
-// seniority returns 0 for a version in force, 1 for another one of a name that is
-// in force, and 2 for a newcomer. held are the units in force, by name.
+// seniority returns 0 for an active version, 1 for another version of an active name, and 2 for a new name.
+// held are the active units by name.
 func (c candidate) seniority(held map[string]*unit) int {
 	switch u := held[c.unit.name]; {
 	case u == nil:
@@ -32,8 +32,8 @@ func (c candidate) seniority(held map[string]*unit) int {
 	}
 }
 
-// byPrecedence returns the units of each name, those that win first: of families
-// in their order, which is the node's own, its groups, and all.
+// byPrecedence returns the units of each name by precedence of their families: the node's own family, its
+// groups, and all.
 func byPrecedence(units map[string]*unit, families []string) map[string][]*unit {
 	out := map[string][]*unit{}
 	for _, u := range units {
@@ -48,10 +48,9 @@ func byPrecedence(units map[string]*unit, families []string) map[string][]*unit 
 	return out
 }
 
-// selectAssignment returns the version of the first of the units of a name that
-// has one to run, and the units after it. One that never had a good version takes
-// nothing out of force. resolve returns the version of a unit, nil when there is
-// none, and whether the unit concerns this node.
+// selectAssignment returns the first version that can run among the units of a name, and the remaining units.
+// A unit that never had a good version does not replace an active one. resolve returns the version of a unit,
+// nil for none, and whether the unit concerns this node.
 func selectAssignment(same []*unit, resolve func(*unit) (v *Version, assigned bool)) (u *unit, v *Version, rest []*unit) {
 	for i, u := range same {
 		v, assigned := resolve(u)

@@ -21,43 +21,40 @@ import (
 
 // ValueSource reads the values of keys.
 type ValueSource interface {
-	// Read reads a key at a revision or a later one. Every error may pass; it wraps
-	// model.ErrNotFound when the bucket does not hold the key.
+	// Read reads a key at a revision or a later one. All errors are transient. The error wraps
+	// model.ErrNotFound if the bucket does not have the key.
 	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
-	// Removal returns the message that ended the assignment of a key, not deleted where
-	// there is a value again. Every error may pass, except model.ErrNotFound: there is
-	// no such message.
+	// Removal returns the message that removed an assignment, or a value if the key has one again. All errors
+	// are transient except model.ErrNotFound: there is no message.
 	Removal(ctx context.Context, key string) (model.Entry, error)
 }
 
-// Loader makes resources of manifests; *manifest.Loader is one.
+// Loader creates resources from manifests. *manifest.Loader implements it.
 type Loader interface {
 	Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error)
 	Condition(ctx context.Context, name string, v document.Value, in manifest.Inputs) (bool, error)
 }
 
-// Gate judges what was signed.
+// Gate verifies signatures.
 type Judge interface {
-	// Demands reports whether signatures are demanded.
+	// Demands reports whether signatures are required.
 	Demands() bool
-	// Assignment judges a value, which may have been accepted before. The error is
-	// model.Problems where trying again does not help.
+	// Assignment verifies a value, which may already be accepted. Permanent errors are model.Problems.
 	Assignment(ctx context.Context, e model.Entry, before bool) error
-	// Never judges a value that is not accepted by it, whatever time it is. The error is
-	// model.Problems of what no time has pass, nil for all else.
+	// Never returns the permanent reason why Assignment rejects a value, as model.Problems. It is nil if the
+	// result depends on the time.
 	Never(ctx context.Context, e model.Entry) error
-	// Removal judges the message that ended an assignment, as Assignment does.
+	// Removal verifies the removal of an assignment, like Assignment.
 	Removal(ctx context.Context, e model.Entry) error
 }
 
-// Clock judges when assignments end.
+// Clock decides when assignments end.
 type Clock interface {
-	// Until returns how long it is until a time, of what is signed or not; zero or less
-	// when that is over.
+	// Until returns the time until a time, signed or not; zero or less if it is over.
 	Until(at time.Time, signed bool) time.Duration
 }
 
-// SetOptions are what a Set is made from.
+// SetOptions configure a Set.
 type SetOptions struct {
 	Host *host.Host
 	// Dir is the state directory of the node.
@@ -66,14 +63,14 @@ type SetOptions struct {
 	Gate    Judge
 	Clock   Clock
 	Bundles BundleSource
-	// Arrived is called, by any goroutine, when Sync can go on with a bundle.
+	// Arrived is called by any goroutine when Sync can continue with a bundle.
 	Arrived func()
 	Loader  Loader
 	Log     *slog.Logger
 }
 
-// Set holds the assignments of a node. One goroutine owns it and calls its methods, except
-// where a method says otherwise. Make it with Open; Close ends its downloads.
+// Set contains the assignments of a node. One goroutine owns it and calls its methods, unless a method says
+// otherwise. Create it with OpenSet. Close stops its downloads.
 type Set struct {
 	// Messages is notified when Handle has work.
 	Messages tasks.Signal
@@ -82,7 +79,7 @@ type Set struct {
 	store   *assignmentStore
 	bundles *Bundles
 	units   map[string]*unit
-	// order are the units with an active version, in the order in which they run.
+	// order contains the units with an active version in run order.
 	order  []*unit
 	bucket bucketRecord
 	warned *warnings
@@ -90,7 +87,7 @@ type Set struct {
 	inbox  inbox
 }
 
-// OpenSet reads what is kept in the state directory. Nothing is active before Sync.
+// OpenSet reads the stored assignments. No version is active before Sync.
 func OpenSet(o SetOptions) (*Set, error) {
 	store, err := openAssignments(o.Host, o.Dir, o.Log)
 	if err != nil {
@@ -108,7 +105,7 @@ func OpenSet(o SetOptions) (*Set, error) {
 	return s, err
 }
 
-// Close ends the downloads of bundles.
+// Close stops the downloads of bundles.
 func (s *Set) Close(ctx context.Context) { s.bundles.Close(ctx) }
 
 func (s *Set) unit(key string) *unit {
@@ -121,8 +118,7 @@ func (s *Set) unit(key string) *unit {
 	return u
 }
 
-// Memory returns what the watch must know of an earlier process: the keys and
-// revisions on disk, and which bucket they are of.
+// Memory returns the stored state for the watch: the keys and revisions on disk, and their bucket.
 func (s *Set) Memory() model.Memory {
 	m := model.Memory{Entries: map[string]model.Entry{}, Stream: s.bucket.Stream, Kept: s.bucket.Kept}
 	for key, u := range s.units {
@@ -136,7 +132,7 @@ func (s *Set) Memory() model.Memory {
 	return m
 }
 
-// warnings are the warnings that were logged last, by key.
+// warnings are the last logged warnings by key.
 type warnings struct {
 	mu    sync.Mutex
 	texts map[string]string
@@ -161,16 +157,16 @@ func (w *warnings) forget(key string) {
 	delete(w.texts, key)
 }
 
-// holds counts the runs that use a bundle, by digest.
+// holds counts the runs with a bundle, by digest.
 type holds struct {
 	mu   sync.Mutex
 	runs map[string]int
-	// leftover is set when only runs use a bundle.
+	// leftover means that only runs use a bundle.
 	leftover bool
 }
 
-// Hold keeps an unpacked bundle, empty for none, until release: a run uses it. Any goroutine
-// may call both.
+// Hold prevents the removal of an unpacked bundle, empty for none, until release, because a run uses it. Any
+// goroutine may call both.
 func (s *Set) Hold(digest string) (release func()) {
 	s.held.mu.Lock()
 	defer s.held.mu.Unlock()
@@ -192,7 +188,7 @@ func (s *Set) Hold(digest string) (release func()) {
 	}
 }
 
-// next returns when Sync has work without a change of the bucket: a retry, or the end of an
+// next returns the time when Sync has work without a change of the bucket: a retry, or the end of an
 // assignment. Zero is never.
 func (s *Set) next() (next time.Time) {
 	for _, u := range s.units {
@@ -205,13 +201,13 @@ func (s *Set) next() (next time.Time) {
 	return next
 }
 
-// untilEnd returns how long it is until a version that expires ends.
+// untilEnd returns the time until a version expires.
 func (s *Set) untilEnd(v *Version) time.Duration {
 	return s.o.Clock.Until(v.Expires, s.o.Gate.Demands())
 }
 
-// RetryNow makes every transient error due for another try, and has what was rejected for
-// good judged again: other keys may be trusted now.
+// RetryNow makes all transient errors due, and permanently rejected values are checked again, because the
+// trusted keys may have changed.
 func (s *Set) RetryNow(now time.Time) {
 	for _, u := range s.units {
 		u.rejudge = u.never != nil
@@ -222,8 +218,7 @@ func (s *Set) RetryNow(now time.Time) {
 	}
 }
 
-// conflicts returns the resources that another active manifest than that of key declares
-// differently.
+// conflicts returns the resources that an active manifest of another key declares differently.
 func (s *Set) conflicts(key string, found []*resource.Resource) model.Problems {
 	taken := graph.Claims{}
 	for _, u := range s.order {
@@ -235,8 +230,7 @@ func (s *Set) conflicts(key string, found []*resource.Resource) model.Problems {
 	return taken.Conflicts(found)
 }
 
-// save writes what differs from the disk. A disk that takes nothing is logged: the
-// node works on with what it has in memory.
+// save writes changed records to disk. It logs a failed write: the node continues with its memory.
 func (s *Set) save(ctx context.Context) {
 	for _, key := range slices.Sorted(maps.Keys(s.units)) {
 		u := s.units[key]

@@ -16,21 +16,21 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// record is what is kept on disk of one assignment.
+// record is the stored record of an assignment.
 type record struct {
 	Key string `json:"key"`
-	// Good is the last version that could be run.
+	// Good is the last version that resolved.
 	Good *model.Entry `json:"good,omitempty"`
-	// Newest is what the bucket held last, where that is another version.
+	// Newest is the last known version of the bucket, if it differs.
 	Newest *model.Entry `json:"newest,omitempty"`
-	// Applied is the sum of the version whose run succeeded, so that a restart
-	// knows whether a change is still asked for.
+	// Applied is the sum of the version with a successful run. After a restart it shows whether a change is
+	// still requested.
 	Applied string `json:"applied,omitempty"`
-	// Refused are the versions that were rejected; each is reported once.
+	// Refused are the rejected versions. Each is reported once.
 	Refused []rejection `json:"refused,omitempty"`
 }
 
-// rejection is a version that was rejected.
+// rejection is a rejected version.
 type rejection struct {
 	Revision uint64 `json:"revision"`
 	Sum      string `json:"sum"`
@@ -42,14 +42,14 @@ func (r rejection) is(e model.Entry) bool {
 	return r.Revision == e.Revision && r.Sum == sumOf(e)
 }
 
-// bucketRecord is what is kept on disk of the bucket as a whole.
+// bucketRecord is the stored state of the bucket.
 type bucketRecord struct {
-	// Stream and Kept are those of model.Sync.
+	// Stream and Kept are the fields of model.Sync.
 	Stream time.Time `json:"stream,omitzero"`
 	Kept   []string  `json:"kept,omitempty"`
 }
 
-// store keeps records, one file each, and seen.json beside them.
+// store stores records in one file each, and seen.json beside them.
 type assignmentStore struct {
 	host *host.Host
 	dir  string
@@ -63,8 +63,8 @@ func openAssignments(h *host.Host, stateDir string, log *slog.Logger) (*assignme
 	return s, h.MakeDirectory(s.dir, files.OwnAttrs(0o700))
 }
 
-// bucket reads what is kept of the bucket. A damaged file is logged and counts as
-// none: the bucket is read anyway.
+// bucket reads the stored state of the bucket. It logs and ignores a damaged file, because the bucket is read
+// anyway.
 func (s *assignmentStore) bucket() (bucketRecord, error) {
 	out, err := host.ReadRecord[bucketRecord](s.seen)
 	switch {
@@ -82,8 +82,7 @@ func (s *assignmentStore) writeBucket(ctx context.Context, b bucketRecord) error
 	return s.host.WriteRecord(ctx, s.seen, b)
 }
 
-// all reads every record. One that is unreadable is logged and left out: the
-// bucket has it, and the others must not suffer.
+// all reads all records. It logs and skips an unreadable record, because the bucket has it.
 func (s *assignmentStore) all() ([]record, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

@@ -14,45 +14,45 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// Facts are those of the node.
+// Facts are the facts of the node.
 type Facts struct {
-	// Values is nil while they were not gathered.
+	// Values is nil until the facts are gathered.
 	Values model.Facts
-	// Stable is the digest of what does not change by itself.
+	// Stable is the digest of the stable facts.
 	Stable string
-	// Gathered counts how often they were gathered.
+	// Gathered is the number of times that the facts were gathered.
 	Gathered int
 }
 
-// Input is what the assignments are judged by.
+// Input is the input of Sync.
 type Input struct {
-	// Entries are the keys and revisions that the watch knows, Sync how well.
+	// Entries are the keys and revisions that the watch knows. Sync describes how completely.
 	Entries map[string]model.Entry
 	Sync    model.Sync
-	// Families are those of the node, those that win first.
+	// Families are the families of the node, by precedence.
 	Families []string
 	Facts    Facts
-	// Changes counts how often this agent changed the machine.
+	// Changes is the number of times that this agent changed the machine.
 	Changes  int
 	MaxDepth int
-	// Interval is the longest wait between tries of a transient error.
+	// Interval limits the wait between retries of a transient error.
 	Interval time.Duration
 	Now      time.Time
 }
 
 func (in Input) basis() basis { return basis{in.Facts.Gathered, in.Changes, in.Now} }
 
-// Result is what came of the assignments.
+// Result is the result of Sync or Handle.
 type Result struct {
 	Activated []Activation
-	// Deactivated are the keys whose version is not active any more, Unassigned those
-	// that the bucket does not assign any more, Refreshed those that resolve again.
+	// Deactivated are the keys whose version is no longer active, Unassigned the keys that the bucket no
+	// longer assigns, Refreshed the keys that were resolved again.
 	Deactivated, Unassigned, Refreshed []string
 	Rejected                           []Rejection
 	Postponed                          []Postponement
-	// Restored are the keys whose runs waited for a damaged bundle and need not wait any longer.
+	// Restored are the keys whose runs need not wait for a damaged bundle any longer.
 	Restored []string
-	// Changed reports whether anything else changed in the state of a key.
+	// Changed reports whether the state of a key changed in another way.
 	Changed bool
 }
 
@@ -61,41 +61,41 @@ func (r *Result) IsEmpty() bool {
 	return !r.Changed && len(r.Activated)+len(r.Deactivated)+len(r.Unassigned)+len(r.Refreshed)+len(r.Rejected)+len(r.Postponed)+len(r.Restored) == 0
 }
 
-// Activation is a version that became active.
+// Activation is a newly active version.
 type Activation struct {
 	Key string
-	// Applied is that it ran before a restart already.
+	// Applied means that it already ran before a restart.
 	Applied bool
 }
 
-// Rejection is a version that is invalid, which is reported once.
+// Rejection is an invalid version, reported once.
 type Rejection struct {
 	Entry model.Entry
-	// Digest is that of its value, which the entry may lack.
+	// Digest is the digest of its value, which the entry may lack.
 	Digest   string
 	Problems model.Problems
 	// Remaining describes what stays active.
 	Remaining string
 }
 
-// Postponement is a version that a transient error holds up.
+// Postponement is a version with a transient error.
 type Postponement struct {
 	Entry model.Entry
 	Err   error
 	Retry time.Time
-	// New is that the error was not reported yet.
+	// New means that the error was not reported yet.
 	New bool
 }
 
-// Sync reads the values of the keys that changed, and activates the current version of each
-// name. It waits for NATS and for templates. RemoveBundles follows it.
+// Sync reads the values of changed keys and activates the current version of each name. It waits for NATS and
+// for templates. Call RemoveBundles after it.
 func (s *Set) Sync(ctx context.Context, in Input) Result {
 	t := s.turn(in)
 	t.handle(ctx)
 	for _, u := range s.units {
 		u.untrusted = reason{}
 		if !in.Now.Before(u.retry.at) {
-			u.retry.at = time.Time{} // this is the try
+			u.retry.at = time.Time{} // this is the retry
 		}
 	}
 	t.assign(ctx)
@@ -111,21 +111,21 @@ func (s *Set) Sync(ctx context.Context, in Input) Result {
 	return t.result
 }
 
-// turn is one Sync or Handle, with its input and its result.
+// turn is one call of Sync or Handle, with its input and its result.
 type turn struct {
 	*Set
 	in     Input
 	result Result
 }
 
-// turn begins a turn, in which what may pass is tried again.
+// turn begins a turn that retries transient errors.
 func (s *Set) turn(in Input) *turn {
 	s.bundles.Forget()
 
 	return &turn{Set: s, in: in}
 }
 
-// assign takes over what the bucket holds, and what it does not hold any more.
+// assign applies the added and removed keys of the bucket.
 func (t *turn) assign(ctx context.Context) {
 	present := map[string]bool{}
 	for key, e := range t.in.Entries {
@@ -139,7 +139,7 @@ func (t *turn) assign(ctx context.Context) {
 		present[key] = true
 		u := t.unit(key)
 		if good := u.record.Good; good != nil && e.Revision < good.Revision && !t.in.Sync.Knows(family) {
-			continue // it is from before, and a later one ran since
+			continue // older than the version that ran
 		}
 		u.assign(e)
 	}
@@ -153,8 +153,8 @@ func (t *turn) assign(ctx context.Context) {
 	}
 }
 
-// isLost reports whether the bucket lost a key of which nothing was ever in force: there is
-// nothing to keep, and a server may have invented it.
+// isLost reports whether the bucket lost a key without an active version. There is nothing to keep, and a
+// server may have invented the key.
 func (t *turn) isLost(key string) bool {
 	u := t.units[key]
 	_, kept := slices.BinarySearch(t.in.Sync.Kept, key)
@@ -171,15 +171,14 @@ func (t *turn) unassign(ctx context.Context, u *unit) {
 	}
 }
 
-// maxValues is how many bytes of assignments a node keeps: whoever assigns must not fill its
-// memory and its disk.
+// maxValues limits the bytes of assignments on a node, because an operator must not fill its memory and disk.
 const maxValues = 64 << 20
 
-// errTooLarge passes, when something is unassigned.
+// errTooLarge ends when an assignment is removed.
 var errTooLarge = fmt.Errorf("the assignments of this node are larger than %d MiB together, it reads no more of them", maxValues>>20)
 
-// read reads the values that are not known, the node's own first. When the bucket does not
-// answer, the others are not asked for this time.
+// read reads the unknown values, the node's own first. If the bucket does not answer, it skips the others
+// this time.
 func (t *turn) read(ctx context.Context) {
 	var away error
 	held := 0
@@ -205,7 +204,7 @@ func (t *turn) read(ctx context.Context) {
 		u.unread = err
 		switch {
 		case err == nil:
-			e.Value = append([]byte{}, e.Value...) // never nil: an empty one is read too
+			e.Value = append([]byte{}, e.Value...) // never nil: an empty value counts as read
 			held -= u.size()
 			t.accept(ctx, u, e)
 			held += u.size()
@@ -215,8 +214,8 @@ func (t *turn) read(ctx context.Context) {
 	}
 }
 
-// accept makes what was read the newest version of a unit. What never passes leaves only its
-// digest, in memory and on disk: whoever can put or send it must not fill them.
+// accept sets the read value as the newest version of a unit. It stores only the digest of a permanently
+// rejected value, because its author must not fill memory and disk.
 func (t *turn) accept(ctx context.Context, u *unit, e model.Entry) {
 	u.never, u.rejudge = nil, false
 	if good := u.record.Good; good == nil || !sameEntry(*good, e) {
@@ -226,15 +225,15 @@ func (t *turn) accept(ctx context.Context, u *unit, e model.Entry) {
 		e = unused(e)
 	}
 	u.newest = &e
-	u.forget() // what was read of it, too
+	u.forget() // also the read value
 }
 
-// rejects returns why a value that was read never passes, whatever the time, the facts and
-// other assignments are; nil where it may.
+// rejects returns the permanent reason why a read value is rejected, independent of time, facts and other
+// assignments; nil if there is none.
 func (t *turn) rejects(ctx context.Context, u *unit, e model.Entry) (never error) {
 	var err error
 	if e.Refused == "" && t.o.Gate.Demands() {
-		err = t.o.Gate.Never(ctx, e) // who signed it may have it parsed, and remembered
+		err = t.o.Gate.Never(ctx, e) // signed values may be parsed and stored
 	} else {
 		err = t.parses(u, e)
 	}
@@ -245,7 +244,7 @@ func (t *turn) rejects(ctx context.Context, u *unit, e model.Entry) (never error
 	return err
 }
 
-// parses returns why a value, or the manifest in it that applies at any time, cannot be read.
+// parses returns the reason why a value, or the manifest in it, cannot be parsed at any time.
 func (t *turn) parses(u *unit, e model.Entry) error {
 	return tasks.Guard(t.o.Log, "reading "+u.key, func() error {
 		v, err := u.read(e)
@@ -256,7 +255,7 @@ func (t *turn) parses(u *unit, e model.Entry) error {
 	})
 }
 
-// candidates returns the version of each name that wins.
+// candidates returns the winning version of each name.
 func (t *turn) candidates(ctx context.Context) []candidate {
 	var out []candidate
 	for _, same := range byPrecedence(t.units, t.in.Families) {
@@ -277,7 +276,7 @@ func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 	return candidate{u, slices.Index(t.in.Families, u.family), v, rest}, true
 }
 
-// activate activates the candidates that are admitted.
+// activate activates the admitted candidates.
 func (t *turn) activate(ctx context.Context, candidates []candidate) {
 	was, admitted := t.order, t.admit(ctx, candidates)
 	t.order = nil
@@ -307,8 +306,7 @@ func (t *turn) activate(ctx context.Context, candidates []candidate) {
 	}
 }
 
-// conclude completes the rejections by what stays active, and makes the record of
-// each unit what is kept of it.
+// conclude adds the remaining active version to rejections, and updates the record of each unit.
 func (t *turn) conclude() {
 	for i, r := range t.result.Rejected {
 		if u, ok := t.units[r.Entry.Key]; ok {
@@ -326,7 +324,7 @@ func (t *turn) conclude() {
 	}
 }
 
-// remaining describes which version of a unit's name is active.
+// remaining describes the active version of a unit's name.
 func (s *Set) remaining(u *unit) string {
 	for _, other := range s.order {
 		if other.name == u.name {
@@ -337,7 +335,7 @@ func (s *Set) remaining(u *unit) string {
 	return "nothing of " + u.name + " is in force"
 }
 
-// remember keeps which bucket the entries are of, and what it lost.
+// remember stores the identity of the bucket and its lost keys.
 func (s *Set) remember(ctx context.Context, sync model.Sync) {
 	if sync.Stream.IsZero() || s.bucket.Stream.Equal(sync.Stream) && slices.Equal(s.bucket.Kept, sync.Kept) {
 		return
@@ -348,7 +346,7 @@ func (s *Set) remember(ctx context.Context, sync model.Sync) {
 	}
 }
 
-// RemoveBundles removes the bundles that no version refers to and no run uses.
+// RemoveBundles removes the bundles that no version and no run uses.
 func (s *Set) RemoveBundles(ctx context.Context) {
 	used := map[string]bool{"": true}
 	for _, u := range s.units {

@@ -7,11 +7,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// judge lets the gate judge a version before anything else reads it. One that was in
-// force before stays so when it would not be accepted now, and is reported.
+// judge verifies a version with the gate before any other code reads it. An active version stays active if it
+// would not be accepted now, and is reported.
 func (t *turn) judge(ctx context.Context, u *unit, e model.Entry) error {
 	if e.Refused != "" {
-		return nil // whoever reads it rejects it, for that reason
+		return nil // reading it fails for the same reason
 	}
 	good := u.record.Good
 	before := good != nil && sameEntry(*good, e)
@@ -26,12 +26,11 @@ func (t *turn) judge(ctx context.Context, u *unit, e model.Entry) error {
 	return nil
 }
 
-// errStillThere passes: it was assigned again meanwhile, or a replica lags.
+// errStillThere is transient: the key was assigned again, or a replica lags.
 var errStillThere = errors.New("the bucket still has it")
 
-// mayRemove reports whether a key that the bucket does not have any more is
-// unassigned. Where signatures are demanded, the message that ended it must be signed
-// too: else what is in force stays so, and that is reported.
+// mayRemove reports whether a key that the bucket no longer has is unassigned. If signatures are required,
+// the removal must be signed; otherwise the active version stays, and the removal is reported.
 func (t *turn) mayRemove(ctx context.Context, u *unit) bool {
 	if !t.o.Gate.Demands() || u.record.Good == nil {
 		return true
@@ -51,7 +50,7 @@ func (t *turn) mayRemove(ctx context.Context, u *unit) bool {
 	}
 	u.newest = nil
 	u.untrusted = t.handleInvalid(ctx, u, e, err)
-	// Another removal, which is signed, may not be noticed otherwise.
+	// A later signed removal may not be noticed otherwise.
 	u.retry.plan(t.in.Interval)
 
 	return false

@@ -8,10 +8,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Try returns what a value comes to on the node, as Sync does, and assigns nothing. Its bundle
-// is unpacked below Options.Dir; Source and Arrived are not used. holds is false where it
-// would not run, because its condition is false or it has expired. The error is model.Problems
-// when trying again does not help.
+// Try resolves a value on the node like Sync, without assigning it. It unpacks a bundle below Options.Dir,
+// and does not use Source and Arrived. holds is false if the manifest would not run, because its condition is
+// false or it has expired. Permanent errors are model.Problems.
 func Try(ctx context.Context, o SetOptions, in Input, e model.Entry) (v *Version, holds bool, err error) {
 	arrived := tasks.NewSignal()
 	s := &Set{o: o, warned: newWarnings(), bundles: &Bundles{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}

@@ -13,52 +13,50 @@ import (
 // unit is one key of the bucket on this node.
 type unit struct {
 	key, family, name string
-	// record is what is kept on disk; unsaved is that the file differs.
+	// record is the record on disk. unsaved means that the file differs.
 	record  record
 	unsaved bool
-	// newest is what the bucket holds now, without a value while that was not read;
-	// nil while it is not known.
+	// newest is the newest entry of the bucket, without a value until it is read; nil if it is unknown.
 	newest *model.Entry
-	// unread is why the value of newest was not read.
+	// unread is the reason why the value of newest was not read.
 	unread error
-	// never is why the value of newest is rejected for good: it is not kept, but for its
-	// digest; nil while it may pass. rejudge is that it is read again all the same.
+	// never is the permanent reason why newest is rejected; only its digest is stored. It is nil if there is
+	// none. rejudge means that it is read again.
 	never   error
 	rejudge bool
-	// versions are those of the candidates that were read.
+	// versions are the versions of the read candidates.
 	versions []*Version
-	// active is the version that runs; nil is none.
+	// active is the active version, nil for none.
 	active *Version
 	retry  retry
-	// late is why the newest version is not active, stale why the active one is what
-	// it resolved to before.
+	// late is the reason why the newest version is not active. stale is the reason why the active version has
+	// an old resolution.
 	late, stale reason
-	// untrusted is why the active one, or that the bucket does not have it any more,
-	// would not be accepted now.
+	// untrusted is the reason why the active version, or its removal, would not be accepted now.
 	untrusted reason
 }
 
-// reason is why something is not active; the zero value is none.
+// reason is the reason why a version is not active; the zero value is none.
 type reason struct {
-	// rejected is that trying again does not help.
+	// rejected means that the reason is permanent.
 	rejected bool
 	text     string
 }
 
-// retry plans another try of a transient error.
+// retry schedules retries of a transient error.
 type retry struct {
-	// at is when; zero is never.
+	// at is the time of the next retry; zero is never.
 	at   time.Time
 	wait tasks.Backoff
-	// reported is the error that was reported already.
+	// reported is the last reported error.
 	reported string
 }
 
 // clear forgets the error.
 func (r *retry) clear() { *r = retry{} }
 
-// plan plans another try, at the latest after longest, unless one is planned. The
-// wait begins now: the try that failed may have taken long.
+// plan schedules a retry after at most longest, unless one is scheduled. The delay starts now, because the
+// failed attempt may have taken long.
 func (r *retry) plan(longest time.Duration) {
 	if now := time.Now(); r.at.IsZero() || !now.Before(r.at) {
 		r.at = now.Add(min(r.wait.Next(), tasks.Spread(longest, tasks.Jitter)))
@@ -71,8 +69,7 @@ func newUnit(key string) *unit {
 	return &unit{key: key, family: family, name: name, record: record{Key: key}}
 }
 
-// assign takes over what the bucket holds for the key. A value that is known
-// already is kept.
+// assign sets the entry of the bucket for the key. It keeps a known value.
 func (u *unit) assign(e model.Entry) {
 	if u.newest == nil || !sameRevision(*u.newest, e) {
 		u.retry.clear()
@@ -86,13 +83,13 @@ func (u *unit) assign(e model.Entry) {
 	u.newest = &e
 }
 
-// sameRevision reports whether two entries are one revision of a key; a bucket
-// that was recreated counts from 1 again, but at another time.
+// sameRevision reports whether two entries are one revision of a key. A recreated bucket counts from 1 again,
+// at another time.
 func sameRevision(a, b model.Entry) bool {
 	return a.Revision == b.Revision && a.Time.Equal(b.Time)
 }
 
-// size returns how many bytes of values are kept of a unit.
+// size returns the number of stored value bytes of a unit.
 func (u *unit) size() (bytes int) {
 	for _, e := range u.candidates() {
 		bytes += len(e.Value)
@@ -101,8 +98,7 @@ func (u *unit) size() (bytes int) {
 	return bytes
 }
 
-// candidates returns the versions of a unit that may become active: the newest,
-// and after it the last good one.
+// candidates returns the versions of a unit that may become active: the newest, then the last good one.
 func (u *unit) candidates() []model.Entry {
 	var out []model.Entry
 	if u.newest != nil {
@@ -120,7 +116,7 @@ func sameEntry(a, b model.Entry) bool {
 	return a.Revision == b.Revision && string(a.Value) == string(b.Value) && (a.Value != nil || a.Digest == b.Digest)
 }
 
-// sumOf returns the digest of the value of an entry, also of one that is not kept.
+// sumOf returns the digest of the value of an entry, also if the value is not stored.
 func sumOf(e model.Entry) string {
 	if e.Value == nil && e.Digest != "" {
 		return e.Digest
@@ -129,14 +125,14 @@ func sumOf(e model.Entry) string {
 	return model.DigestOf(e.Value)
 }
 
-// unused returns an entry without its value, of which the digest stays.
+// unused returns an entry without its value, but with the digest.
 func unused(e model.Entry) model.Entry {
 	e.Digest, e.Value = sumOf(e), nil
 
 	return e
 }
 
-// isNewest reports whether an entry is what the bucket holds now.
+// isNewest reports whether an entry is the newest entry of the bucket.
 func (u *unit) isNewest(e model.Entry) bool {
 	return u.newest != nil && u.newest.Revision == e.Revision
 }
@@ -158,7 +154,7 @@ func (u *unit) read(e model.Entry) (*Version, error) {
 	return v, nil
 }
 
-// forget drops the versions that are no candidates any more.
+// forget removes versions that are no longer candidates.
 func (u *unit) forget() {
 	candidates := u.candidates()
 	u.versions = slices.DeleteFunc(u.versions, func(v *Version) bool {
@@ -166,7 +162,7 @@ func (u *unit) forget() {
 	})
 }
 
-// setActive activates a version, and reports whether it is another one than before.
+// setActive activates a version, and reports whether it differs from the previous one.
 func (u *unit) setActive(v *Version) bool {
 	if u.active.sameAs(v) {
 		return false
@@ -181,7 +177,7 @@ func (u *unit) setActive(v *Version) bool {
 	return true
 }
 
-// refreshed makes a new resolution the one of the active version, which is not stale any more.
+// refreshed sets a new resolution of the active version.
 func (u *unit) refreshed(fresh *Resolution) {
 	u.active.Resolution = fresh
 	if !u.stale.isZero() {
@@ -191,8 +187,7 @@ func (u *unit) refreshed(fresh *Resolution) {
 	}
 }
 
-// clearRejection clears the recorded rejection of a version, and those of versions
-// that are no candidates any more.
+// clearRejection removes the recorded rejections of a version and of versions that are no longer candidates.
 func (u *unit) clearRejection(e model.Entry) {
 	candidates := u.candidates()
 	u.record.Refused = slices.DeleteFunc(u.record.Refused, func(r rejection) bool {
@@ -200,8 +195,8 @@ func (u *unit) clearRejection(e model.Entry) {
 	})
 }
 
-// state returns the published state of the key: the active version, and why the
-// newest one is not. remaining describes the active version of the same name.
+// state returns the published state of the key: the active version, and the reason why the newest is not
+// active. remaining describes the active version of the same name.
 func (u *unit) state(remaining func(*unit) string) model.ManifestState {
 	out := model.ManifestState{}
 	if u.active != nil {
@@ -217,7 +212,7 @@ func (u *unit) state(remaining func(*unit) string) model.ManifestState {
 	return out
 }
 
-// String returns the reason as the state of a node has it.
+// String returns the reason as published in the state of a node.
 func (r reason) String() string {
 	if r.rejected {
 		return model.LateRejected + r.text
@@ -228,7 +223,7 @@ func (r reason) String() string {
 
 func (r reason) isZero() bool { return r == reason{} }
 
-// reasonOf returns the reason that an error is.
+// reasonOf converts an error to a reason.
 func reasonOf(err error) reason {
 	if problems, invalid := model.FindProblems(err); invalid {
 		return reason{rejected: true, text: bounds.Problems(problems)}

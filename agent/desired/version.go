@@ -10,55 +10,53 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Version is one revision of an assignment that was read. Its Digest is that of
-// what runs.
+// Version is a read revision of an assignment. Its Digest is the digest of the manifest or bundle.
 type Version struct {
 	Entry model.Entry
 	model.Assignment
-	// Resolution is what it resolved to last; nil before the first time.
+	// Resolution is its last resolution, nil before the first.
 	Resolution *Resolution
 
 	// sum is the digest of the value.
 	sum string
-	// whenAt is where the condition is.
+	// whenAt is the position of the condition.
 	whenAt model.Position
 }
 
-// Resolution is what a version resolves to on this node.
+// Resolution is the result of resolving a version on this node.
 type Resolution struct {
 	*manifest.Resolved
 	Graph *graph.Graph
-	// Dir is that of its bundle, if it is one.
+	// Dir is the directory of its bundle, if it is one.
 	Dir string
-	// Interval is how often it is run; zero leaves that to the configuration.
+	// Interval is the time between its runs; zero uses the configuration.
 	Interval time.Duration
 
-	// monitored is that a resource has health checks, or may turn out to.
+	// monitored means that a resource has health checks or may get them.
 	monitored bool
-	// basis is what it was made from, used that a run was made from it.
+	// basis is the input of the resolution. used means that a run was made from it.
 	basis basis
 	used  bool
 }
 
-// Author returns who may change what the manifest names: whoever may write to the
-// bucket. The unpacked bundle is private.
+// Author returns the user who may change the files that the manifest names: any writer of the bucket. The
+// unpacked bundle is private.
 func (r *Resolution) Author() paths.Author { return paths.Author{Private: r.Dir} }
 
-// basis is compared to find out whether a manifest that reads more than its text
-// may resolve to something else now.
+// basis is compared to find out whether a manifest that reads more than its text may now resolve differently.
 type basis struct {
-	// facts counts how often the facts were gathered, changes how often this agent
+	// facts is the number of times that the facts were gathered, changes the number of times that this agent
 	// changed the machine.
 	facts, changes int
 	at             time.Time
 }
 
-// freshFor is how long nothing outside of the node counts as changed. It spans
-// the time from a put to its run.
+// freshFor is the time during which data from outside the node counts as unchanged. It covers the time from a
+// put to its run.
 const freshFor = 5 * time.Second
 
-// Use reports whether the resolution is valid for a run that begins now: it depends on nothing but
-// the text of the manifest, or its inputs cannot have changed. The next run needs a newer one.
+// Use reports whether the resolution is valid for a run that begins now: it depends only on the text of the
+// manifest, or its inputs cannot have changed. The next run needs a newer one.
 func (r *Resolution) Use(in Input) (valid bool) {
 	now, used := in.basis(), r.used
 	r.used = true
@@ -68,8 +66,7 @@ func (r *Resolution) Use(in Input) (valid bool) {
 
 func (r *Resolution) isDamaged() bool { return r.Dir != "" && !IsIntact(r.Dir) }
 
-// Damaged reports whether the version is a bundle whose files are not as they were
-// unpacked.
+// Damaged reports whether the version is a bundle with changed or missing files.
 func (v *Version) Damaged() bool { return v.Resolution.isDamaged() }
 
 // AddLate adds resources that a run discovered. The shortest poll becomes the interval.
@@ -79,11 +76,10 @@ func (v *Version) AddLate(found []*resource.Resource) {
 	v.Resolution = &r
 }
 
-// Monitored reports whether health checks of a version are made between its runs.
+// Monitored reports whether health checks of the version run between its runs.
 func (v *Version) Monitored() bool { return !v.Noop && v.Resolution.monitored }
 
-// Registers returns the resources that register something, and reports whether
-// others may be found during the run.
+// Registers returns the resources that register services, and reports whether the run may find others.
 func (v *Version) Registers() (refs []model.Ref, open bool) {
 	for _, res := range v.Resolution.Resources {
 		if len(res.Meta().RegisterWhenStable) > 0 {
@@ -95,7 +91,7 @@ func (v *Version) Registers() (refs []model.Ref, open bool) {
 	return refs, open
 }
 
-// sameAs reports whether two versions are one.
+// sameAs reports whether two versions are the same.
 func (v *Version) sameAs(other *Version) bool {
 	return v != nil && other != nil && v.is(other.Entry.Revision, other.sum)
 }
@@ -104,8 +100,7 @@ func (v *Version) is(revision uint64, sum string) bool {
 	return v.Entry.Revision == revision && v.sum == sum
 }
 
-// shortest returns an interval, zero for none, or the smallest poll of resources,
-// whichever is less.
+// shortest returns the smallest of an interval, zero for none, and the polls of resources.
 func shortest(out time.Duration, resources []*resource.Resource) time.Duration {
 	for _, r := range resources {
 		if poll := r.Meta().Poll.Std(); poll > 0 && (out == 0 || poll < out) {

@@ -24,7 +24,7 @@ type View struct {
 	states map[string]model.ManifestState
 }
 
-// View returns the assignments as they are after the last Sync or Handle.
+// View returns the assignments after the last Sync or Handle.
 func (s *Set) View() *View {
 	out := &View{Next: s.next(), Fetching: s.bundles.Fetching(), active: map[string]*Version{}, states: map[string]model.ManifestState{}}
 	for _, u := range s.order {
@@ -39,8 +39,8 @@ func (s *Set) View() *View {
 	return out
 }
 
-// After makes a view the successor of another one: a version that was active before stays the
-// same pointer, with the resolution of its last run unless it is one of refreshed.
+// After makes a view the successor of another view: a version that stays active keeps its pointer, with the
+// resolution of its last run unless it is in refreshed.
 func (w *View) After(before *View, refreshed []string) *View {
 	for i, v := range w.order {
 		key := v.Entry.Key
@@ -57,7 +57,7 @@ func (w *View) After(before *View, refreshed []string) *View {
 	return w
 }
 
-// Keys returns the keys with an active version, in the order in which they run.
+// Keys returns the keys with an active version in run order.
 func (w *View) Keys() []string {
 	keys := make([]string, len(w.order))
 	for i, v := range w.order {
@@ -67,7 +67,7 @@ func (w *View) Keys() []string {
 	return keys
 }
 
-// Active returns the active version of a key, nil when there is none.
+// Active returns the active version of a key, nil for none.
 func (w *View) Active(key string) *Version { return w.active[key] }
 
 // Has reports whether a key is assigned.
@@ -86,7 +86,7 @@ func (w *View) Conflicts(key string) func([]*resource.Resource) model.Problems {
 	return w.conflicts(func(other string) bool { return other != key })
 }
 
-// ConflictsOf is Conflicts for the manifests of another name.
+// ConflictsOf returns the same function for the manifests of another name.
 func (w *View) ConflictsOf(name string) func([]*resource.Resource) model.Problems {
 	return w.conflicts(func(key string) bool {
 		_, other, _ := model.SplitKey(key)
