@@ -9,12 +9,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Assigned is the assignments of a fleet, prepared for comparing them with many nodes. Several
-// goroutines may use it.
+// Assigned contains the assignments of a fleet, prepared for comparison with many nodes. It is safe for
+// concurrent use.
 type Assigned struct {
 	byFamily map[string][]*named
 	byKey    map[string]*named
-	// all are in the order in which they were given.
+	// all are the assignments in the given order.
 	all []*named
 }
 
@@ -25,7 +25,7 @@ type named struct {
 	model.Entry
 }
 
-// NewAssigned prepares assignments. What is under a key of another kind is left out.
+// NewAssigned prepares assignments. It skips keys of other kinds.
 func NewAssigned(entries []model.Entry) *Assigned {
 	a := &Assigned{byFamily: map[string][]*named{}, byKey: make(map[string]*named, len(entries))}
 	for _, e := range entries {
@@ -43,8 +43,7 @@ func NewAssigned(entries []model.Entry) *Assigned {
 	return a
 }
 
-// All yields the assignments with the names of their manifests, in the order in which they
-// were given.
+// All yields the assignments with the names of their manifests, in the given order.
 func (a *Assigned) All() iter.Seq2[string, model.Entry] {
 	return func(yield func(string, model.Entry) bool) {
 		for _, n := range a.all {
@@ -58,7 +57,7 @@ func (a *Assigned) All() iter.Seq2[string, model.Entry] {
 // Has reports whether a key is assigned.
 func (a *Assigned) Has(key string) bool { return a.byKey[key] != nil }
 
-// Assigned returns when the newest revision of a key was assigned, zero where nothing is.
+// Assigned returns the time of the newest revision of a key, zero for none.
 func (a *Assigned) Assigned(key string) time.Time {
 	if n := a.byKey[key]; n != nil {
 		return n.Time
@@ -67,15 +66,15 @@ func (a *Assigned) Assigned(key string) time.Time {
 	return time.Time{}
 }
 
-// placed is an assignment and the place of its family among those of a node.
+// placed is an assignment and the index of its family among the families of a node.
 type placed struct {
 	*named
 	place int
 }
 
-// Statuses returns the statuses of all assignments on a node, by name and key, and
-// behind them what it runs without an assignment: one that ended just now, or the
-// bucket was recreated. A node whose state cannot be read has none.
+// Statuses returns the statuses of all assignments on a node, by name and key, then the manifests that it
+// runs without an assignment: it ended just now, or the bucket was recreated. A node with an unreadable state
+// has none.
 func (a *Assigned) Statuses(n model.Node) []RolloutStatus {
 	return a.AppendStatuses([]RolloutStatus{}, &n)
 }
@@ -100,8 +99,8 @@ func (a *Assigned) AppendStatuses(out []RolloutStatus, n *model.Node) []RolloutS
 	return append(out, unassigned...)
 }
 
-// of returns the assignments for a node by their names, and those of a name in the order in
-// which it considers them.
+// of returns the assignments of a node by name, and for one name in the order in which the node considers
+// them.
 func (a *Assigned) of(v *view) []placed {
 	count := 0
 	for _, family := range v.families {
@@ -118,8 +117,7 @@ func (a *Assigned) of(v *view) []placed {
 	return all
 }
 
-// NeverSeen returns the status of each assignment to a node that is not a known one, in the
-// order in which the assignments were given.
+// NeverSeen returns the status of each assignment to an unknown node, in the given order.
 func (a *Assigned) NeverSeen(known func(node string) bool) []RolloutStatus {
 	var out []RolloutStatus
 	for _, e := range a.all {
@@ -131,10 +129,10 @@ func (a *Assigned) NeverSeen(known func(node string) bool) []RolloutStatus {
 	return out
 }
 
-// Difference is by which keys assignments differ from others.
+// Difference contains the keys in which assignments differ.
 type Difference struct{ keys, families map[string]bool }
 
-// Difference returns by which keys they differ from others.
+// Difference returns the keys in which they differ from others.
 func (a *Assigned) Difference(others *Assigned) Difference {
 	d := Difference{map[string]bool{}, map[string]bool{}}
 	note := func(n *named) { d.keys[n.Key], d.families[n.target.String()] = true, true }
@@ -152,10 +150,10 @@ func (a *Assigned) Difference(others *Assigned) Difference {
 	return d
 }
 
-// IsEmpty reports whether there is none.
+// IsEmpty reports whether there is no difference.
 func (d Difference) IsEmpty() bool { return len(d.keys) == 0 }
 
-// Concerns reports whether the statuses of a node depend on it.
+// Concerns reports whether the difference affects the statuses of a node.
 func (d Difference) Concerns(n model.Node) bool {
 	for _, family := range model.Families(n.Node, n.Groups) {
 		if d.families[family] {

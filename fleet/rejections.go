@@ -7,8 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// refusedPrefix begins the reason of a rejection: nodes publish no field of its own
-// for it.
+// refusedPrefix is the prefix of a rejection's reason. Nodes publish no separate field for it.
 const refusedPrefix = string(model.OutcomeRefused) + ": "
 
 // rejected reports whether a node rejected the newest revision.
@@ -16,12 +15,12 @@ func rejected(m *model.ManifestState) bool {
 	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
 }
 
-// rejection returns why a node rejected a revision.
+// rejection returns the reason of a rejection.
 func rejection(m *model.ManifestState) string {
 	return said(cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected)))
 }
 
-// late returns why the newest revision is not active, in the word of the statuses.
+// late returns the reason why the newest revision is not active, in the word of the statuses.
 func late(m *model.ManifestState) string {
 	if reason, ok := strings.CutPrefix(m.Late, refusedPrefix); ok {
 		return string(StatusRejected) + ": " + said(reason)
@@ -30,14 +29,14 @@ func late(m *model.ManifestState) string {
 	return said(m.Late)
 }
 
-// Rejection is why a node rejected the newest revision of a key.
+// Rejection is the reason why a node rejected the newest revision of a key.
 type Rejection struct {
 	Node   string `json:"node"`
 	Reason string `json:"reason"`
 }
 
-// Rejections returns the nodes that rejected a revision, or would not accept again
-// what they run, by node.
+// Rejections returns the nodes that rejected a revision, or would not accept their active revision again, by
+// node.
 func Rejections(e model.Entry, nodes []model.Node) []Rejection {
 	var out []Rejection
 	for _, n := range nodes {

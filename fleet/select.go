@@ -13,25 +13,25 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// MaxUnconfirmed is how many nodes a fleet can have of which all are meant without confirmation.
+// MaxUnconfirmed limits the nodes of a fleet for requests to all nodes without confirmation.
 const MaxUnconfirmed = 10
 
-// Selection is the nodes of a target, at the time when it was asked.
+// Selection contains the nodes of a target at the time of the selection.
 type Selection struct {
-	// Nodes are those that match, by name.
+	// Nodes are the matching nodes, by name.
 	Nodes []model.Node
-	// Undecided are those that may match, by name.
+	// Undecided are the nodes that may match, by name.
 	Undecided []Undecided
-	// Known is how many nodes there are.
+	// Known is the number of nodes.
 	Known int
 	// Warnings are probable mistakes in the expression, and the names in it that no node has.
 	Warnings []string
 }
 
-// ErrStrict is a strict expression with warnings or undecided nodes.
+// ErrStrict means that a strict expression has warnings or undecided nodes.
 var ErrStrict = errors.New("the expression is strict")
 
-// Targets returns the nodes that match, as targets.
+// Targets returns the matching nodes as targets.
 func (s Selection) Targets() []Target {
 	out := make([]Target, len(s.Nodes))
 	for i, n := range s.Nodes {
@@ -41,7 +41,7 @@ func (s Selection) Targets() []Target {
 	return out
 }
 
-// Names returns the names of the nodes that match.
+// Names returns the names of the matching nodes.
 func (s Selection) Names() map[string]bool {
 	out := map[string]bool{}
 	for _, n := range s.Nodes {
@@ -51,17 +51,15 @@ func (s Selection) Names() map[string]bool {
 	return out
 }
 
-// Selector finds the nodes of target expressions. It asks only for what an expression
-// depends on.
+// Selector finds the nodes of target expressions. It reads only the data that an expression needs.
 type Selector struct {
 	// List returns all assignments.
 	List func(ctx context.Context) ([]model.Entry, error)
-	// Statuses returns those of a node, as Overview does, where they are known: List is not
-	// called then. It may be nil.
+	// Statuses returns the statuses of a node like Overview, if they are known: List is not called then. It
+	// may be nil.
 	Statuses func(n model.Node) []RolloutStatus
-	// Facts yields the facts of some nodes, in any order, none for a node that has not
-	// stored any. Of those that it yields twice the later ones count. An error is the
-	// last thing.
+	// Facts yields the facts of nodes, in any order, without nodes that stored none. Of repeated nodes the
+	// last facts count. An error ends it.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
 	// Inventories yields the inventories of some nodes, as Facts does. If it is nil, no node has an
 	// inventory.
@@ -125,8 +123,8 @@ func (d *decisions) selection(nodes []model.Node) Selection {
 	return out
 }
 
-// describe returns the nodes as an expression sees them, with their status where it
-// depends on that. It adds their names to unknown.
+// describe returns the nodes with the values that an expression needs, including their status. It adds their
+// names to unknown.
 func (s Selector) describe(ctx context.Context, e *targets.Expression, nodes []model.Node, unknown *targets.Finder) ([]targets.Node, error) {
 	out := make([]targets.Node, len(nodes))
 	for i := range nodes {
@@ -158,7 +156,7 @@ func (s Selector) describe(ctx context.Context, e *targets.Expression, nodes []m
 	return out, nil
 }
 
-// readable returns the names that are known of a node whose state cannot be read.
+// readable returns the known values of a node with an unreadable state.
 func readable(n targets.Node) []string {
 	known := []string{"node", "state", "reason", "heard", "age", "facts", "package"}
 	if n.Groups != nil {

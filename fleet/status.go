@@ -19,25 +19,24 @@ type Status string
 // The statuses. Up to date, failed, overridden and not applicable are final;
 // rejected changes only with another push.
 const (
-	// StatusUpToDate is a node that runs the revision.
+	// StatusUpToDate means that the node runs the revision.
 	StatusUpToDate Status = "up-to-date"
-	// StatusFailed is a node that runs the revision, with failures.
+	// StatusFailed means that the node runs the revision with failures.
 	StatusFailed Status = "failed"
-	// StatusOverridden is a node to which another assignment of the same name applies.
+	// StatusOverridden means that another assignment of the same name applies to the node.
 	StatusOverridden Status = "overridden"
-	// StatusNotApplicable is a node on which the condition is false, or the
-	// assignment expired.
+	// StatusNotApplicable means that the condition is false on the node, or the assignment expired.
 	StatusNotApplicable Status = "not-applicable"
-	// StatusRejected is a node that rejected the revision, or runs it and would not
-	// accept it again.
+	// StatusRejected means that the node rejected the revision, or would not accept its active revision
+	// again.
 	StatusRejected Status = "rejected"
-	// StatusPending is a node that does not run the revision yet.
+	// StatusPending means that the node does not run the revision yet.
 	StatusPending Status = "pending"
-	// StatusUnreachable is a node that was not seen lately.
+	// StatusUnreachable means that the node was not seen recently.
 	StatusUnreachable Status = "unreachable"
-	// StatusUnreadable is a node whose state cannot be read, so that nobody knows.
+	// StatusUnreadable means that the state of the node cannot be read, so its status is unknown.
 	StatusUnreadable Status = "unreadable"
-	// StatusUnassigned is a node that runs what is not assigned.
+	// StatusUnassigned means that the node runs a manifest without an assignment.
 	StatusUnassigned Status = "unassigned"
 )
 
@@ -46,15 +45,15 @@ type RolloutStatus struct {
 	Node   string `json:"node"`
 	Key    string `json:"key"`
 	Status Status `json:"status"`
-	// Desired and Current are revisions, 0 is none: the one that is assigned, and the one that ran last, with Outcome
-	// and At of that run. A paused node accepts revisions that it does not run.
+	// Desired and Current are revisions, 0 for none: the assigned revision, and the revision that ran last,
+	// with its Outcome and At. A paused node activates revisions without running them.
 	Desired uint64        `json:"desired"`
 	Current uint64        `json:"current"`
 	Outcome model.Outcome `json:"outcome,omitempty"`
 	At      time.Time     `json:"at,omitzero"`
-	// Reason is why the node is not up to date, or what of the manifest flaps.
+	// Reason is the reason why the node is not up to date, or the flapping resource of the manifest.
 	Reason string `json:"reason,omitempty"`
-	// Paused is the pause that keeps a node from running the revision that it accepted; nil for none.
+	// Paused is the pause that delays the revision, nil for none.
 	Paused *model.Paused `json:"-"`
 }
 
@@ -68,12 +67,12 @@ func (s RolloutStatus) Done() bool {
 	return s.Status == StatusUpToDate || s.Status == StatusFailed || !s.Applies()
 }
 
-// Rollout is the assignments of one name, of which one applies to a node.
+// Rollout contains the assignments of one name. One of them applies to a node.
 type Rollout struct {
 	Entries []model.Entry
-	// Keys selects some of them; none selects all.
+	// Keys selects some of them. If it is empty, it selects all.
 	Keys []string
-	// Nodes selects some nodes by name; nil selects all.
+	// Nodes selects nodes by name. If it is nil, it selects all.
 	Nodes map[string]bool
 	// Later are the digests of later revisions, by key and revision. A higher
 	// number alone proves nothing: a recreated bucket counts from 1.
@@ -113,9 +112,9 @@ func (r Rollout) selects(key string) bool { return len(r.Keys) == 0 || slices.Co
 
 func (r Rollout) selectsNode(node string) bool { return r.Nodes == nil || r.Nodes[node] }
 
-// appendStatuses appends, by key, the status of the assignment of a name that applies to a
-// node, of those before it that do not, and of selected ones behind it. The assignments are
-// in the order in which the node considers them.
+// appendStatuses appends, by key, the status of the assignment of a name that applies to a node, of the
+// skipped ones before it, and of selected ones after it. The assignments are in the order in which the node
+// considers them.
 func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) []RolloutStatus {
 	before := len(out)
 	applies, held := "", ""
@@ -129,11 +128,12 @@ func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) 
 				continue
 			}
 		case r.skipped(&e.Entry, &m):
-			// The node goes on to the next one.
+			// The node continues with the next assignment.
 			s.Status, s.Reason = whySkipped(e, v, held)
 		default:
 			s = r.status(&e.Entry, v.Node, &m)
-			// An assignment that the node never read, or that was never valid there, leaves the next one in force.
+			// An assignment that the node never read, or that was never valid there, does not replace the
+			// next one.
 			if v.isUnread(e.target, e.Key) {
 				break
 			}
@@ -151,14 +151,14 @@ func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) 
 	return out
 }
 
-// skipped reports whether a node knows of a revision, accepts it, and does not
-// run it, by its state of the assignment. What it ran of it before does not count.
+// skipped reports whether a node knows and accepts a revision, but does not run it, by its state of the
+// assignment. Earlier runs do not matter.
 func (r Rollout) skipped(e *model.Entry, m *model.ManifestState) bool {
 	return r.reaches(e, m.Seen, "") && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
 
-// whySkipped returns the status of an assignment that a node does not run, and why.
-// held is one before it that the node rejected.
+// whySkipped returns the status and the reason of an assignment that a node does not run. held is an earlier
+// assignment that the node rejected.
 func whySkipped(e placed, v *view, held string) (Status, string) {
 	switch ahead := v.activeAhead(e.target, e.name); {
 	case ahead != "":
@@ -170,11 +170,10 @@ func whySkipped(e placed, v *view, held string) (Status, string) {
 	}
 }
 
-// skippedReason is the reason of a skipped assignment whose terms are not known.
+// skippedReason is the reason of a skipped assignment with unknown terms.
 const skippedReason = "skipped: its condition is false, or it expired"
 
-// ExplainSkipped completes the reasons of skipped assignments by their terms, which
-// get reads once for each key.
+// ExplainSkipped adds the terms to the reasons of skipped assignments. It calls get once for each key.
 func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key string) (model.Entry, error), lists ...[]RolloutStatus) error {
 	entries := map[string]model.Entry{}
 	for _, statuses := range lists {
@@ -199,7 +198,7 @@ func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key strin
 	return nil
 }
 
-// skippedBy returns which of its terms a node skips an assignment for.
+// skippedBy returns the term for which a node skips an assignment.
 func skippedBy(e model.Entry) string {
 	a, _ := document.DecodeAssigned(e.Key, e.Value)
 	switch {
@@ -212,8 +211,7 @@ func skippedBy(e model.Entry) string {
 	}
 }
 
-// stateOf returns a node's state of an assignment, without what it saw of the same
-// number before the bucket was recreated.
+// stateOf returns a node's state of an assignment, without data from before the bucket was recreated.
 func stateOf(e *model.Entry, n *model.Node) model.ManifestState {
 	m := n.Manifests[e.Key]
 	if m.Seen == e.Revision && !m.SeenAt.IsZero() && !e.Time.IsZero() && !m.SeenAt.Equal(e.Time) {
@@ -234,7 +232,7 @@ func (r Rollout) reaches(e *model.Entry, revision uint64, digest string) bool {
 	return known && (want == "" || digest == "" || want == digest)
 }
 
-// status compares a node's state of an assignment with the assignment, which applies to it.
+// status compares a node's state with the assignment that applies to it.
 func (r Rollout) status(e *model.Entry, n *model.Node, m *model.ManifestState) RolloutStatus {
 	runs, last := r.reaches(e, m.Revision, m.Digest), m.Last()
 	s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision, Current: last.Revision, Outcome: last.Outcome, At: last.At}
@@ -271,7 +269,7 @@ func (r Rollout) status(e *model.Entry, n *model.Node, m *model.ManifestState) R
 	return s
 }
 
-// pausedFor returns until when and by whom a node is paused.
+// pausedFor describes the pause of a node: its end and its author.
 func pausedFor(p *model.Paused) string {
 	text, isPaused := strings.CutPrefix(p.String(), "paused")
 	if isPaused && p.Until.IsZero() {
@@ -281,11 +279,11 @@ func pausedFor(p *model.Paused) string {
 	return p.String()
 }
 
-// maxSaid is how many bytes of what a node says are in a reason. Agents write less.
+// maxSaid limits the bytes of a node's text in a reason. Agents write less.
 const maxSaid = 5 << 10
 
-// said returns what a node reports about itself, cut where it is so long that only a lie can be:
-// it may be in the reasons of many assignments.
+// said returns a node's text, cut if it is longer than any agent writes, because it may occur in many
+// reasons.
 func said(text string) string {
 	if len(text) <= maxSaid {
 		return text
@@ -294,8 +292,7 @@ func said(text string) string {
 	return strings.ToValidUTF8(text[:maxSaid], "") + " … (cut)"
 }
 
-// flapping returns which resource of an assignment something else changes again and again,
-// and who that is; empty for none.
+// flapping describes the flapping resource of an assignment and its writer, empty for none.
 func flapping(n *model.Node, key string) string {
 	text, more := "", 0
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
@@ -314,7 +311,7 @@ func flapping(n *model.Node, key string) string {
 	return said(text)
 }
 
-// absence returns since when a node is unreachable.
+// absence describes since when a node is unreachable.
 func absence(n *model.Node) string {
 	reason := "not seen"
 	if n.Stopped() {
@@ -327,8 +324,8 @@ func absence(n *model.Node) string {
 	return reason
 }
 
-// failures returns the first error of a run, and its counts, which are cut off first where there is
-// little room. A run may fail before its first resource.
+// failures returns the first error of a run, and the counts if there is room. A run may fail before its first
+// resource.
 func failures(m *model.ManifestState) string {
 	reason, _, _ := strings.Cut(said(m.Error), "\n")
 	switch {
@@ -343,7 +340,7 @@ func failures(m *model.ManifestState) string {
 	return reason + " (" + m.Counts.Text() + ")"
 }
 
-// pending returns why a reachable node does not run a revision.
+// pending returns the reason why a reachable node does not run a revision.
 func pending(e *model.Entry, m *model.ManifestState, runs bool) string {
 	switch {
 	case m.Late != "":

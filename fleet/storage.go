@@ -12,14 +12,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// LastStored is the time at which the server stored the last message of a stream.
+// LastStored is the time of the last stored message of a stream, and its server.
 type LastStored = model.LastStored
 
-// Storage reports what NATS stores.
+// Storage reads the state of the streams from NATS.
 type Storage interface {
 	// SilentServers returns the NATS servers that do not answer the others, with the time of their last answer.
 	SilentServers(ctx context.Context) (map[string]time.Time, error)
-	// LastStored returns when the last state of a node and the last report were stored.
+	// LastStored returns the times of the last stored node state and report.
 	LastStored(ctx context.Context) (states, reports LastStored, err error)
 	// IsAdministrator reports whether UnstoredReason may be called. UnstoredReason asks a node why its state is not
 	// stored. It returns nothing if the node does not answer or its state is stored.
@@ -27,13 +27,13 @@ type Storage interface {
 	UnstoredReason(ctx context.Context, node string) string
 }
 
-// Unstored is what the server does not store.
+// Unstored describes the data that the server does not store.
 type Unstored struct {
-	// States and Reports are why states and reports are not stored, empty if they are.
+	// States and Reports are the reasons why states and reports are not stored, empty if they are.
 	States, Reports string
 	// Since is the time of the last stored state if enough nodes confirm that later ones are not stored.
 	Since time.Time
-	// Silent has the NATS servers that do not answer the others, with the time of the last answer.
+	// Silent contains the silent NATS servers with the time of their last answer.
 	Silent map[string]time.Time
 	// LastReport is the time of the last stored report.
 	LastReport time.Time
@@ -59,8 +59,8 @@ func SilentServer(name string, since time.Time) string {
 	return fmt.Sprintf("the server %s does not answer the other NATS servers since %s: check whether it runs and its /healthz, and restart it if it hangs", name, at(since))
 }
 
-// FindUnstored looks for states and reports that the server does not store. Only administrators can ask nodes for the
-// reason.
+// FindUnstored finds states and reports that the server does not store. Only administrators can ask nodes for
+// the reason.
 func FindUnstored(ctx context.Context, s Storage, nodes iter.Seq[*model.Node]) (out Unstored, err error) {
 	if out.Silent, err = s.SilentServers(ctx); err != nil {
 		return out, err
@@ -94,24 +94,27 @@ func FindUnstored(ctx context.Context, s Storage, nodes iter.Seq[*model.Node]) (
 	return out, nil
 }
 
-// remedy is what to do where a server does not store messages. After a write error nats-server refuses messages until its
-// restart, also when there is room again.
+// remedy is the remedy for a server that stores no messages. After a write error, nats-server refuses
+// messages until its restart, even if there is room again.
 const remedy = "free disk space, check its /healthz, and restart the server if it still refuses writes"
 
 const (
-	// publishTime is how long a node takes at most to publish a report.
+	// publishTime limits the time in which a node publishes a report.
 	publishTime = 5 * time.Second
-	// quietTime is how long a stream stores nothing before that is suspicious; less if most nodes have a short state_ttl.
+	// quietTime is the time without a stored message that is suspicious. It is shorter if most nodes have a
+	// short state_ttl.
 	quietTime = 30 * time.Second
-	// quietPart is which part of the state_ttl that is.
+	// quietPart is the fraction of the state_ttl for that.
 	quietPart = 10
-	// maxAsked is how many nodes are asked whether their states are stored.
+	// maxAsked limits the nodes that are asked about their states.
 	maxAsked = 3
-	// maxWitnesses is how many nodes must report that the server does not store their messages. One node may lie.
+	// maxWitnesses is the required number of nodes that report missing storage, because a single node may
+	// lie.
 	maxWitnesses = 2
 )
 
-// isQuiet reports whether the stream stored nothing for a suspicious time, by the usual state_ttl of nodes.
+// isQuiet reports whether the stream stored no message for a suspicious time, by the usual state_ttl of
+// nodes.
 func isQuiet(l LastStored, ttl time.Duration) bool {
 	quiet := quietTime
 	if ttl > 0 {
@@ -121,8 +124,9 @@ func isQuiet(l LastStored, ttl time.Duration) bool {
 	return l.Now.Sub(l.At) > quiet
 }
 
-// reachableAt returns the nodes with a state_ttl that were reachable at a time, and the median of their state_ttl. One node
-// cannot shorten the median, unless it is alone. Of two nodes the longer state_ttl counts.
+// reachableAt returns the nodes with a state_ttl that were reachable at a time, and the median of their
+// state_ttl. A single node cannot shorten the median unless it is alone. Of two nodes the longer state_ttl
+// counts.
 func reachableAt(at time.Time, nodes iter.Seq[*model.Node]) (found []*model.Node, median time.Duration) {
 	var ttls []time.Duration
 	for n := range nodes {
@@ -138,14 +142,14 @@ func reachableAt(at time.Time, nodes iter.Seq[*model.Node]) (found []*model.Node
 	return found, median
 }
 
-// witnesses returns how many of some reachable nodes must report a problem.
+// witnesses returns the required number of reachable nodes that report a problem.
 func witnesses(reachable int) int { return max(1, min(reachable, maxWitnesses)) }
 
-// UnstoredReports returns why reports are probably not stored, empty if they are. Two reachable nodes, or the only one,
-// must have stored that reports wait after the stream of reports stored its last message.
+// UnstoredReports returns the probable reason why reports are not stored, empty if they are. Two reachable
+// nodes, or the only one, must have reported waiting reports after the last stored report.
 func UnstoredReports(l LastStored, nodes iter.Seq[*model.Node]) string {
 	reachable, ttl := reachableAt(l.Now, nodes)
-	known := map[string]bool{} // a waiting node counts even if it is silent, or it could outvote the others
+	known := map[string]bool{} // a node with waiting reports also counts if it is silent
 	for _, n := range reachable {
 		known[n.Node] = true
 	}
@@ -165,18 +169,18 @@ func UnstoredReports(l LastStored, nodes iter.Seq[*model.Node]) string {
 	return fmt.Sprintf("the NATS server %s stores no reports since %s (nodes with waiting reports: %d, first %s): %s", l.Server, at(l.At), waiting, first, remedy)
 }
 
-// UnstoredStates are nodes that stored no state for a suspicious time.
+// UnstoredStates describes a suspicious time without stored states.
 type UnstoredStates struct {
 	LastStored
-	// Ask has nodes to ask for the reason, none if nothing is suspicious.
+	// Ask lists the nodes to ask for the reason, none if there is no suspicion.
 	Ask []string
-	// Witnesses is how many of these nodes must report that their state is not stored.
+	// Witnesses is the required number of these nodes that report missing storage.
 	Witnesses int
-	// isOverdue is set when all of them should have stored their states again.
+	// isOverdue means that all of them should have stored their states again.
 	isOverdue bool
 }
 
-// FindUnstoredStates looks for the nodes that were reachable when the last state was stored.
+// FindUnstoredStates finds the nodes that were reachable when the last state was stored.
 func FindUnstoredStates(l LastStored, nodes iter.Seq[*model.Node]) UnstoredStates {
 	out := UnstoredStates{LastStored: l}
 	found, ttl := reachableAt(l.At, nodes)
@@ -188,18 +192,19 @@ func FindUnstoredStates(l LastStored, nodes iter.Seq[*model.Node]) UnstoredState
 	for _, n := range found[:min(len(found), maxAsked)] {
 		out.Ask = append(out.Ask, n.Node)
 	}
-	// A heartbeat is at most half of the state_ttl, give or take a tenth.
+	// The heartbeat interval is at most half of the state_ttl, plus a tenth.
 	out.isOverdue = l.Now.Sub(l.At) > ttl/3*2
 
 	return out
 }
 
-// Reason returns why states are not stored, as a node answered.
+// Reason returns the reason from a node why states are not stored.
 func (u UnstoredStates) Reason(node, unstored string) string {
 	return fmt.Sprintf("the NATS server %s stores no states of nodes since %s: %s; %s reports: %s", u.Server, at(u.At), remedy, node, unstored)
 }
 
-// Guess returns why states are probably not stored without enough witnesses, empty if they may be.
+// Guess returns the probable reason why states are not stored, without enough witnesses. It is empty if they
+// may be stored.
 func (u UnstoredStates) Guess() string {
 	if !u.isOverdue {
 		return ""
@@ -208,5 +213,5 @@ func (u UnstoredStates) Guess() string {
 	return fmt.Sprintf("no node stored its state since %s: if agents run, the NATS server %s does not store states: %s", at(u.At), u.Server, remedy)
 }
 
-// at returns a time for people.
+// at formats a time for users.
 func at(t time.Time) string { return t.Local().Format(model.TimeFormat) }

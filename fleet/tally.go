@@ -12,7 +12,7 @@ type Tally struct {
 	Pending     int `json:"pending"`
 }
 
-// TallyOf counts statuses.
+// TallyOf returns the counts of statuses.
 func TallyOf(statuses []RolloutStatus) Tally {
 	var t Tally
 	for _, s := range statuses {
@@ -44,7 +44,7 @@ func (t *Tally) Add(s RolloutStatus) {
 	}
 }
 
-// AddAll counts what another one has.
+// AddAll adds the counts of another Tally.
 func (t *Tally) AddAll(o Tally) {
 	t.All += o.All
 	t.Targets += o.Targets
@@ -56,8 +56,8 @@ func (t *Tally) AddAll(o Tally) {
 	t.Pending += o.Pending
 }
 
-// NotUpToDate returns how many statuses are of nodes that are not up to date, for whatever reason.
+// NotUpToDate returns the number of statuses of nodes that are not up to date.
 func (t Tally) NotUpToDate() int { return t.Failed + t.Open() }
 
-// Open returns how many statuses are not final.
+// Open returns the number of statuses that are not final.
 func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Unreadable + t.Pending }

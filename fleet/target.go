@@ -19,7 +19,7 @@ func (t Target) String() string {
 	return model.GroupFamily(t.Group)
 }
 
-// JoinTargets returns targets as they are written in a line, separated by spaces.
+// JoinTargets returns targets on one line, separated by spaces.
 func JoinTargets(all []Target) string {
 	out := make([]string, len(all))
 	for i, t := range all {
@@ -29,7 +29,7 @@ func JoinTargets(all []Target) string {
 	return strings.Join(out, " ")
 }
 
-// SplitTargets returns the targets that JoinTargets wrote, without what is no target.
+// SplitTargets returns the targets of a text of JoinTargets. It skips invalid ones.
 func SplitTargets(text string) []Target {
 	var out []Target
 	for _, family := range strings.Fields(text) {
@@ -56,7 +56,7 @@ func (t Target) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // Key returns the key of an assignment of the target.
 func (t Target) Key(name string) string { return model.Key(t.String(), name) }
 
-// Includes reports whether a node is the target, or in its group.
+// Includes reports whether a node is the target or in its group.
 func (t Target) Includes(n model.NodeState) bool {
 	switch t.Group {
 	case "":
@@ -79,7 +79,7 @@ func ParseKey(key string) (Target, string, error) {
 	return targetOf(family), name, nil
 }
 
-// Targets returns targets by names, each once: nodes, then groups, then all.
+// Targets returns the distinct targets by names: nodes, groups, then all.
 func Targets(nodes, groups []string, all bool) []Target {
 	var out []Target
 	add := func(t Target) {

@@ -2,8 +2,8 @@ package fleet
 
 import "github.com/musterfleet/muster/model"
 
-// MayInclude reports whether a node is the target, or can be in its group: the groups of one
-// whose state cannot be read may be unknown.
+// MayInclude reports whether a node is the target or may be in its group: the groups of a node with an
+// unreadable state may be unknown.
 func (t Target) MayInclude(n model.Node) bool {
 	return t.Includes(n.NodeState) || t.Group != "" && n.Unreadable != "" && n.Groups == nil
 }
@@ -21,7 +21,7 @@ func (r Rollout) unreadable(n model.Node) []RolloutStatus {
 	return out
 }
 
-// WhyUnreadable returns why the state of a node cannot be read, empty where it can.
+// WhyUnreadable returns the reason why the state of a node cannot be read, empty if it can.
 func WhyUnreadable(n model.Node) string {
 	if n.Unreadable == "" {
 		return ""

@@ -2,14 +2,16 @@ package fleet
 
 import "github.com/musterfleet/muster/model"
 
-// view is a node with what a look-up needs of its state. The node writes that itself: what
-// a command computes must stay linear in it.
+// view is a node with prepared lookups of its state. A node writes its state, so the cost of a command must
+// stay linear in it.
 type view struct {
 	*model.Node
-	// families are those of its keys, the ones that win first; places has them by name once one is looked up.
+	// families are the families of its keys by precedence. places contains their indexes by name, after the
+	// first lookup.
 	families []string
 	places   map[string]int
-	// running are the keys that it runs and that are for it, by name those that win; see active.
+	// running are the keys that it runs and that target it, by name; the key with the highest precedence
+	// wins; see active.
 	running map[string]string
 	// unread are the targets that the node could not read at its last attempt.
 	unread map[Target]bool
@@ -38,7 +40,7 @@ func (v *view) isUnread(t Target, key string) bool {
 	return m.Revision == 0 && m.Seen == 0
 }
 
-// place returns the place of a target among the families of the node, and whether it is one of them.
+// place returns the index of a target among the families of the node, and whether it is one of them.
 func (v *view) place(t Target) (place int, is bool) {
 	if v.places == nil {
 		v.places = make(map[string]int, len(v.families))
@@ -51,8 +53,8 @@ func (v *view) place(t Target) (place int, is bool) {
 	return place, is
 }
 
-// active returns the key of a name that the node runs and that is for it. It looks through
-// all that a node runs only where one is asked for, which is rare.
+// active returns the key of a name that the node runs and that targets it. It searches the state of the node
+// at the first call, which is rare.
 func (v *view) active(name string) string {
 	if v.running == nil {
 		v.running = map[string]string{}
@@ -77,14 +79,14 @@ func (v *view) isIn(t Target) bool {
 	return is
 }
 
-// wins reports whether a target wins over a key of the same name.
+// wins reports whether a target takes precedence over a key of the same name.
 func (v *view) wins(t Target, key string) bool {
 	other, _, _ := ParseKey(key)
 
 	return v.isAhead(t, other)
 }
 
-// isAhead reports whether a target wins over another one.
+// isAhead reports whether a target takes precedence over another.
 func (v *view) isAhead(t, other Target) bool {
 	place, _ := v.place(t)
 	others, _ := v.place(other)
@@ -92,8 +94,8 @@ func (v *view) isAhead(t, other Target) bool {
 	return place < others
 }
 
-// activeAhead returns the key of a name that the node runs from a target that wins
-// over t, empty for none.
+// activeAhead returns the key of a name that the node runs from a target with precedence over t, empty for
+// none.
 func (v *view) activeAhead(t Target, name string) string {
 	key := v.active(name)
 	if other, _, err := ParseKey(key); err != nil || !v.isAhead(other, t) {

@@ -11,20 +11,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// The statuses that only nodes have.
+// Statuses of nodes only.
 const (
-	// StatusOK is a node on which nothing is wrong.
+	// StatusOK means that the node has no problem.
 	StatusOK Status = "ok"
-	// StatusNoManifest is a node without an applicable manifest.
+	// StatusNoManifest means that no manifest applies to the node.
 	StatusNoManifest Status = "no-manifest"
-	// StatusStopped is a node whose agent was shut down.
+	// StatusStopped means that the agent of the node was shut down.
 	StatusStopped Status = "stopped"
-	// StatusPaused is a node that operators have observe, and change nothing.
+	// StatusPaused means that operators paused the node: it observes and changes nothing.
 	StatusPaused Status = "paused"
 )
 
-// Absent returns why nothing current is known of a node: unreadable, stopped or
-// unreachable; empty for a node that was seen lately.
+// Absent returns the status of a node without current data: unreadable, stopped or unreachable. It is empty
+// for a node that was seen recently.
 func Absent(n model.Node) Status {
 	switch {
 	case n.Unreadable != "":
@@ -38,13 +38,13 @@ func Absent(n model.Node) Status {
 	}
 }
 
-// NodeStatuses are the statuses of a node as a whole, the one that hides all others first.
+// NodeStatuses are the statuses of a node, in order of precedence.
 func NodeStatuses() []Status {
 	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusPaused, StatusFailed, StatusRejected, StatusPending, StatusNoManifest, StatusOK}
 }
 
-// NodeStatus returns the status of a node as a whole: why it is absent, or that it is paused,
-// else the worst of the statuses of its manifests, see Overview.
+// NodeStatus returns the status of a node: absent, paused, or the worst status of its manifests, see
+// Overview.
 func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if absent := Absent(n); absent != "" {
 		return absent
@@ -83,7 +83,8 @@ func Worst(manifests iter.Seq[Status]) Status {
 	}
 }
 
-// WhyNot returns why a node is not ok, by its statuses, see Overview; empty where it is.
+// WhyNot returns the reason why a node is not OK, from its statuses, see Overview. It is empty if the node is
+// OK.
 func WhyNot(n model.Node, manifests []RolloutStatus) string {
 	status := NodeStatus(n, manifests)
 	switch status {
@@ -102,7 +103,7 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 		case s.Status != status:
 		case text != "":
 			more++
-		case strings.HasPrefix(s.Reason, s.Key+":"): // as errors with a place do
+		case strings.HasPrefix(s.Reason, s.Key+":"): // like errors with a position
 			text = s.Reason
 		default:
 			text = s.Key + ": " + s.Reason
@@ -148,8 +149,8 @@ func texts[T ~string](words []T) []string {
 	return out
 }
 
-// ManifestsOf returns what an expression sees of manifests, by name: the assignment that
-// applies to the node, else the first of that name.
+// ManifestsOf returns the manifests for an expression by name: the assignment that applies to the node,
+// otherwise the first of that name.
 func ManifestsOf(statuses []RolloutStatus) func(name string) targets.Manifest {
 	byName := sync.OnceValue(func() map[string]RolloutStatus {
 		all := map[string]RolloutStatus{}

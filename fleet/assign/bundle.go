@@ -20,20 +20,19 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// The errors of bundling, wrapped with the path concerned.
+// Errors of bundling, wrapped with the path.
 var (
-	// ErrNoManifest is a directory without manifest.yaml.
+	// ErrNoManifest means that a directory has no manifest.yaml.
 	ErrNoManifest = manifest.ErrNoManifest
-	// ErrNotBundled is something that cannot be part of a bundle.
+	// ErrNotBundled means that a bundle cannot contain a file.
 	ErrNotBundled = errors.New("cannot be part of a bundle")
 )
 
-// skipped are directories of version control, which do not belong to a delivery.
+// skipped are directories of version control, which bundles omit.
 var skipped = [...]string{".git", ".hg", ".svn", ".bzr"}
 
-// Bundle writes the source as a tar.gz, whose bytes depend only on names, content
-// and whether a file is executable, and returns its digest. The manifest in it is
-// the text that was checked.
+// Bundle writes the source as a tar.gz and returns its digest. The bytes depend only on names, content and
+// execute permissions. The manifest in it is the checked text.
 func (s *Source) Bundle(ctx context.Context, w io.Writer) (digest string, err error) {
 	root, err := os.OpenRoot(cmp.Or(s.dir, "."))
 	if err != nil {
@@ -62,8 +61,8 @@ func (s *Source) Bundle(ctx context.Context, w io.Writer) (digest string, err er
 	return model.DigestFrom(sum), nil
 }
 
-// names returns the paths in the bundle, in order: all of a directory, or the
-// manifest with what it names beside itself.
+// names returns the sorted paths of the bundle: all files of a directory, or the manifest with the files that
+// it names.
 func (s *Source) names(dir fs.FS) ([]string, error) {
 	names, files := []string{model.BundleManifest}, s.files
 	if s.whole {
@@ -75,7 +74,7 @@ func (s *Source) names(dir fs.FS) ([]string, error) {
 		case !filepath.IsLocal(file) || file == "." && !s.whole:
 			return nil, fmt.Errorf("%s: %w: it is not below the manifest's directory", file, ErrNotBundled)
 		case file == model.BundleManifest:
-			return nil, fmt.Errorf("%s: %w: the manifest takes that name there", file, ErrNotBundled)
+			return nil, fmt.Errorf("%s: %w: the manifest has that name in the bundle", file, ErrNotBundled)
 		}
 		for parent := path.Dir(file); parent != "."; parent = path.Dir(parent) {
 			names = append(names, parent)
@@ -99,15 +98,15 @@ func (s *Source) names(dir fs.FS) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// bundle is a bundle that is written: paths below root, and the manifest.
+// bundle is a bundle during writing: paths below root, and the manifest.
 type bundle struct {
 	root     *os.Root
 	manifest []byte
 	archive  *tar.Writer
 }
 
-// add adds a path. Nodes do not use times and owners, and equal content has equal
-// bytes, so the header has none.
+// add adds a path. The header has no times and owners, because nodes ignore them and equal content must give
+// equal bytes.
 func (b *bundle) add(name string) error {
 	if name == model.BundleManifest {
 		err := b.archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(b.manifest)), Mode: 0o644})

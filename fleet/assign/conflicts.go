@@ -8,15 +8,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// InForce is the key of an assignment, and the nodes whose states say that they run it.
+// InForce is the key of an assignment, and the nodes that report it as active.
 type InForce struct {
 	Key   string
 	Nodes []string
 }
 
-// InForceBeside returns the keys of other names that are in force where a push
-// would be, as far as nodes say: they reject a manifest that declares a resource
-// differently than one of these.
+// InForceBeside returns the active keys of other names on the targets of a push, as nodes report them. Nodes
+// reject a manifest that declares a resource differently than one of these.
 func (push Push) InForceBeside(nodes []model.Node) []InForce {
 	byKey := fleet.ActiveKeys(push.Targets, push.Name, nodes, func(name string) bool { return name != push.Name })
 	var out []InForce
@@ -27,8 +26,7 @@ func (push Push) InForceBeside(nodes []model.Node) []InForce {
 	return out
 }
 
-// Replaces returns the keys of the push, and those of its name that its targets
-// would not run any more.
+// Replaces returns the keys of the push, and the keys of its name that its targets would no longer run.
 func (push Push) Replaces(nodes []model.Node) []string {
 	keys := fleet.ActiveKeys(push.Targets, push.Name, nodes, func(name string) bool { return name == push.Name })
 	for _, t := range push.Targets {

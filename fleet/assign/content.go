@@ -15,14 +15,14 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 )
 
-// ErrRefused is a bundle that nodes refuse.
+// ErrRefused means that nodes refuse a bundle.
 var ErrRefused = errors.New("nodes refuse this bundle")
 
 // OpenBundle opens a bundle by its digest. The reader returns an error at the end if the digest
 // does not match.
 type OpenBundle func(ctx context.Context, digest string) (io.ReadCloser, error)
 
-// Content is what a revision assigns: the terms, and the manifest or the files of a bundle.
+// Content is the content of a revision: the terms, and the manifest or the files of a bundle.
 type Content struct {
 	label, terms string
 	files        []File
@@ -31,15 +31,15 @@ type Content struct {
 // Files returns its files by name: a manifest without a bundle is manifest.yaml.
 func (c Content) Files() []File { return c.files }
 
-// As returns the content under another name in diffs.
+// As returns the content with another name in diffs.
 func (c Content) As(label string) Content {
 	c.label = label
 
 	return c
 }
 
-// ReadContent reads the content of a revision. The error wraps ErrRefused for a bundle that nodes
-// refuse; the content then lists the files before the refused entry.
+// ReadContent reads the content of a revision. The error wraps ErrRefused for a bundle that nodes refuse. The
+// content then lists the files before the refused entry.
 func ReadContent(ctx context.Context, e model.Entry, open OpenBundle) (Content, error) {
 	c := Content{label: fmt.Sprintf("%s@%d", e.Key, e.Revision)}
 	if e.Deleted {
@@ -108,8 +108,8 @@ func WriteContent(ctx context.Context, e model.Entry, open OpenBundle, name stri
 	return missing
 }
 
-// assignment returns what a revision assigns, by the decoder of nodes. A bare manifest has
-// no terms, and neither has what nodes reject: its manifest is what people are shown.
+// assignment decodes a revision like nodes. A bare manifest has no terms. A rejected value has no terms, and
+// its text is the manifest to show.
 func assignment(e model.Entry) model.Assignment {
 	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if problems != nil {
@@ -119,7 +119,7 @@ func assignment(e model.Entry) model.Assignment {
 	return a.Assignment
 }
 
-// termsOf returns the terms of an assignment as a text, empty for none.
+// termsOf describes the terms of an assignment, empty for none.
 func termsOf(a model.Assignment) (string, error) {
 	a.Protocol, a.Name, a.Digest, a.Issued, a.Manifest, a.Bundle = "", "", "", time.Time{}, "", ""
 	if reflect.ValueOf(a).IsZero() {
@@ -142,7 +142,7 @@ func list(ctx context.Context, digest string, open OpenBundle, each func(name st
 	return tree, errors.Join(err, r.Close())
 }
 
-// refusal returns why nodes refuse a bundle.
+// refusal returns the reason why nodes refuse a bundle.
 func refusal(tree archive.Tree) error {
 	if tree.Refused == nil {
 		return nil

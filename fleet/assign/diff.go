@@ -9,9 +9,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Diff returns a unified diff of the terms and of each file that differs, empty when
-// nothing does. Behind a name is what changes besides the content: kind, mode, existence.
-// The error is that of ctx.
+// Diff returns a unified diff of the terms and of each differing file, empty for none. Changes of kind, mode
+// and existence follow the name. It returns the error of ctx.
 func (c Content) Diff(ctx context.Context, to Content) (string, error) {
 	var out strings.Builder
 	out.WriteString(udiff.Unified(c.label+" (terms)", to.label+" (terms)", c.terms, to.terms))
@@ -42,11 +41,10 @@ func (c Content) Diff(ctx context.Context, to Content) (string, error) {
 	return out.String(), nil
 }
 
-// Lines returns how many lines are added and removed on the way to another content, in its
-// terms and its texts; what is no text counts nothing.
+// Lines returns the number of added and removed lines in terms and text files.
 func (c Content) Lines(to Content) (added, removed int) {
 	count := func(before, after string) {
-		// The error is of edits that do not fit the text, which these do.
+		// The only error is about edits that do not fit the text.
 		diff, _ := udiff.ToUnifiedDiff("", "", before, udiff.Lines(before, after), 0)
 		for _, h := range diff.Hunks {
 			for _, l := range h.Lines {
@@ -82,14 +80,14 @@ func (c Content) byName() map[string]File {
 	return out
 }
 
-// is reports whether two files of a name are the same.
+// is reports whether two files of a name are equal.
 func (f File) is(other File) bool {
 	f.Text, f.Omitted, other.Text, other.Omitted = "", "", "", ""
 
 	return f == other
 }
 
-// state returns what is behind a name.
+// state returns the text after a name.
 func state(f File, there bool) string {
 	words := f.notes()
 	if kind := f.kind(); kind != "" {

@@ -9,15 +9,15 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// sameContent reports whether two values of a key assign the same, see Identity.
+// sameContent reports whether two values of a key have the same Identity.
 func sameContent(key string, a, b []byte) bool {
 	id := Identity(key, a)
 
 	return id != "" && id == Identity(key, b)
 }
 
-// Identity returns a digest that two values of a key have in common where they assign the
-// same, whenever they were issued, and signed or not; empty for a broken envelope.
+// Identity returns a digest that is equal for values with the same assignment, signed or not, at any time. It
+// is empty for a broken envelope.
 func Identity(key string, value []byte) string {
 	v, problems := document.DecodeAssigned(key, value)
 	content := v.Content
@@ -35,9 +35,9 @@ func Identity(key string, value []byte) string {
 	return model.DigestOf(content)
 }
 
-// Readable returns a value of a key for people: a bare manifest as it is, an assignment
-// document as YAML with the manifest's lines as lines, a signed one without what is
-// around it. What nodes reject is below the reason, as it is where it is no assignment.
+// Readable returns a value of a key for users: a bare manifest unchanged, an assignment document as YAML with
+// the lines of the manifest, a signed document without its envelope. A rejected value follows the reason,
+// unchanged if it is no assignment.
 func Readable(key string, value []byte) string {
 	v, problems := document.DecodeAssigned(key, value)
 	text := v.Content
@@ -57,8 +57,7 @@ func Readable(key string, value []byte) string {
 	return string(text)
 }
 
-// ProblemsOf returns why nodes reject what a key would assign, as far as that does not depend on the node; nil
-// where they do not.
+// ProblemsOf returns the reasons why nodes reject an assignment, independent of the node; nil for none.
 func ProblemsOf(key string, content []byte) model.Problems {
 	v, problems := document.DecodeAssignedContent(key, content)
 	if problems == nil {
@@ -78,8 +77,7 @@ func AssignmentYAML(a model.Assignment) ([]byte, error) {
 	return document.YAML(encoded)
 }
 
-// ofManifest returns the problems of the manifest that a value holds, as far as they do
-// not depend on the node.
+// ofManifest returns the problems of the manifest of a value that are independent of the node.
 func ofManifest(key string, v document.Assigned) model.Problems {
 	if v.Bundle != "" {
 		return nil
@@ -96,7 +94,7 @@ func ofManifest(key string, v document.Assigned) model.Problems {
 	return problems
 }
 
-// Invalid says in one line that nodes reject a value, and why.
+// Invalid describes in one line why nodes reject a value.
 func Invalid(problems model.Problems) string {
 	return "nodes reject this: " + strings.Join(strings.Fields(problems.Error()), " ")
 }

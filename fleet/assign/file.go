@@ -13,19 +13,19 @@ import (
 type File struct {
 	Name string       `json:"name"`
 	Kind archive.Kind `json:"kind"`
-	// Mode is the permissions of a file or directory, in octal digits.
+	// Mode is the permissions of a file or directory in octal digits.
 	Mode string `json:"mode,omitempty"`
-	// Size and Digest are those of the content of a file, and of a hard link to it.
+	// Size and Digest are the size and digest of the content of a file, and of a hard link to it.
 	Size   int64  `json:"size"`
 	Digest string `json:"digest,omitempty"`
-	// Target is where a link leads.
+	// Target is the target of a link.
 	Target string `json:"target,omitempty"`
-	// Text is the content of a text, and Omitted is why that of a file is left out.
+	// Text is the content of a text file. Omitted is the reason why the content is missing.
 	Text    string `json:"-"`
 	Omitted string `json:"-"`
 }
 
-// The modes of files and directories that are not mentioned.
+// Default modes of files and directories, which are not shown.
 const (
 	fileMode      = "0644"
 	directoryMode = "0755"
@@ -46,7 +46,7 @@ func newFile(f archive.File, kept map[string]text) File {
 	return out
 }
 
-// manifestFile returns the file that a manifest without a bundle is.
+// manifestFile returns the file of a manifest without a bundle.
 func manifestFile(manifest string) File {
 	return File{
 		Name: model.BundleManifest, Kind: archive.KindFile, Mode: fileMode, Size: int64(len(manifest)),
@@ -54,7 +54,7 @@ func manifestFile(manifest string) File {
 	}
 }
 
-// String describes the file in a line, whatever its name is.
+// String describes the file in one line.
 func (f File) String() string {
 	words := []string{quoted(f.Name), f.size()}
 	switch f.Kind {
@@ -68,7 +68,7 @@ func (f File) String() string {
 	return strings.Join(append(words, f.notes()...), ", ")
 }
 
-// size returns how long the content is, in words.
+// size describes the size of the content.
 func (f File) size() string {
 	if f.Size == 1 {
 		return "1 byte"
@@ -77,7 +77,7 @@ func (f File) size() string {
 	return fmt.Sprintf("%d bytes", f.Size)
 }
 
-// kind returns what the file is, empty for a regular one.
+// kind returns the kind of the file, empty for a regular file.
 func (f File) kind() string {
 	switch f.Kind {
 	case archive.KindFile:
@@ -89,7 +89,7 @@ func (f File) kind() string {
 	}
 }
 
-// notes returns what is unusual about a file.
+// notes describes unusual properties of a file.
 func (f File) notes() []string {
 	var out []string
 	usual := fileMode
@@ -106,7 +106,7 @@ func (f File) notes() []string {
 	return out
 }
 
-// body returns what a diff compares.
+// body returns the text that a diff compares.
 func (f File) body() string {
 	switch {
 	case f.Kind == archive.KindLink:
@@ -118,7 +118,7 @@ func (f File) body() string {
 	}
 }
 
-// Argument returns the name as an argument of a shell.
+// Argument returns the name quoted for a shell.
 func (f File) Argument() string {
 	name := f.Name
 	if strings.HasPrefix(name, "-") {
@@ -133,7 +133,7 @@ func (f File) Argument() string {
 
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-+@%="
 
-// quoted returns a name as it is, or quoted where it could be taken for something else.
+// quoted returns a name, quoted if it is ambiguous.
 func quoted(name string) string {
 	if q := strconv.Quote(name); q != `"`+name+`"` || strings.ContainsAny(name, " ,(") {
 		return q

@@ -9,9 +9,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// FindRevision returns one of the stored revisions of an assignment, which are sorted,
-// or with 0 the newest. The error wraps model.ErrNotFound and lists the existing
-// ones; the newest of an assignment that was removed is not found.
+// FindRevision returns a stored revision of an assignment, or the newest for 0. all is sorted. The error
+// wraps model.ErrNotFound and lists the existing revisions. If the assignment was removed, the newest is not
+// found.
 func FindRevision(all []model.Entry, revision uint64) (model.Entry, error) {
 	at := len(all) - 1
 	if revision != 0 {
@@ -37,8 +37,8 @@ func revisions(all []model.Entry) string {
 	return strings.Join(numbers, ", ")
 }
 
-// RevisionBefore returns the stored revision before another one. The error wraps
-// model.ErrNotFound where there is none.
+// RevisionBefore returns the stored revision before another one. The error wraps model.ErrNotFound if there
+// is none.
 func RevisionBefore(all []model.Entry, e model.Entry) (model.Entry, error) {
 	at := slices.IndexFunc(all, func(o model.Entry) bool { return o.Revision == e.Revision })
 	if at < 1 {
@@ -48,9 +48,9 @@ func RevisionBefore(all []model.Entry, e model.Entry) (model.Entry, error) {
 	return all[at-1], nil
 }
 
-// RollbackTo returns the revision to assign again: a stored one, or with 0 the last
-// that assigned something else than what is assigned now, and of these one that is
-// preferred, unless that is nil. The error wraps model.ErrNotFound where there is none.
+// RollbackTo returns the revision to assign again: a stored one, or for 0 the last revision with another
+// content than the current one, if possible a preferred one. prefer may be nil. The error wraps
+// model.ErrNotFound if there is none.
 func RollbackTo(all []model.Entry, revision uint64, preferred func(model.Entry) bool) (model.Entry, error) {
 	if revision != 0 {
 		e, err := FindRevision(all, revision)

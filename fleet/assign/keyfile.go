@@ -20,11 +20,11 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// maxSeed is more than a seed takes.
+// maxSeed limits the bytes of a seed file.
 const maxSeed = 4096
 
-// NewKey makes a signing key in a new file that only its owner may read, and returns
-// the public part. The error wraps fs.ErrExist where there is a file.
+// NewKey creates a signing key in a new file that only its owner may read, and returns the public key. The
+// error wraps fs.ErrExist if the file exists.
 func NewKey(path string) (signed.Key, error) {
 	seed, err := signed.NewSeed()
 	if err != nil {
@@ -46,15 +46,15 @@ func NewKey(path string) (signed.Key, error) {
 	return signer.Key(), errors.Join(err, f.Sync(), f.Close())
 }
 
-// KeyFile is a signing key in a file; when it signed last is in a file beside it.
+// KeyFile is a signing key in a file. The time of its last signature is in another file beside it.
 type KeyFile struct {
 	*signed.Signer
 	Path string
 	last string
 }
 
-// OpenKey reads a key. The error wraps signed.ErrKey, paths.ErrUntrusted for a file
-// that others may change, or is that others may read it.
+// OpenKey reads a key. The error wraps signed.ErrKey, or paths.ErrUntrusted if other users may change the
+// file. A file that other users may read is also an error.
 func OpenKey(path string) (*KeyFile, error) {
 	text, err := files.ReadTrusted(path, maxSeed, paths.Author{})
 	if err != nil {
@@ -65,7 +65,7 @@ func OpenKey(path string) (*KeyFile, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %04o, so others may sign with it: chmod 600 %s", path, info.Mode().Perm(), path)
+		return nil, fmt.Errorf("%s has mode %04o, so other users may sign with it: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	signer, err := signed.NewSigner(bytes.TrimSpace(text))
 	if err != nil {
@@ -80,17 +80,17 @@ func OpenKey(path string) (*KeyFile, error) {
 	return &KeyFile{signer, path, absolute + ".last"}, nil
 }
 
-// lastRecord is what is kept of a key: when it signed last.
+// lastRecord is the stored time of a key's last signature.
 type lastRecord struct {
 	Issued time.Time `json:"issued"`
-	// Targets has that of the assignments it signed last, as fleet/key.
+	// Targets contains the times for the last signed assignments, as fleet/key.
 	Targets map[string]time.Time `json:"targets,omitempty"`
 }
 
-// maxTargets is of how many assignments it is kept.
+// maxTargets limits the stored assignments.
 const maxTargets = 1000
 
-// readLast returns when the key signed last; the zero time is never.
+// readLast returns the time of the key's last signature; zero means never.
 func (k *KeyFile) readLast() (lastRecord, error) {
 	l, err := host.ReadRecord[lastRecord](k.last)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,8 +100,8 @@ func (k *KeyFile) readLast() (lastRecord, error) {
 	return l, err
 }
 
-// writeLast keeps when the key signed, and for which target, unless that is empty. It
-// never keeps an earlier time than before. The key is locked.
+// writeLast stores the time of a signature, and its target unless that is empty. The time never decreases.
+// The caller holds the lock of the key.
 func (k *KeyFile) writeLast(ctx context.Context, at time.Time, target string) error {
 	l, err := k.readLast()
 	if err != nil {
@@ -124,7 +124,7 @@ func (k *KeyFile) writeLast(ctx context.Context, at time.Time, target string) er
 	return host.New(host.Options{}).WriteRecord(ctx, k.last, l)
 }
 
-// lock keeps other processes from signing with the key until unlock.
+// lock prevents other processes from signing with the key until unlock.
 func (k *KeyFile) lock() (unlock func(), err error) {
 	f, err := os.Open(k.Path)
 	if err != nil {

@@ -4,22 +4,22 @@ import "slices"
 
 // LatestEvents stores the newest events of a node in bounded memory.
 type LatestEvents struct {
-	// Most is how many are kept, twice as many at times.
+	// Most is the number of retained events. At times twice as many are retained.
 	Most int
-	// Dropped is how many were not kept.
+	// Dropped is the number of dropped events.
 	Dropped int
 	kept    []NodeEvent
 }
 
-// Add adds an event, which may come in any order.
+// Add adds an event. The order does not matter.
 func (l *LatestEvents) Add(e NodeEvent) {
 	if l.kept = append(l.kept, e); len(l.kept) >= 2*l.Most {
 		l.drop()
 	}
 }
 
-// Sorted returns those that are kept and some others, as the function does: what is kept displaces none
-// of these.
+// Sorted returns the retained events together with others, sorted by sort. Retained events displace none of
+// the others.
 func (l *LatestEvents) Sorted(others ...NodeEvent) []NodeEvent {
 	if len(l.kept) > l.Most {
 		l.drop()

@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Kind is what kind of thing happened.
+// Kind is the kind of an event.
 type Kind string
 
-// The kinds of event: of assignments, of reports, and of what operators wrote about nodes.
+// Kinds of events: of assignments, reports and control documents.
 const (
 	KindAssigned Kind = "assigned"
 	KindRemoved  Kind = "removed"
@@ -40,13 +40,13 @@ type NodeEvent struct {
 	Revision uint64        `json:"revision,omitempty"`
 	Outcome  model.Outcome `json:"outcome,omitempty"`
 	Cause    model.Cause   `json:"cause,omitempty"`
-	// Retry reports whether it tries again what failed before.
+	// Retry means that it repeats a failed run.
 	Retry bool `json:"retry,omitempty"`
-	// By is who wrote a revision, or sent a request, as they said.
+	// By is the unverified author of a revision or sender of a request.
 	By      string `json:"by,omitempty"`
 	Details string `json:"details,omitempty"`
 	RunID   string `json:"run_id,omitempty"`
-	// Again is how many runs followed that were stable too, Until when the last of them was.
+	// Again is the number of following stable runs, Until the time of the last one.
 	Again int       `json:"again,omitempty"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -61,8 +61,7 @@ func OfRevision(r Revision) NodeEvent {
 	return e
 }
 
-// OfControl returns the event of a revision of what operators write about nodes, and false
-// for a key of another kind.
+// OfControl returns the event of a revision of a control key, and false for other keys.
 func OfControl(e model.Entry) (NodeEvent, bool) {
 	_, name, _ := model.SplitKey(e.Key)
 	out := NodeEvent{At: e.Time, About: e.Key, Revision: e.Revision, By: e.By}
@@ -92,8 +91,8 @@ func OfControl(e model.Entry) (NodeEvent, bool) {
 	return out, true
 }
 
-// OfReport returns the event of a report, and false for one that is a part of another: a
-// resource of a run, unless its drift was repaired.
+// OfReport returns the event of a report. It returns false for a report that is a part of another one: a
+// resource of a run, unless drift was repaired.
 func OfReport(r model.Report) (NodeEvent, bool) {
 	e := NodeEvent{At: r.Time, About: r.Manifest, Revision: r.Revision, Outcome: r.Outcome, Cause: r.Cause, RunID: r.RunID}
 	subject, summary := view.DescribeReport(r)
@@ -127,8 +126,7 @@ func OfReport(r model.Report) (NodeEvent, bool) {
 	return e, true
 }
 
-// SortEvents returns events in the order of their times. Runs of a manifest that were stable and
-// followed each other are one.
+// SortEvents returns events sorted by time. It merges consecutive stable runs of a manifest.
 func SortEvents(all []NodeEvent) []NodeEvent {
 	slices.SortStableFunc(all, func(a, b NodeEvent) int { return a.At.Compare(b.At) })
 	var out []NodeEvent

@@ -9,23 +9,21 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Proposal is what is signed of a revision. Whatever people are shown of it comes from
-// its statement and from nothing else.
+// Proposal is the statement to sign for a revision. Users see only data from this statement.
 type Proposal struct {
-	// Statement is what is signed. It has no Issued where it is issued as new, at the time
-	// of signing.
+	// Statement is the statement to sign. Issued is zero for a new statement and is set at signing.
 	Statement signed.Statement
-	// By are the keys that have signed it.
+	// By are the keys that have already signed it.
 	By []signed.Key
 
-	envelope *signed.Envelope // nil where it is issued as new
+	envelope *signed.Envelope // nil for a new statement
 	current  []byte
 }
 
-// Propose returns what is signed of the newest revision of a key: the envelope that is
-// there, where a key has signed it, or its content, issued as new. What the bucket holds
-// is anybody's who may write there, so it proposes nothing for another key or action
-// than shown, and none of the times of others beyond those of a signature of its own.
+// Propose returns the statement to sign for the newest revision of a key: the existing envelope if one of the
+// keys has signed it, otherwise a new statement with its content. Any writer can change the bucket, so
+// Propose accepts no other key or action than shown, and no time of another author beyond the times of a new
+// signature.
 func (s *Signing) Propose(ctx context.Context, e model.Entry, renew bool) (Proposal, error) {
 	action, content, err := signed.Revision(e)
 	if err != nil {
@@ -53,14 +51,13 @@ func (s *Signing) Propose(ctx context.Context, e model.Entry, renew bool) (Propo
 	return p, s.checkTimes(p)
 }
 
-// IsSigned reports whether a proposal is signed by all keys already, so that another
-// signature adds nothing.
+// IsSigned reports whether all keys have signed a proposal.
 func (s *Signing) IsSigned(p Proposal) bool {
 	return p.envelope != nil && !slices.ContainsFunc(s.Keys, func(k *KeyFile) bool { return !slices.Contains(p.By, k.Key()) })
 }
 
-// checkTimes reports times that a new signature would not have, unless one of the keys
-// has signed them.
+// checkTimes returns an error for times that a new signature would not have, unless one of the keys has
+// signed them.
 func (s *Signing) checkTimes(p Proposal) error {
 	const remedy = "(sign it as new: --renew)"
 	now := s.Now()
@@ -96,7 +93,7 @@ func (s *Signing) Sign(ctx context.Context, p Proposal) ([]byte, error) {
 		return nil, err
 	}
 	defer unlock()
-	// Another process may have signed since it was proposed.
+	// Another process may have signed since the proposal.
 	if err := s.checkTimes(p); err != nil {
 		return nil, err
 	}

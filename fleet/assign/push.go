@@ -15,12 +15,12 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Assignments is where nodes read their assignments. Errors name the key.
+// Assignments is the bucket of the assignments. Errors name the key.
 type Assignments interface {
 	// Get returns the current assignment. The error wraps model.ErrNotFound if there is none, and model.ErrUnusable if
 	// its headers are invalid. A server that lags may answer with an older revision.
 	Get(ctx context.Context, key string) (model.Entry, error)
-	// Current is Get, but for servers that lag.
+	// Current returns the current assignment like Get, but also from servers that lag.
 	Current(ctx context.Context, key string) (model.Entry, error)
 	// History returns the stored revisions of a key, the newest last; the error wraps
 	// model.ErrNotFound when there are none.
@@ -29,20 +29,19 @@ type Assignments interface {
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 }
 
-// Bundles is where bundles are kept.
+// Bundles is the store of bundles.
 type Bundles interface {
 	// PutBundle stores a bundle, read from its beginning, under its digest, and
 	// returns the digest. It does not store a bundle twice.
 	PutBundle(ctx context.Context, r io.ReadSeeker) (digest string, err error)
 }
 
-// Signer signs what is assigned.
+// Signer signs assignments.
 type Signer interface {
-	// Assignment returns the signed value of a key; current is what is assigned, nil
-	// for nothing.
+	// Assignment returns the signed value of a key. current is the current assignment, nil for none.
 	Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error)
-	// HasSigned reports whether the newest of the revisions of a key is signed as it
-	// would be now, and is no replay of an older one.
+	// HasSigned reports whether the newest revision of a key has the signatures that a new one would have,
+	// and is no replay of an older one.
 	HasSigned(ctx context.Context, all []model.Entry) (bool, error)
 }
 
@@ -51,10 +50,9 @@ type Push struct {
 	Source  *Source
 	Name    string
 	Targets []fleet.Target
-	// Terms are the settings of the assignment. Without any, the manifest is pushed
-	// bare.
+	// Terms are the settings of the assignment. Without any, the manifest is pushed without a document.
 	Terms model.Assignment
-	// Bundle forces a bundle where the manifest alone would do.
+	// Bundle forces a bundle if the manifest alone would be enough.
 	Bundle bool
 }
 
@@ -62,12 +60,12 @@ type Push struct {
 type Pushed struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
-	// Digest is that of the manifest's text or the bundle's bytes.
+	// Digest is the digest of the manifest's text or the bundle's bytes.
 	Digest string `json:"digest"`
 	Bundle bool   `json:"bundle,omitempty"`
-	// Unchanged is set where the same was assigned already.
+	// Unchanged means that the assignment already had this content.
 	Unchanged bool `json:"unchanged,omitempty"`
-	// Replaced is the revision that was assigned before, 0 for none.
+	// Replaced is the replaced revision, 0 for none.
 	Replaced uint64 `json:"-"`
 }
 
@@ -75,21 +73,20 @@ type Pushed struct {
 type Pusher struct {
 	Assignments Assignments
 	Bundles     Bundles
-	// Signer signs; nil leaves values as they are.
+	// Signer signs values; nil means unsigned.
 	Signer Signer
-	// OnUnsigned, if set, gets the keys that were signed and are not any more.
+	// OnUnsigned, if set, receives the keys whose signed values were replaced by unsigned ones.
 	OnUnsigned func(key string)
-	// OnBundle, if set, gets the size of a bundle in bytes, before it is stored.
+	// OnBundle, if set, receives the size of a bundle in bytes before it is stored.
 	OnBundle func(size int64)
 }
 
-// Push assigns to every target, and returns the results also when some failed;
-// the error names those. It does not push what is assigned already. The error
-// wraps model.ErrTooLarge where only a bundle can be pushed.
+// Push assigns to every target. It returns the results also if some fail; the error names the failed ones. It
+// skips unchanged assignments. The error wraps model.ErrTooLarge if only a bundle can be pushed.
 func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	value, digest, bundle, err := push.Value(ctx)
 	if bundle != nil {
-		defer os.Remove(bundle.Name()) // the system clears one that stays
+		defer os.Remove(bundle.Name()) // the system removes a remaining file
 		defer bundle.Close()
 	}
 	if err != nil {
@@ -110,12 +107,11 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 	return done, errors.Join(failed...)
 }
 
-// one assigns to one target. It stores the bundle first, so that no node reads of
-// a missing one.
+// one assigns to one target. It stores the bundle first, so that no node reads a missing one.
 func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
 	if err == nil && sameContent(out.Key, current.Value, value) {
-		// A server that lags may have what is not in force any more.
+		// A server that lags may return an inactive revision.
 		current, err = p.Assignments.Current(ctx, out.Key)
 	}
 	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
@@ -146,7 +142,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 	return err
 }
 
-// inForce reports whether nodes accept a revision as they would what is pushed.
+// inForce reports whether nodes accept a revision like the pushed value.
 func (p *Pusher) inForce(ctx context.Context, current model.Entry) (bool, error) {
 	if p.Signer == nil {
 		return true, nil
@@ -182,9 +178,8 @@ func (p *Pusher) store(ctx context.Context, bundle *os.File, digest string) erro
 	return nil
 }
 
-// Value returns the value for the bucket, and the bundle where one is needed, as a
-// temporary file: it may be larger than memory. The caller closes and removes it, also
-// beside an error.
+// Value returns the value for the bucket, and the bundle, if needed, as a temporary file, because it may be
+// larger than memory. The caller closes and removes it, also after an error.
 func (push Push) Value(ctx context.Context) (value []byte, digest string, bundle *os.File, err error) {
 	digest = model.DigestOf(push.Source.Text)
 	a := push.Terms

@@ -6,8 +6,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Replacement returns the newest of the stored revisions of an assignment, which are sorted, where that
-// replaced another revision: it is later, and removes the assignment or assigns something else.
+// Replacement returns the newest stored revision of an assignment if it replaced another revision: it is
+// later, and removes the assignment or has other content. all is sorted.
 func Replacement(all []model.Entry, revision uint64) (by model.Entry, is bool) {
 	if len(all) == 0 || all[len(all)-1].Revision <= revision {
 		return model.Entry{}, false

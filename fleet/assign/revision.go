@@ -12,31 +12,29 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Revision is a revision of an assignment, and what it changed.
+// Revision is a revision of an assignment with its changes.
 type Revision struct {
 	model.Entry
-	// Bundle reports whether it assigns one, of which the files are not compared.
+	// Bundle reports whether it assigns a bundle, whose files are not compared.
 	Bundle bool `json:"bundle,omitempty"`
-	// Noop reports whether nodes only report what they would change.
+	// Noop reports whether nodes only report changes.
 	Noop bool `json:"noop,omitempty"`
-	// Lines are those that it added and removed since what was assigned before; nil where
-	// that is not known.
+	// Lines are the added and removed lines since the previous assignment, nil if unknown.
 	Lines *Lines `json:"lines,omitempty"`
-	// SameAs is the last revision before the one that it replaced which assigned the same,
-	// as after a rollback; zero for none.
+	// SameAs is the last earlier revision with the same content, as after a rollback; zero for none.
 	SameAs uint64 `json:"same_as,omitempty"`
-	// Unchanged reports whether it assigns what was assigned before.
+	// Unchanged reports whether it has the content of the revision before.
 	Unchanged bool `json:"unchanged,omitempty"`
 	Ran       Ran  `json:"ran"`
 }
 
-// Lines are lines that a revision added and removed.
+// Lines are numbers of added and removed lines.
 type Lines struct {
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
 }
 
-// String is the lines in the form of a diff: +3 -1.
+// String returns the numbers in the form of a diff: +3 -1.
 func (l *Lines) String() string {
 	if l == nil {
 		return "-"
@@ -45,19 +43,19 @@ func (l *Lines) String() string {
 	return fmt.Sprintf("+%d -%d", l.Added, l.Removed)
 }
 
-// Revisions makes revisions of entries, of any number of keys, each in the order in which
-// they were stored. The zero value is ready.
+// Revisions converts entries of any number of keys to revisions. The entries of each key are in order. The
+// zero value is ready.
 type Revisions struct{ keys map[string]*key }
 
-// key is what is known of the revisions of a key so far.
+// key is the state of a key.
 type key struct {
-	// content is what was assigned last, nil where that is not known.
+	// content is the last assigned content, nil if unknown.
 	content *Content
 	last    string
 	seen    map[string]uint64
 }
 
-// errBundle is that files of bundles are not read.
+// errBundle means that files of bundles are not read.
 var errBundle = errors.New("bundles are not read")
 
 func noBundle(context.Context, string) (io.ReadCloser, error) { return nil, errBundle }
@@ -103,7 +101,7 @@ func (r *Revisions) Add(ctx context.Context, e model.Entry) Revision {
 	return out
 }
 
-// Describe says what a revision did, in a few words; empty for nothing of note.
+// Describe describes a revision in a few words, empty for an ordinary one.
 func (r Revision) Describe() string {
 	var words []string
 	switch {
@@ -124,7 +122,7 @@ func (r Revision) Describe() string {
 	return strings.Join(words, ", ")
 }
 
-// Change is what a revision did to its key: assigned or removed.
+// Change is the effect of a revision: assigned or removed.
 func (r Revision) Change() Kind {
 	if r.Deleted {
 		return KindRemoved
@@ -133,8 +131,8 @@ func (r Revision) Change() Kind {
 	return KindAssigned
 }
 
-// Since leaves out what happened before a time, and of the rest all but the last; zero for
-// no bound. It returns how many of the rest it left out.
+// Since returns the last revisions since a time, at most a number; zero means no limit. It also returns the
+// number of omitted revisions since that time.
 func Since[T any](all []T, at func(T) time.Time, since time.Time, last int) (out []T, more int) {
 	for _, one := range all {
 		if since.IsZero() || !at(one).Before(since) {

@@ -6,16 +6,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Ran is which nodes ran a revision, as far as the reports know.
+// Ran contains the nodes that ran a revision, from reports.
 type Ran struct {
-	// Nodes are those that ran it, Failed those of them whose last run of it failed.
+	// Nodes are the nodes that ran it, Failed the nodes whose last run of it failed.
 	Nodes  int `json:"nodes"`
 	Failed int `json:"failed"`
-	// Rejected are those that did not accept it, by their reports and states.
+	// Rejected are the nodes that rejected it, from reports and states.
 	Rejected int `json:"rejected"`
-	// Now are those whose state says that it is what ran last.
+	// Now are the nodes whose last run was of it, from their states.
 	Now int `json:"now"`
-	// First and Last are when the first and the last of the nodes ran it for the first time.
+	// First and Last are the times when the first and the last node ran it for the first time.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 }
@@ -24,23 +24,23 @@ type Ran struct {
 type Rollout struct {
 	revisions map[place]*Revision
 	nodes     map[place]map[string]*ran
-	// full are the runs of each node and outcome, of the keys or not.
+	// full counts the runs of each node and outcome, of any key.
 	full map[string]int
 }
 
-// place is a revision of a key.
+// place identifies a revision of a key.
 type place struct {
 	key      string
 	revision uint64
 }
 
-// ran is what one node did with a revision.
+// ran is the result of a revision on one node.
 type ran struct {
 	failed, rejected, ran bool
 	first                 time.Time
 }
 
-// NewRollout returns a count of the nodes that ran these revisions, whose Ran it sets.
+// NewRollout returns a Rollout that counts the nodes of these revisions and sets their Ran.
 func NewRollout(all []Revision) *Rollout {
 	r := &Rollout{map[place]*Revision{}, map[place]map[string]*ran{}, map[string]int{}}
 	for i := range all {
@@ -51,9 +51,8 @@ func NewRollout(all []Revision) *Rollout {
 	return r
 }
 
-// Add counts a report of a run; those of a node come in the order in which they were stored.
-// A revision counts with its digest: the same number of a bucket that was created again is
-// another one.
+// Add counts a report of a run. The reports of a node come in stream order. A revision counts with its
+// digest, because a recreated bucket repeats numbers.
 func (r *Rollout) Add(report model.Report) {
 	r.full[report.Node+" "+string(report.Outcome)]++
 	at := place{report.Manifest, report.Revision}
@@ -72,7 +71,7 @@ func (r *Rollout) Add(report model.Report) {
 	n.failed = report.Outcome == model.OutcomeFailed
 }
 
-// node returns what a node did with a revision.
+// node returns the result of a revision on a node.
 func (r *Rollout) node(at place, name string) *ran {
 	n := r.nodes[at][name]
 	if n == nil {
@@ -83,8 +82,8 @@ func (r *Rollout) node(at place, name string) *ran {
 	return n
 }
 
-// addState counts the state of a node: whether it ran a revision last, or rejects it. Nodes limit their reports of
-// rejections, so a report may be missing.
+// addState counts the state of a node: its last run or its rejection of a revision. A report of a rejection
+// may be missing, because nodes limit them.
 func (r *Rollout) addState(at place, revision *Revision, n *model.Node) {
 	m, is := n.Manifests[at.key]
 	if !is {
@@ -98,9 +97,9 @@ func (r *Rollout) addState(at place, revision *Revision, n *model.Node) {
 	}
 }
 
-// Finish sets what was counted, with the states of the nodes. It returns how many nodes have
-// so many reports of one outcome that older ones may be gone, where the stream keeps only
-// perSubject of each; zero for no such bound.
+// Finish adds the states of the nodes and sets the results. It returns the number of nodes with so many
+// reports of one outcome that older ones may be missing, if the stream stores only perSubject of each; zero
+// for no limit.
 func (r *Rollout) Finish(states []model.Node, perSubject int) (full int) {
 	for at, revision := range r.revisions {
 		out := &revision.Ran

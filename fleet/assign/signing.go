@@ -13,26 +13,24 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Signing signs for one fleet with some keys.
+// Signing signs for one fleet with its keys.
 type Signing struct {
-	// Fleet is its prefix.
+	// Fleet is the prefix of the fleet.
 	Fleet string
 	Keys  []*KeyFile
-	// Valid is how long nodes accept what is signed.
+	// Valid is the time during which nodes accept a new signature.
 	Valid time.Duration
 	Log   *slog.Logger
 	// Now returns the time.
 	Now func() time.Time
 }
 
-// Assignment returns the signed value of a key; current is what is assigned, nil for
-// nothing.
+// Assignment returns the signed value of a key. current is the current assignment, nil for none.
 func (s *Signing) Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error) {
 	return s.sign(ctx, signed.Statement{Action: signed.Assign, Target: key, Content: string(content)}, current)
 }
 
-// Removal returns the proof that a key was removed; current is what is assigned, nil
-// for nothing.
+// Removal returns the signed removal of a key. current is the current assignment, nil for none.
 func (s *Signing) Removal(ctx context.Context, key string, current []byte) ([]byte, error) {
 	return s.sign(ctx, signed.Statement{Action: signed.Remove, Target: key}, current)
 }
@@ -52,7 +50,7 @@ func (s *Signing) Preview(ctx context.Context, family string, request []byte, ex
 	return s.request(ctx, signed.Statement{Action: signed.Preview, Target: family, Content: string(request), Expires: expires})
 }
 
-// Cancel returns the cancel of a request of a family, signed until it expires.
+// Cancel returns the signed cancel of a request of a family, valid until it expires.
 func (s *Signing) Cancel(ctx context.Context, family string, cancel []byte, expires time.Time) ([]byte, error) {
 	return s.request(ctx, signed.Statement{Action: signed.Cancel, Target: family, Content: string(cancel), Expires: expires})
 }
@@ -65,26 +63,25 @@ func (s *Signing) request(ctx context.Context, statement signed.Statement) ([]by
 	return s.sign(ctx, statement, nil)
 }
 
-// Pause returns the signed pause of a family, Resume the proof that it was ended; current is what
-// its control key has, nil for nothing.
+// Pause returns the signed pause of a family, Resume its signed end. current is the current value of the
+// control key, nil for none.
 func (s *Signing) Pause(ctx context.Context, family string, pause, current []byte) ([]byte, error) {
 	return s.sign(ctx, signed.Statement{Action: signed.Pause, Target: family, Content: string(pause)}, current)
 }
 
-// Resume is described at Pause.
+// Resume returns the signed end of a pause, see Pause.
 func (s *Signing) Resume(ctx context.Context, family string, current []byte) ([]byte, error) {
 	return s.sign(ctx, signed.Statement{Action: signed.Resume, Target: family}, current)
 }
 
-// Groups returns the signed groups of a node; current is what its control key has, nil for
-// nothing.
+// Groups returns the signed groups of a node. current is the current value of the control key, nil for none.
 func (s *Signing) Groups(ctx context.Context, family string, groups, current []byte) ([]byte, error) {
 	return s.sign(ctx, signed.Statement{Action: signed.Groups, Target: family, Content: string(groups)}, current)
 }
 
-// HasSigned reports whether the newest of the revisions of a key assigns, is signed by
-// all keys, is accepted for half of the time that a new signature would be, and is not
-// older than another one, or than what a key signed for this last: so it is no replay.
+// HasSigned reports whether the newest revision of a key is an assignment that is signed by all keys and
+// valid for at least half of the time of a new signature, and that is not older than another revision or than
+// the last signature of a key for this target. So it is no replay.
 func (s *Signing) HasSigned(ctx context.Context, all []model.Entry) (bool, error) {
 	now := all[len(all)-1]
 	if !s.Signed(ctx, now, len(s.Keys)) {
@@ -108,8 +105,7 @@ func (s *Signing) HasSigned(ctx context.Context, all []model.Entry) (bool, error
 	return err == nil && e.Fresh(s.Now(), last) == nil, err
 }
 
-// lastOf returns when one of the keys signed last for a target; the zero time is never,
-// or not known any more.
+// lastOf returns the time of the last signature for a target; zero means never or unknown.
 func (s *Signing) lastOf(key string) (last time.Time, err error) {
 	for _, k := range s.Keys {
 		record, err := k.readLast()
@@ -124,8 +120,7 @@ func (s *Signing) lastOf(key string) (last time.Time, err error) {
 	return last, nil
 }
 
-// Signed reports whether a revision has valid signatures of so many of the keys, for
-// what it does.
+// Signed reports whether a revision has valid signatures of a number of the keys for its action.
 func (s *Signing) Signed(ctx context.Context, e model.Entry, threshold int) bool {
 	action, _, err := signed.Revision(e)
 	if err != nil {
@@ -143,7 +138,7 @@ func (s *Signing) Signed(ctx context.Context, e model.Entry, threshold int) bool
 	return p.Check(ctx, envelope, action, e.Key) == nil
 }
 
-// target names a key of the fleet in the record of a signing key.
+// target returns the name of a fleet's key in the record of a signing key.
 func (s *Signing) target(key string) string { return s.Fleet + "/" + key }
 
 func (s *Signing) signers() []*signed.Signer {
@@ -155,8 +150,8 @@ func (s *Signing) signers() []*signed.Signer {
 	return out
 }
 
-// sign signs a statement with all keys, at a time later than each of them signed
-// before, and than what it replaces.
+// sign signs a statement with all keys, later than each earlier signature of a key and than the replaced
+// value.
 func (s *Signing) sign(ctx context.Context, statement signed.Statement, current []byte) ([]byte, error) {
 	unlock, err := s.lock()
 	if err != nil {
@@ -178,7 +173,7 @@ func (s *Signing) sign(ctx context.Context, statement signed.Statement, current 
 	return signed.Sign(ctx, statement, s.signers()...)
 }
 
-// lock keeps other processes from signing with the keys until unlock.
+// lock prevents other processes from signing with the keys until unlock.
 func (s *Signing) lock() (unlock func(), err error) {
 	var unlocks []func()
 	unlock = func() {
@@ -198,7 +193,7 @@ func (s *Signing) lock() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// next returns the time of the next signature. The keys are locked.
+// next returns the time of the next signature. The caller holds the locks of the keys.
 func (s *Signing) next(current []byte) (time.Time, error) {
 	now := s.Now().UTC()
 	next := now
@@ -218,7 +213,7 @@ func (s *Signing) next(current []byte) (time.Time, error) {
 		}
 		later(before)
 	}
-	// Another operator's clock may be ahead. One that is far ahead is no operator's.
+	// The clock of another operator may be ahead, but not far.
 	if e, err := signed.Open(current); err == nil && e.Statement.Issued.Before(now.Add(signed.MaxSkew/2)) {
 		later(e.Statement.Issued.UTC())
 	}
@@ -226,8 +221,8 @@ func (s *Signing) next(current []byte) (time.Time, error) {
 	return next, nil
 }
 
-// remember keeps when the keys signed. Where one is mounted read-only, the clock alone
-// makes sure that it never signs earlier.
+// remember stores the time of the signature. If a key is on a read-only file system, only the clock prevents
+// earlier signatures.
 func (s *Signing) remember(ctx context.Context, statement signed.Statement) error {
 	target := ""
 	if !statement.Action.IsOfFamily() {
@@ -236,7 +231,7 @@ func (s *Signing) remember(ctx context.Context, statement signed.Statement) erro
 	for _, k := range s.Keys {
 		err := k.writeLast(ctx, statement.Issued, target)
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			s.Log.Warn("cannot store when the key signed last, nodes reject what it signs after its clock was set back", "file", k.last, "error", err)
+			s.Log.Warn("cannot store the time of the key's last signature; after its clock is set back, nodes reject its signatures", "file", k.last, "error", err)
 			continue
 		}
 		if err != nil {

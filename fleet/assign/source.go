@@ -14,15 +14,14 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// StdinName is the file name in positions of a manifest from standard input.
+// StdinName is the file name in positions of standard input.
 const StdinName = "<stdin>"
 
-// ErrNeedsFiles is a manifest that names files beside itself and has no
-// directory.
+// ErrNeedsFiles means that a manifest without a directory names other files.
 var ErrNeedsFiles = errors.New("names files beside it, push its file or directory instead of standard input")
 
-// Check validates a manifest before anything is pushed and returns the files it
-// names beside itself, with an error too. Its error is model.Problems, all of them.
+// Check validates a manifest before a push. It returns the files that the manifest names, also with an error.
+// The error is model.Problems with all problems.
 type ManifestCheck func(name string, text []byte) ([]manifest.File, error)
 
 // Source is a valid manifest.
@@ -38,10 +37,9 @@ type Source struct {
 	files []string
 }
 
-// ReadSource reads a manifest from a file, a directory that has manifest.yaml at its
-// root, or stdin where path is "-", and checks it. Errors are those of check
-// and of the system, ErrNoManifest, ErrNeedsFiles, model.ErrTooLarge, or
-// model.Problems for files that the manifest names and that are not there.
+// ReadSource reads and checks a manifest from a file, a directory with manifest.yaml, or standard input for
+// the path "-". It returns errors of check and of the system, ErrNoManifest, ErrNeedsFiles,
+// model.ErrTooLarge, or model.Problems for missing files that the manifest names.
 func ReadSource(path string, stdin io.Reader, check ManifestCheck) (*Source, error) {
 	s, name, err := openSource(path, stdin)
 	if err != nil {
@@ -71,8 +69,8 @@ func ReadSource(path string, stdin io.Reader, check ManifestCheck) (*Source, err
 	return s, problems.Err()
 }
 
-// placeOf returns where a file is named that an expression reads, of which only the document is known: where its
-// path is the only one in quotes.
+// placeOf returns the position of a file name in an expression. Only the document is known, so it returns the
+// position of the path if the path occurs once in quotes.
 func placeOf(pos model.Position, text []byte, path string) model.Position {
 	if pos.Line > 0 {
 		return pos
@@ -97,7 +95,7 @@ func placeOf(pos model.Position, text []byte, path string) model.Position {
 	return pos
 }
 
-// openSource reads the text and returns the file name of its positions.
+// openSource reads the text. It returns the file name for positions.
 func openSource(path string, stdin io.Reader) (s *Source, name string, err error) {
 	if path == "-" {
 		text, err := readText(stdin, StdinName)
@@ -125,7 +123,7 @@ func openSource(path string, stdin io.Reader) (s *Source, name string, err error
 	case err != nil:
 		return nil, "", err
 	case !info.Mode().IsRegular():
-		// Opening a pipe waits until somebody writes to it.
+		// Opening a pipe blocks until a writer opens it.
 		return nil, "", fmt.Errorf("%s is not a regular file (pipe a manifest into -, with --name)", file)
 	}
 	f, err := os.Open(file)
@@ -150,6 +148,5 @@ func readText(r io.Reader, name string) ([]byte, error) {
 	}
 }
 
-// NeedsBundle reports whether the manifest needs a bundle: it is a directory, or
-// names files beside itself.
+// NeedsBundle reports whether the manifest needs a bundle: it is a directory, or it names other files.
 func (s *Source) NeedsBundle() bool { return s.whole || len(s.files) > 0 }

@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// How long a text may be that is shown, and all of a bundle together.
+// Limits of the shown texts: of one text and of a bundle.
 const (
 	maxText  = 1 << 20
 	maxTexts = 8 << 20
 )
 
-// Why texts are left out.
+// Reasons for omitted texts.
 const (
 	notText = "not a text"
 	tooLong = "longer than 1 MiB"
 	tooMuch = "behind 8 MiB of other texts"
 )
 
-// text is a text, or why it is left out.
+// text is a text, or the reason why it is omitted.
 type text struct{ text, omitted string }
 
-// texts keeps the texts among the files of a bundle, which come one by one.
+// texts collects the texts of a bundle's files, one file at a time.
 type texts struct {
 	kept  map[string]text
 	bytes int
-	// name and now are the file that is read.
+	// name and now are the current file.
 	name    string
 	now     strings.Builder
 	omitted string
@@ -41,7 +41,7 @@ func (t *texts) open(name string) io.Writer {
 	return t
 }
 
-// Write keeps a part of the file, unless it is left out.
+// Write adds a part of the file, unless its text is omitted.
 func (t *texts) Write(b []byte) (int, error) {
 	switch {
 	case t.omitted != "":

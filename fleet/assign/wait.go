@@ -10,17 +10,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// NodeLister knows the nodes.
+// NodeLister lists the nodes.
 type NodeLister interface {
-	// Nodes returns all nodes by name, also unreachable ones.
+	// Nodes returns all nodes by name, including unreachable ones.
 	Nodes(ctx context.Context) ([]model.Node, error)
 }
 
 // defaultPause is the pause between two polls of the nodes.
 const defaultPause = 500 * time.Millisecond
 
-// pausesPerPoll relieves the server where a fleet is so large that a poll takes
-// long. A poll takes long, too, while a server is away: what is known must not be old for that.
+// pausesPerPoll relieves the server of a large fleet, where a poll takes long. A poll also takes long while a
+// server is away, and its result must not be old.
 const (
 	pausesPerPoll = 5
 	longestPause  = 5 * time.Second
@@ -29,30 +29,30 @@ const (
 // Waiter waits for nodes.
 type Waiter struct {
 	Nodes NodeLister
-	// Pause between two polls; 0 is half a second.
+	// Pause is the pause between two polls; 0 means half a second.
 	Pause time.Duration
-	// Later, if set, returns the digests of the revisions of a key. It is called
-	// for a node with a higher revision than is known.
+	// Later, if set, returns the digests of the revisions of a key. It is called for a node with an unknown
+	// higher revision.
 	Later func(ctx context.Context, key string) (map[uint64]string, error)
 	// Once polls once and does not wait.
 	Once bool
-	// LeaveUnreachable ends the wait when only nodes remain that were unreachable in every
-	// poll, or whose pause does not end before the wait. Nodes that become unreachable during
-	// the wait may be restarting and are waited for.
+	// LeaveUnreachable ends the wait if the remaining nodes were unreachable in every poll, or are paused for
+	// longer than the wait. Nodes that become unreachable during the wait may be restarting, so the wait
+	// continues for them.
 	LeaveUnreachable bool
-	// MayLeave, if set, is called before LeaveUnreachable ends the wait. If it returns false, the unreachable
-	// nodes are waited for.
+	// MayLeave, if set, is called before LeaveUnreachable ends the wait. If it returns false, the wait
+	// continues.
 	MayLeave func(ctx context.Context) bool
-	// OnPoll, if set, gets the statuses of each poll.
+	// OnPoll, if set, receives the statuses of each poll.
 	OnPoll func([]fleet.RolloutStatus)
-	// IsTransient, if set, reports whether the error of a poll may pass by itself, as that of an outage: then the
-	// next poll follows.
+	// IsTransient, if set, reports whether the error of a poll is temporary, as in an outage. The wait then
+	// continues.
 	IsTransient func(error) bool
 }
 
-// Wait waits until every target of the rollout runs its revision or a later one,
-// waiting cannot help, or ctx ends, and returns the last statuses. The error is
-// that of a poll; one that may pass by itself is an error only where no poll succeeded.
+// Wait waits until every target of the rollout runs its revision or a later one, no further change is
+// possible, or ctx ends, and returns the last statuses. It returns the error of a poll. A temporary error
+// counts only if no poll succeeded.
 func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStatus, error) {
 	asked, reached := map[revisionOf]bool{}, map[string]bool{}
 	r.Later = maps.Clone(r.Later)
@@ -95,8 +95,7 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 	}
 }
 
-// isSettled reports whether no status can change without another push. It adds the reachable nodes to
-// reached.
+// isSettled reports whether each status is final until another push. It adds the reachable nodes to reached.
 func (w *Waiter) isSettled(ctx context.Context, statuses []fleet.RolloutStatus, reached map[string]bool) bool {
 	for _, s := range statuses {
 		if s.Status != fleet.StatusUnreachable {
@@ -130,14 +129,14 @@ func staysPaused(ctx context.Context, p *model.Paused) bool {
 	return p != nil && (p.Until.IsZero() || isLimited && p.Until.After(deadline))
 }
 
-// revisionOf is a revision of a key.
+// revisionOf identifies a revision of a key.
 type revisionOf struct {
 	key      string
 	revision uint64
 }
 
-// learn completes the later revisions of a rollout. It asks once for each that a
-// node names: a node does not know of it before the bucket does.
+// learn adds later revisions to a rollout. It asks once for each revision that a node names, because a node
+// never knows a revision before the bucket.
 func (w *Waiter) learn(ctx context.Context, r fleet.Rollout, nodes []model.Node, asked map[revisionOf]bool) error {
 	for _, e := range r.Entries {
 		var news []revisionOf
@@ -157,7 +156,7 @@ func (w *Waiter) learn(ctx context.Context, r fleet.Rollout, nodes []model.Node,
 			return err
 		}
 		r.Later[e.Key] = later
-		for _, id := range news { // not before it was answered
+		for _, id := range news { // after the answer
 			asked[id] = true
 		}
 	}
