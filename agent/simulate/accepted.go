@@ -6,8 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxRequests is how many requests a node remembers, so that one that comes again is not
-// executed again.
+// maxRequests limits the remembered requests of a node, which are not executed again.
 const maxRequests = 1000
 
 // accepted are the requests that a node accepted.
@@ -20,12 +19,12 @@ type accepted struct {
 // request is a request that a node accepted.
 type request struct {
 	model.EnsureRequest
-	// run is what a run request asks for, nil for one of a resource.
+	// run is a run request, nil for a request of a resource.
 	run  *model.RunRequest
 	name string
-	// from is who sent it, as they said.
+	// from is the unverified sender.
 	from *model.Sender
-	// last is its last response, respond are those who wait for others.
+	// last is the last response. respond are the waiting receivers of further responses.
 	last    model.EnsureResponse
 	respond []func(model.EnsureResponse)
 }
@@ -44,7 +43,7 @@ func (r *accepted) add(q *request, respond func(model.EnsureResponse)) {
 	respond(known.last)
 }
 
-// knows reports whether a request was accepted under an id.
+// knows reports whether a request with an id was accepted.
 func (r *accepted) knows(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +51,7 @@ func (r *accepted) knows(id string) bool {
 	return r.known[id] != nil
 }
 
-// next removes and returns the oldest request that waits, nil for none.
+// next removes and returns the oldest waiting request, nil for none.
 func (r *accepted) next() *request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +64,7 @@ func (r *accepted) next() *request {
 	return q
 }
 
-// say hands a response to all who wait for it. It reports false where the last one was final.
+// say sends a response to all receivers. It returns false if the last response was final.
 func (r *accepted) say(q *request, response model.EnsureResponse) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

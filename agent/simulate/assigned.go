@@ -14,23 +14,23 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// assignment is an assignment in force on a node.
+// assignment is an active assignment of a node.
 type assignment struct {
 	model.Entry
 	manifest *Manifest
-	// pending is what its next run changes, ran that it was run.
+	// pending are the changes of its next run. ran means that it has run.
 	pending changes
 	ran     bool
-	// drifted is that something of pending drifted, and was not repaired.
+	// drifted means that a resource of pending drifted and was not repaired.
 	drifted bool
 }
 
-// drift notes a difference that is not repaired now, and reports whether it is a new one.
+// drift records an unrepaired difference, and reports whether it is new.
 func (a *assignment) drift(i int, c model.Change) bool {
 	if a.pending != nil && a.pending[i] != nil {
 		return false
 	}
-	a.pending, a.drifted = slices.Clone(a.pending), true // others may share it
+	a.pending, a.drifted = slices.Clone(a.pending), true // other nodes may share it
 	if a.pending == nil {
 		a.pending = make(changes, len(a.manifest.Resources))
 	}
@@ -39,7 +39,7 @@ func (a *assignment) drift(i int, c model.Change) bool {
 	return true
 }
 
-// changes returns what a run changes of a resource, or would change.
+// changes returns the changes of a resource in a run.
 func (a *assignment) changes(i int, noop bool) []model.Change {
 	if noop {
 		return a.pending[i]
@@ -52,35 +52,35 @@ func (a *assignment) changes(i int, noop bool) []model.Change {
 	return out
 }
 
-// rejection is an assignment that was rejected, and why.
+// rejection is a rejected assignment with the reason.
 type rejection struct {
 	model.Entry
 	why string
 }
 
-// assigned is what is assigned to a node, for the goroutine that makes its runs.
+// assigned contains the assignments of a node. The goroutine of the runs owns it.
 type assigned struct {
 	machine *machine
 	source  Assignments
-	// load is that of Options, compared what manifests differ in.
+	// load is Options.Load. compared contains the differences between manifests.
 	load     func(ctx context.Context, e model.Entry) (*Manifest, error)
 	compared *comparisons
 	status   *status.Node
 	report   *reporting.Reporter
-	// again is notified when something must be read once more.
+	// again is notified when an assignment must be read again.
 	again tasks.Signal
 
-	// active are the assignments in force, rejected the last ones that were rejected, by key.
+	// active are the active assignments, rejected the last rejected ones, by key.
 	active   map[string]*assignment
 	rejected map[string]rejection
-	// named are the manifests in force by name, for whoever asks.
+	// named are the active manifests by name, for other goroutines.
 	named atomic.Pointer[map[string]*Manifest]
 }
 
-// keys returns those of the assignments in force, in order.
+// keys returns the sorted keys of the active assignments.
 func (a *assigned) keys() []string { return slices.Sorted(maps.Keys(a.active)) }
 
-// inForce returns the manifest that is assigned under a name, nil for none.
+// inForce returns the active manifest of a name, nil for none.
 func (a *assigned) inForce(name string) *Manifest {
 	if all := a.named.Load(); all != nil {
 		return (*all)[name]
@@ -89,7 +89,7 @@ func (a *assigned) inForce(name string) *Manifest {
 	return nil
 }
 
-// sync takes over what is assigned, and reports whether all of that is known.
+// sync applies the assignments, and reports whether all of them are known.
 func (a *assigned) sync(ctx context.Context) bool {
 	entries, known := a.source.Entries()
 	if !known.Complete() {
@@ -127,7 +127,7 @@ func (a *assigned) sync(ctx context.Context) bool {
 	return true
 }
 
-// choose returns the entries that win: of each name that of the first family.
+// choose returns the winning entry of each name: the entry of the first family.
 func choose(families []string, entries map[string]model.Entry) []model.Entry {
 	var out []model.Entry
 	taken := map[string]bool{}
@@ -146,7 +146,7 @@ func choose(families []string, entries map[string]model.Entry) []model.Entry {
 	return out
 }
 
-// activate returns the assignment of an entry, or the one before where that is not valid, with
+// activate returns the assignment of an entry. If it is not valid, it returns the previous assignment with
 // the problem.
 func (a *assigned) activate(ctx context.Context, e model.Entry) (*assignment, string) {
 	before := a.active[e.Key]
@@ -180,11 +180,10 @@ func (a *assigned) activate(ctx context.Context, e model.Entry) (*assignment, st
 	return &assignment{Entry: read, manifest: m, pending: a.compared.between(from, m)}, ""
 }
 
-// isSame reports whether two entries of a key are the same version of it: a bucket that was
-// created again counts from 1.
+// isSame reports whether two entries of a key are one version. A recreated bucket counts from 1.
 func isSame(a, b model.Entry) bool { return a.Revision == b.Revision && a.Time.Equal(b.Time) }
 
-// reject reports an assignment that is not valid.
+// reject reports an invalid assignment.
 func (a *assigned) reject(e model.Entry, err error) {
 	a.rejected[e.Key] = rejection{e, model.LateRejected + bounds.Text(err.Error())}
 	run := a.machine.begin(e.Key, e.Revision, model.DigestOf(e.Value), model.CauseManifest)

@@ -6,8 +6,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// cancel cancels a request that has not begun, as an agent does: one that comes later is known
-// as cancelled.
+// cancel cancels a request that has not started, like an agent. It remembers an unknown id, so that a later
+// request is cancelled.
 func (r *Requests) cancel(data []byte, isCommand bool, respond func(model.EnsureResponse)) {
 	c, err := model.DecodeCancelRequest(data)
 	if err != nil {
@@ -20,8 +20,8 @@ func (r *Requests) cancel(data []byte, isCommand bool, respond func(model.Ensure
 	}
 }
 
-// cancel hands the last response to the request of a cancel to whoever waits for it, and reports
-// whether it was cancelled by that and must be reported.
+// cancel sends the last response to the receivers of a cancel. It reports whether the request was cancelled
+// now and must be reported.
 func (r *accepted) cancel(m *machine, c model.CancelRequest, isCommand bool, respond func(model.EnsureResponse)) (model.EnsureResponse, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *accepted) cancel(m *machine, c model.CancelRequest, isCommand bool, res
 	return q.last, isKnown || isCommand
 }
 
-// remember keeps a request by its id. The lock is held.
+// remember stores a request by its id. The caller holds the lock.
 func (r *accepted) remember(q *request) {
 	if r.known == nil || len(r.known) >= maxRequests {
 		r.known = map[string]*request{}

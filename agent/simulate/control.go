@@ -13,30 +13,28 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Control is what operators write about all nodes, which is read once for all of them: each node
-// takes over what is about itself, as an agent does.
+// Control reads the control documents of all nodes once. Each node uses its own documents, like an agent.
 type Control interface {
-	// Run keeps it current until ctx ends, and calls changed with the family of each key that
-	// changed, and with an empty one when that may be all of them. An error is not the end: Run is
-	// called again after a while.
+	// Run keeps the documents current until ctx ends. It calls changed with the family of each changed key,
+	// and with an empty family if any may have changed. After an error, Run is called again after a delay.
 	Run(ctx context.Context, changed func(family string)) error
-	// Entries returns the keys of some families as they are known now, with their values, and how
-	// sure that is. The map is the caller's.
+	// Entries returns the known keys of families with values, and how completely they are known. The caller
+	// owns the map.
 	Entries(families []string) (map[string]model.Entry, model.Sync)
 }
 
-// documents are those of Control that are about one node.
+// documents are the documents of one node.
 type documents struct {
 	all     Control
 	machine *machine
 }
 
-// Entries returns the keys as they are known now.
+// Entries returns the known keys.
 func (d documents) Entries() (map[string]model.Entry, model.Sync) {
 	return d.all.Entries(d.machine.families())
 }
 
-// Read returns what is known of a key; the error wraps model.ErrNotFound where that is nothing.
+// Read returns the value of a key. The error wraps model.ErrNotFound if there is none.
 func (d documents) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
 	entries, _ := d.Entries()
 	e, known := entries[key]
@@ -47,12 +45,12 @@ func (d documents) Read(_ context.Context, key string, _ uint64) (model.Entry, e
 	return e, nil
 }
 
-// Removal returns model.ErrNotFound: nobody demands that a removal be signed.
+// Removal returns model.ErrNotFound, because simulated nodes require no signed removals.
 func (documents) Removal(context.Context, string) (model.Entry, error) {
 	return model.Entry{}, model.ErrNotFound
 }
 
-// anybody is the gate of a node that demands no signatures.
+// anybody is the gate of a node that requires no signatures.
 type anybody struct{}
 
 // Demands returns false.
@@ -64,7 +62,7 @@ func (anybody) Pause(context.Context, model.Entry, string) error { return nil }
 // Groups accepts all groups.
 func (anybody) Groups(context.Context, model.Entry, string) error { return nil }
 
-// openControl makes what has the node take over what operators write about it.
+// openControl returns the control documents of the node.
 func (n *Node) openControl(all Control, at *status.Clock) error {
 	c, err := desired.OpenControl(desired.ControlOptions{
 		Source: documents{all, n.machine}, Gate: anybody{}, Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
@@ -75,8 +73,7 @@ func (n *Node) openControl(all Control, at *status.Clock) error {
 	return err
 }
 
-// noteControl shows what operators wrote about the node, and has it be in the groups that they
-// put it into.
+// noteControl adds the control documents to the state, and joins the operators' groups.
 func (n *Node) noteControl() {
 	n.control.Show(n.status.SetControl)
 	if n.machine.join(n.control.Groups()) {
@@ -89,14 +86,13 @@ func (n *Node) noteControl() {
 	n.controlChanged.Notify()
 }
 
-// The nodes of a group read what is new over a second where they are many, as agents do: so many at
-// once each time.
+// Many nodes of a group read changes over a second, like agents: a limited number at a time.
 const (
 	wokenAtOnce = 100
 	wakeStep    = 10 * time.Millisecond
 )
 
-// followControl has the nodes take over what operators write about them, until ctx ends.
+// followControl makes the nodes apply control documents until ctx ends.
 func (f *Fleet) followControl(ctx context.Context) {
 	named := map[string][]*Node{"": f.nodes, model.GroupFamily(model.GroupAll): f.nodes}
 	for _, n := range f.nodes {

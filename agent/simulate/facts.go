@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// platform is an operating system that nodes have.
+// platform is an operating system.
 type platform struct{ name, family, version, kernel string }
 
 func platforms() []platform {
@@ -21,11 +21,11 @@ func platforms() []platform {
 	}
 }
 
-// flags are those of a processor, a fifth of the facts of a node.
+// flags are the flags of a processor, a fifth of the facts of a node.
 const flags = "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 ss ht syscall nx pdpe1gb rdtscp lm constant_tsc arch_perfmon rep_good nopl xtopology nonstop_tsc cpuid tsc_known_freq pni pclmulqdq vmx ssse3 fma cx16 pcid sse4_1 sse4_2 x2apic movbe popcnt tsc_deadline_timer aes xsave avx f16c rdrand hypervisor lahf_lm abm 3dnowprefetch cpuid_fault ssbd ibrs ibpb stibp ibrs_enhanced tpr_shadow flexpriority ept vpid ept_ad fsgsbase tsc_adjust bmi1 avx2 smep bmi2 erms invpcid avx512f avx512dq rdseed adx smap avx512ifma clflushopt clwb avx512cd sha_ni avx512bw avx512vl xsaveopt xsavec xgetbv1 xsaves wbnoinvd arat avx512vbmi umip pku ospke avx512_vbmi2 gfni vaes vpclmulqdq avx512_vnni avx512_bitalg avx512_vpopcntdq rdpid fsrm md_clear arch_capabilities"
 
-// facts returns the facts of a node at a time, in the shape and about the size of those of a
-// real one: what a machine has is always the same, what changes all the time is that of then.
+// facts returns the facts of a node at a time, with the shape and size of real facts. Stable facts never
+// change; others depend on the time.
 func (s *Script) facts(now time.Time, cpuFlags []any) model.Facts {
 	r := rand.New(rand.NewPCG(s.seed[0], s.seed[1]))
 	system := place(platforms(), r.IntN(16))
@@ -96,7 +96,7 @@ func device(index int, name string, mtu int, hardware, state string, addresses .
 	return map[string]any{"index": float64(index), "mtu": float64(mtu), "name": name, "hardwareAddr": hardware, "flags": []any{state, "broadcast", "multicast", "running"}, "addrs": addrs}
 }
 
-// flagList returns the flags of the processor, which all nodes share.
+// flagList returns the processor flags, shared by all nodes.
 func flagList() []any {
 	var out []any
 	for _, f := range strings.Fields(flags) {

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Assignments are the keys of the bucket that are assigned to one node, as those of an agent.
+// Assignments are the assigned keys of one node, like those of an agent.
 type Assignments interface {
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
 	Entries() (map[string]model.Entry, model.Sync)
@@ -25,48 +25,48 @@ type Assignments interface {
 // Publisher stores reports in the stream.
 type Publisher interface {
 	reporting.Publisher
-	// MaxMessage returns how many bytes the server takes; zero while it is not known.
+	// MaxMessage returns the server's message limit in bytes, zero until it is known.
 	MaxMessage() int64
 }
 
-// Link is what a node has of NATS.
+// Link is a node's connection to NATS.
 type Link struct {
 	Assignments Assignments
 	States      status.Store
 	Publisher   Publisher
-	// Serve answers requests to the node until ctx ends. It calls Node.Listening once it misses none.
+	// Serve answers requests to the node until ctx ends. It calls Node.Listening when the subscription is
+	// complete.
 	Serve func(ctx context.Context, n *Node) error
 }
 
-// Options are what a Fleet is made from.
+// Options configure a Fleet.
 type Options struct {
 	Scripts []Script
-	// Version is that of muster.
+	// Version is the version of muster.
 	Version string
-	// Rate is how many reports a second all nodes make together, where something is assigned to
-	// them; 0 is as many as they make by themselves.
+	// Rate is the number of reports per second of all nodes with assignments; 0 means no additional reports.
 	Rate float64
-	// Connect joins a node with NATS; connected is called whenever that can be reached again.
+	// Connect connects a node to NATS. It calls connected after each reconnect.
 	Connect func(ctx context.Context, s Script, connected func()) (Link, error)
-	// Control is what operators write about the nodes. It is run once Connect has joined all.
+	// Control contains the control documents. It runs after Connect has connected all nodes.
 	Control Control
-	// Load returns what a value comes to; the error is why nodes reject it.
+	// Load resolves a value. The error is the reason why nodes reject it.
 	Load func(ctx context.Context, e model.Entry) (*Manifest, error)
-	// Log is that of all nodes, each of which logs what an agent would.
+	// Log is the log of all nodes. Each node logs like an agent.
 	Log *slog.Logger
 }
 
-// Fleet is a fleet of simulated nodes. Make it with New.
+// Fleet is a fleet of simulated nodes. Create it with New.
 type Fleet struct {
 	o        Options
 	nodes    []*Node
 	cpuFlags []any
 	compared comparisons
-	// reports counts those that were made.
+	// reports is the number of reports.
 	reports atomic.Uint64
 }
 
-// New returns a fleet that has not begun.
+// New returns a fleet. Run starts it.
 func New(o Options) *Fleet {
 	f := &Fleet{o: o, cpuFlags: flagList()}
 	for _, s := range o.Scripts {
@@ -76,18 +76,17 @@ func New(o Options) *Fleet {
 	return f
 }
 
-// Reports returns how many reports the nodes have made.
+// Reports returns the number of reports of all nodes.
 func (f *Fleet) Reports() uint64 { return f.reports.Load() }
 
-// The start of many nodes at once is spread, so that none waits for long for its answers.
+// The start of many nodes is spread, so that none waits long for its answers.
 const (
 	joinAtOnce  = 64
 	joinTimeout = 5 * time.Second
 )
 
-// Run is the fleet until ctx ends. joined is called once all nodes know what is assigned to
-// them, have stored their state and listen to requests. It returns when everything has ended that it started; the
-// error is that of Connect.
+// Run runs the fleet until ctx ends. It calls joined when all nodes know their assignments, have stored their
+// states and listen to requests. It waits for all its goroutines. It returns the error of Connect.
 func (f *Fleet) Run(ctx context.Context, joined func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -133,8 +132,7 @@ func (f *Fleet) Run(ctx context.Context, joined func()) error {
 	return nil
 }
 
-// Stop has all nodes store that they were stopped, and publish what waits, until ctx ends. It
-// is called after Run.
+// Stop stores that all nodes were stopped, and publishes waiting reports, until ctx ends. Call it after Run.
 func (f *Fleet) Stop(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, n := range f.nodes {
@@ -143,11 +141,11 @@ func (f *Fleet) Stop(ctx context.Context) {
 	all.Wait()
 }
 
-// beat is how often the rate is looked at.
+// beat is the interval of rate checks.
 const beat = 5 * time.Millisecond
 
-// keepRate has the nodes make as many reports as wanted, in turn, until ctx ends. What they
-// do not manage in a second is left out.
+// keepRate makes the nodes report at the wanted rate, in turn, until ctx ends. It skips reports that do not
+// fit into a second.
 func (f *Fleet) keepRate(ctx context.Context) {
 	if f.o.Rate <= 0 {
 		<-ctx.Done()
@@ -172,11 +170,11 @@ func (f *Fleet) keepRate(ctx context.Context) {
 	}
 }
 
-// ErrTaken is a name that a node has which is not simulated, or a simulation that runs.
+// ErrTaken means that the name of a simulated node belongs to another node or a running simulation.
 var ErrTaken = errors.New("the name of a simulated node is taken")
 
-// CheckNames returns an error that wraps ErrTaken where one of the scripts has the name of a
-// node that is not simulated, or that runs already. known are the nodes of the fleet.
+// CheckNames returns an error that wraps ErrTaken if a script has the name of a node that is not simulated or
+// that runs. known are the nodes of the fleet.
 func CheckNames(scripts []Script, known []model.Node) error {
 	played := map[string]bool{}
 	for _, s := range scripts {
@@ -185,7 +183,7 @@ func CheckNames(scripts []Script, known []model.Node) error {
 	for _, k := range known {
 		isOld := k.Unreadable == "" && k.Labels[Label] != "" && (k.Stopped() || k.Silent)
 		if played[k.Node] && !isOld {
-			return fmt.Errorf("%w: %s is known, and is no simulated node that has ended (end the simulation that runs, or give the node another name)", ErrTaken, k.Node)
+			return fmt.Errorf("%w: %s belongs to another node or a running simulation (end the simulation, or rename the node)", ErrTaken, k.Node)
 		}
 	}
 

@@ -2,8 +2,7 @@ package simulate
 
 import "strings"
 
-// hostileText is what a page must show as text, a terminal without effect, and a table in
-// one cell.
+// hostileText must appear as text on a page, have no effect on a terminal, and stay in one cell of a table.
 const hostileText = `<script>alert(1)</script><img src=x onerror=alert(2)> "'` + "`\x1b[2J\x1b]0;title\x07\u202etxt.exe\u0000\t| {{7*7}} ${7*7} %s $(id) ' OR 1=1 --"
 
 // hostileLine is a very long line.

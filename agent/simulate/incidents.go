@@ -7,20 +7,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// incidents are what happens to a node by itself: drift, and health checks.
+// incidents are the spontaneous events of a node: drift and health checks.
 type incidents struct {
 	*runs
-	// repairs counts those of drift; flaps is that this was reported, critical that a health
-	// check is.
+	// repairs counts the repairs of drift. flaps means that flapping was reported, critical that a health
+	// check is critical.
 	repairs         int
 	flaps, critical bool
 }
 
-// flapsAfter is after how many repairs the resource of a flapping node flaps.
+// flapsAfter is the number of repairs after which the resource of a flapping node flaps.
 const flapsAfter = 6
 
-// drift reports drift of a resource, which is repaired unless the node is paused; an empty key has
-// none.
+// drift reports drift of a resource, which is repaired unless the node is paused. It does nothing for an
+// empty key.
 func (d *incidents) drift(key string) {
 	a := d.assigned.active[key]
 	if a == nil || a.manifest.Noop || len(a.manifest.Resources) == 0 {
@@ -63,14 +63,14 @@ func (d *incidents) drift(key string) {
 	}
 }
 
-// flap reports that a resource flaps.
+// flap reports a flapping resource.
 func (d *incidents) flap(key string, ref model.Ref) {
 	state := model.FlappingState{Manifest: key, Resource: ref, Since: d.machine.now(), Writer: "sed (pid 4711, uid 0)"}
 	d.status.SetFlapping([]model.FlappingState{state})
 	d.report.Node(key, model.NodeFlapping, fmt.Sprintf("%s of %s keeps being changed, probably by %s; the agent delays its repairs more and more until this ends", ref, key, state.Writer))
 }
 
-// check reports a health check with another status than before; an empty key has none.
+// check reports a health check with a new status. It does nothing for an empty key.
 func (d *incidents) check(key string) {
 	a := d.assigned.active[key]
 	if a == nil || len(a.manifest.Resources) == 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// machine is what a node is, as others see it.
+// machine contains the visible properties of a node.
 type machine struct {
 	Script
 	cpuFlags []any
-	// joined are the groups of the script, and those that operators put the node into.
+	// joined are the groups of the script and the operators' groups.
 	joined atomic.Pointer[[]string]
 }
 
@@ -32,8 +32,7 @@ func newMachine(f *Fleet, s Script) *machine {
 // groups returns all groups of the node, the winning group first. Callers must not change them.
 func (m *machine) groups() []string { return *m.joined.Load() }
 
-// join has the node be in the groups that operators put it into, and reports whether these are
-// others than before.
+// join adds the operators' groups, and reports whether the groups changed.
 func (m *machine) join(given model.Groups) (changed bool) {
 	all := given.Join(m.Groups, nil)
 	if slices.Equal(all, m.groups()) {
@@ -44,10 +43,10 @@ func (m *machine) join(given model.Groups) (changed bool) {
 	return true
 }
 
-// families returns those of its assignments, those that win first.
+// families returns the families of its assignments, by precedence.
 func (m *machine) families() []string { return model.Families(m.Node, m.groups()) }
 
-// config returns the part of a configuration that others see.
+// config returns the visible part of a configuration.
 func (m *machine) config() config.Config {
 	c := config.Config{Node: m.Node, Groups: m.groups(), Labels: m.Labels, Heartbeat: model.Duration(time.Minute), StateTTL: model.Duration(5 * time.Minute)}
 	if m.Kind == KindSilent {
@@ -60,7 +59,7 @@ func (m *machine) config() config.Config {
 // now returns the time by its clock.
 func (m *machine) now() time.Time { return time.Now().UTC().Add(m.Skew) }
 
-// identified returns a state with its host and by its clock.
+// identified returns a state with the host and time of the machine.
 func (m *machine) identified(s model.NodeState) model.NodeState {
 	s.Host, s.Started, s.At = m.Host, s.Started.Add(m.Skew), s.At.Add(m.Skew)
 
@@ -70,7 +69,7 @@ func (m *machine) identified(s model.NodeState) model.NodeState {
 // factsNow returns its facts.
 func (m *machine) factsNow() model.Facts { return m.facts(time.Now(), m.cpuFlags) }
 
-// failing returns the place of the resource that fails on it, -1 for none.
+// failing returns the index of the failing resource, -1 for none.
 func (m *machine) failing(of *Manifest) int {
 	if m.Error == "" || len(of.Resources) == 0 {
 		return -1
@@ -79,7 +78,7 @@ func (m *machine) failing(of *Manifest) int {
 	return int(m.seed[1] % uint64(len(of.Resources)))
 }
 
-// begin returns the summary of a run that begins.
+// begin returns the summary of a new run.
 func (m *machine) begin(key string, revision uint64, digest string, cause model.Cause) *model.Run {
 	return &model.Run{
 		Protocol: model.ProtocolRun, RunID: ksuid.New().String(), Node: m.Node, Manifest: key, Revision: revision, Digest: digest,
@@ -87,7 +86,7 @@ func (m *machine) begin(key string, revision uint64, digest string, cause model.
 	}
 }
 
-// transaction returns that of a resource in a run, which found it in its state.
+// transaction returns the transaction of a resource that was in its desired state.
 func (m *machine) transaction(run *model.Run, r *Resource) *model.Transaction {
 	return &model.Transaction{
 		Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: m.now(), Type: r.Ref.Type, Name: r.Ref.Name,

@@ -114,7 +114,7 @@ func (r *Resource) fileChange(old *Resource) model.Change {
 // content returns the content that a file has.
 func (r *Resource) content() resource.DiffContent {
 	var known struct{ Content string }
-	_ = json.Unmarshal(r.Properties, &known) // it is empty then
+	_ = json.Unmarshal(r.Properties, &known) // empty file
 
 	return contentOf(known.Content)
 }

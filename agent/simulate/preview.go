@@ -9,11 +9,11 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// Previews answer what manifests would change on a node.
+// Previews answers preview requests of a node.
 type Previews struct{ assigned *assigned }
 
-// Preview answers a preview request at once, whoever signed it: what the manifest changes of
-// the one that is assigned under its name. A node that fails would fail.
+// Preview answers a preview request immediately, with any signature: the changes from the assigned manifest
+// of the name. A failing node would fail.
 func (p Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	var req model.PreviewRequest
 	content, err := signed.Content(data)
@@ -37,7 +37,7 @@ func (p Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, res
 	respond(response)
 }
 
-// plan returns what a manifest changes on the node.
+// plan returns the changes of a manifest on the node.
 func (p Previews) plan(name string, after *Manifest) *model.Plan {
 	m := p.assigned.machine
 	out, failing := &model.Plan{}, m.failing(after)

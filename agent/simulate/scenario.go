@@ -11,36 +11,36 @@ import (
 // Kind is how a node behaves.
 type Kind string
 
-// The kinds. A node of each but KindSilent takes what is assigned to it and reports that it ran.
+// The kinds. Nodes of all kinds except KindSilent run their assignments and report.
 const (
-	// KindStable is a node of which all runs succeed.
+	// KindStable is a node with successful runs.
 	KindStable Kind = "stable"
-	// KindFailing is a node on which a resource of each manifest fails.
+	// KindFailing is a node with a failing resource in each manifest.
 	KindFailing Kind = "failing"
-	// KindDrifting is a node on which resources drift now and then, and are repaired.
+	// KindDrifting is a node with occasional drift, which is repaired.
 	KindDrifting Kind = "drifting"
-	// KindFlapping is a node on which something else changes a resource again and again.
+	// KindFlapping is a node with a resource that another program changes repeatedly.
 	KindFlapping Kind = "flapping"
-	// KindUnhealthy is a node with a health check that is critical now and then.
+	// KindUnhealthy is a node with an occasionally critical health check.
 	KindUnhealthy Kind = "unhealthy"
-	// KindLate is a node whose runs take minutes; requests do not.
+	// KindLate is a node with runs of minutes and fast requests.
 	KindLate Kind = "late"
-	// KindSilent is a node that runs what is assigned when it begins, and is not heard of again.
+	// KindSilent is a node that runs its assignments once and then stays silent.
 	KindSilent Kind = "silent"
-	// KindSkewed is a node whose clock is wrong.
+	// KindSkewed is a node with a wrong clock.
 	KindSkewed Kind = "skewed"
 	// KindOld is a node with an old version of muster.
 	KindOld Kind = "old"
-	// KindBacklog is a node with many reports in its outbox that it does not publish.
+	// KindBacklog is a node with many unpublished reports.
 	KindBacklog Kind = "backlog"
 	// KindHostile is a failing node that sends markup, control characters and very long lines.
 	KindHostile Kind = "hostile"
 )
 
-// DefaultScenario has some of all kinds but KindHostile.
+// DefaultScenario has nodes of all kinds except KindHostile.
 const DefaultScenario = "mixed"
 
-// share is how many nodes of a scenario are of a kind: a part of them, and so many at least.
+// share is the number of nodes of a kind: a fraction, and a minimum.
 type share struct {
 	kind  Kind
 	part  float64
@@ -61,7 +61,7 @@ func scenarios() map[string][]share {
 	}
 }
 
-// Scenarios returns the names of the scenarios, in order.
+// Scenarios returns the sorted names of the scenarios.
 func Scenarios() []string {
 	var names []string
 	for name := range scenarios() {
@@ -72,33 +72,33 @@ func Scenarios() []string {
 	return names
 }
 
-// NamePrefix begins the name of each simulated node.
+// NamePrefix is the prefix of the names of simulated nodes.
 const NamePrefix = "sim-"
 
-// Label marks the simulated nodes, by which they are told from others of these names.
+// Label marks simulated nodes. It distinguishes them from other nodes with such names.
 const Label = "simulated"
 
-// GroupSim is the group of all simulated nodes. Their other group is that of their role.
+// GroupSim is the group of all simulated nodes. Each is also in the group of its role.
 const GroupSim = "sim"
 
-// Plan is what a fleet of scripts is made from. The same plan gives the same scripts.
+// Plan describes a fleet of scripts. Equal plans give equal scripts.
 type Plan struct {
-	// Nodes is how many there are.
+	// Nodes is the number of nodes.
 	Nodes int
 	// Scenario is one of Scenarios, empty for DefaultScenario.
 	Scenario string
 	Seed     uint64
-	// RunTime is how long a run takes at most, but on late nodes; 0 is DefaultRunTime.
+	// RunTime limits the duration of a run, except on late nodes; 0 means DefaultRunTime.
 	RunTime time.Duration
 }
 
-// DefaultRunTime is how long runs take at most, lateRunTime those of a late node.
+// DefaultRunTime limits the duration of runs, lateRunTime of runs on a late node.
 const (
 	DefaultRunTime = 200 * time.Millisecond
 	lateRunTime    = 20 * time.Minute
 )
 
-// Script is what a node is, and how it behaves.
+// Script describes a node and its behaviour.
 type Script struct {
 	Node string
 	Kind Kind
@@ -106,23 +106,22 @@ type Script struct {
 	Host   string
 	Groups []string
 	Labels map[string]string
-	// Version is that of muster there, empty for the one that plays it.
+	// Version is the version of muster on the node, empty for the version of the simulation.
 	Version string
-	// Skew is how far its clock is ahead.
+	// Skew is the offset of its clock.
 	Skew time.Duration
-	// Backlog is how many reports are in its outbox that it does not publish.
+	// Backlog is the number of reports that it never publishes.
 	Backlog int
-	// Error is why a resource of each manifest fails, empty for none.
+	// Error is the error of a resource of each manifest, empty for none.
 	Error string
-	// RunTime is how long its runs take at most, of which they take a half at least.
+	// RunTime limits the duration of its runs. They take at least half of it.
 	RunTime time.Duration
 
-	// seed is that of its random choices.
+	// seed is the seed of its random choices.
 	seed [2]uint64
 }
 
-// Scripts returns the scripts of a plan, in the order of their names. The error is that it is
-// not valid.
+// Scripts returns the scripts of a plan sorted by name. It returns an error for an invalid plan.
 func Scripts(p Plan) ([]Script, error) {
 	if p.Scenario == "" {
 		p.Scenario = DefaultScenario
@@ -146,7 +145,7 @@ func Scripts(p Plan) ([]Script, error) {
 	return out, nil
 }
 
-// kindsOf deals the kinds to the nodes.
+// kindsOf assigns kinds to the nodes.
 func kindsOf(p Plan, shares []share) []Kind {
 	kinds := make([]Kind, p.Nodes)
 	for i := range kinds {
@@ -164,10 +163,10 @@ func kindsOf(p Plan, shares []share) []Kind {
 	return kinds
 }
 
-// place is one of the values that nodes have in turn.
+// place returns a value for each node in turn.
 func place[T any](values []T, i int) T { return values[i%len(values)] }
 
-// script returns the script of the node at a place.
+// script returns the script of the node with an index.
 func script(p Plan, i int, kind Kind) Script {
 	role := place([]string{"web", "web", "web", "db", "cache"}, i)
 	name := fmt.Sprintf("%s%04d", NamePrefix, i+1)
@@ -196,10 +195,10 @@ func script(p Plan, i int, kind Kind) Script {
 	return s
 }
 
-// site is where a node is.
+// site returns the site of a node.
 func site(i int) string { return place([]string{"ams1", "fra2"}, i/40) }
 
-// failures are why resources fail.
+// failures are errors of resources.
 func failures() []string { return []string{noSpace, noMirror, noStart} }
 
 const (
@@ -208,7 +207,8 @@ const (
 	noStart  = "the unit failed to start: exit code 203, see journalctl -u"
 )
 
-// errorOf returns why a resource of a type fails: a service does not start for want of a mirror.
+// errorOf returns an error for a resource of a type. For example, a service does not fail because of a
+// mirror.
 func (s *Script) errorOf(typ string) string {
 	switch {
 	case s.Kind != KindFailing:

@@ -10,16 +10,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// joining is what it takes until a node has joined its fleet.
+// joining tracks the steps of a joining node.
 type joining struct {
-	// done is closed when nothing is missing any more.
+	// done is closed after the last step.
 	done              chan struct{}
 	missing           atomic.Int32
 	stored, listening sync.Once
 }
 
-// newJoining returns that of a node without its assignments, whose state is not stored, and which does not
-// listen to requests.
+// newJoining returns the steps of a node: read its assignments, store its state, listen to requests.
 func newJoining() *joining {
 	j := &joining{done: make(chan struct{})}
 	j.missing.Store(3)
@@ -27,14 +26,14 @@ func newJoining() *joining {
 	return j
 }
 
-// note notes that one thing less is missing.
+// note records a completed step.
 func (j *joining) note() {
 	if j.missing.Add(-1) == 0 {
 		close(j.done)
 	}
 }
 
-// states stores the states and the facts of a node as its machine has them.
+// states stores the states and facts of a node as its machine.
 type states struct {
 	status.Store
 	machine *machine
@@ -51,12 +50,12 @@ func (s states) PutState(ctx context.Context, state model.NodeState, ttl time.Du
 	return err
 }
 
-// PutFacts stores the facts, which are made for it: 5,000 nodes that kept them would take 100 MB.
+// PutFacts stores the facts. It generates them, because the facts of 5,000 nodes take 100 MB.
 func (s states) PutFacts(ctx context.Context, node string, _ model.Facts) error {
 	return s.Store.PutFacts(ctx, node, s.machine.factsNow())
 }
 
-// State returns the state that is stored, by the clock of this machine.
+// State returns the stored state, with the clock of this machine.
 func (s states) State(ctx context.Context, node string) (model.Node, error) {
 	found, err := s.Store.State(ctx, node)
 	found.Started, found.At = found.Started.Add(-s.machine.Skew), found.At.Add(-s.machine.Skew)

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// chance makes the random choices of a node, for the goroutine that makes its runs.
+// chance makes the random choices of a node. The goroutine of the runs owns it.
 type chance struct{ *rand.Rand }
 
 // between returns a random duration.
@@ -15,17 +15,17 @@ func (c chance) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(c.Int64N(int64(most-least)+1))
 }
 
-// agentInterval is how often an agent runs what is assigned, and a simulated one too.
+// agentInterval is the interval of runs of agents and simulated nodes.
 const agentInterval = 5 * time.Minute
 
-// timers are when what comes by itself is due on a node.
+// timers are the times of the next spontaneous events of a node.
 type timers struct {
 	chance
 	kind               Kind
 	run, drift, health time.Time
 }
 
-// next returns when something comes by itself.
+// next returns the time of the next event.
 func (t *timers) next() time.Time {
 	if t.run.IsZero() {
 		t.run = time.Now().Add(t.between(agentInterval/2, agentInterval))
@@ -42,7 +42,7 @@ func (t *timers) next() time.Time {
 	return model.EarlierNonZero(model.EarlierNonZero(t.run, t.drift), t.health)
 }
 
-// isDue reports whether one of the times is over, and begins it again.
+// isDue reports whether a timer is over, and restarts it.
 func isDue(at *time.Time) bool {
 	due := !at.IsZero() && !time.Now().Before(*at)
 	if due {

@@ -15,13 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxAnswer is more than an agent answers.
+// maxAnswer limits the answer of an agent.
 const maxAnswer = 64 << 20
 
-// Ask sends a request to the agent with a state directory: in, unless it is nil, is its
-// body, and out, unless it is nil, is decoded from the answer, both as JSON. It returns
-// ErrNotRunning, ErrDenied or ErrUntrusted, or the error that the agent answers; one that
-// does not answer before ctx ends is the error of ctx.
+// Ask sends a request to the agent of a state directory. in, unless nil, is the body, and out, unless nil,
+// receives the answer, both as JSON. It returns ErrNotRunning, ErrDenied or ErrUntrusted, the error of the
+// agent, or the error of ctx.
 func Ask(ctx context.Context, dir, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {
@@ -70,7 +69,7 @@ func dial(ctx context.Context, dir string) (net.Conn, error) {
 	return c, nil
 }
 
-// explain returns an error to connect in plain words.
+// explain rewrites a connection error for users.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):

@@ -8,43 +8,42 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// moved is the change of the offset that Measured reports.
+// moved is the smallest change of the offset that Measured reports.
 const moved = time.Second
 
-// drift is the part by which two clocks may drift apart, and the kernel corrects one at
-// most without a step: 500 ppm each.
+// drift is the maximum relative drift of two clocks without a step: the kernel corrects each by at most 500
+// ppm.
 const drift = 1000
 
-// Clock is the time of a node. Its methods may be called from several goroutines. Make
-// it with New.
+// Clock is the clock of a node. It is safe for concurrent use. Create it with NewClock.
 type Clock struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
 
 	mu sync.Mutex
-	// last is the best measurement that still counts, known that there is one.
+	// last is the best valid measurement. known means that there is one.
 	last  measurement
 	known bool
-	// told is the offset when Measured last returned true.
+	// told is the offset at the last true result of Measured.
 	told time.Duration
 }
 
-// measurement is what time it was at the server when the monotonic clock was at elapsed,
-// give or take within.
+// measurement is the server's time at a reading of the monotonic clock, elapsed, with a maximum error,
+// within.
 type measurement struct {
 	server          time.Time
 	elapsed, within time.Duration
 }
 
-// after returns what time it is at the server when the monotonic clock is at elapsed.
+// after returns the server's time at a reading of the monotonic clock.
 func (m measurement) after(elapsed time.Duration) measurement {
 	passed := elapsed - m.elapsed
 
 	return measurement{m.server.Add(passed), elapsed, m.within + passed.Abs()/drift}
 }
 
-// betterThan reports whether m, the newer one, replaces old: it is as exact by now, or
-// shows that the server's time is another one.
+// betterThan reports whether the newer measurement m replaces old: it is at least as exact now, or it shows
+// that the server's time changed.
 func (m measurement) betterThan(old measurement) bool {
 	old = old.after(m.elapsed)
 
@@ -58,18 +57,17 @@ func System() *Clock {
 	return NewClock(time.Now, func() time.Duration { return time.Since(began) })
 }
 
-// NewClock returns a clock that reads the time of day from wall, which may be set at any
-// time, and from elapsed the time since some moment, which may not.
+// NewClock returns a clock. wall returns the time of day, which may be set at any time. elapsed returns the
+// monotonic time since any start.
 func NewClock(wall func() time.Time, elapsed func() time.Duration) *Clock {
 	return &Clock{wall: wall, elapsed: elapsed}
 }
 
-// Elapsed returns the time since some moment, whatever becomes of the time of day.
+// Elapsed returns the monotonic time, independent of the time of day.
 func (c *Clock) Elapsed() time.Duration { return c.elapsed() }
 
-// Measured takes over that it was server at the NATS server at some time between two
-// readings of Elapsed. It reports whether the offset is another one than when it last
-// did so, by a second at least: what waits for a time must compute its wait again.
+// Measured records that the server's time was server at some time between two readings of Elapsed. It reports
+// whether the offset has changed by at least a second since it last did: timers must then be computed again.
 func (c *Clock) Measured(server time.Time, sent, received time.Duration) bool {
 	half := (received - sent) / 2
 	m := measurement{server, sent + half, half}
@@ -88,8 +86,7 @@ func (c *Clock) Measured(server time.Time, sent, received time.Duration) bool {
 	return true
 }
 
-// now returns the time of the node, and that of the server, the same while that is not
-// known.
+// now returns the times of the node and of the server, equal while the server's is unknown.
 func (c *Clock) now() (own time.Time, server measurement) {
 	own = c.wall().Round(0)
 	if !c.known {
@@ -99,8 +96,7 @@ func (c *Clock) now() (own time.Time, server measurement) {
 	return own, c.last.after(c.elapsed())
 }
 
-// Times returns what time it is by the clock of the node and by that of the server, the
-// same while that is not known.
+// Times returns the times of the node's clock and of the server's clock, equal while the server's is unknown.
 func (c *Clock) Times() (own, server time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +105,7 @@ func (c *Clock) Times() (own, server time.Time) {
 	return own, m.server
 }
 
-// Offset returns how the clock of the node differs from the server's, zero while that is
-// not known.
+// Offset returns the difference between the clocks of the node and the server, zero while it is unknown.
 func (c *Clock) Offset() model.ClockOffset {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +114,7 @@ func (c *Clock) Offset() model.ClockOffset {
 	return model.ClockOffset{Offset: model.Offset(own.Sub(m.server)), Within: model.Duration(m.within)}
 }
 
-// Expired returns an error with the times of both clocks once Until has reached zero, nil before.
+// Expired returns an error with both times if Until is zero or less, otherwise nil.
 func (c *Clock) Expired(at time.Time, signed bool) error {
 	if c.Until(at, signed) > 0 {
 		return nil
@@ -130,9 +125,8 @@ func (c *Clock) Expired(at time.Time, signed bool) error {
 	return fmt.Errorf("expired at %s: the node's clock is at %s, the server's clock at %s", text(at), text(own), text(server))
 }
 
-// Until returns how long it is until a time, zero or less when that is over: by the
-// server's clock, or while its time is not known by that of the node. Of what is signed
-// the clock by which it is over first counts.
+// Until returns the time until at, zero or less if it is over: by the server's clock, or by the node's clock
+// while the server's is unknown. For a signed time the earlier result counts.
 func (c *Clock) Until(at time.Time, signed bool) time.Duration {
 	own, server := c.Times()
 	left := at.Sub(server)

@@ -6,15 +6,15 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	m.runs.Describe(out)
 	m.duration.Describe(out)
 	m.families.Describe(out)
 }
 
-// Collect is that of prometheus.Collector: it reads the state of the agent. A panic, which
-// is logged, ends this scrape and not the agent.
+// Collect implements prometheus.Collector. It reads the state of the agent. A panic is logged and ends only
+// this scrape.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	_ = tasks.Guard(m.sources.Log, "reading metrics", func() error {
 		s := m.read()

@@ -13,15 +13,15 @@ import (
 type snapshot struct {
 	state     model.NodeState
 	connected bool
-	// last is when NATS was connected last.
+	// last is the last time when NATS was connected.
 	last      time.Time
 	outbox    reporting.Stats
 	requests  requests.Ended
 	manifests map[string]manifest
 }
 
-// families are the metrics; docs/metrics.md has the same. Labels have few values: words
-// of muster, and those of names.
+// families are the metrics, the same as in docs/metrics.md. Labels have few values: words of muster, and
+// names of assignments.
 func families() telemetry.Families[snapshot] {
 	return telemetry.Families[snapshot]{
 		telemetry.Gauge("muster_build_info", "Always 1: the node, and the version of muster that it runs.", func(s *snapshot, emit telemetry.Emit) {

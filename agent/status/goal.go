@@ -11,33 +11,31 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrUnconverged is an agent with a goal that ended while something is not in its desired
-// state.
+// ErrUnconverged means that an agent with a goal ended while a resource is not in its desired state.
 var ErrUnconverged = errors.New("not in the desired state")
 
-// Goal is when an agent ends by itself; the zero value is never. It waits for the
-// bucket as always, and for bundles that are being downloaded.
+// Goal is the condition at which an agent exits. The zero value means never. The agent first waits for the
+// bucket and for downloads of bundles.
 type Goal struct {
-	// Once ends it when each manifest has run.
+	// Once ends it after each manifest has run.
 	Once bool
-	// Quiet ends it when nothing has changed for that long: no assignment, and nothing on
-	// the machine.
+	// Quiet ends it after this time without a change of an assignment or of the machine.
 	Quiet time.Duration
 }
 
-// IsSet reports whether the agent ends by itself.
+// IsSet reports whether the agent has a goal.
 func (g Goal) IsSet() bool { return g.Once || g.Quiet > 0 }
 
-// Result is what came of a goal.
+// Result is the result of a goal.
 type Result struct {
-	// Reached is that the agent ended by itself, Reasons are why not all is in its desired
+	// Reached means that the goal was reached. Reasons are the reasons why a resource is not in its desired
 	// state.
 	Reached bool
 	Reasons []string
 }
 
-// Err returns nil where there was no goal, or it was reached and all is in its desired
-// state; else an error that wraps ErrUnconverged, with a model.Problem for each reason.
+// Err returns nil without a goal, or if it was reached and every resource is in its desired state. Otherwise
+// it returns an error that wraps ErrUnconverged, with a model.Problem for each reason.
 func (g Goal) Err(r Result) error {
 	switch {
 	case !g.IsSet():
@@ -53,9 +51,9 @@ func (g Goal) Err(r Result) error {
 	return all.Err()
 }
 
-// Unconverged returns why not all is in its desired state; active are the keys that run,
-// away is why NATS cannot be reached, empty while it can. A node without NATS that knows
-// its assignments from before is judged by those.
+// Unconverged returns the reasons why a resource is not in its desired state. active are the active keys.
+// away is the reason why NATS is unreachable, empty if it is reachable. Without NATS, the stored assignments
+// count.
 func Unconverged(status model.AgentStatus, active []string, sync model.Sync, away string) []string {
 	var out []string
 	switch {
@@ -76,7 +74,7 @@ func Unconverged(status model.AgentStatus, active []string, sync model.Sync, awa
 		if m.State.Late != "" {
 			out = append(out, m.Key+": "+strings.TrimPrefix(m.State.Late, m.Key+": "))
 		}
-		// Another one may be active in its place, or its condition is false.
+		// Another key of the name may be active, or the condition is false.
 		if slices.Contains(active, m.Key) {
 			out = append(out, unconverged(m)...)
 		}
@@ -85,7 +83,7 @@ func Unconverged(status model.AgentStatus, active []string, sync model.Sync, awa
 	return out
 }
 
-// unconverged returns why a manifest that runs is not in its desired state.
+// unconverged returns the reasons why an active manifest is not in its desired state.
 func unconverged(m model.AssignedManifest) []string {
 	switch m.State.Outcome {
 	case model.OutcomeStable, model.OutcomeChanged:
@@ -96,7 +94,7 @@ func unconverged(m model.AssignedManifest) []string {
 		return []string{m.Key + ": " + cmp.Or(m.State.Error, "it has not run")}
 	}
 	errs := []string{m.State.Error}
-	// What the last run as a whole found is older than what the run of a part did.
+	// A partial run may be newer than the last full run.
 	if m.Last != nil && slices.Contains(m.Last.Errors, m.State.Error) {
 		errs = m.Last.Errors
 	}

@@ -14,80 +14,77 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// factsEvery is after how many heartbeats facts are stored again although they
-// did not change, because the store may have lost them.
+// factsEvery is the number of heartbeats after which unchanged facts are stored again, because the store may
+// have lost them.
 const factsEvery = 10
 
-// duplicateGone is after how many heartbeats without its state another agent of
-// the same id is taken for gone.
+// duplicateGone is the number of heartbeats without a state of another agent with this id after which that
+// agent counts as gone.
 const duplicateGone = 3
 
-// maxRetry bounds the wait between two tries: the server sends no event when a full store has room again.
+// maxRetry limits the wait between two attempts, because the server sends no event when a full store has room
+// again.
 const maxRetry = 10 * time.Second
 
-// Store keeps the state and the facts of nodes.
+// Store stores the state and the facts of nodes.
 type Store interface {
-	// PutState stores the state; after ttl without another one the node counts as
-	// silent.
+	// PutState stores the state. After ttl without another state, the node counts as unreachable.
 	PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error
-	// PutFacts stores the facts; the error wraps model.ErrTooLarge where they are too
-	// large for it.
+	// PutFacts stores the facts. The error wraps model.ErrTooLarge if they are too large.
 	PutFacts(ctx context.Context, node string, facts model.Facts) error
-	// MaxMessage returns how many bytes a state can have; zero while it is not known.
+	// MaxMessage returns the maximum size of a state in bytes, zero while it is unknown.
 	MaxMessage() int64
-	// State returns the state that is stored; an agent of the same id stores another.
+	// State returns the stored state. Another agent with the same id may have stored it.
 	State(ctx context.Context, node string) (model.Node, error)
 }
 
-// Heartbeat stores the state and the facts of the node when they change, and on a
-// clock of its own.
+// Heartbeat stores the state and the facts of the node after changes and at intervals.
 type Heartbeat struct {
 	Store Store
 	Node  *Node
-	// Facts returns the facts, and the digest of what does not change by itself.
+	// Facts returns the facts and the digest of the stable ones.
 	Facts func() (values model.Facts, stable string)
 	// Duplicate reports another agent that runs as this node.
 	Duplicate func(message string)
-	// Clock is measured by the times at which the server stores the state, ClockMoved is
-	// called when that shows another offset.
+	// Clock is measured by the times at which the server stores the state. ClockMoved is called after a
+	// change of the offset.
 	Clock      *Clock
 	ClockMoved func()
-	// Inspect is called before the state is looked at; nil inspects nothing.
+	// Inspect is called before each use of the state; it may be nil.
 	Inspect func()
-	// Connected wakes it when NATS can be reached again, Drained when the outbox is empty.
+	// Connected wakes it after a reconnect, Drained when the outbox is empty.
 	Connected, Drained tasks.Signal
 	Log                *slog.Logger
 
 	stored stored
 	sent   sent
-	// moves logs other offsets of the clock, which a server causes.
+	// moves logs changes of the clock's offset. The server can cause these messages.
 	moves telemetry.RateLimitedLog
-	// tooLarge are the facts that were too large to be stored, empty for none.
+	// tooLarge is the digest of the facts that were too large, empty for none.
 	tooLarge string
 	// held is the time at which a change that waits for its run is stored at the latest; zero means
 	// that no change waits.
 	held time.Time
-	// duplicateAt is when another agent of the same id was seen last.
+	// duplicateAt is the time when another agent with this id was last seen.
 	duplicateAt time.Time
-	// checkAt is when the next state that is stored looks for another agent of the same id. State
+	// checkAt is the time from which the next stored state checks for another agent with this id. State
 	// changes postpone the heartbeat, but not this check.
 	checkAt time.Time
 }
 
-// stored is what the store holds of the node, as far as the agent knows.
+// stored describes the stored data of the node, as far as the agent knows.
 type stored struct {
-	// state and facts are what was stored last; empty is that they must be stored.
+	// state and facts are the last stored data; empty means that they must be stored.
 	state, facts string
-	// waiting is that the state counts reports that wait: when they are published
-	// that is not true any more.
+	// waiting means that the state counts waiting reports. It is outdated when they are published.
 	waiting bool
-	// any is that this agent stored a state before.
+	// any means that this agent has stored a state.
 	any bool
-	// beat and factsBeat are when they are stored again although they did not change.
+	// beat and factsBeat are the times when unchanged data is stored again.
 	beat, factsBeat time.Time
 }
 
-// Run stores what changes until ctx ends. That it cannot is logged once.
+// Run stores changes until ctx ends. It logs a lasting failure once.
 func (h *Heartbeat) Run(ctx context.Context) error {
 	var wait tasks.Backoff
 	var retry time.Time
@@ -112,7 +109,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 				continue
 			}
 		case <-h.Connected:
-			// It may be another store, or one that was wiped.
+			// The store may have been replaced or emptied.
 			h.stored.state, h.stored.facts = "", ""
 			h.sent.asked = false
 			wait.Reset()
@@ -137,7 +134,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 }
 
-// longestHold bounds how long a changed state waits for a run and its reports.
+// longestHold limits how long a changed state waits for a run and its reports.
 const longestHold = time.Second
 
 // hold reports whether a changed state waits until the run of a new revision has ended and its
@@ -154,11 +151,11 @@ func (h *Heartbeat) hold(now time.Time) bool {
 	return now.Before(h.held)
 }
 
-// once stores state and facts unless they are what was stored last.
+// once stores state and facts unless they are unchanged.
 func (h *Heartbeat) once(ctx context.Context) error {
 	now, next := time.Now(), h.stretch(h.every())
 	h.held = time.Time{}
-	// A heartbeat that became shorter holds at once.
+	// A shorter heartbeat takes effect immediately.
 	h.stored.beat = model.EarlierTime(h.stored.beat, now.Add(next))
 	if h.Inspect != nil {
 		h.Inspect()
@@ -191,8 +188,7 @@ func (h *Heartbeat) once(ctx context.Context) error {
 	err := h.Store.PutFacts(ctx, state.Node, facts)
 	switch {
 	case errors.Is(err, model.ErrTooLarge):
-		// Nothing but other facts helps, or a larger bound: it is tried again with the
-		// next heartbeats that store facts.
+		// Only other facts or a larger limit help, so the next heartbeats that store facts retry.
 		if h.tooLarge != stable {
 			h.Log.WarnContext(ctx, "facts not stored", "error", err)
 		}
@@ -233,7 +229,7 @@ func (h *Heartbeat) put(ctx context.Context, s model.NodeState) error {
 	return nil
 }
 
-// Stop stores that the agent was stopped, unless another one goes on as this node.
+// Stop stores that the agent was stopped, unless another agent with this id continues.
 func (h *Heartbeat) Stop(ctx context.Context) error {
 	found, err := h.Store.State(ctx, h.Node.config().Node)
 	if err == nil && (h.isDuplicate(found) || !found.Stopped() && h.seenDuplicate(time.Now())) {
@@ -245,21 +241,20 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 	return h.put(ctx, s)
 }
 
-// recall takes over what an agent of this node stored before this one started.
+// recall restores data that an earlier agent of this node stored.
 func (h *Heartbeat) recall(ctx context.Context) {
-	// It is not there yet, or cannot be read: then what fails does so from its next run on.
+	// The state is missing or cannot be read: failures then count from the next run on.
 	if before, err := h.Store.State(ctx, h.Node.config().Node); err == nil {
 		h.Node.Recall(before.NodeState)
 	}
 }
 
-// checkDuplicate looks whether another agent stored its state as that of this
-// node since this one did.
+// checkDuplicate checks whether another agent stored its state for this node since this agent did.
 func (h *Heartbeat) checkDuplicate(ctx context.Context) {
 	c := h.Node.config()
 	found, err := h.Store.State(ctx, c.Node)
 	if err != nil {
-		return // it is not there yet, or an older server or older permissions do not give it
+		return // missing, or not readable with an older server or older permissions
 	}
 	h.measure(ctx, found)
 	now := time.Now()
@@ -277,28 +272,28 @@ func (h *Heartbeat) checkDuplicate(ctx context.Context) {
 	}
 }
 
-// isDuplicate reports whether a state is that of another agent, which was not stopped.
+// isDuplicate reports whether a state belongs to another agent that was not stopped.
 func (h *Heartbeat) isDuplicate(found model.Node) bool {
 	return !found.Started.IsZero() && !found.Stopped() && !h.isSilent(found) && !found.Started.Equal(h.Node.started)
 }
 
-// isSilent reports whether a state is older than its agent said that it would be: the
-// server tells how old it is, and the clock of this node may be another one.
+// isSilent reports whether a state is older than its silent_after. The server provides its age, because the
+// node's clock may be wrong.
 func (h *Heartbeat) isSilent(found model.Node) bool {
 	after := found.SilentAfter.Std()
 
 	return after > 0 && h.Clock.Until(found.Heard.Add(after), false) <= 0
 }
 
-// seenDuplicate reports whether another agent stored its state a short while ago.
+// seenDuplicate reports whether another agent stored its state recently.
 func (h *Heartbeat) seenDuplicate(now time.Time) bool {
 	return !h.duplicateAt.IsZero() && now.Sub(h.duplicateAt) <= duplicateGone*h.Node.config().Heartbeat.Std()
 }
 
-// maxHost is the most of a host name that is shown, in bytes.
+// maxHost limits a shown host name, in bytes.
 const maxHost = 255
 
-// on returns where an agent runs, nothing for one that does not tell.
+// on describes the host of an agent, empty if it is unknown.
 func on(host string) string {
 	if host == "" {
 		return ""

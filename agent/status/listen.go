@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk makes directories; *host.Host is one.
+// Disk creates directories. *host.Host implements it.
 type Disk interface {
-	// EnsureDirectory reports whether others than root and the running user may exchange
-	// what is in the directory.
+	// EnsureDirectory reports whether users other than root and the running user may replace files in the
+	// directory.
 	EnsureDirectory(path string) (shared bool, err error)
 }
 
@@ -47,8 +47,7 @@ func inUse(address string) error {
 	return fmt.Errorf("another process listens on %s: end it, or choose another address", address)
 }
 
-// makeRoom makes the directory of a socket, and removes the socket that a killed process
-// left there.
+// makeRoom creates the directory of a socket, and removes the socket of a killed process.
 func makeRoom(ctx context.Context, disk Disk, path string) error {
 	dir := filepath.Dir(path)
 	shared, err := disk.EnsureDirectory(dir)
@@ -56,7 +55,7 @@ func makeRoom(ctx context.Context, disk Disk, path string) error {
 		return err
 	}
 	if shared {
-		return fmt.Errorf("others may exchange what is in %s: choose a directory that belongs to root, and that not everybody may write to", dir)
+		return fmt.Errorf("other users may replace files in %s: choose a directory that belongs to root and that other users cannot write to", dir)
 	}
 	info, err := os.Lstat(path)
 	switch {
@@ -65,7 +64,7 @@ func makeRoom(ctx context.Context, disk Disk, path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is there and no socket: remove it, or choose another path", path)
+		return fmt.Errorf("%s exists and is not a socket: remove it, or choose another path", path)
 	}
 	c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "unix", path)
 	switch {
@@ -78,8 +77,8 @@ func makeRoom(ctx context.Context, disk Disk, path string) error {
 	}
 }
 
-// permitGroup lets the group of a socket connect, which it has from a directory with the
-// setgid bit. The mode of what was put in the place of the socket does not change.
+// permitGroup allows the group of a socket to connect. The group comes from a directory with the setgid bit.
+// It never changes the mode of another file at the path.
 func permitGroup(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -88,7 +87,7 @@ func permitGroup(path string) error {
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return fmt.Errorf("%s is not the socket any more: choose a directory that only root may write to", path)
+		return fmt.Errorf("%s was replaced: choose a directory that only root may write to", path)
 	}
 
 	return os.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o660)

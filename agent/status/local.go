@@ -15,11 +15,11 @@ import (
 const socket = "agent.sock"
 
 var (
-	// ErrNotRunning is a state directory without an agent that answers.
+	// ErrNotRunning means that no agent of the state directory answers.
 	ErrNotRunning = errors.New("no agent runs with this state directory")
-	// ErrDenied is a socket that this user may not use.
+	// ErrDenied means that this user may not use the socket.
 	ErrDenied = errors.New("only root and the user of the agent may ask it")
-	// ErrUntrusted is a socket of another user than root and the running one.
+	// ErrUntrusted means that the socket belongs to a user other than root and the running user.
 	ErrUntrusted = errors.New("the socket belongs to another user")
 )
 
@@ -36,13 +36,13 @@ func openDir(dir string) (*paths.Dir, error) {
 	return d, nil
 }
 
-// address returns a short path of the socket in an open directory: that of a socket has
-// at most 107 bytes, and nobody can exchange the directory meanwhile.
+// address returns a short path of the socket in an open directory. A socket path has at most 107 bytes, and
+// this path cannot be redirected.
 func address(d *paths.Dir) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socket)}
 }
 
-// checkPeer returns ErrUntrusted unless root or the running user is at the other end.
+// checkPeer returns ErrUntrusted unless the peer is root or the running user.
 func checkPeer(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// manifest is what the last runs of the manifests of one name came to.
+// manifest is the result of the last runs of the manifests of one name.
 type manifest struct {
 	counts model.Counts
 	last   time.Time
 	failed bool
 }
 
-// manifestsOf returns the manifests that ran by their names, also those that a limit holds
-// up, which have no outcome yet.
+// manifestsOf returns the manifests that ran by name. A manifest with changes deferred by a limit has no
+// outcome yet.
 func manifestsOf(states map[string]model.ManifestState, name func(key string) string) map[string]manifest {
 	out := map[string]manifest{}
 	for key, s := range states {

@@ -8,17 +8,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// sent is a state that was stored, and between which times of the monotonic clock.
+// sent is a stored state with the readings of the monotonic clock before and after.
 type sent struct {
 	at            time.Time
 	before, after time.Duration
-	// asked is that measureNow did its part for this connection.
+	// asked means that measureNow was done for this connection.
 	asked bool
 }
 
-// measureNow measures the server's time by the state that was stored just now, once for
-// a connection: later it is measured by what is read before the next state is stored.
-// That it cannot is no failure.
+// measureNow measures the server's time by the state that was just stored, once per connection. Later
+// measurements use the state that is read before the next store. A failure is ignored.
 func (h *Heartbeat) measureNow(ctx context.Context) {
 	if h.sent.asked {
 		return
@@ -26,15 +25,14 @@ func (h *Heartbeat) measureNow(ctx context.Context) {
 	h.sent.asked = true
 	found, err := h.Store.State(ctx, h.Node.config().Node)
 	if err == nil && h.measure(ctx, found) {
-		// Operators see it now, not with the next heartbeat.
+		// Operators see the offset now, and not at the next heartbeat.
 		h.stored.state = ""
 		h.Node.Changed.Notify()
 	}
 }
 
-// measure measures the server's time by the state that was stored last, where found is
-// that one: the server stored it between its sending and its acknowledgement. It reports
-// whether the offset of the clock is another one.
+// measure measures the server's time by the last stored state if found is that state: the server stored it
+// between sending and acknowledgement. It reports whether the offset changed.
 func (h *Heartbeat) measure(ctx context.Context, found model.Node) bool {
 	if found.Heard.IsZero() || !found.Started.Equal(h.Node.started) || !found.At.Equal(h.sent.at) {
 		return false

@@ -13,31 +13,30 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// Sources are what figures are read from. All are called from several goroutines, and
-// must not wait for a run.
+// Sources provide the values of metrics. Any goroutine may call them. They must not wait for a run.
 type Sources struct {
 	State func() model.NodeState
-	// Connection returns whether NATS can be reached, and when that was so last: now, when
-	// the connection was lost, or zero for never.
+	// Connection reports whether NATS is reachable, and the last time when it was: now, the time of the
+	// disconnect, or zero for never.
 	Connection func() (connected bool, last time.Time)
 	Outbox     func() reporting.Stats
 	Requests   func() requests.Ended
 	Log        *slog.Logger
 }
 
-// Metrics are the figures of an agent. Make them with New.
+// Metrics are the metrics of an agent. Create them with NewMetrics.
 type Metrics struct {
 	sources  Sources
 	families telemetry.Families[snapshot]
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
 
-	// mu keeps names those of the state that was read last.
+	// mu guards names, the names of the last read state.
 	mu    sync.Mutex
 	names telemetry.LabelValues
 }
 
-// NewMetrics returns the metrics of an agent that has begun.
+// NewMetrics returns the metrics of a started agent.
 func NewMetrics(s Sources) *Metrics {
 	return &Metrics{
 		sources: s, families: families(), names: telemetry.LabelValues{},
@@ -60,8 +59,7 @@ func (m *Metrics) Ran(key string, run *model.Run) {
 	m.duration.Observe(run.Duration.Seconds())
 }
 
-// state returns the state of the node: what is assigned has a name after it, and the
-// series of what is not any more have ended.
+// state returns the state of the node. It adds names for new assignments and ends the series of removed ones.
 func (m *Metrics) state() model.NodeState {
 	s := m.sources.State()
 	for _, gone := range telemetry.RetainLabels(m.names, s.Manifests) {

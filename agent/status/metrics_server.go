@@ -16,26 +16,24 @@ import (
 )
 
 const (
-	// maxConnections and patience bound what any user of the machine can have the agent
-	// keep: it needs its descriptors for its work.
+	// maxConnections and patience limit the descriptors that users of the machine can occupy.
 	maxConnections = 8
 	patience       = 5 * time.Second
-	// maxScrapes is how many are answered at once, more get 503.
+	// maxScrapes limits concurrent scrapes. Further ones get 503.
 	maxScrapes = 2
-	// shutdownGrace is how long a scrape may go on when the agent ends.
+	// shutdownGrace limits a scrape after the agent ends.
 	shutdownGrace = time.Second
 )
 
-// Server serves metrics. Make it with Listen.
+// Server serves metrics. Create it with ListenMetrics.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
 	log      *slog.Logger
 }
 
-// Listen opens an address for metrics, as net.Listen takes it. It makes the directory
-// of a socket where that is missing, replaces the socket of a process that was killed,
-// and gives it the mode 0660.
+// ListenMetrics opens an address for metrics in the form of net.Listen. It creates a missing directory of a socket,
+// replaces the socket of a killed process, and sets its mode to 0660.
 func ListenMetrics(ctx context.Context, disk Disk, network, address string, m *Metrics) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(m); err != nil {

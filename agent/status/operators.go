@@ -12,8 +12,8 @@ import (
 
 import ()
 
-// UpdateJoining takes over which groups the node comes into, before it is in them, by those that it did: the state has
-// each once NATS gave the node what is assigned to it, or did not, see SetRead. next must not call this node.
+// UpdateJoining updates the groups that the node joins, before and after SetRead: the state contains a new
+// group only after the node tried to read its assignments. next must not call this node.
 func (n *Node) UpdateJoining(next func(joining []string) []string) {
 	n.update(func() bool {
 		groups := next(n.joining)
@@ -24,8 +24,8 @@ func (n *Node) UpdateJoining(next func(joining []string) []string) {
 	})
 }
 
-// SetRead takes over the result of reading families of assignments: known were read since the agent started, failed
-// could not be read at the last attempt.
+// SetRead records the result of reading families of assignments: known were read since the agent started,
+// failed could not be read at the last attempt.
 func (n *Node) SetRead(known, failed []string) {
 	var unread []string
 	for _, family := range failed {
@@ -45,11 +45,11 @@ func (n *Node) SetRead(known, failed []string) {
 	})
 }
 
-// maxRejected bounds the rejected control documents in the state.
+// maxRejected limits the rejected control documents in the state.
 const maxRejected = 50
 
-// SetControl takes over what operators wrote about the node, why some of that is not in force, by
-// key, and why nothing is known of it, empty for nothing. None is changed afterwards.
+// SetControl records the active control documents, the reasons for rejected ones by key, and the reason why
+// the bucket cannot be read, empty if it can. The caller must not change them later.
 func (n *Node) SetControl(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string) {
 	n.update(func() bool {
 		same := (paused == nil) == (n.paused == nil) && (paused == nil || *paused == *n.paused)
@@ -61,8 +61,7 @@ func (n *Node) SetControl(paused *model.Paused, by map[string]uint64, labels, re
 	})
 }
 
-// firstRejected returns the first rejected documents by the order of their keys, each reason bounded;
-// nil for none.
+// firstRejected returns the first rejected documents by key with shortened reasons, nil for none.
 func firstRejected(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
@@ -76,8 +75,7 @@ func firstRejected(all map[string]string) map[string]string {
 	return out
 }
 
-// rejectedText describes documents that were rejected, of many the first ones, each bounded; empty
-// for none.
+// rejectedText describes the first rejected documents with shortened reasons, empty for none.
 func rejectedText(all map[string]string) string {
 	const most = 3
 	keys := slices.Sorted(maps.Keys(all))

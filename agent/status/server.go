@@ -14,17 +14,17 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// answerTimeout bounds reading a request and writing its answer.
+// answerTimeout limits reading a request and writing its answer.
 const answerTimeout = 30 * time.Second
 
-// Listener is the socket of an agent. Make it with Listen, and close it.
+// Listener is the socket of an agent. Create it with Listen and close it.
 type Listener struct {
 	*net.UnixListener
 	dir *paths.Dir
 }
 
-// Listen makes the socket in a state directory that this process has claimed, with mode
-// 0600. What a killed agent left is replaced; anything else in its place is an error.
+// Listen creates the socket in a state directory that this process has claimed, with mode 0600. It replaces
+// the socket of a killed agent. Any other file at the path is an error.
 func Listen(dir string) (*Listener, error) {
 	d, err := openDir(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func Listen(dir string) (*Listener, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("local socket: %w", err), d.Close())
 	}
-	l.SetUnlinkOnClose(false) // Close does, also after the directory has another name
+	l.SetUnlinkOnClose(false) // Close removes it, even after the directory was renamed
 	if err := unix.Fchmodat(d.Fd(), socket, 0o600, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("local socket: %w", err), l.Close())
 	}
@@ -73,8 +73,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Serve answers requests until ctx ends; those that it answers then are broken off.
-// The listener stays open: close it.
+// Serve answers requests until ctx ends. It then aborts running requests. The caller closes the listener.
 func (l *Listener) Serve(ctx context.Context, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout, IdleTimeout: answerTimeout,
@@ -89,7 +88,7 @@ func (l *Listener) Serve(ctx context.Context, handler http.Handler, log *slog.Lo
 	return err
 }
 
-// keptOpen is a listener whose end the server does not remove.
+// keptOpen is a listener that the server does not close.
 type keptOpen struct{ *Listener }
 
 // Close ends Accept.

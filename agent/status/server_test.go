@@ -204,9 +204,9 @@ func TestSocketThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(open, "metrics.sock"):  "others may exchange what is in " + open,
-		filepath.Join(other, "file"):         "is there and no socket: remove it",
-		filepath.Join(other, "link"):         "is there and no socket: remove it",
+		filepath.Join(open, "metrics.sock"):  "other users may replace files in " + open,
+		filepath.Join(other, "file"):         "exists and is not a socket: remove it",
+		filepath.Join(other, "link"):         "exists and is not a socket: remove it",
 		filepath.Join(other, "file", "sock"): "directory",
 	} {
 		if _, err := status.ListenMetrics(t.Context(), hosttest.New(t), "unix", path, newAgent().metrics()); err == nil || !strings.HasPrefix(err.Error(), "metrics.listen: ") || !strings.Contains(err.Error(), want) {

@@ -17,14 +17,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Node is the state that the node publishes. Make it with New.
+// Node is the published state of the node. Create it with New.
 type Node struct {
 	Results
 
 	version, host string
 	started       time.Time
 	config        func() config.Config
-	// waiting returns how many reports wait, maxDocument how long the state may be.
+	// waiting returns the number of waiting reports, maxDocument the maximum size of the state.
 	waiting, maxDocument func() int
 	clock                *Clock
 
@@ -33,44 +33,43 @@ type Node struct {
 	watches  int
 	polled   int
 	flapping []model.FlappingState
-	// paused is the pause that holds, labels are those that operators gave.
+	// paused is the active pause. labels are the operators' labels.
 	paused *model.Paused
-	// pausedBy holds the revisions of all pauses in force, by key.
+	// pausedBy contains the revisions of all active pauses by key.
 	pausedBy map[string]uint64
 	labels   map[string]string
-	// joining are groups that operators put the node into lately, whose assignments it has not tried to read yet.
+	// joining are the new groups from operators whose assignments were not tried yet.
 	joining []string
 	// unread are the groups that the node could not read at its last attempt.
 	unread []string
-	// rejected is why what operators wrote is not in force, by key.
+	// rejected contains the reasons for rejected control documents by key.
 	rejected map[string]string
-	// stopping is since when the agent shuts down; zero while it does not.
+	// stopping is the start of the shutdown, zero before.
 	stopping time.Time
 	unstored unstored
 }
 
-// problems are texts of what is wrong with the node, empty for nothing.
+// problems are the texts of the node's problems, empty for none.
 type problems struct {
-	// duplicate names another agent of this node, configuration is why the one on disk
-	// is not in force, control why what operators wrote is not, unread why that is not known,
-	// watches why resources are polled, directory that the state directory is gone.
+	// duplicate describes another agent of this node, configuration the rejected configuration, control
+	// rejected control documents, unread an unreadable control bucket, watches the reason for polling,
+	// directory a missing state directory.
 	duplicate, configuration, assignments, control, unread, watches, directory string
-	// away is that the assignments cannot be read.
+	// away means that the assignments cannot be read.
 	away bool
 }
 
-// list returns the problems that there are.
+// list returns the present problems.
 func (p problems) list() []string {
 	if p.away {
-		p.unread = "" // for the same reason
+		p.unread = "" // same reason
 	}
 	all := []string{p.duplicate, p.configuration, p.assignments, p.control, p.unread, p.watches, p.directory}
 
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
-// Wrong returns what is wrong with the node. That resources are polled is not: they are
-// looked at as often as they say. Nor is that nobody can pause it.
+// Wrong returns the problems of the node, without polled resources and an unreadable control bucket.
 func (n *Node) Wrong() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,10 +82,10 @@ func (n *Node) Wrong() []string {
 // String returns all problems in one line.
 func (p problems) String() string { return strings.Join(p.list(), "; ") }
 
-// New returns the state of a node that has begun. waiting returns how many reports
-// wait, maxDocument how long the state may be.
+// New returns the state of a started node. waiting returns the number of waiting reports, maxDocument the
+// maximum size of the state.
 func New(version string, config func() config.Config, waiting, maxDocument func() int, clock *Clock) *Node {
-	host, _ := os.Hostname() // which is only for people
+	host, _ := os.Hostname() // only for users
 
 	return &Node{
 		Results: Results{Changed: tasks.NewSignal(), Shown: tasks.NewSignal(), manifests: map[string]*manifestResults{}},
@@ -94,15 +93,15 @@ func New(version string, config func() config.Config, waiting, maxDocument func(
 	}
 }
 
-// Identity returns a state with nothing but the identity of the agent.
+// Identity returns a state with only the identity of the agent.
 func (n *Node) Identity() model.NodeState {
 	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config().Node, Host: n.host, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
 }
 
-// State returns the state of the node, bounded so that it can be published.
+// State returns the state of the node, shortened to the maximum size.
 func (n *Node) State() model.NodeState { return bounds.State(n.Unbounded(), n.maxDocument()) }
 
-// Unbounded returns the state of the node with all its texts.
+// Unbounded returns the complete state of the node.
 func (n *Node) Unbounded() model.NodeState {
 	c := n.config()
 	s := n.Identity()
@@ -124,7 +123,7 @@ func (n *Node) Unbounded() model.NodeState {
 	return s
 }
 
-// Describe fills in the node, what is assigned to it, and what is wrong with it.
+// Describe sets the node, its assignments and its problems.
 func (n *Node) Describe(out *model.AgentStatus) {
 	c := n.config()
 	out.Node, out.Groups, out.Version, out.Started, out.Outbox = c.Node, append([]string{}, c.Groups...), n.version, n.started, n.waiting()
@@ -136,7 +135,7 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	out.Paused = n.paused
 }
 
-// labels returns the labels of a configuration with those that operators gave, which win.
+// labels returns the labels of a configuration, overridden by the operators' labels.
 func labels(configured, given map[string]string) map[string]string {
 	if len(given) == 0 {
 		return maps.Clone(configured)
@@ -148,7 +147,7 @@ func labels(configured, given map[string]string) map[string]string {
 	return out
 }
 
-// update makes a change, which reports whether the state is another one.
+// update makes a change. change reports whether the state changed.
 func (n *Node) update(change func() (other bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -158,15 +157,15 @@ func (n *Node) update(change func() (other bool)) {
 	}
 }
 
-// SetStopping notes that the agent shuts down from now on.
+// SetStopping records the start of the shutdown.
 func (n *Node) SetStopping() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stopping = time.Now().UTC()
 }
 
-// SetWatches takes over how many resources are watched, and how many are polled
-// because they cannot be, with the reason of one.
+// SetWatches records the numbers of watched resources and of polled ones, with the reason for one that cannot
+// be watched.
 func (n *Node) SetWatches(watched, polled int, reason error) {
 	text := ""
 	if polled > 0 {
@@ -184,7 +183,7 @@ func (n *Node) SetWatches(watched, polled int, reason error) {
 	})
 }
 
-// SetFlapping takes over the resources that flap.
+// SetFlapping records the flapping resources.
 func (n *Node) SetFlapping(all []model.FlappingState) {
 	all = slices.Clone(all[:min(len(all), model.MaxFlapping)])
 	n.update(func() bool {
@@ -195,8 +194,7 @@ func (n *Node) SetFlapping(all []model.FlappingState) {
 	})
 }
 
-// SetMessage takes over what is wrong with the assignments, empty for nothing, and whether they
-// cannot be read.
+// SetMessage records the problem of the assignments, empty for none, and whether they cannot be read.
 func (n *Node) SetMessage(message string, away bool) {
 	n.update(func() bool {
 		other := n.problems.assignments != message || n.problems.away != away
@@ -206,11 +204,10 @@ func (n *Node) SetMessage(message string, away bool) {
 	})
 }
 
-// SetDirectory takes over what is wrong with the state directory, empty for nothing.
+// SetDirectory records the problem of the state directory, empty for none.
 func (n *Node) SetDirectory(problem string) { n.set(&n.problems.directory, problem) }
 
-// SetConfig takes over why the configuration on disk was rejected, empty when it was
-// not.
+// SetConfig records the reason for a rejected configuration, empty for none.
 func (n *Node) SetConfig(problem string) { n.set(&n.problems.configuration, problem) }
 
 func (n *Node) set(field *string, text string) {
@@ -222,8 +219,7 @@ func (n *Node) set(field *string, text string) {
 	})
 }
 
-// setDuplicate takes over that another agent runs as this node, and returns what
-// was known before.
+// setDuplicate records another agent of this node, and returns the previous value.
 func (n *Node) setDuplicate(message string) (before string) {
 	n.update(func() bool {
 		before, n.problems.duplicate = n.problems.duplicate, message
@@ -234,8 +230,7 @@ func (n *Node) setDuplicate(message string) (before string) {
 	return before
 }
 
-// essence returns a state without what changes all the time and can wait for the
-// heartbeat.
+// essence returns a state without frequently changing values that can wait for the heartbeat.
 func essence(s model.NodeState) string {
 	s.At, s.Outbox, s.Clock, s.Manifests = time.Time{}, 0, model.ClockOffset{}, maps.Clone(s.Manifests)
 	for _, key := range slices.Collect(maps.Keys(s.Manifests)) {

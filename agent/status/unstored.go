@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// unstored has the documents that the server does not store, by the keys of model.NodeState.Unstored.
+// unstored contains the documents that the server does not store, by the keys of model.NodeState.Unstored.
 type unstored map[string]failure
 
 // failure is the last error, and the time of the first one.
@@ -17,7 +17,7 @@ type failure struct {
 	text  string
 }
 
-// reasons returns a line for each of the documents.
+// reasons returns one line per document.
 func (u unstored) reasons() map[string]string {
 	out := make(map[string]string, len(u))
 	for what, f := range u {
@@ -27,7 +27,7 @@ func (u unstored) reasons() map[string]string {
 	return out
 }
 
-// SetUnstored records why the server does not store documents; nil ends it.
+// SetUnstored records the reason why the server does not store a document; nil removes it.
 func (n *Node) SetUnstored(what string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +47,7 @@ func (n *Node) SetUnstored(what string, err error) {
 	}
 }
 
-// Answer returns the state of the node for answers to requests: with the reasons why it is not stored.
+// Answer returns the state of the node for an answer to a request, with the reasons why it is not stored.
 func (n *Node) Answer() model.NodeState {
 	s := n.State()
 	n.mu.Lock()
