@@ -174,7 +174,7 @@ func TestBundleRefuses(t *testing.T) {
 		dir := write(t, map[string]string{"site.yaml": "x", "manifest.yaml": "y"})
 		s := read(t, filepath.Join(dir, "site.yaml"), naming("manifest.yaml"))
 		_, err := pusher(newMemory()).Push(t.Context(), assign.Push{Source: s, Name: "site", Targets: []fleet.Target{{Node: "a"}}})
-		wantError(t, err, assign.ErrNotBundled, "takes that name")
+		wantError(t, err, assign.ErrNotBundled, "has that name in the bundle")
 	})
 }
 

@@ -43,7 +43,7 @@ func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 		"a target that is long":    {&model.Sender{Nodes: 4, On: strings.Repeat("true || ", 200) + "true"}, []string{}, nil, "did not say which nodes"},
 		"other nodes by now":       {&model.Sender{Nodes: 9, To: "group.web"}, []string{}, nil, "2 of 9 nodes answered, but the target now selects other nodes"},
 		"an invalid expression":    {&model.Sender{Nodes: 9, On: `nope(`}, []string{}, nil, "its target cannot be evaluated: "},
-		"what is no target at all": {&model.Sender{Nodes: 4, To: "site * node.> /etc"}, []string{}, nil, "other nodes by now"},
+		"what is no target at all": {&model.Sender{Nodes: 4, To: "site * node.> /etc"}, []string{}, nil, "selects other nodes"},
 	} {
 		f := view.New(view.Options{})
 		for _, n := range []string{"web1", "web2", "web3", "web4"} {
@@ -93,7 +93,7 @@ func TestTargetThatANodeReportedHoldsUpNobody(t *testing.T) {
 			t.Errorf("%q, then %q after %s, facts were read %d times", first.Unknown, again.Unknown, time.Since(began), asked)
 		}
 		<-time.After(time.Minute)
-		if later, _ := f.Request("q1", false); !strings.Contains(later.Unknown, "other nodes by now") {
+		if later, _ := f.Request("q1", false); !strings.Contains(later.Unknown, "selects other nodes") {
 			t.Errorf("a minute later: %q", later.Unknown)
 		}
 	})
