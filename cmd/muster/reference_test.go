@@ -114,6 +114,9 @@ func writeFlags(out *strings.Builder, flags []*fisk.FlagModel) {
 			if len(f.Default) > 0 {
 				value = "`" + strings.Join(f.Default, ",") + "`"
 			}
+			if f.Name == "state-dir" { // depends on the user
+				value = "`/var/lib/muster`; `~/.local/state/muster` if not root"
+			}
 		}
 		help := f.Help
 		if f.Envar != "" {
