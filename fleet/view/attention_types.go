@@ -1,4 +1,3 @@
-// Attention counts the resources that fail, drift or flap, in limited memory, over the retention time.
 package view
 
 import (

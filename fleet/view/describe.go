@@ -1,4 +1,3 @@
-// This file describes reports and answers of nodes in a few words, for users.
 package view
 
 import (

@@ -1,4 +1,3 @@
-// This file compares the last reported states of the nodes with the assignments.
 package view
 
 import (

@@ -1,5 +1,3 @@
-// This file computes the overview of a fleet and of one node from the states of nodes and the assignments. It
-// is pure.
 package view
 
 import (
