@@ -4,8 +4,56 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+
+	"github.com/musterfleet/muster/fleet"
 )
+
+// attentionKind is the reason why a resource needs attention.
+type attentionKind int
+
+// The kinds.
+const (
+	kindFailing attentionKind = iota
+	kindDrifting
+	kindFlapping
+	attentionKinds
+)
+
+// attention records that a resource of a manifest needs attention. Text is the error or the drift.
+type attention struct {
+	Kind                     attentionKind
+	Manifest, Resource, Text string
+}
+
+// Top are the resources that need attention most, the most frequent first. Of failing resources it contains
+// the ones that fail now on most nodes.
+type Top struct {
+	Failing  []TopResource `json:"failing"`
+	Drifting []TopResource `json:"drifting"`
+	Flapping []TopResource `json:"flapping"`
+}
+
+// TopResource is a resource of a manifest and the number of its occurrences since Progress.Since or within
+// the retention time. A lasting failure is reported and counted once a day.
+type TopResource struct {
+	Manifest string    `json:"manifest"`
+	Resource string    `json:"resource"`
+	Count    int       `json:"count"`
+	Last     time.Time `json:"last"`
+	// Text is the newest error or drift.
+	Text string `json:"text"`
+	// Now is the number of nodes whose last run has it as the first error. Since is the time of the error
+	// that most of them have. Both are zero for a resource that does not fail now, drifts or flaps.
+	Now int `json:"failing_now,omitempty"`
+	// AtLeast means that Now is a lower bound: on other nodes another resource of the manifest failed first.
+	AtLeast bool      `json:"failing_now_at_least,omitempty"`
+	Since   time.Time `json:"failing_since,omitzero"`
+	// Members are the nodes that reported it.
+	Members
+}
 
 const (
 	// maxTop limits the returned resources of a kind.
@@ -191,4 +239,70 @@ func (t *attentionCounts) of(k attentionKind, manifest string, current map[topID
 	}
 
 	return out
+}
+
+// currentFailures is the number of nodes where a resource fails now, and since when, from the states of nodes.
+type currentFailures struct {
+	nodes int
+	since time.Time
+	// atLeast means that it may also fail on other nodes, after another resource of the manifest.
+	atLeast bool
+	// most is the number of nodes with the error of since.
+	most int
+}
+
+// failingNow returns the resources that fail now. The state of a node names only the first error of a run, so
+// a resource that fails after another one is unknown.
+func failingNow(all []Failure, known map[topID]*countedResource) map[topID]currentFailures {
+	out := map[topID]currentFailures{}
+	// behind is the number of nodes with further errors, by manifest and by resource.
+	behind, behindIt := map[string]int{}, map[topID]int{}
+	for _, failure := range all {
+		if failure.Status != fleet.StatusFailed {
+			continue
+		}
+		behind[failure.Manifest] += failure.More
+		for f := range failure.Texts() {
+			id, found := resourceOf(f, known)
+			if !found {
+				continue
+			}
+			behindIt[id] += f.More
+			now := out[id]
+			if now.nodes += f.Nodes; !f.Since.IsZero() && f.Nodes > now.most {
+				now.since, now.most = f.Since, f.Nodes
+			}
+			out[id] = now
+		}
+	}
+	for id, now := range out {
+		now.atLeast = behind[id.manifest] > behindIt[id]
+		out[id] = now
+	}
+
+	return out
+}
+
+// resourceOf returns the resource of an error "<type>#<name>: <error>", possibly after a position. Each part
+// may contain a colon, so it searches for known resources.
+func resourceOf(f Failure, known map[topID]*countedResource) (topID, bool) {
+	for at, c := range f.Error {
+		if c != '#' {
+			continue
+		}
+		from := 1 + strings.LastIndexFunc(f.Error[:at], func(r rune) bool { return unicode.IsSpace(r) })
+		for to := at; ; to++ {
+			colon := strings.Index(f.Error[to:], ": ")
+			if colon < 0 {
+				break
+			}
+			to += colon
+			id := topID{f.Manifest, cutText(f.Error[from:to], maxWord)}
+			if known[id] != nil {
+				return id, true
+			}
+		}
+	}
+
+	return topID{}, false
 }
