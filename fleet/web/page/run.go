@@ -1,13 +1,18 @@
 package page
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
@@ -273,3 +278,284 @@ func resourceFacts(t model.Transaction) string {
 
 // orNone returns a value, or a word where it is empty.
 func orNone(value string) string { return cmp.Or(value, "(none)") }
+
+// maxStatuses is how many assignments of a node are shown.
+const maxStatuses = 200
+
+// moreStatuses returns the number of manifests of a node that its page does not list, zero or less for none.
+func moreStatuses(d view.NodeDetail) int {
+	return max(len(d.Statuses)-maxStatuses, 0) + d.OmittedManifests
+}
+
+// nodeReason returns why a node is in its state, and what it says besides.
+func nodeReason(d view.NodeDetail) string {
+	reason, message := stateReason(d), Row(d.Message)
+	if d.Unreadable != "" || message == "" || strings.Contains(reason, message) {
+		return reason
+	}
+
+	return strings.TrimPrefix(reason+"; "+message, "; ")
+}
+
+// stateReason returns why a node is in its state, empty where nothing says so.
+func stateReason(d view.NodeDetail) string {
+	if d.Unreadable != "" {
+		return Row(d.Unreadable)
+	}
+	if d.State == fleet.StatusPaused {
+		return Row(d.Paused.Details())
+	}
+	for _, s := range d.Statuses {
+		if s.Status == d.State && s.Status != fleet.StatusUpToDate {
+			if strings.HasPrefix(s.Reason, s.Key+":") {
+				return assignmentReason(s) // it names the manifest
+			}
+			return Row(nameOf(s.Key)) + ": " + assignmentReason(s)
+		}
+	}
+
+	return ""
+}
+
+// assignmentURL returns the page of the manifest of an assignment, or the history of the key if it is not assigned.
+func assignmentURL(s view.Assignment) templ.SafeURL {
+	if s.Status == fleet.StatusUnassigned {
+		return AuditURL(s.Key)
+	}
+
+	return manifestURL(nameOf(s.Key))
+}
+
+// assignmentReason returns why an assignment is not in force; a pending one always has a reason.
+func assignmentReason(s view.Assignment) string {
+	if s.Status == fleet.StatusPending {
+		return reasonOf(messageFirst(s.Reason), "it reported no reason")
+	}
+
+	return Row(messageFirst(s.Reason))
+}
+
+func silentAfter(d view.NodeDetail) string {
+	if d.SilentAfter == 0 {
+		return "never"
+	}
+
+	return Duration(d.SilentAfter.Std())
+}
+
+func clockText(d view.NodeDetail) string {
+	if d.Clock == (model.ClockOffset{}) {
+		return ""
+	}
+	if d.Clock.Apparent() {
+		return d.Clock.String()
+	}
+
+	return "agrees with the NATS server's"
+}
+
+// healthOf returns the statuses of health checks that there are.
+func healthOf(h model.HealthCounts) []share {
+	var out []share
+	for _, s := range []share{
+		{ofEvent(string(model.HealthCritical)), h.Critical}, {ofEvent(string(model.HealthWarning)), h.Warning},
+		{ofEvent(string(model.HealthUnknown)), h.Unknown}, {ofEvent(string(model.HealthOK)), h.OK},
+	} {
+		if s.count > 0 {
+			out = append(out, s)
+		}
+	}
+
+	return out
+}
+
+// ManifestData is what the page of a manifest shows.
+type ManifestData struct {
+	Query  view.ManifestQuery
+	Detail view.ManifestDetail
+	Tab    Tab
+	Acts
+}
+
+// Tab is a part of the page of a manifest.
+type Tab string
+
+// The tabs.
+const (
+	TabNodes       Tab = ""
+	TabErrors      Tab = "errors"
+	TabAssignments Tab = "assignments"
+	TabRuns        Tab = "runs"
+)
+
+// tab is a link to a part of a page. A negative count is not shown.
+type tab struct {
+	tab   Tab
+	word  string
+	count int
+	url   templ.SafeURL
+}
+
+// tabs returns the parts of the page.
+func (d ManifestData) tabs() []tab {
+	out := []tab{{tab: TabNodes, word: "Nodes", count: d.Detail.Targets}, {tab: TabErrors, word: "Errors", count: len(d.Detail.Failing)}, {tab: TabAssignments, word: "Assignments", count: len(d.Detail.Keys)}, {tab: TabRuns, word: "Runs", count: -1}}
+	for i, t := range out {
+		out[i].url = at(values("tab", string(t.tab)), "manifests", d.Query.Name)
+	}
+
+	return out
+}
+
+// targetOf returns whom a key is for, in words.
+func targetOf(key string) string {
+	t, _, err := fleet.ParseKey(key)
+	if err != nil {
+		return ""
+	}
+
+	return strings.Replace(t.String(), ".", " ", 1)
+}
+
+// refs returns references in a line.
+func refs(all []model.Ref) string {
+	var out []string
+	for _, r := range all[:min(len(all), 20)] {
+		out = append(out, r.String())
+	}
+
+	return Row(strings.Join(out, ", "))
+}
+
+// placeOfStep returns where a resource is declared, and what it is part of.
+func placeOfStep(t model.Transaction) string {
+	text := cmp.Or(Row(t.Source.String()), "")
+	if t.Within != (model.Ref{}) {
+		text += ", within " + Row(t.Within.String())
+	}
+
+	return text
+}
+
+func (d ManifestData) statusURL(s fleet.Status) templ.SafeURL {
+	return manifestStatusURL(d.Query.Name, s)
+}
+
+func (d ManifestData) pageURL(from int) templ.SafeURL {
+	return at(values("status", string(d.Query.Status), "offset", offset(from)), "manifests", d.Query.Name)
+}
+
+// How many facts are shown, and how deep.
+const (
+	maxFacts = 2000
+	maxDepth = 40
+)
+
+// fact is a value of the facts of a node, at the name that target expressions have for it.
+type fact struct{ path, value string }
+
+// factGroup are the facts below one name.
+type factGroup struct {
+	name  string
+	facts []fact
+}
+
+// factList is the facts of a node that are shown.
+type factList struct {
+	groups []factGroup
+	shown  int
+	more   int
+}
+
+// FactsData is what the page of the facts of a node shows.
+type FactsData struct {
+	Node     string
+	Progress view.Progress
+	Facts    json.RawMessage
+	Search   string
+	// Problem is why they cannot be read, empty where they can.
+	Problem string
+}
+
+// list returns the facts whose names or values have the text that is searched.
+func (d FactsData) list() (factList, error) {
+	var all any
+	r := json.NewDecoder(bytes.NewReader(d.Facts))
+	r.UseNumber()
+	if err := r.Decode(&all); err != nil {
+		return factList{}, err
+	}
+	var out factList
+	search := strings.ToLower(d.Search)
+	top, _ := all.(map[string]any)
+	for _, name := range factOrder(top) {
+		g := factGroup{name: Row(name)}
+		walk("facts"+member(name), top[name], 0, func(path, value string) {
+			switch {
+			case search != "" && !strings.Contains(strings.ToLower(path), search) && !strings.Contains(strings.ToLower(value), search):
+			case out.shown == maxFacts:
+				out.more++
+			default:
+				g.facts, out.shown = append(g.facts, fact{Cut(path, MaxRow), Cut(value, MaxRow)}), out.shown+1
+			}
+		})
+		if len(g.facts) > 0 {
+			out.groups = append(out.groups, g)
+		}
+	}
+
+	return out, nil
+}
+
+// factOrder returns the names of fact groups: first the most used groups, then the others by name.
+func factOrder(top map[string]any) []string {
+	first := []string{"host", "network", "cpu", "memory", "partition"}
+	rank := func(name string) int {
+		if i := slices.Index(first, name); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	names := slices.Sorted(maps.Keys(top))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+
+	return names
+}
+
+// walk calls a function with each scalar of a value, and its path.
+func walk(path string, v any, depth int, each func(path, value string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		if depth == maxDepth || len(v) == 0 {
+			each(path, fmt.Sprintf("{%s}", Count(len(v), "entry")))
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			walk(path+member(name), v[name], depth+1, each)
+		}
+	case []any:
+		if depth == maxDepth || len(v) == 0 {
+			each(path, fmt.Sprintf("[%s]", Count(len(v), "entry")))
+			return
+		}
+		for i, e := range v {
+			walk(path+"["+strconv.Itoa(i)+"]", e, depth+1, each)
+		}
+	case string:
+		each(path, strconv.Quote(Cut(v, MaxRow)))
+	case nil:
+		each(path, "nil")
+	default:
+		each(path, fmt.Sprint(v))
+	}
+}
+
+// member returns how an expression names a member of a mapping.
+func member(name string) string {
+	for i, r := range name {
+		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
+			return "[" + strconv.Quote(Cut(name, MaxRow)) + "]"
+		}
+	}
+
+	return "." + Cut(name, MaxRow)
+}
