@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// couriers have the server deliver what it answers, and the bytes that it stores for
-// the attacker, to whom the attacker names.
+// couriers redirect answers of the server, and the bytes that it stores for the attacker, to subjects of the
+// attacker's choice.
 func couriers() []attack {
 	var list []attack
 	for _, t := range targets(&fleet{}) {
@@ -84,7 +84,7 @@ func publishOnOthers(a *attacker) {
 	}
 }
 
-// prefixes are those by which JetStream can be asked, or might be.
+// prefixes are the real and possible prefixes of JetStream requests.
 func prefixes() []string {
 	return []string{"$JS.API", string(kvstore.JoinedAPI), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
 }

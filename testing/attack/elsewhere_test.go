@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// elsewhere is an attack on who reads, not on what the server lets pass: it is tried where
-// that is read.
+// elsewhere is an attack on readers. A test beside the reader runs it.
 type elsewhere struct {
 	name, does, never string
 	// tests are package.Test.

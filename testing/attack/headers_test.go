@@ -58,8 +58,7 @@ func lie(a *attacker) {
 	a.last()
 }
 
-// writes are its own subjects of streams. To a viewer, who has none, those of others
-// are as good.
+// writes are the writable subjects of streams. A viewer has none and uses those of other users.
 func (a *attacker) writes() []string {
 	switch a.limits {
 	case viewing:

@@ -117,7 +117,7 @@ func message(subject, reply, header, data string) string {
 	return fmt.Sprintf("LMSG %s %d\r\n%s\r\n", subject, len(data), data)
 }
 
-// listen subscribes to what is of others.
+// listen subscribes to subjects of other users.
 func (l *leaf) listen() {
 	for _, subject := range []string{">", "*.>", "muster.ensure.node.web02", "muster.command.>", "$KV.>", "_INBOX.admin.>", "_INBOX_web02.>"} {
 		l.try("LS+ " + subject + "\r\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// beside are attacks on what others are doing just then.
+// beside are attacks on actions in progress of other users.
 func beside() []attack {
 	return []attack{
 		{
@@ -103,7 +103,7 @@ func joinQueues(a *attacker) {
 		for range requests {
 			a.fleet.say(a.t, subject, "{}")
 		}
-		// Somebody of the queue hears an end at last.
+		// A member of the queue gets an end at last.
 		kvtest.Eventually(a.t, "end of requests", func() (bool, string) {
 			a.fleet.say(a.t, subject, "end")
 			said++
@@ -204,7 +204,7 @@ func flood(a *attacker) {
 	if a.user == open {
 		a.publish("$JS.API.STREAM.DELETE.KV_MUSTER_NODES", "", nil, nil)
 	}
-	// What is not read does the harm, so it is sent past the client.
+	// Unread answers do the harm, so the request bypasses the client.
 	a.nc.Close()
 	flooding := a.fleet.attacker(a.t, a.user, a.limits)
 	get := a.fleet.api + ".DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES."
@@ -239,7 +239,7 @@ func flood(a *attacker) {
 		a.notice("%s lost its connection", victim)
 	}
 	flooding.nc.Close()
-	// What it asked for still arrives, and would end this connection if it listened to that.
+	// The answers still arrive, and would close this connection if it subscribed to them.
 	a.enter("asked.>")
 	// A control has deleted the stream.
 	kvtest.Eventually(a.t, "its own state", func() (bool, string) {
