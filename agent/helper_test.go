@@ -70,7 +70,7 @@ func (b *natsBucket) put(key, value string) uint64 {
 
 func (b *natsBucket) remove(key string) {
 	b.t.Helper()
-	if _, err := b.store.Delete(b.t.Context(), key); err != nil {
+	if _, err := b.store.Delete(b.t.Context(), key, nil); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -157,7 +157,7 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 		n.bucket.put(motd, n.signedFile(motd, "motd", "third", nil, bob))
 		n.settle()
 		n.take()
-		if _, err := n.nats.DeleteSigned(t.Context(), motd, removal); err != nil {
+		if _, err := n.nats.Delete(t.Context(), motd, removal); err != nil {
 			t.Fatal(err)
 		}
 		n.refuses(motd, "older than an accepted signature")
@@ -217,7 +217,7 @@ func (n *node) removeSigned(key string, change func(*signed.Statement), by ...*s
 		change(&s)
 	}
 	proof = signtest.Sign(n.t, s, by...)
-	if _, err := n.nats.DeleteSigned(n.t.Context(), key, proof); err != nil {
+	if _, err := n.nats.Delete(n.t.Context(), key, proof); err != nil {
 		n.t.Fatal(err)
 	}
 	n.settle()
@@ -259,7 +259,7 @@ func TestTrustOfRemovals(t *testing.T) {
 		holds("signed for something else")
 		n.removeSigned(motd, func(s *signed.Statement) { s.Issued = time.Now().Add(-time.Hour * 24) }, alice)
 		holds("expired")
-		if _, err := n.nats.DeleteSigned(t.Context(), motd, []byte(good)); err != nil {
+		if _, err := n.nats.Delete(t.Context(), motd, []byte(good)); err != nil {
 			t.Fatal(err)
 		}
 		n.settle()

@@ -32,10 +32,10 @@ var ErrInvalidState = errors.New("invalid state")
 var ErrInvalidFacts = errors.New("invalid facts")
 
 // Nodes accesses the bucket of states, facts and inventories of nodes.
-type Nodes struct{ store *Store }
+type Nodes struct{ series }
 
 // NewNodes returns the nodes of the fleet of s.
-func NewNodes(s *Store) Nodes { return Nodes{s} }
+func NewNodes(s *Store) Nodes { return Nodes{newSeries(s, s.Names().Nodes())} }
 
 // PutState stores the state of state.Node. The node counts as unreachable if it stores no other state
 // within ttl. The server stores the state for 7 days, or for a longer ttl. With a ttl of zero, the
@@ -56,11 +56,8 @@ func stateTTL(ttl time.Duration) time.Duration { return WholeSeconds(max(minStat
 // MaxMessage returns the maximum size in bytes of a state or of facts, or the default while it is
 // unknown.
 func (b Nodes) MaxMessage() int64 {
-	return b.store.Sizes().Max(b.stream(), DefaultStateMax)
+	return b.store.Sizes().Max(b.stream, DefaultStateMax)
 }
-
-// stream returns the stream behind the bucket.
-func (b Nodes) stream() string { return KVStream(b.store.Names().Nodes()) }
 
 // PutFacts stores the facts of a node, without an expiry. The error wraps model.ErrTooLarge if the
 // bucket or the server rejects the size.
@@ -92,7 +89,7 @@ func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, s
 // checkSize returns an error if a document exceeds the limit of the bucket. The error wraps
 // model.ErrTooLarge and names the remedy.
 func (b Nodes) checkSize(what string, data []byte) error {
-	if err := b.store.Sizes().Check(b.stream(), what, data); err != nil {
+	if err := b.store.Sizes().Check(b.stream, what, data); err != nil {
 		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names().Init())
 	}
 
@@ -105,7 +102,7 @@ func (b Nodes) State(ctx context.Context, node string) (model.Node, error) {
 		return model.Node{}, err
 	}
 	n := b.store.Names()
-	m, err := b.store.Value(ctx, b.stream(), n.NodeState(node))
+	m, err := b.store.Value(ctx, b.stream, n.NodeState(node))
 	if err != nil {
 		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
 	}
@@ -119,7 +116,7 @@ func (b Nodes) FactsDocument(ctx context.Context, node string) (json.RawMessage,
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
 	}
-	m, err := b.store.Value(ctx, b.stream(), b.store.Names().NodeFacts(node))
+	m, err := b.store.Value(ctx, b.stream, b.store.Names().NodeFacts(node))
 	invalid := errors.Is(err, ErrUnreadable) || errors.Is(err, ErrServerHeaders)
 	if err == nil {
 		var facts model.Facts
@@ -178,24 +175,6 @@ func decodeStateInto(r *model.Node, node string, m *Message, now time.Time) erro
 	return nil
 }
 
-// Name returns a name of the bucket for messages.
-func (b Nodes) Name() string { return "bucket " + b.store.Names().Nodes() }
-
-// Age returns the creation time of the bucket and its last revision. A new bucket counts from 1. The error wraps
-// model.ErrNotFound if there is no bucket.
-func (b Nodes) Age(ctx context.Context) (created time.Time, last uint64, err error) {
-	bucket := b.store.Names().Nodes()
-
-	return b.store.StreamAge(ctx, KVStream(bucket), KVSubject(bucket, ">"))
-}
-
-// StoredAt returns the time at which a revision was stored. The error wraps model.ErrNotFound if it is not there.
-func (b Nodes) StoredAt(ctx context.Context, revision uint64) (time.Time, error) {
-	bucket := b.store.Names().Nodes()
-
-	return b.store.StoredAt(ctx, KVStream(bucket), KVSubject(bucket, ">"), revision)
-}
-
 // Nodes returns every node sorted by name, including unreachable ones. The error wraps an
 // ErrInvalidState for each unreadable state. Its node is returned as Unreadable.
 func (b Nodes) Nodes(ctx context.Context) ([]model.Node, error) {
@@ -250,12 +229,12 @@ func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
 	var listed Listing
 	var unlisted error
 	var listing sync.WaitGroup
-	if err := b.store.Bind(ctx, b.stream()); err != nil {
+	if err := b.store.Bind(ctx, b.stream); err != nil {
 		return nil, err
 	}
 	isOwn := b.store.Places().InUse().IsOwn()
 	if isOwn {
-		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream(), b.store.Names().NodeState("*")) })
+		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream, b.store.Names().NodeState("*")) })
 	}
 	out, err := b.scan(ctx)
 	if err != nil {
@@ -280,7 +259,7 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 		if _, known := out[subject]; known {
 			continue
 		}
-		m, err := b.store.Last(ctx, b.stream(), subject)
+		m, err := b.store.Last(ctx, b.stream, subject)
 		switch {
 		case errors.Is(err, ErrUnreadable):
 			m = Message{Subject: subject, Forged: true, Unreadable: true}
@@ -339,7 +318,7 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 // send sends the messages of the states to a channel.
 func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
 	var messages []Message
-	for m, err := range scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage) {
+	for m, err := range scanAhead(ctx, b.store, b.stream, b.store.Names().NodeState("*"), statePage) {
 		if err != nil {
 			return err
 		}
@@ -361,24 +340,21 @@ func (s *storedNode) decode(n Names, m Message) {
 	}
 }
 
-// NodeChange is a change of a node.
-type NodeChange = model.NodeChange
-
 // Watch yields the stored states in any order, and then each state that is stored or removed until ctx
 // ends. An unreadable state yields an Unreadable node. Watch does not yield expiries and may miss a
 // change in an outage, so a long-running caller also calls Nodes from time to time. An error is the
 // last item.
-func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
-	return func(yield func(NodeChange, error) bool) {
+func (b Nodes) Watch(ctx context.Context) iter.Seq2[model.NodeChange, error] {
+	return func(yield func(model.NodeChange, error) bool) {
 		names := b.store.Names()
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
-		for m, err := range scanStream(ctx, b.store, b.stream(), cfg, true) {
+		for m, err := range scanStream(ctx, b.store, b.stream, cfg, true) {
 			if err != nil {
-				yield(NodeChange{}, err)
+				yield(model.NodeChange{}, err)
 				return
 			}
 			node := stateNode(names, m.Subject)
-			c := NodeChange{Gone: m.Deleted() && !m.Forged}
+			c := model.NodeChange{Gone: m.Deleted() && !m.Forged}
 			if c.Node.Node = node; !c.Gone {
 				c.Node, _ = decodeState(node, m, time.Now()) // on error the node is Unreadable
 			}
@@ -394,7 +370,7 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
 func (b Nodes) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		names := b.store.Names()
-		for m, err := range scanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage) {
+		for m, err := range scanDirect(ctx, b.store, b.stream, names.NodeState("*"), statePage) {
 			if err != nil {
 				yield("", err)
 				return
