@@ -1,12 +1,12 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -175,48 +175,28 @@ func decodeStateInto(r *model.Node, node string, m *Message, now time.Time) erro
 	return nil
 }
 
-// Nodes returns every node sorted by name, including unreachable ones. The error wraps an
-// ErrInvalidState for each unreadable state. Its node is returned as Unreadable.
+// Nodes returns every node sorted by name, including unreachable ones. A node with an unreadable state is Unreadable.
 func (b Nodes) Nodes(ctx context.Context) ([]model.Node, error) {
 	newest, err := b.newest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var failed []error
 	all := make([]model.Node, 0, len(newest))
-	for _, s := range slices.SortedFunc(maps.Values(newest), byNodeName) {
-		if s.err != nil {
-			failed = append(failed, s.err)
-		}
+	for _, s := range newest {
 		if s.Node.Node != "" {
 			all = append(all, s.Node)
 		}
 	}
-
-	return all, errors.Join(failed...)
-}
-
-// Readable is Nodes, but ignores states that cannot be read: their nodes are Unreadable.
-func (b Nodes) Readable(ctx context.Context) ([]model.Node, error) {
-	all, err := b.Nodes(ctx)
-	for _, err := range SplitDenials(err) {
-		if !errors.Is(err, ErrInvalidState) {
-			return nil, err
-		}
-	}
+	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
 
 	return all, nil
 }
-
-// byNodeName compares states by node name.
-func byNodeName(a, b *storedNode) int { return strings.Compare(a.Node.Node, b.Node.Node) }
 
 // storedNode is a decoded state. A deleted state has no node name.
 type storedNode struct {
 	model.Node
 	subject  string
 	sequence uint64
-	err      error
 }
 
 // newest returns the newest state of each node by subject. It uses direct gets, because a consumer
@@ -241,13 +221,8 @@ func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
 		cancel()
 	}
 	listing.Wait()
-	switch {
-	case err != nil:
-		return nil, err
-	case unlisted != nil:
-		return nil, unlisted
-	case !isOwn:
-		return out, nil
+	if err = cmp.Or(err, unlisted); err != nil || !isOwn {
+		return out, err
 	}
 
 	return out, b.complete(ctx, out, listed.Subjects)
@@ -278,65 +253,48 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 // decodeChunk is the number of states that a goroutine decodes at once.
 const decodeChunk = 64
 
-// scan reads the states and decodes them concurrently.
+// scan reads the states. Goroutines decode them during the next read.
 func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
-	read := make(chan []Message, 8)
-	workers := runtime.GOMAXPROCS(0)
-	decoded := make([][][]storedNode, workers)
+	read, out := make(chan []Message, 2*statePage/decodeChunk), map[string]*storedNode{}
+	var mu sync.Mutex
 	var decoding sync.WaitGroup
-	for i := range workers {
+	for range runtime.GOMAXPROCS(0) {
 		decoding.Go(func() {
 			for messages := range read {
 				part := make([]storedNode, len(messages))
 				for i, m := range messages {
 					part[i].decode(b.store.Names(), m)
 				}
-				decoded[i] = append(decoded[i], part)
+				mu.Lock()
+				for i := range part {
+					// A state that was replaced during the scan may appear twice.
+					s := &part[i]
+					if known, is := out[s.subject]; !is || known.sequence < s.sequence {
+						out[s.subject] = s
+					}
+				}
+				mu.Unlock()
 			}
 		})
 	}
-	err := b.send(ctx, read)
+	var err error
+	for page, failed := range scanPages(ctx, b.store, Query{Stream: b.stream, Subject: b.store.Names().NodeState("*")}, statePage) {
+		err = failed
+		for messages := range slices.Chunk(page.Messages, decodeChunk) {
+			read <- messages
+		}
+	}
 	close(read)
 	decoding.Wait()
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]*storedNode, len(decoded[0])*workers*decodeChunk)
-	for _, part := range slices.Concat(decoded...) {
-		for i := range part {
-			// A state that was replaced during the scan may appear twice.
-			s := &part[i]
-			if known, is := out[s.subject]; !is || known.sequence < s.sequence {
-				out[s.subject] = s
-			}
-		}
-	}
 
-	return out, nil
-}
-
-// send sends the messages of the states to a channel.
-func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
-	var messages []Message
-	for m, err := range scanAhead(ctx, b.store, b.stream, b.store.Names().NodeState("*"), statePage) {
-		if err != nil {
-			return err
-		}
-		if messages = append(messages, m); len(messages) == decodeChunk {
-			to <- messages
-			messages = nil
-		}
-	}
-	to <- messages
-
-	return nil
+	return out, err
 }
 
 // decode decodes a message.
 func (s *storedNode) decode(n Names, m Message) {
 	s.subject, s.sequence = m.Subject, m.Sequence
 	if !m.Deleted() || m.Forged {
-		s.err = decodeStateInto(&s.Node, stateNode(n, m.Subject), &m, time.Now())
+		_ = decodeStateInto(&s.Node, stateNode(n, m.Subject), &m, time.Now())
 	}
 }
 
