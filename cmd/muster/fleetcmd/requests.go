@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"os"
+	"os/user"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -289,4 +292,26 @@ func sentAfter(id string, now time.Time) time.Time {
 	}
 
 	return now.Add(-kvstore.MaxCommandTTL - clockSkew)
+}
+
+// WarnLost warns that answers may be lost. err wraps requests.ErrLost; then describes the consequence.
+func WarnLost(log *slog.Logger, target, then string, err error) {
+	why := strings.TrimPrefix(err.Error(), requests.ErrLost.Error()+": ")
+	log.Warn(requests.ErrLost.Error()+": "+then, "target", target, "error", why)
+}
+
+// maxOperator is the maximum length of the operator's name, in characters.
+const maxOperator = 64
+
+// Operator returns USER@HOST of the current user. The name is informational and not verified.
+func Operator() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil && name != "" {
+		name += "@" + host
+	}
+
+	return print.Cut(print.Text(name), maxOperator)
 }
