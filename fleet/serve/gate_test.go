@@ -24,7 +24,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// slowSource is a source whose runs are there when it is released.
+// slowSource is a source that returns runs after its release.
 type slowSource struct {
 	web.Source
 	asked, released chan struct{}
@@ -37,7 +37,7 @@ func (s slowSource) Run(context.Context, string, string) (view.RunDetail, error)
 	return view.RunDetail{}, model.ErrNotFound
 }
 
-// TestNothingIsReadWithoutAConnection: who asks has the answer at once, and waits for no timeout.
+// TestNothingIsReadWithoutAConnection: requests are answered at once, without a timeout.
 func TestNothingIsReadWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	g := newGated(nil) // which would panic
@@ -84,7 +84,7 @@ func TestFewReadAtOnce(t *testing.T) {
 	}
 }
 
-// registered is a source of registrations that counts who reads them.
+// registered is a source of registrations that counts reads.
 type registered struct {
 	web.Source
 	reads, released chan struct{}
@@ -128,8 +128,8 @@ func TestRegistrationsAreReadOnce(t *testing.T) {
 	}
 }
 
-// heldSource is a source that says of which node a run is read, and has none of web02, and fails with all others,
-// when it is released.
+// heldSource is a source that reports the node of each read, and answers after its release: not found for
+// web02, an error for others.
 type heldSource struct {
 	web.Source
 	nodes    chan string
@@ -222,7 +222,7 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	}
 }
 
-// heldAudit is a source of which the audit is read when it is released, and that says for whom it is.
+// heldAudit is a source whose audit waits for its release and reports the user.
 type heldAudit struct {
 	web.Source
 	reads    chan string
@@ -236,8 +236,8 @@ func (s heldAudit) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
 	return nil, false, nil
 }
 
-// TestTheAuditIsReadForAll: who asks the API, or searches, takes of their own share; the page that all look at is of
-// nobody, and has a place also when its reader has none left.
+// TestTheAuditIsReadForAll: API requests and searches use the share of their user. The common page uses no
+// share and works for a user without one left.
 func TestTheAuditIsReadForAll(t *testing.T) {
 	t.Parallel()
 	held := heldAudit{reads: make(chan string, 100), released: make(chan struct{})}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPlaces: a user has a share of them, whom nobody knows none.
+// TestPlaces: a user has a share; an unknown user has none.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	p := NewPlaces("feeds", 4, 2)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTurnsAreSharedByUsers: whoever asks for much leaves places to others, whatever they are called.
+// TestTurnsAreSharedByUsers: a user with many requests leaves places to others, whatever the names.
 func TestTurnsAreSharedByUsers(t *testing.T) {
 	t.Parallel()
 	p := NewTurns(4, 2)
@@ -43,7 +43,7 @@ func TestTurnsAreSharedByUsers(t *testing.T) {
 	if len(p.shares) != 0 {
 		t.Errorf("shares that nobody uses are kept: %v", p.shares)
 	}
-	// Where nobody signs in one may have all.
+	// Without sign-in, one user may have all.
 	for range 4 {
 		if _, ok := p.Enter(t.Context(), ""); !ok {
 			t.Error("not all are there")
