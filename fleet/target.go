@@ -127,5 +127,5 @@ func WhyUnreadable(n model.Node) string {
 		return ""
 	}
 
-	return "its state cannot be read: " + said(n.Unreadable)
+	return "its state cannot be read: " + Shorten(n.Unreadable)
 }

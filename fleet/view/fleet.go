@@ -24,7 +24,7 @@ type Options struct {
 	// Events and Runs limit the retained events and runs, 20,000 each for 0. If others need the room, one
 	// node uses at most a hundredth.
 	Events, Runs int
-	// Facts yields the facts of nodes, see fleet.Selector. Facts are too large to retain. If it is nil, no
+	// Facts yields the facts of nodes, see targets.Selector. Facts are too large to retain. If it is nil, no
 	// node has facts.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
 	// Inventories yields the inventories of nodes, like Facts.

@@ -11,9 +11,9 @@ import (
 
 // inventoryOptions configure Nodes.
 type inventoryOptions struct {
-	// Facts yields the facts of some nodes, see fleet.Selector.
+	// Facts yields the facts of some nodes, see targets.Selector.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
-	// Inventories yields the inventories of some nodes, see fleet.Selector.
+	// Inventories yields the inventories of some nodes, see targets.Selector.
 	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
 	// Changed is called after a change that readers see. It must not call back.
 	Changed func()

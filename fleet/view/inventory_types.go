@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 )
 
 // NodeQuery selects and sorts nodes. Empty fields select all.
 type NodeQuery struct {
-	// On is a target expression (fleet.CompileTarget), Search a part of a name, a host, a
+	// On is a target expression (targets.Compile), Search a part of a name, a host, a
 	// group or a label, State a fleet.NodeStatus.
 	On     string
 	Search string
@@ -56,7 +57,7 @@ type nodeList struct {
 	// States counts the nodes that the query without its state selects.
 	States []State
 	// Undecided are the names of nodes for which the query cannot be evaluated.
-	Undecided []fleet.Undecided
-	// Warnings are the warnings of fleet.Selection.
+	Undecided []targets.Undecided
+	// Warnings are the warnings of targets.Selection.
 	Warnings []string
 }

@@ -1,10 +1,9 @@
 package view
 
 import (
-	"github.com/musterfleet/muster/fleet"
-
 	"iter"
 
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -49,7 +48,7 @@ func (f *Fleet) State(name string) (model.Node, bool) { return f.nodes.State(nam
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
 // It returns the errors of Nodes.
-func (f *Fleet) Select(on string) (fleet.Selection, error) { return f.nodes.Select(on) }
+func (f *Fleet) Select(on string) (targets.Selection, error) { return f.nodes.Select(on) }
 
 // Events returns a page of events, newest first.
 func (f *Fleet) Events(q EventQuery) EventPage {

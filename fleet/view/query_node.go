@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -81,7 +82,7 @@ func (n QueryNode) said(name string) any {
 // follows the name.
 func (n QueryNode) manifest(path string) any {
 	name, property, _ := strings.Cut(path, ".")
-	m := fleet.ManifestsOf(n.Statuses)(name)
+	m := targets.ManifestsOf(n.Statuses)(name)
 	switch property {
 	case "", "status":
 		return m.Status

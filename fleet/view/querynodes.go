@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -25,7 +26,7 @@ func pageOf[T any](all []T, offset, limit int) []T {
 // reading the facts that it needs.
 func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	all, _ := a.now()
-	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
+	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []targets.Undecided{}, Warnings: []string{}}
 	if q.On != "" {
 		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
@@ -145,14 +146,14 @@ func (a *inventory) Node(name string) (Node, bool) {
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
 // It returns the errors of List.
-func (a *inventory) Select(on string) (fleet.Selection, error) {
+func (a *inventory) Select(on string) (targets.Selection, error) {
 	all, _ := a.now()
-	out := fleet.Selection{Known: len(all)}
+	out := targets.Selection{Known: len(all)}
 	var found targetResult
 	if on != "" {
 		var err error
 		if found, err = a.selectNodes(a.selector, on, all); err != nil {
-			return fleet.Selection{}, err
+			return targets.Selection{}, err
 		}
 		out.Undecided, out.Warnings = found.undecided, found.warnings
 	}

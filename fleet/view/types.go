@@ -3,8 +3,7 @@ package view
 import (
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
-
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -52,8 +51,8 @@ type NodePage struct {
 	// States counts the nodes that the query without its state selects.
 	States []State `json:"states"`
 	// Undecided are the names of nodes for which the query cannot be evaluated.
-	Undecided []fleet.Undecided `json:"undecided"`
-	// Warnings are the warnings of fleet.Selection.
+	Undecided []targets.Undecided `json:"undecided"`
+	// Warnings are the warnings of targets.Selection.
 	Warnings []string `json:"warnings"`
 }
 

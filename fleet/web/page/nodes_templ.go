@@ -4,13 +4,12 @@ package page
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+
 	"github.com/musterfleet/muster/fleet/targets"
 )
 
@@ -462,7 +461,7 @@ func warnings(all []string) templ.Component {
 	})
 }
 
-func undecided(all []fleet.Undecided) templ.Component {
+func undecided(all []targets.Undecided) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
