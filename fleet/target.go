@@ -1,5 +1,5 @@
-// Package fleet defines the targets of assignments and requests, selects nodes, and computes the status of each
-// assignment on each node.
+// Package fleet defines the targets of assignments and requests, and computes the status of each assignment on each
+// node.
 package fleet
 
 import (

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
 	"sync"
 
 	"github.com/musterfleet/muster/fleet"
@@ -34,7 +33,7 @@ type Selection struct {
 // ErrStrict means that a strict expression has warnings or undecided nodes.
 var ErrStrict = errors.New("the expression is strict")
 
-// Targets returns the matching nodes as
+// Targets returns the matching nodes as targets.
 func (s Selection) Targets() []fleet.Target {
 	out := make([]fleet.Target, len(s.Nodes))
 	for i, n := range s.Nodes {
@@ -56,10 +55,7 @@ func (s Selection) Names() map[string]bool {
 
 // Selector finds the nodes of target expressions. It reads only the data that an expression needs.
 type Selector struct {
-	// List returns all assignments.
-	List func(ctx context.Context) ([]model.Entry, error)
-	// Statuses returns the statuses of a node like Overview, if they are known: List is not called then. It
-	// may be nil.
+	// Statuses returns the statuses of a node, see fleet.Assigned. It is nil only if no expression uses statuses.
 	Statuses func(n model.Node) []fleet.RolloutStatus
 	// Facts yields the facts of nodes, in any order, without nodes that stored none. Of repeated nodes the
 	// last facts count. An error ends it.
@@ -73,17 +69,15 @@ type Selector struct {
 // that need them. The error wraps ErrStrict for a strict expression with warnings or undecided nodes.
 func (s Selector) Select(ctx context.Context, e *Expression, nodes []model.Node) (Selection, error) {
 	unknown := NewFinder(e.Mentions())
-	all, err := s.describe(ctx, e, nodes, unknown)
-	if err != nil {
-		return Selection{}, err
-	}
 	d := &decisions{expression: e, unknown: unknown, run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]*candidate{}}
-	for _, n := range all {
-		if n.Unreadable != "" && !e.UsesOnly(readable(n)...) {
-			d.undecided[n.Node.Node] = fleet.WhyUnreadable(*n.Node)
+	for i := range nodes {
+		c := &candidate{Node: Node{Node: &nodes[i]}}
+		s.describe(e, &c.Node, unknown)
+		if n := nodes[i]; n.Unreadable != "" && !e.UsesOnly(readable(n)...) {
+			d.undecided[n.Node] = fleet.WhyUnreadable(n)
 			continue
 		}
-		if err := d.decide(ctx, &candidate{Node: n}, nil); err != nil {
+		if err := d.decide(ctx, c, nil); err != nil {
 			return Selection{}, err
 		}
 	}
@@ -126,41 +120,22 @@ func (d *decisions) selection(nodes []model.Node) Selection {
 	return out
 }
 
-// describe returns the nodes with the values that an expression needs, including their status. It adds their
-// names to unknown.
-func (s Selector) describe(ctx context.Context, e *Expression, nodes []model.Node, unknown *Finder) ([]Node, error) {
-	out := make([]Node, len(nodes))
-	for i := range nodes {
-		out[i].Node = &nodes[i]
-		unknown.AddNode(&nodes[i])
-	}
+// describe adds the values that an expression needs to a node, and the names of the node to unknown.
+func (s Selector) describe(e *Expression, n *Node, unknown *Finder) {
+	unknown.AddNode(n.Node)
 	if !e.UsesStatus() {
-		return out, nil
+		return
 	}
-	statuses := s.Statuses
-	if statuses == nil {
-		entries, err := s.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all := fleet.NewAssigned(entries)
-		statuses = all.Statuses
+	statuses := s.Statuses(*n.Node)
+	addManifests(unknown, statuses)
+	n.State, n.Manifest = string(fleet.NodeStatus(*n.Node, statuses)), ManifestsOf(statuses)
+	if e.UsesReason() {
+		n.Reason = fleet.WhyNot(*n.Node, statuses)
 	}
-	for i, n := range nodes {
-		of := statuses(n)
-		addManifests(unknown, of)
-		out[i].State = string(fleet.NodeStatus(n, of))
-		if out[i].Manifest = ManifestsOf(of); !e.UsesReason() {
-			continue
-		}
-		out[i].Reason = fleet.WhyNot(n, of)
-	}
-
-	return out, nil
 }
 
 // readable returns the known values of a node with an unreadable state.
-func readable(n Node) []string {
+func readable(n model.Node) []string {
 	known := []string{"node", "state", "reason", "heard", "age", "facts", "package"}
 	if n.Groups != nil {
 		known = append(known, "groups", "group")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
@@ -84,9 +85,10 @@ func TestSelect(t *testing.T) {
 		}
 		nodes, entries, facts := targetFleet()
 		listed := false
-		got, err := targets.Selector{Facts: facts.get, List: func(context.Context) ([]model.Entry, error) {
+		assigned := fleet.NewAssigned(entries)
+		got, err := targets.Selector{Facts: facts.get, Statuses: func(n model.Node) []fleet.RolloutStatus {
 			listed = true
-			return entries, nil
+			return assigned.Statuses(n)
 		}}.Select(t.Context(), e, nodes)
 		var names, undecided []string
 		for _, n := range got.Targets() {
@@ -153,11 +155,9 @@ func BenchmarkSelect(b *testing.B) {
 		nodes = append(nodes, n)
 		facts.facts[n.Node] = model.NodeFacts{Node: n.Node, Facts: model.Facts{"memory": 4096.0}}
 	}
-	list := func(context.Context) ([]model.Entry, error) {
-		return []model.Entry{{Key: "group.all.motd", Revision: 3}}, nil
-	}
+	assigned := fleet.NewAssigned([]model.Entry{{Key: "group.all.motd", Revision: 3}})
 	for b.Loop() {
-		got, err := targets.Selector{List: list, Facts: facts.get}.Select(b.Context(), e, nodes)
+		got, err := targets.Selector{Statuses: assigned.Statuses, Facts: facts.get}.Select(b.Context(), e, nodes)
 		if err != nil || len(got.Nodes) != 1000 {
 			b.Fatal(len(got.Nodes), err)
 		}

@@ -13,7 +13,7 @@ const (
 	maxEventsOfNode = 100
 )
 
-// Nodes returns a page of nodes. The error is the error of the target expression, a *target.Error, or of
+// Nodes returns a page of nodes. The error is the error of the target expression, a *targets.Error, or of
 // reading the facts that it needs.
 func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 	progress := f.Progress()

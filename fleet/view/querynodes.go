@@ -22,7 +22,7 @@ func pageOf[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// List returns a page of the nodes. The error is the error of the target expression, a *target.Error, or of
+// List returns a page of the nodes. The error is the error of the target expression, a *targets.Error, or of
 // reading the facts that it needs.
 func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	all, _ := a.now()

@@ -69,7 +69,7 @@ type targetResult struct {
 }
 
 // selectNodes returns the nodes that an expression matches, and the nodes for which it cannot be evaluated.
-// The error is a *target.Error, wraps ErrSlowTarget, or is an error of reading facts.
+// The error is a *targets.Error, wraps ErrSlowTarget, or is an error of reading facts.
 func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState) (targetResult, error) {
 	e, err := targets.Compile(on)
 	if err != nil {

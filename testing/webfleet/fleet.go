@@ -132,7 +132,7 @@ func (f *Fleet) Nodes(q view.NodeQuery) (view.NodePage, error) {
 		if err != nil {
 			return out, err
 		}
-		selection, err := targets.Selector{List: func(context.Context) ([]model.Entry, error) { return d.Entries, nil }, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
+		selection, err := targets.Selector{Statuses: fleet.NewAssigned(d.Entries).Statuses, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
 		if err != nil {
 			return out, err
 		}
@@ -426,7 +426,7 @@ func (f *Fleet) Select(on string) (targets.Selection, error) {
 		return targets.Selection{}, err
 	}
 
-	return targets.Selector{List: func(context.Context) ([]model.Entry, error) { return d.Entries, nil }, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
+	return targets.Selector{Statuses: fleet.NewAssigned(d.Entries).Statuses, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
 }
 
 // State returns the state of a node, and whether it is known.

@@ -329,9 +329,15 @@ func isAnyKnown(list []fleet.Target, known []model.Node) (is bool, meant string)
 
 // Select returns the nodes that match an expression and logs a warning for the undecided nodes.
 func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.Node) (targets.Selection, error) {
-	list := func(ctx context.Context) ([]model.Entry, error) { return s.List(ctx) }
-	bucket := kvstore.NewNodes(s.KV)
-	found, err := targets.Selector{List: list, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
+	var assigned *fleet.Assigned
+	if e.UsesStatus() {
+		entries, err := s.List(ctx)
+		if err != nil {
+			return targets.Selection{}, err
+		}
+		assigned = fleet.NewAssigned(entries)
+	}
+	found, err := s.SelectOf(ctx, assigned, e, all)
 	if err == nil {
 		warnUndecided(s.log, found.Undecided)
 		for _, text := range found.Warnings {
@@ -339,7 +345,7 @@ func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.N
 		}
 	}
 
-	return found, strict(err)
+	return found, err
 }
 
 // strictCode is the exit code for warnings with --strict.
