@@ -2,7 +2,12 @@ package view
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -175,4 +180,167 @@ func (l *activityLog) Requests() []RequestRow {
 	})
 
 	return out
+}
+
+// maxAnswerers limits the remembered answering nodes of all requests.
+const maxAnswerers = 100_000
+
+// answerers are the nodes that answered requests. They are stored separately from the answers, because a
+// flooding node loses its own answers.
+type answerers struct {
+	// of are the nodes by request, nil if they are not remembered any more.
+	of    map[*RequestRow]map[string]bool
+	count int
+}
+
+// begin starts remembering the nodes of a request.
+func (a *answerers) begin(row *RequestRow) { a.of[row] = map[string]bool{} }
+
+// add records a node that answered, and reports whether it is new.
+func (a *answerers) add(row *RequestRow, node string) bool {
+	all := a.of[row]
+	if all[node] {
+		return false
+	}
+	if all != nil {
+		all[node] = true
+		a.count++
+	}
+
+	return true
+}
+
+// clear forgets the nodes of a request.
+func (a *answerers) clear(row *RequestRow) {
+	a.count -= len(a.of[row])
+	a.of[row] = nil
+}
+
+// end forgets a request that is no longer retained.
+func (a *answerers) end(row *RequestRow) {
+	a.clear(row)
+	delete(a.of, row)
+}
+
+// Request returns an answered request with the nodes that did not answer, and whether it is known. With run
+// it returns the run request. Without run it returns another request, or the run request if there is no
+// other.
+//
+// The targets are evaluated now, because the list of nodes is not stored. The result is valid only if it has
+// as many nodes as the sender declared. The number of answers proves nothing, because a node may answer
+// without being asked.
+func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
+	found, is := f.log.Request(id, run)
+	if !is {
+		return RequestDetail{}, false
+	}
+	row, answered := found.RequestRow, found.By
+	out := RequestDetail{Progress: f.Progress(), RequestRow: row, Missing: []string{}, Others: []string{}, SameID: found.SameID, Answered: slices.Sorted(maps.Keys(answered))}
+	switch {
+	case out.Nodes == 0:
+		out.Unknown = "the sender did not say how many nodes it asked, or the agents are of an earlier version"
+	case out.To == "" && out.On == "":
+		out.Unknown = "the sender did not say which nodes it asked, or the target is long"
+		if out.Answers >= out.Nodes {
+			out.Unknown = "as many answered as were asked, but " + out.Unknown
+		}
+	case len(answered) < out.Answers:
+		out.Unknown = "not all of its answers are kept any more"
+	default:
+		out.Missing, out.Others, out.Unknown = unanswered(row, answered, f.nodes.ReportedTargets)
+	}
+
+	return out, true
+}
+
+// unanswered returns the nodes that did not answer, and the nodes that answered without being asked, or the
+// reason why they are unknown. targets returns the current targets.
+func unanswered(r RequestRow, answered map[string]bool, targets func(to, on string) ([]string, error)) (missing, others []string, unknown string) {
+	asked, err := targets(r.To, r.On)
+	if err != nil {
+		return []string{}, []string{}, "its target cannot be evaluated: " + firstLine(err.Error(), maxText)
+	}
+	if len(asked) != r.Nodes {
+		return []string{}, []string{}, fmt.Sprintf("%d of %d nodes answered, but the target now selects other nodes", r.Answers, r.Nodes)
+	}
+	missing, others = []string{}, []string{}
+	wasAsked := map[string]bool{}
+	for _, name := range asked {
+		if wasAsked[name] = true; !answered[name] {
+			missing = append(missing, name)
+		}
+	}
+	for name := range answered {
+		if !wasAsked[name] {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+
+	return missing, others, ""
+}
+
+// Answer is the final answer of one node to a request.
+type Answer struct {
+	Node    string        `json:"node"`
+	Outcome model.Outcome `json:"outcome"`
+	// ExitCode, Stdout and Stderr are the results of a command; ExitCode is nil if no command ran.
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Stdout   string `json:"stdout,omitempty"`
+	Stderr   string `json:"stderr,omitempty"`
+	// Text summarizes the result.
+	Text string `json:"text"`
+	// Time is when the server stored the answer. Duration is how long the change took, in nanoseconds.
+	Time     time.Time     `json:"time"`
+	Duration time.Duration `json:"duration,omitempty"`
+	// Runs are the results of a run request, by manifest.
+	Runs []model.RequestedRun `json:"runs,omitempty"`
+}
+
+// Answers are the answers of nodes to a request.
+type Answers struct {
+	Answers []Answer `json:"answers"`
+	// Incomplete is the reason why some answers are missing, empty if all were read.
+	Incomplete string `json:"incomplete,omitempty"`
+}
+
+// EqualAnswers are the nodes with equal answers.
+type EqualAnswers struct {
+	Answer
+	Nodes []Answer
+}
+
+// Equal groups answers with the same outcome, exit code, text and output. It sorts failures before others, larger
+// groups before smaller ones, and the nodes of a group by name.
+func (a Answers) Equal() []EqualAnswers {
+	var out []EqualAnswers
+	positions := map[string]int{}
+	for _, answer := range a.Answers {
+		code, _ := json.Marshal(answer.ExitCode) // an integer or null
+		key := strings.Join([]string{string(answer.Outcome), string(code), answer.Text, answer.Stdout, answer.Stderr}, "\x00")
+		i, known := positions[key]
+		if !known {
+			i = len(out)
+			positions[key] = i
+			out = append(out, EqualAnswers{Answer: answer})
+		}
+		out[i].Nodes = append(out[i].Nodes, answer)
+	}
+	for _, g := range out {
+		slices.SortFunc(g.Nodes, func(a, b Answer) int { return cmp.Compare(a.Node, b.Node) })
+	}
+	slices.SortStableFunc(out, func(a, b EqualAnswers) int {
+		return cmp.Or(a.rank()-b.rank(), len(b.Nodes)-len(a.Nodes))
+	})
+
+	return out
+}
+
+// rank returns 0 for failures, 1 for others.
+func (a EqualAnswers) rank() int {
+	if a.Outcome.IsFailure() || a.Outcome == model.OutcomeUnmet {
+		return 0
+	}
+
+	return 1
 }

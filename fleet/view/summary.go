@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
+	"regexp"
 	"runtime"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/mod/semver"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -471,4 +475,342 @@ func (c *counter) sortedManifests() []Manifest {
 	})
 
 	return out
+}
+
+// Flapping is a resource of a manifest that flaps on nodes.
+type Flapping struct {
+	Manifest string `json:"manifest"`
+	Resource string `json:"resource"`
+	// By is the writer that the first of the nodes saw.
+	By string `json:"by"`
+	Members
+}
+
+// flappingID identifies a resource on all nodes.
+type flappingID struct{ name, resource string }
+
+// Clock is a node with a wrong clock.
+type Clock struct {
+	Node string `json:"node"`
+	model.ClockOffset
+}
+
+// Outbox is a node with unpublished reports.
+type Outbox struct {
+	Node    string `json:"node"`
+	Reports int    `json:"reports"`
+}
+
+// Message is a problem that a node reports about itself. A long message is cut.
+type Message struct {
+	Node    string `json:"node"`
+	Message string `json:"message"`
+}
+
+// Version is a version of muster on nodes.
+type Version struct {
+	Version string `json:"version"`
+	// Older means that it is earlier than the reference version.
+	Older bool `json:"older"`
+	// Current means that it is the reference version.
+	Current bool `json:"current"`
+	Members
+}
+
+// flaps counts the flapping resources of a node.
+func (c *counter) flaps(n *model.Node) {
+	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
+		_, name, err := fleet.ParseKey(f.Manifest)
+		if err != nil {
+			name = firstLine(f.Manifest, maxText)
+		}
+		id := flappingID{name, firstLine(f.Resource.String(), maxText)}
+		known := c.flapping[id]
+		if known == nil {
+			known = &Flapping{Manifest: id.name, Resource: id.resource, By: firstLine(f.By(), maxText)}
+			c.flapping[id] = known
+		}
+		known.add(n.Node)
+	}
+}
+
+func (c *counter) sortedFlapping() []Flapping {
+	out := []Flapping{}
+	for _, f := range c.flapping {
+		out = append(out, *f)
+	}
+	slices.SortFunc(out, func(a, b Flapping) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+	})
+
+	return out
+}
+
+// maxVersion limits the bytes of a version.
+const maxVersion = 40
+
+// version counts the version of a node.
+func (c *counter) version(n *model.Node) {
+	text := strings.ToValidUTF8(n.Version[:min(len(n.Version), maxVersion)], "")
+	v := c.versions[text]
+	if v == nil {
+		v = &Version{Version: text}
+		c.versions[text] = v
+	}
+	v.add(n.Node)
+}
+
+// sortedVersions returns versions, newest first, and marks versions that are earlier than or equal to the
+// given one. A node could claim any version, so the newest claimed version is no reference.
+func sortedVersions(versions map[string]*Version, current string) []Version {
+	out := []Version{}
+	for _, v := range versions {
+		v.Older, v.Current = IsOlder(v.Version, current), strings.TrimPrefix(v.Version, "v") == strings.TrimPrefix(current, "v")
+		out = append(out, *v)
+	}
+	slices.SortFunc(out, func(a, b Version) int {
+		return cmp.Or(semver.Compare(semverOf(b.Version), semverOf(a.Version)), cmp.Compare(a.Version, b.Version))
+	})
+
+	return out
+}
+
+// IsOlder reports whether a version is earlier than another. An invalid version is not.
+func IsOlder(version, current string) bool {
+	a, b := semverOf(version), semverOf(current)
+
+	return semver.IsValid(a) && semver.IsValid(b) && semver.Compare(a, b) < 0
+}
+
+// semverOf returns a version in the form of semver.
+func semverOf(version string) string { return "v" + strings.TrimPrefix(version, "v") }
+
+// Limits of unassigned manifests: any node can report any number of them.
+const (
+	// maxUnassignedOfNode limits the counted manifests of one node, maxUnassigned the counted manifests of all nodes.
+	maxUnassignedOfNode = 20
+	maxUnassignedTotal  = 10_000
+	// maxChecked limits the manifests whose keys are checked.
+	maxChecked = 50
+)
+
+// Lost is a manifest that reachable nodes run although the bucket lost its key.
+type Lost struct {
+	Key string `json:"key"`
+	// Revision is the newest revision that a node runs.
+	Revision uint64 `json:"revision"`
+	Members
+}
+
+// unassigned counts a manifest that the current node runs without an assignment, unless the node is away.
+func (c *counter) unassigned(s *fleet.RolloutStatus) {
+	if c.rest < 0 {
+		return
+	}
+	l := c.lost[s.Key]
+	if c.rest == 0 || l == nil && len(c.lost) >= maxUnassignedTotal {
+		c.unchecked++
+		return
+	}
+	c.rest--
+	if l == nil {
+		l = &Lost{Key: s.Key}
+		c.lost[s.Key] = l
+	}
+	l.Revision = max(l.Revision, s.Current)
+	l.add(s.Node)
+}
+
+// sortedUnassigned returns the unassigned manifests to check, the most frequent first, and the number of the others.
+func (c *counter) sortedUnassigned() (all []Lost, more int) {
+	sorted := slices.SortedFunc(maps.Values(c.lost), func(a, b *Lost) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Key, b.Key))
+	})
+	more = c.unchecked
+	for i, l := range sorted {
+		if i < maxChecked {
+			all = append(all, *l)
+		} else {
+			more += l.Nodes
+		}
+	}
+
+	return all, more
+}
+
+// Revisions returns the keys of Unassigned with the revisions that nodes run.
+func (s *Summary) Revisions() map[string]uint64 {
+	out := make(map[string]uint64, len(s.Unassigned))
+	for _, l := range s.Unassigned {
+		out[l.Key] = l.Revision
+	}
+
+	return out
+}
+
+// SetLost moves the manifests of Unassigned whose keys are lost to Lost, and clears Unassigned.
+func (s *Summary) SetLost(lost map[string]bool) {
+	s.Lost = []Lost{}
+	for _, l := range s.Unassigned {
+		if lost[l.Key] {
+			s.Lost = append(s.Lost, l)
+		}
+	}
+	if s.Unassigned = nil; len(s.Lost) > 0 {
+		s.LostUnchecked = s.unchecked
+	}
+}
+
+// LostTitle returns the number of lost manifests, empty for none.
+func (s *Summary) LostTitle() string {
+	switch len(s.Lost) {
+	case 0:
+		return ""
+	case 1:
+		return "1 manifest has lost its key"
+	default:
+		return fmt.Sprintf("%d manifests have lost their keys", len(s.Lost))
+	}
+}
+
+// LostRemedy returns the remedy for the lost manifests, with the command that removes a key.
+func (s *Summary) LostRemedy(remove string) string {
+	if len(s.Lost) == 1 {
+		return "push it again or run " + remove
+	}
+
+	return "push them again or run " + remove
+}
+
+// errorLine is an error that begins with the line of a manifest, and the type of the resource on that line. The
+// resource may have another name on each node.
+var errorLine = regexp.MustCompile(`^(\S+:\d+:\d+): (?:([a-z][a-z0-9_-]*)#)?`)
+
+// placeID identifies a line of a manifest.
+type lineID struct {
+	manifest, place, of string
+	status              fleet.Status
+}
+
+// sortedFailures returns the failures by line, the most frequent first.
+func (c *counter) sortedFailures(now time.Time) []Failure {
+	places := map[lineID][]*failingNodes{}
+	out := []Failure{}
+	for _, f := range c.failures {
+		found := errorLine.FindStringSubmatch(f.Error)
+		if found == nil {
+			out = append(out, f.at(now))
+			continue
+		}
+		id := lineID{f.Manifest, found[1], found[2], f.Status}
+		places[id] = append(places[id], f)
+	}
+	for _, all := range places {
+		out = append(out, together(all, now))
+	}
+	slices.SortFunc(out, compareFailures)
+
+	return out
+}
+
+func compareFailures(a, b Failure) int {
+	return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))
+}
+
+// together merges failures of one line.
+func together(all []*failingNodes, now time.Time) Failure {
+	if len(all) == 1 {
+		return all[0].at(now)
+	}
+	parts := make([]Failure, len(all))
+	sum := failingNodes{}
+	for i, f := range all {
+		parts[i] = f.at(now)
+		sum.claims = append(sum.claims, f.claims...)
+	}
+	slices.SortFunc(parts, compareFailures)
+	sum.Failure = Failure{Manifest: parts[0].Manifest, Status: parts[0].Status, Error: parts[0].Error, parts: parts}
+	for _, part := range parts {
+		sum.Nodes += part.Nodes
+		sum.More += part.More
+		sum.First = append(sum.First, part.First...)
+	}
+	sum.Differ = sum.Nodes - parts[0].Nodes
+	slices.Sort(sum.First)
+	sum.First = slices.Clip(sum.First[:min(len(sum.First), maxFirst)])
+
+	return sum.at(now)
+}
+
+// Texts returns the failures with one text each.
+func (f Failure) Texts() iter.Seq[Failure] {
+	if f.parts == nil {
+		return slices.Values([]Failure{f})
+	}
+
+	return slices.Values(f.parts)
+}
+
+// Differs reports the number of nodes with another text, empty for none.
+func (f Failure) Differs() string {
+	if f.Differ == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf(" (the text differs on %d of them)", f.Differ)
+}
+
+// merge adds the counts of later nodes.
+func (c *counter) merge(o *counter) {
+	c.nodes += o.nodes
+	c.unreadable += o.unreadable
+	mergeMaps(c.byStatus, o.byStatus, func(a, b *State) {
+		a.Since = model.EarlierNonZero(a.Since, b.Since)
+		for state, count := range b.Otherwise {
+			a.Otherwise[state] += count // both have one state
+		}
+		a.merge(b.Members)
+	})
+	mergeMaps(c.failures, o.failures, func(a, b *failingNodes) {
+		a.claims = append(a.claims, b.claims...)
+		a.More += b.More
+		a.merge(b.Members)
+	})
+	mergeMaps(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
+	mergeMaps(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
+	mergeMaps(c.lost, o.lost, func(a, b *Lost) { a.Revision = max(a.Revision, b.Revision); a.merge(b.Members) })
+	c.unchecked += o.unchecked
+	for i := range o.manifests {
+		c.manifests[i].merge(&o.manifests[i])
+	}
+	c.clocks = append(c.clocks, o.clocks...)
+	c.outboxes = append(c.outboxes, o.outboxes...)
+	c.messages = append(c.messages, o.messages...)
+}
+
+// mergeMaps adds the entries of one map to the entries of another map with the same name.
+func mergeMaps[K comparable, V any](to, from map[K]*V, add func(to, from *V)) {
+	for k, v := range from {
+		if known := to[k]; known != nil {
+			add(known, v)
+		} else {
+			to[k] = v
+		}
+	}
+}
+
+// merge adds later nodes.
+func (m *Members) merge(o Members) {
+	m.Nodes += o.Nodes
+	m.First = append(m.First, o.First[:min(len(o.First), max(0, maxFirst-len(m.First)))]...)
+	m.last = o.last
+}
+
+// merge adds the counts of nodes that are behind these.
+func (m *Manifest) merge(o *Manifest) {
+	m.AddAll(o.Tally)
+	m.Noop += o.Noop
+	if o.Oldest != nil && (m.Oldest == nil || o.Oldest.isBefore(m.Oldest)) {
+		m.Oldest = o.Oldest
+	}
 }

@@ -191,7 +191,7 @@ func imports(path string, packages ...string) []source {
 
 func variable(text string) []source { return []source{{"model/a.go", "package model\n" + text + "\n"}} }
 
-// body is a file whose one function has an expression of an imported package.
+// body is a file with one function, which has an expression of an imported package.
 func body(path, imported, expression string) []source {
 	return []source{{path, "package p\nimport \"" + imported + "\"\nfunc f() { _ = " + expression + " }\n"}}
 }

@@ -144,8 +144,8 @@ func checkGoss(f *File) []Breach {
 	})
 }
 
-// checkProcesses leaves starting processes to the commands of host: nothing else would kill
-// whole process groups and keep secrets out of environments.
+// checkProcesses permits only the command packages of host to start processes: only they kill whole process
+// groups and keep secrets out of environments.
 func checkProcesses(f *File) []Breach {
 	if within(f.Folder, "resources/host/command") || within(f.Folder, "testing") {
 		return nil

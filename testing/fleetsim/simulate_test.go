@@ -96,7 +96,7 @@ func push(b *testing.B, s *kvtest.Store, count, round int) (reported, known time
 	for range count {
 		<-came
 	}
-	// What is stored now is stored behind them.
+	// Messages stored from now on follow them.
 	if err := kvtest.Publish(b.Context(), s, kvtest.Outgoing("last", model.KindNode, "started", uint64(round+1))); err != nil {
 		b.Fatal(err)
 	}

@@ -25,7 +25,7 @@ const (
 // step is a row of the walk.
 type step struct {
 	folder, function string
-	// woken means that it waits in a goroutine of its own.
+	// woken marks a function that waits in a separate goroutine.
 	woken bool
 }
 
