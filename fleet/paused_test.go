@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -45,7 +46,7 @@ func TestPausedNodes(t *testing.T) {
 			t.Errorf("what was done before is %+v", s)
 		}
 	}
-	if _, err := fleet.CompileTarget(`state == "paused"`); err != nil {
+	if _, err := targets.Compile(`state == "paused"`); err != nil {
 		t.Error(err)
 	}
 }

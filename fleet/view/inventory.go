@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
 // inventoryOptions configure Nodes.
 type inventoryOptions struct {
-	// Facts yields the facts of some nodes, see fleet.Selector.
+	// Facts yields the facts of some nodes, see targets.Selector.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
-	// Inventories yields the inventories of some nodes, see fleet.Selector.
+	// Inventories yields the inventories of some nodes, see targets.Selector.
 	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
 	// Changed is called after a change that readers see. It must not call back.
 	Changed func()
@@ -75,7 +76,7 @@ func (a *inventory) now() ([]*nodeState, *fleet.Assigned) {
 
 // NodeQuery selects and sorts nodes. Empty fields select all.
 type NodeQuery struct {
-	// On is a target expression (fleet.CompileTarget), Search a part of a name, a host, a
+	// On is a target expression (targets.Compile), Search a part of a name, a host, a
 	// group or a label, State a fleet.NodeStatus.
 	On     string
 	Search string
@@ -123,8 +124,8 @@ type nodeList struct {
 	// States counts the nodes that the query without its state selects.
 	States []State
 	// Undecided are the names of nodes for which the query cannot be evaluated.
-	Undecided []fleet.Undecided
-	// Warnings are the warnings of fleet.Selection.
+	Undecided []targets.Undecided
+	// Warnings are the warnings of targets.Selection.
 	Warnings []string
 }
 
@@ -407,11 +408,11 @@ func pageOf[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// List returns a page of the nodes. The error is the error of the target expression, a *target.Error, or of
+// List returns a page of the nodes. The error is the error of the target expression, a *targets.Error, or of
 // reading the facts that it needs.
 func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	all, _ := a.now()
-	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
+	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []targets.Undecided{}, Warnings: []string{}}
 	if q.On != "" {
 		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
@@ -531,14 +532,14 @@ func (a *inventory) Node(name string) (Node, bool) {
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
 // It returns the errors of List.
-func (a *inventory) Select(on string) (fleet.Selection, error) {
+func (a *inventory) Select(on string) (targets.Selection, error) {
 	all, _ := a.now()
-	out := fleet.Selection{Known: len(all)}
+	out := targets.Selection{Known: len(all)}
 	var found targetResult
 	if on != "" {
 		var err error
 		if found, err = a.selectNodes(a.selector, on, all); err != nil {
-			return fleet.Selection{}, err
+			return targets.Selection{}, err
 		}
 		out.Undecided, out.Warnings = found.undecided, found.warnings
 	}

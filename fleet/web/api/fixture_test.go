@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -67,7 +68,7 @@ func (f *fixture) Overview() view.Overview {
 func (f *fixture) Nodes(q view.NodeQuery) (view.NodePage, error) {
 	f.note(q)
 	if q.On != "" {
-		if _, err := fleet.CompileTarget(q.On); err != nil {
+		if _, err := targets.Compile(q.On); err != nil {
 			return view.NodePage{}, err
 		}
 	}
