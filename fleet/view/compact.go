@@ -2,9 +2,11 @@ package view
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -166,6 +168,17 @@ type nodeState struct {
 }
 
 func (s *nodeState) name() string { return s.Node.Node.Node }
+
+// statuses yields the statuses of its assignments.
+func (s *nodeState) statuses() iter.Seq[*fleet.RolloutStatus] {
+	return func(yield func(*fleet.RolloutStatus) bool) {
+		for i := range s.Statuses {
+			if !yield(&s.Statuses[i].RolloutStatus) {
+				return
+			}
+		}
+	}
+}
 
 // manifest returns the status of a manifest on the node, or the zero value.
 func (s *nodeState) manifest(key string) model.ManifestState {

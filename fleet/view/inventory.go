@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -14,20 +13,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// inventoryOptions configure Nodes.
-type inventoryOptions struct {
-	// Facts yields the facts of some nodes, see fleet.Selector.
-	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
-	// Inventories yields the inventories of some nodes, see fleet.Selector.
-	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
-	// Changed is called after a change that readers see. It must not call back.
-	Changed func()
-}
-
 // inventory are the nodes of a fleet, compared with its assignments. They are safe for concurrent use. Do not
 // change returned values.
 type inventory struct {
-	options inventoryOptions
+	options Options
+	// changed is called after a change that readers see. It must not call back.
+	changed func()
 	// selector evaluates expressions of users, reported evaluates states of nodes.
 	selector, reported *targetEvaluator
 
@@ -44,13 +35,15 @@ type inventory struct {
 	blind map[string]bool
 }
 
-// newInventory returns an empty list of nodes.
-func newInventory(o inventoryOptions) *inventory {
-	return &inventory{options: o, selector: newTargetEvaluator(), reported: newReportedEvaluator(), states: newNodeStates(), nodes: newNodeTable(), entries: fleet.NewAssigned(nil), blind: map[string]bool{}}
+func newInventory(o Options, changed func()) *inventory {
+	return &inventory{
+		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: newNodeStates(), nodes: newNodeTable(),
+		entries: fleet.NewAssigned(nil), blind: map[string]bool{},
+	}
 }
 
-// IsComplete reports whether the states of all nodes and all assignments are known.
-func (a *inventory) IsComplete() bool {
+// isComplete reports whether the states of all nodes and all assignments are known.
+func (a *inventory) isComplete() bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
@@ -115,19 +108,6 @@ type ManifestQuery struct {
 	Limit int
 }
 
-// nodeList is a page of the selected nodes.
-type nodeList struct {
-	Rows []NodeRow
-	// Known is the number of nodes, Matching the number of selected nodes.
-	Known, Matching int
-	// States counts the nodes that the query without its state selects.
-	States []State
-	// Undecided are the names of nodes for which the query cannot be evaluated.
-	Undecided []fleet.Undecided
-	// Warnings are the warnings of fleet.Selection.
-	Warnings []string
-}
-
 // Node is the data of one node.
 type Node struct {
 	model.Node
@@ -184,17 +164,6 @@ func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) 
 	out.Since = out.since()
 
 	return out
-}
-
-// Otherwise returns the state that a reachable node would have without its pause.
-func (n *Node) Otherwise() fleet.Status {
-	return fleet.Worst(func(yield func(fleet.Status) bool) {
-		for i := range n.Statuses {
-			if !yield(n.Statuses[i].Status) {
-				return
-			}
-		}
-	})
 }
 
 // BeganAt reports whether Since is the beginning of the state. Older agents do not report since when they
@@ -278,9 +247,8 @@ func (t *nodeTable) all() []*nodeState {
 	return out
 }
 
-// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
-// stay. It returns the removed nodes.
-func (a *inventory) SetNodes(asked time.Time, all []model.Node) (removed []string) {
+// setNodes sets all nodes as of the time of the request. It returns the removed nodes.
+func (a *inventory) setNodes(asked time.Time, all []model.Node) (removed []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed := make(map[string]bool, len(all))
@@ -297,7 +265,7 @@ func (a *inventory) SetNodes(asked time.Time, all []model.Node) (removed []strin
 		}
 	}
 	a.listed = true
-	a.options.Changed()
+	a.changed()
 
 	return removed
 }
@@ -307,15 +275,14 @@ func (a *inventory) SetNode(n model.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.setNode(n)
-	a.options.Changed()
+	a.changed()
 }
 
-// RemoveNode removes a node.
-func (a *inventory) RemoveNode(name string) {
+func (a *inventory) removeNode(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.nodes.remove(name)
-	a.options.Changed()
+	a.changed()
 }
 
 // All yields the known nodes by name, without their manifests.
@@ -361,8 +328,8 @@ func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int) 
 	return out
 }
 
-// Silence finds silent nodes.
-func (a *inventory) Silence(now time.Time) {
+// silence finds silent nodes.
+func (a *inventory) silence(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	manifests := map[string]model.ManifestState{}
@@ -371,7 +338,7 @@ func (a *inventory) Silence(now time.Time) {
 			n := k.reported(manifests)
 			n.Silent = true
 			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
-			a.options.Changed()
+			a.changed()
 		}
 	}
 }
@@ -394,7 +361,7 @@ func (a *inventory) SetAssignments(entries []model.Entry) {
 			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
 		}
 	}
-	a.options.Changed()
+	a.changed()
 }
 
 // pageOf returns the requested part of a list.
@@ -407,15 +374,15 @@ func pageOf[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// List returns a page of the nodes. The error is the error of the target expression, a *target.Error, or of
+// list returns a page of the nodes. The error is the error of the target expression, a *target.Error, or of
 // reading the facts that it needs.
-func (a *inventory) List(q NodeQuery) (nodeList, error) {
+func (a *inventory) list(q NodeQuery) (NodePage, error) {
 	all, _ := a.now()
-	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
+	out := NodePage{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
 	if q.On != "" {
 		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
-			return nodeList{}, err
+			return NodePage{}, err
 		}
 		all = slices.DeleteFunc(all, func(n *nodeState) bool { return !found.matches[n.name()] })
 		out.Undecided = append(out.Undecided, found.undecided...)
@@ -442,15 +409,14 @@ func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	return out, nil
 }
 
-// statesOf counts nodes by state.
+// statesOf counts nodes, which are sorted by name, by state.
 func statesOf(all []*nodeState) []State {
-	return statesFrom(func(yield func(*Node) bool) {
-		for _, n := range all {
-			if !yield(&n.Node) {
-				return
-			}
-		}
-	})
+	c := counter{byStatus: map[fleet.Status]*State{}}
+	for _, n := range all {
+		c.state(&n.Node.Node, n.State, n.statuses())
+	}
+
+	return c.states()
 }
 
 // isFound reports whether a text in lower case is a part of a name, host, group or label of a node.
@@ -517,8 +483,8 @@ func rolloutsOf(n *Node) []fleet.RolloutStatus {
 	return out
 }
 
-// Node returns the data of a node, and whether it is known.
-func (a *inventory) Node(name string) (Node, bool) {
+// node returns the data of a node, and whether it is known.
+func (a *inventory) node(name string) (Node, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	k := a.nodes.byName[name]
@@ -556,10 +522,10 @@ func (a *inventory) Select(on string) (fleet.Selection, error) {
 	return out, nil
 }
 
-// ReportedTargets returns the sorted names of the nodes that reported targets or a reported target expression
+// reportedTargets returns the sorted names of the nodes that reported targets or a reported target expression
 // select. Named nodes may be unknown. It returns the errors of Select. The selection of an expression may be
 // half a minute old.
-func (a *inventory) ReportedTargets(targets, on string) ([]string, error) {
+func (a *inventory) reportedTargets(targets, on string) ([]string, error) {
 	all, _ := a.now()
 	if on != "" {
 		found, err := a.selectNodes(a.reported, on, all)
@@ -585,32 +551,31 @@ func (a *inventory) ReportedTargets(targets, on string) ([]string, error) {
 
 // State returns the state of a node, and whether it is known.
 func (a *inventory) State(name string) (model.Node, bool) {
-	n, is := a.Node(name)
+	n, is := a.node(name)
 
 	return n.Node, is
 }
 
-// Summary returns the overview of the nodes. It marks nodes with an earlier version than the given one.
-func (a *inventory) Summary(version string, now time.Time) Summary {
+// summary returns the overview of the nodes. It marks nodes with an earlier version than the given one.
+func (a *inventory) summary(version string, now time.Time) Summary {
 	all, entries := a.now()
-	nodes := make([]*Node, len(all))
-	for i, s := range all {
-		nodes[i] = &s.Node
+	c := newCounter(entries)
+	for _, s := range all {
+		c.node(&s.Node.Node, s.State, s.statuses(), s.manifest)
 	}
 
-	return summaryFrom(nodes, func(i int, key string) model.ManifestState { return all[i].manifest(key) }, entries, version, now)
+	return c.summary(entries, version, now)
 }
 
-// Assigned returns the assignments.
-func (a *inventory) Assigned() *fleet.Assigned {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
+// assigned returns the assignments.
+func (a *inventory) assigned() *fleet.Assigned {
+	_, entries := a.now()
 
-	return a.entries
+	return entries
 }
 
-// Assignments returns a page of the statuses of a manifest, the worst first, and their number.
-func (a *inventory) Assignments(q ManifestQuery) (rows []Assignment, matching int) {
+// assignments returns a page of the statuses of a manifest, the worst first, and their number.
+func (a *inventory) assignments(q ManifestQuery) (rows []Assignment, matching int) {
 	nodes, entries := a.now()
 	found := assignmentsOf(q, nodes, entries)
 	rows = []Assignment{}
@@ -715,7 +680,7 @@ func (a *inventory) Blind(reason string, since time.Time) {
 	}
 	a.blind[reason] = true
 	a.gaps = a.gaps.begin(since)
-	a.options.Changed()
+	a.changed()
 }
 
 // Sees removes a reason that Blind recorded.
@@ -729,11 +694,11 @@ func (a *inventory) Sees(reason string) {
 	if len(a.blind) == 0 {
 		a.gaps.end(time.Now())
 	}
-	a.options.Changed()
+	a.changed()
 }
 
-// BlindSince returns the time since which no data about nodes arrives, zero if data arrives.
-func (a *inventory) BlindSince() time.Time {
+// blindSince returns the time since which no data about nodes arrives, zero if data arrives.
+func (a *inventory) blindSince() time.Time {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 

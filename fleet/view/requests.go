@@ -141,10 +141,10 @@ type answeredRequest struct {
 	SameID bool
 }
 
-// Request returns an answered request with an id, and whether it is known. With run it returns the run
+// answered returns an answered request with an id, and whether it is known. With run it returns the run
 // request. Without run it returns another request, or the run request if there is no other. The number of
 // answers does not matter, because a node may answer any id.
-func (l *activityLog) Request(id string, run bool) (out answeredRequest, known bool) {
+func (l *activityLog) answered(id string, run bool) (out answeredRequest, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	asRun, other := l.requests.byKey[keyOf(ofRun, id)], l.requests.byKey[id]
@@ -230,7 +230,7 @@ func (a *answerers) end(row *RequestRow) {
 // as many nodes as the sender declared. The number of answers proves nothing, because a node may answer
 // without being asked.
 func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
-	found, is := f.log.Request(id, run)
+	found, is := f.answered(id, run)
 	if !is {
 		return RequestDetail{}, false
 	}
@@ -247,7 +247,7 @@ func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
 	case len(answered) < out.Answers:
 		out.Unknown = "not all of its answers are kept any more"
 	default:
-		out.Missing, out.Others, out.Unknown = unanswered(row, answered, f.nodes.ReportedTargets)
+		out.Missing, out.Others, out.Unknown = unanswered(row, answered, f.reportedTargets)
 	}
 
 	return out, true
