@@ -3,7 +3,6 @@ package serve
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,28 +157,7 @@ func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answe
 	out.Duration = r.State.Duration
 	out.Stdout, _ = r.State.Outputs["stdout"].(string)
 	out.Stderr, _ = r.State.Outputs["stderr"].(string)
-	out.ExitCode = exitCode(r.State)
+	out.ExitCode = view.ExitCode(r.State)
 
 	return out
-}
-
-// exitCode returns the exit code of a command, nil if no command ran.
-func exitCode(t *model.Transaction) *int {
-	var code int
-	switch v := t.Outputs["exit_code"].(type) {
-	case float64:
-		code = int(v)
-	case int:
-		code = v
-	default:
-		var status struct {
-			ExitCode *int `json:"exit_code"`
-		}
-		if t.Noop || json.Unmarshal(t.Status, &status) != nil {
-			return nil
-		}
-		return status.ExitCode
-	}
-
-	return &code
 }

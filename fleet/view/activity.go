@@ -19,7 +19,7 @@ type activityLog struct {
 	repeats   repeats
 	events    *bounded[happened]
 	runs      runs
-	requests  requests
+	requests  *requests
 	points    points
 	counts    counts
 	attention *attentionCounts

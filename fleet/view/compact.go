@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -165,6 +166,8 @@ type nodeState struct {
 	Node
 	// manifests are by key.
 	manifests []manifestState
+	// received is the time of the report.
+	received time.Time
 }
 
 func (s *nodeState) name() string { return s.Node.Node.Node }
@@ -218,4 +221,4 @@ type nodeStates struct {
 	same    interned[sameManifest]
 }
 
-func newNodeStates() nodeStates { return nodeStates{internedTexts{}, newInterned[sameManifest]()} }
+func newNodeStates() nodeStates { return nodeStates{internedTexts{}, interned[sameManifest]{}} }

@@ -30,7 +30,7 @@ func KnownSummary(nodes []model.Node, all *fleet.Assigned, version string, now t
 	a := newInventory(Options{}, func() {})
 	a.entries = all
 	for _, n := range nodes {
-		a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0), now)
+		a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0, now))
 	}
 
 	return a.summary(version, now)

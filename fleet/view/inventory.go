@@ -37,7 +37,7 @@ type inventory struct {
 
 func newInventory(o Options, changed func()) *inventory {
 	return &inventory{
-		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: newNodeStates(), nodes: newNodeTable(),
+		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: newNodeStates(),
 		entries: fleet.NewAssigned(nil), blind: map[string]bool{},
 	}
 }
@@ -55,15 +55,15 @@ func (a *inventory) IsKnown(name string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
-	return a.nodes.byName[name] != nil
+	return a.nodes.get(name) != nil
 }
 
 // now returns the nodes by name and the current assignments.
-func (a *inventory) now() ([]*nodeState, *fleet.Assigned) {
+func (a *inventory) now() (nodeTable, *fleet.Assigned) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
-	return a.nodes.all(), a.entries
+	return slices.Clone(a.nodes), a.entries
 }
 
 // NodeQuery selects and sorts nodes. Empty fields select all.
@@ -199,52 +199,35 @@ func (n *Node) since() time.Time {
 	return since
 }
 
-// tableNode is a node in the table.
-type tableNode struct {
-	*nodeState
-	// since is the time of the report.
-	since time.Time
+// nodeTable contains the nodes, sorted by name.
+type nodeTable []*nodeState
+
+func (t nodeTable) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(t, name, func(s *nodeState, name string) int { return strings.Compare(s.name(), name) })
 }
 
-// nodeTable contains the nodes by name, and sorted by name.
-type nodeTable struct {
-	byName map[string]*tableNode
-	sorted []*tableNode
-}
-
-func newNodeTable() nodeTable { return nodeTable{byName: map[string]*tableNode{}} }
-
-func (t *nodeTable) set(s *nodeState, since time.Time) {
-	name := s.name()
-	if k := t.byName[name]; k != nil {
-		k.nodeState, k.since = s, since
-		return
+// get returns a node, nil for an unknown one.
+func (t nodeTable) get(name string) *nodeState {
+	if at, is := t.find(name); is {
+		return t[at]
 	}
-	k := &tableNode{s, since}
-	t.byName[name] = k
-	at, _ := t.find(name)
-	t.sorted = slices.Insert(t.sorted, at, k)
+
+	return nil
+}
+
+func (t *nodeTable) set(s *nodeState) {
+	at, is := t.find(s.name())
+	if is {
+		(*t)[at] = s
+	} else {
+		*t = slices.Insert(*t, at, s)
+	}
 }
 
 func (t *nodeTable) remove(name string) {
-	if at, found := t.find(name); found {
-		t.sorted = slices.Delete(t.sorted, at, at+1)
+	if at, is := t.find(name); is {
+		*t = slices.Delete(*t, at, at+1)
 	}
-	delete(t.byName, name)
-}
-
-func (t *nodeTable) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(t.sorted, name, func(k *tableNode, name string) int { return strings.Compare(k.name(), name) })
-}
-
-// all returns the nodes by name.
-func (t *nodeTable) all() []*nodeState {
-	out := make([]*nodeState, len(t.sorted))
-	for i, k := range t.sorted {
-		out[i] = k.nodeState
-	}
-
-	return out
 }
 
 // setNodes sets all nodes as of the time of the request. It returns the removed nodes.
@@ -254,16 +237,18 @@ func (a *inventory) setNodes(asked time.Time, all []model.Node) (removed []strin
 	listed := make(map[string]bool, len(all))
 	for _, n := range all {
 		listed[n.Node] = true
-		if k := a.nodes.byName[n.Node]; k == nil || k.since.Before(asked) {
+		if k := a.nodes.get(n.Node); k == nil || k.received.Before(asked) {
 			a.setNode(n)
 		}
 	}
-	for _, k := range slices.Clone(a.nodes.sorted) {
-		if name := k.name(); !listed[name] && k.since.Before(asked) {
-			a.nodes.remove(name)
-			removed = append(removed, name)
+	a.nodes = slices.DeleteFunc(a.nodes, func(s *nodeState) bool {
+		isGone := !listed[s.name()] && s.received.Before(asked)
+		if isGone {
+			removed = append(removed, s.name())
 		}
-	}
+
+		return isGone
+	})
 	a.listed = true
 	a.changed()
 
@@ -300,11 +285,10 @@ func (a *inventory) All() iter.Seq[*model.Node] {
 
 // NodeNames returns the sorted names of the nodes.
 func (a *inventory) NodeNames() []string {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	out := make([]string, len(a.nodes.sorted))
-	for i, k := range a.nodes.sorted {
-		out[i] = k.name()
+	all, _ := a.now()
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = s.name()
 	}
 
 	return out
@@ -314,15 +298,15 @@ func (a *inventory) setNode(n model.Node) {
 	now := time.Now()
 	n = a.states.compact(n)
 	n.Silent = a.gaps.isSilent(n, now)
-	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0), now)
+	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0, now))
 }
 
 // judge compares a node with its assignments. It expects the Manifests of the node in both forms, and the number of
 // manifests that earlier calls removed.
-func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int) *nodeState {
+func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int, received time.Time) *nodeState {
 	manifests, more := a.cut(&n, manifests)
 	a.statuses = a.entries.AppendStatuses(a.statuses[:0], &n)
-	out := &nodeState{NewNode(n, a.statuses, a.entries), manifests}
+	out := &nodeState{NewNode(n, a.statuses, a.entries), manifests, received}
 	out.Node.Manifests, out.OmittedManifests = nil, omitted+more
 
 	return out
@@ -333,11 +317,11 @@ func (a *inventory) silence(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	manifests := map[string]model.ManifestState{}
-	for _, k := range a.nodes.sorted {
+	for i, k := range a.nodes {
 		if !k.Silent && a.gaps.isSilent(k.Node.Node, now) {
 			n := k.reported(manifests)
 			n.Silent = true
-			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
+			a.nodes[i] = a.judge(n, k.manifests, k.OmittedManifests, k.received)
 			a.changed()
 		}
 	}
@@ -356,9 +340,9 @@ func (a *inventory) SetAssignments(entries []model.Entry) {
 	first := !a.isAssigned
 	a.isAssigned = true
 	manifests := map[string]model.ManifestState{}
-	for _, k := range a.nodes.sorted {
+	for i, k := range a.nodes {
 		if n := k.reported(manifests); first || changed.Concerns(n) {
-			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
+			a.nodes[i] = a.judge(n, k.manifests, k.OmittedManifests, k.received)
 		}
 	}
 	a.changed()
@@ -438,24 +422,13 @@ func isFound(n *Node, search string) bool {
 func orderOf(column string) func(a, b *nodeState) int {
 	switch column {
 	case "state":
-		return func(a, b *nodeState) int {
-			return cmp.Compare(Severity(a.State), Severity(b.State))
-		}
+		return func(a, b *nodeState) int { return cmp.Compare(Severity(a.State), Severity(b.State)) }
 	case "since":
 		return func(a, b *nodeState) int { return a.Since.Compare(b.Since) }
 	case "heard":
 		return func(a, b *nodeState) int { return a.Heard.Compare(b.Heard) }
 	case "version":
-		return func(a, b *nodeState) int {
-			switch {
-			case IsOlder(a.Version, b.Version):
-				return -1
-			case IsOlder(b.Version, a.Version):
-				return 1
-			default:
-				return cmp.Compare(a.Version, b.Version)
-			}
-		}
+		return func(a, b *nodeState) int { return compareVersions(a.Version, b.Version) }
 	case "host":
 		return func(a, b *nodeState) int { return cmp.Compare(a.Host, b.Host) }
 	default:
@@ -487,7 +460,7 @@ func rolloutsOf(n *Node) []fleet.RolloutStatus {
 func (a *inventory) node(name string) (Node, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	k := a.nodes.byName[name]
+	k := a.nodes.get(name)
 	if k == nil {
 		return Node{}, false
 	}
