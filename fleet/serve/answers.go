@@ -30,7 +30,17 @@ const (
 
 // Answers reads the answers to a request from the stream of reports. It reads the nodes one by one if all together
 // exceed maxAnswerBytes, so a node that floods the stream does not hide the answers of others.
-func (s source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
+//
+// The cache misses when the request has new answers.
+func (s *source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
+	key := fmt.Sprintf("%t %s %d %s", r.IsRun(), r.ID, r.Answers, r.Last)
+
+	return s.answers.Get(ctx, key, func(ctx context.Context) (view.Answers, error) {
+		return through(ctx, s, func() (view.Answers, error) { return s.readAnswers(ctx, r) })
+	})
+}
+
+func (s *source) readAnswers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
 	a := newAnswerReader(s.Reports, r)
 	full, err := a.read(ctx, model.ReportRange{}, maxAnswerBytes)
 	if err != nil || !full {
@@ -137,15 +147,6 @@ func some(names []string) string {
 	}
 
 	return fmt.Sprintf("%s and %d more (the first by bytes)", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-// Answers returns the answers to a request, or api.ErrBusy. The cache misses when the request has new answers.
-func (g gated) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
-	key := fmt.Sprintf("%t %s %d %s", r.IsRun(), r.ID, r.Answers, r.Last)
-
-	return g.answers.Get(ctx, key, func(ctx context.Context) (view.Answers, error) {
-		return through(ctx, g, func() (view.Answers, error) { return g.source.Answers(ctx, r) })
-	})
 }
 
 // newAnswer returns the answer of a node.

@@ -25,15 +25,24 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
+// Model is the known fleet, and signals its changes.
+type Model interface {
+	api.Model
+	// Changes returns a channel that signals possible changes, at most a few times a second, until cancel. Slow readers
+	// miss no change, because a signal has no content.
+	Changes() (changed <-chan struct{}, cancel func())
+}
+
 // Options configure the dashboard.
 type Options struct {
 	Model  Model
-	Source Source
+	Source api.Source
 	// Log receives errors that prevent a page, but not errors of requests.
 	Log *slog.Logger
 	// Version is the version of muster that pages show.
