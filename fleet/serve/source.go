@@ -36,7 +36,7 @@ const (
 type source struct {
 	Store
 	log   *slog.Logger
-	turns *access.Turns
+	quota *access.Quota
 	// registrations caches the registered services, which may be many.
 	registrations *ttlCache[[]registration.Registration]
 	// answers caches the answers to requests.
@@ -47,7 +47,7 @@ type source struct {
 
 func newSource(store Store, log *slog.Logger) *source {
 	return &source{
-		Store: store, log: log, turns: access.NewTurns(maxAsked, maxOwn),
+		Store: store, log: log, quota: access.NewQuota("reads", maxAsked, maxOwn),
 		registrations: newTTLCache[[]registration.Registration](registeredFor, 1), answers: newTTLCache[view.Answers](answersFor, maxAnswered),
 	}
 }
@@ -57,7 +57,7 @@ func through[T any](ctx context.Context, s *source, get func() (T, error)) (none
 	if err := s.Connection.Away(); err != nil {
 		return none, fmt.Errorf("%w (%w)", api.ErrUnavailable, err)
 	}
-	leave, ok := s.turns.Enter(ctx, access.UserOf(ctx).Share())
+	leave, ok := s.quota.Wait(ctx, access.UserOf(ctx))
 	if !ok {
 		return none, api.ErrBusy
 	}

@@ -63,7 +63,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &site{Options: o, assets: newAssets(), fragments: newFragments(o.Now), streams: access.NewPlaces("live pages", maxStreams, ownStreams)}
+	s := &site{Options: o, assets: newAssets(), fragments: newFragments(o.Now), streams: access.NewQuota("live pages", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
 	for pattern, build := range map[string]builder{
 		"GET /{$}":                s.overview,
@@ -96,7 +96,7 @@ type site struct {
 	assets    *assets
 	fragments *fragments
 	// streams limits the open streams.
-	streams *access.Places
+	streams *access.Quota
 	// sparse logs failed pages with a rate limit, because users may request any number.
 	sparse telemetry.RateLimitedLog
 }
