@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -189,4 +194,247 @@ func (b Nodes) StoredAt(ctx context.Context, revision uint64) (time.Time, error)
 	bucket := b.store.Names().Nodes()
 
 	return b.store.StoredAt(ctx, KVStream(bucket), KVSubject(bucket, ">"), revision)
+}
+
+// Nodes returns every node sorted by name, including unreachable ones. The error wraps an
+// ErrInvalidState for each unreadable state. Its node is returned as Unreadable.
+func (b Nodes) Nodes(ctx context.Context) ([]model.Node, error) {
+	newest, err := b.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	all := make([]model.Node, 0, len(newest))
+	for _, s := range slices.SortedFunc(maps.Values(newest), byNodeName) {
+		if s.err != nil {
+			failed = append(failed, s.err)
+		}
+		if s.Node.Node != "" {
+			all = append(all, s.Node)
+		}
+	}
+
+	return all, errors.Join(failed...)
+}
+
+// Readable is Nodes, but ignores states that cannot be read: their nodes are Unreadable.
+func (b Nodes) Readable(ctx context.Context) ([]model.Node, error) {
+	all, err := b.Nodes(ctx)
+	for _, err := range SplitDenials(err) {
+		if !errors.Is(err, ErrInvalidState) {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
+
+// byNodeName compares states by node name.
+func byNodeName(a, b *storedNode) int { return strings.Compare(a.Node.Node, b.Node.Node) }
+
+// storedNode is a decoded state. A deleted state has no node name.
+type storedNode struct {
+	model.Node
+	subject  string
+	sequence uint64
+	err      error
+}
+
+// newest returns the newest state of each node by subject. It uses direct gets, because a consumer
+// misses states that are replaced during the scan. Direct gets miss states that a replica lacks, and
+// states with unreadable headers. For administrators, newest adds these from the leader's list of
+// subjects. Operators may not list the stream.
+func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var listed Listing
+	var unlisted error
+	var listing sync.WaitGroup
+	if err := b.store.Bind(ctx, b.stream()); err != nil {
+		return nil, err
+	}
+	isOwn := b.store.Places().InUse().IsOwn()
+	if isOwn {
+		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream(), b.store.Names().NodeState("*")) })
+	}
+	out, err := b.scan(ctx)
+	if err != nil {
+		cancel()
+	}
+	listing.Wait()
+	switch {
+	case err != nil:
+		return nil, err
+	case unlisted != nil:
+		return nil, unlisted
+	case !isOwn:
+		return out, nil
+	}
+
+	return out, b.complete(ctx, out, listed.Subjects)
+}
+
+// complete adds the missing states of the listed subjects.
+func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed map[string]bool) error {
+	for subject := range listed {
+		if _, known := out[subject]; known {
+			continue
+		}
+		m, err := b.store.Last(ctx, b.stream(), subject)
+		switch {
+		case errors.Is(err, ErrUnreadable):
+			m = Message{Subject: subject, Forged: true, Unreadable: true}
+		case errors.Is(err, model.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		}
+		out[subject] = &storedNode{}
+		out[subject].decode(b.store.Names(), m)
+	}
+
+	return nil
+}
+
+// decodeChunk is the number of states that a goroutine decodes at once.
+const decodeChunk = 64
+
+// scan reads the states and decodes them concurrently.
+func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
+	read := make(chan []Message, 8)
+	workers := runtime.GOMAXPROCS(0)
+	decoded := make([][][]storedNode, workers)
+	var decoding sync.WaitGroup
+	for i := range workers {
+		decoding.Go(func() {
+			for messages := range read {
+				part := make([]storedNode, len(messages))
+				for i, m := range messages {
+					part[i].decode(b.store.Names(), m)
+				}
+				decoded[i] = append(decoded[i], part)
+			}
+		})
+	}
+	err := b.send(ctx, read)
+	close(read)
+	decoding.Wait()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*storedNode, len(decoded[0])*workers*decodeChunk)
+	for _, part := range slices.Concat(decoded...) {
+		for i := range part {
+			// A state that was replaced during the scan may appear twice.
+			s := &part[i]
+			if known, is := out[s.subject]; !is || known.sequence < s.sequence {
+				out[s.subject] = s
+			}
+		}
+	}
+
+	return out, nil
+}
+
+// send sends the messages of the states to a channel.
+func (b Nodes) send(ctx context.Context, to chan<- []Message) error {
+	var messages []Message
+	for m, err := range scanAhead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), statePage) {
+		if err != nil {
+			return err
+		}
+		if messages = append(messages, m); len(messages) == decodeChunk {
+			to <- messages
+			messages = nil
+		}
+	}
+	to <- messages
+
+	return nil
+}
+
+// decode decodes a message.
+func (s *storedNode) decode(n Names, m Message) {
+	s.subject, s.sequence = m.Subject, m.Sequence
+	if !m.Deleted() || m.Forged {
+		s.err = decodeStateInto(&s.Node, stateNode(n, m.Subject), &m, time.Now())
+	}
+}
+
+// NodeChange is a change of a node.
+type NodeChange = model.NodeChange
+
+// Watch yields the stored states in any order, and then each state that is stored or removed until ctx
+// ends. An unreadable state yields an Unreadable node. Watch does not yield expiries and may miss a
+// change in an outage, so a long-running caller also calls Nodes from time to time. An error is the
+// last item.
+func (b Nodes) Watch(ctx context.Context) iter.Seq2[NodeChange, error] {
+	return func(yield func(NodeChange, error) bool) {
+		names := b.store.Names()
+		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
+		for m, err := range scanStream(ctx, b.store, b.stream(), cfg, true) {
+			if err != nil {
+				yield(NodeChange{}, err)
+				return
+			}
+			node := stateNode(names, m.Subject)
+			c := NodeChange{Gone: m.Deleted() && !m.Forged}
+			if c.Node.Node = node; !c.Gone {
+				c.Node, _ = decodeState(node, m, time.Now()) // on error the node is Unreadable
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Stored yields the nodes with a stored state, in any order. It may miss a state with unreadable
+// headers, or one that a replica lacks. An error is the last item.
+func (b Nodes) Stored(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		names := b.store.Names()
+		for m, err := range scanDirect(ctx, b.store, b.stream(), names.NodeState("*"), statePage) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if (!m.Deleted() || m.Forged) && !yield(stateNode(names, m.Subject), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Remove removes the state, facts and inventory of a node. It stores removal markers for as long as
+// the server would have stored the state. If a marker expired earlier, a killed server could restore
+// the removed document. The markers of a state without an expiry stay forever.
+func (b Nodes) Remove(ctx context.Context, node string) error {
+	opts, err := b.marked(ctx, node)
+	if err != nil {
+		return err
+	}
+	n := b.store.Names()
+	for _, subject := range []string{n.NodeState(node), n.NodeFacts(node), n.NodeInventory(node)} {
+		if _, err := b.store.Publish(ctx, NewDeletion(subject), opts...); err != nil {
+			return fmt.Errorf("remove node %s: %w", node, err)
+		}
+	}
+
+	return nil
+}
+
+// marked returns the options of the removal markers of a node.
+func (b Nodes) marked(ctx context.Context, node string) ([]jetstream.PublishOpt, error) {
+	state, err := b.State(ctx, node)
+	switch {
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrInvalidState), errors.Is(err, ErrUnreadable), errors.Is(err, ErrServerHeaders):
+		// A missing or invalid state has no TTL.
+	case err != nil:
+		return nil, fmt.Errorf("remove node %s: %w", node, err)
+	case state.SilentAfter == 0:
+		return nil, nil
+	}
+
+	return []jetstream.PublishOpt{jetstream.WithMsgTTL(stateTTL(state.SilentAfter.Std()))}, nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -232,4 +234,243 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 	}
 
 	return cfg, nil
+}
+
+// ReportMessage, ReportRange, ReportBounds, ReportSubscription and ReportDelivery are types of model, because package fleet uses them.
+type (
+	ReportMessage      = model.StoredReports
+	ReportRange        = model.ReportRange
+	ReportBounds       = model.ReportBounds
+	ReportSubscription = model.ReportSubscription
+	ReportDelivery     = model.ReportDelivery
+)
+
+// Messages yields the messages of a range in stored order. An error is the last item.
+func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMessage, error] {
+	return func(yield func(ReportMessage, error) bool) {
+		names := s.store.Names()
+		cfg, err := ReportFilter{Node: r.Node, Kind: r.Kind, Since: r.Since}.consumer(names)
+		if err != nil {
+			yield(ReportMessage{}, err)
+			return
+		}
+		switch {
+		case r.Newest:
+			cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+		case r.After > 0:
+			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
+		}
+		for m, err := range scanStream(ctx, s.store, names.Reports(), cfg, r.Follow) {
+			if err != nil {
+				yield(ReportMessage{}, err)
+				return
+			}
+			if !yield(s.read(m), nil) {
+				return
+			}
+		}
+	}
+}
+
+// NewestMessage returns the last message, with sequence 0 if there is none.
+func (s Reports) NewestMessage(ctx context.Context) (ReportMessage, error) {
+	names := s.store.Names()
+	m, err := s.store.Last(ctx, names.Reports(), names.Report("*", "*", "*"))
+	if errors.Is(err, model.ErrNotFound) {
+		return ReportMessage{}, nil
+	}
+	if err != nil {
+		return ReportMessage{}, err
+	}
+
+	return s.read(m), nil
+}
+
+// Event is the function EncodeEvent as a method, for packages outside kvstore.
+func (Reports) Event(r model.Report) ([]byte, error) { return EncodeEvent(r) }
+
+// Name returns a name of the stream for messages.
+func (Reports) Name() string { return "stream of reports" }
+
+// Age returns the creation time of the stream and its last sequence. A new stream counts from 1. The error wraps
+// model.ErrNotFound if there is no stream.
+func (s Reports) Age(ctx context.Context) (created time.Time, last uint64, err error) {
+	names := s.store.Names()
+
+	return s.store.StreamAge(ctx, names.Reports(), names.Report("*", "*", "*"))
+}
+
+// StoredAt returns the time at which a message was stored. The error wraps model.ErrNotFound if it is not there.
+func (s Reports) StoredAt(ctx context.Context, sequence uint64) (time.Time, error) {
+	names := s.store.Names()
+
+	return s.store.StoredAt(ctx, names.Reports(), names.Report("*", "*", "*"), sequence)
+}
+
+// End returns the last sequence according to the leader of the stream, or 0 if the stream is empty.
+// See Store.StreamEnd.
+func (s Reports) End(ctx context.Context) (uint64, error) {
+	names := s.store.Names()
+
+	return s.store.StreamEnd(ctx, names.Reports(), names.Report("*", "*", "*"))
+}
+
+// Bounds returns the retention of the stream. The error wraps model.ErrNotFound if the stream does not
+// exist.
+func (s Reports) Bounds(ctx context.Context) (ReportBounds, error) {
+	names := s.store.Names()
+	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))
+	if err != nil {
+		return ReportBounds{}, err
+	}
+	info, err := found.Of(names.Reports())
+	if err != nil {
+		return ReportBounds{}, err
+	}
+	out := ReportBounds{Oldest: info.State.FirstTime, Dropped: info.State.FirstSeq > 1, PerSubject: int(max(info.Config.MaxMsgsPer, 0))}
+	if info.State.Msgs == 0 {
+		out.Oldest = time.Time{}
+	}
+
+	return out, nil
+}
+
+// read decodes a message.
+func (s Reports) read(m Message) ReportMessage {
+	out := ReportMessage{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
+	out.Reports, out.Invalid = s.reportsOf(m)
+
+	return out
+}
+
+// Newest returns the newest report of a node for each kind and outcome, the newest first. A batch
+// contributes all its reports. The number of reads does not depend on what the node publishes. The
+// error wraps an ErrInvalidEvent for each unreadable report, and the readable ones are returned
+// anyway. It wraps model.ErrInvalidName for an invalid node.
+func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error) {
+	if err := model.CheckNode(node, nil); err != nil {
+		return nil, err
+	}
+	subjects := s.store.Names().ReportSubjects(node)
+	found, failed := make([][]model.Report, len(subjects)), make([]error, len(subjects))
+	var reading sync.WaitGroup
+	for i, subject := range subjects {
+		reading.Go(func() { found[i], failed[i] = s.newestOf(ctx, subject) })
+	}
+	reading.Wait()
+	all := slices.Concat(found...)
+	slices.SortStableFunc(all, func(a, b model.Report) int { return b.Time.Compare(a.Time) })
+
+	return all, errors.Join(failed...)
+}
+
+// newestOf returns the reports of the newest message of a subject, or none.
+func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
+	m, err := s.store.Last(ctx, s.store.Names().Reports(), subject)
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		return nil, nil
+	case errors.Is(err, ErrUnreadable):
+		return nil, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	case err != nil:
+		return nil, err
+	}
+	return s.reportsOf(m)
+}
+
+// reportsOf returns the readable reports of a message.
+func (s Reports) reportsOf(m Message) (all []model.Report, failed error) {
+	for r, err := range decodeReports(s.store.Names(), m) {
+		if err != nil {
+			failed = err
+			continue
+		}
+		all = append(all, r)
+	}
+
+	return all, failed
+}
+
+// subscriptionKept is the time after which the server forgets a subscription that has no reader.
+const subscriptionKept = 31 * 24 * time.Hour
+
+// Deliver yields the messages of a subscription until ctx ends. An error is the last item. It wraps
+// model.ErrInvalidName if no report has the kinds and outcomes, or model.ErrOtherAccount.
+func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[ReportDelivery, error] {
+	return func(yield func(ReportDelivery, error) bool) {
+		cfg, err := consumer(sub, s.store.Names())
+		if err != nil {
+			yield(ReportDelivery{}, err)
+			return
+		}
+		for d, err := range scanDurable(ctx, s.store, s.store.Names().Reports(), cfg) {
+			if err != nil {
+				yield(ReportDelivery{}, err)
+				return
+			}
+			if !yield(ReportDelivery{StoredReports: s.read(d.Message), Receipt: d}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// CheckSubscription returns an error if Deliver would reject the subscription.
+func (s Reports) CheckSubscription(sub ReportSubscription) error {
+	_, err := consumer(sub, s.store.Names())
+
+	return err
+}
+
+// consumer returns the configuration of the durable consumer of a subscription.
+func consumer(sub ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
+	cfg := jetstream.ConsumerConfig{
+		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,
+		InactiveThreshold: subscriptionKept,
+	}
+	switch {
+	case !model.IsToken(sub.Name):
+		return cfg, fmt.Errorf("%w: %q", model.ErrInvalidName, sub.Name)
+	case sub.After > 0:
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, sub.After+1
+	case sub.All:
+		cfg.DeliverPolicy = jetstream.DeliverAllPolicy
+	}
+	has := func(all []string, word string) bool { return len(all) == 0 || slices.Contains(all, word) }
+	batches := false
+	for _, subject := range n.ReportSubjects("*") {
+		parts := strings.Split(subject, ".")
+		kind, outcome := parts[len(parts)-2], parts[len(parts)-1]
+		switch {
+		case outcome == BatchOutcome || !has(sub.Kinds, kind) || !has(sub.Outcomes, outcome):
+			continue
+		case kind == model.KindTransaction:
+			batches = true
+		}
+		cfg.FilterSubjects = append(cfg.FilterSubjects, subject)
+	}
+	if batches {
+		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report("*", model.KindTransaction, BatchOutcome))
+	}
+	if len(cfg.FilterSubjects) == 0 {
+		return cfg, fmt.Errorf("%w: no report of the kinds %s has one of the outcomes %s", model.ErrInvalidName, sub.Kinds, sub.Outcomes)
+	}
+
+	return cfg, nil
+}
+
+// Remove removes all reports of a node. Only administrators may do that.
+func (s Reports) Remove(ctx context.Context, node string) error {
+	if err := model.CheckNode(node, nil); err != nil {
+		return err
+	}
+	stream, err := s.store.JetStream().Stream(ctx, s.store.Names().Reports())
+	if err == nil {
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(s.store.Names().Report(node, "*", "*")))
+	}
+	if err != nil {
+		return fmt.Errorf("remove the reports of node %s: %w", node, err)
+	}
+
+	return nil
 }

@@ -68,7 +68,7 @@ func (r heldReports) Messages(_ context.Context, in model.ReportRange) iter.Seq2
 	}
 }
 
-// TestNothingIsReadWithoutAConnection: who asks has the answer at once, and waits for no timeout.
+// TestNothingIsReadWithoutAConnection: requests are answered at once, without a timeout.
 func TestNothingIsReadWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	g := sourceOf(Store{Connection: connection{lost: errors.New("disconnected")}}) // any read would panic
@@ -251,8 +251,8 @@ func (s heldAudit) Audit(ctx context.Context, _ int) ([]model.Entry, bool, error
 	return nil, false, nil
 }
 
-// TestTheAuditIsReadForAll: who asks the API, or searches, takes of their own share; the page that all look at is of
-// nobody, and has a place also when its reader has none left.
+// TestTheAuditIsReadForAll: API requests and searches use the share of their user. The common page uses no
+// share and works for a user without one left.
 func TestTheAuditIsReadForAll(t *testing.T) {
 	t.Parallel()
 	held := heldAudit{reads: make(chan string, 100), released: make(chan struct{})}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestRunsThatAreNotKept: what is older than all that there is room for leaves nothing behind.
+// TestRunsThatAreNotKept: runs older than the retained ones leave nothing behind.
 func TestRunsThatAreNotKept(t *testing.T) {
 	t.Parallel()
 	l := view.New(view.Options{Keep: time.Hour, Events: 100, Runs: 100})

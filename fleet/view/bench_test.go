@@ -125,7 +125,7 @@ func BenchmarkNodes(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory says what is live when the view is full.
+// BenchmarkMemory reports the live heap of a full view.
 func BenchmarkMemory(b *testing.B) {
 	live := func() float64 {
 		runtime.GC()

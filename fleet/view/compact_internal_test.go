@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestSame: equal values are one, and however many there are, what is kept of them is bounded.
+// TestSame: equal values share memory, and the table of values is limited.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	type pair struct {
@@ -31,7 +31,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestTexts: they are bounded too, and a long one is nobody else's.
+// TestTexts: texts are limited too, and long ones are not shared.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	texts := internedTexts{}

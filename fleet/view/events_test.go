@@ -12,7 +12,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWhatIsKeptStaysWhole: an event, a run and a run whose summary is missing have all that was reported, their times in UTC.
+// TestWhatIsKeptStaysWhole: an event, a run, and a run without a summary have all reported fields, with times
+// in UTC.
 func TestWhatIsKeptStaysWhole(t *testing.T) {
 	t.Parallel()
 	l := view.New(view.Options{Keep: time.Hour, Events: 100, Runs: 100})

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 	// Events and Runs limit the retained events and runs, 20,000 each for 0. If others need the room, one
 	// node uses at most a hundredth.
 	Events, Runs int
-	// Facts yields the facts of nodes, see fleet.Selector. Facts are too large to retain. If it is nil, no
+	// Facts yields the facts of nodes, see targets.Selector. Facts are too large to retain. If it is nil, no
 	// node has facts.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
 	// Inventories yields the inventories of nodes, like Facts.
@@ -147,8 +147,8 @@ type NodePage struct {
 	// States counts the nodes that the query without its state selects.
 	States []State `json:"states"`
 	// Undecided are the names of nodes for which the query cannot be evaluated.
-	Undecided []fleet.Undecided `json:"undecided"`
-	// Warnings are the warnings of fleet.Selection.
+	Undecided []targets.Undecided `json:"undecided"`
+	// Warnings are the warnings of targets.Selection.
 	Warnings []string `json:"warnings"`
 }
 

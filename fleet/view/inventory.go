@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -68,7 +69,7 @@ func (a *inventory) now() (nodeTable, *fleet.Assigned) {
 
 // NodeQuery selects and sorts nodes. Empty fields select all.
 type NodeQuery struct {
-	// On is a target expression (fleet.CompileTarget), Search a part of a name, a host, a
+	// On is a target expression (targets.Compile), Search a part of a name, a host, a
 	// group or a label, State a fleet.NodeStatus.
 	On     string
 	Search string
@@ -358,11 +359,11 @@ func pageOf[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// list returns a page of the nodes. The error is the error of the target expression, a *target.Error, or of
+// list returns a page of the nodes. The error is the error of the target expression, a *targets.Error, or of
 // reading the facts that it needs.
 func (a *inventory) list(q NodeQuery) (NodePage, error) {
 	all, _ := a.now()
-	out := NodePage{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
+	out := NodePage{Known: len(all), Rows: []NodeRow{}, Undecided: []targets.Undecided{}, Warnings: []string{}}
 	if q.On != "" {
 		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
@@ -470,14 +471,14 @@ func (a *inventory) node(name string) (Node, bool) {
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
 // It returns the errors of List.
-func (a *inventory) Select(on string) (fleet.Selection, error) {
+func (a *inventory) Select(on string) (targets.Selection, error) {
 	all, _ := a.now()
-	out := fleet.Selection{Known: len(all)}
+	out := targets.Selection{Known: len(all)}
 	var found targetResult
 	if on != "" {
 		var err error
 		if found, err = a.selectNodes(a.selector, on, all); err != nil {
-			return fleet.Selection{}, err
+			return targets.Selection{}, err
 		}
 		out.Undecided, out.Warnings = found.undecided, found.warnings
 	}

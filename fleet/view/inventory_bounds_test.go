@@ -12,8 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestSlowTarget: an expression that looks at too much of too many nodes ends, and keeps nobody else
-// from selecting nodes.
+// TestSlowTarget: an expensive expression ends and blocks no other selection.
 func TestSlowTarget(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})

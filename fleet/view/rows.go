@@ -388,7 +388,7 @@ func (n QueryNode) Value(column string) any {
 // follows the name.
 func (n *QueryNode) manifest(path string) any {
 	name, property, _ := strings.Cut(path, ".")
-	m := fleet.ManifestsOf(n.Statuses)(name)
+	m := targets.ManifestsOf(n.Statuses)(name)
 	switch property {
 	case "", "status":
 		return m.Status

@@ -184,8 +184,8 @@ func TestOneNodeDoesNotDecideSinceWhen(t *testing.T) {
 	}
 }
 
-// TestSinceWhen: what is away says since when, of the node where it has been so for longest; what fails or was
-// rejected since when it is so on most nodes.
+// TestSinceWhen: unreachable counts from the node with the longest absence; failed and rejected from the time
+// of most nodes.
 func TestSinceWhen(t *testing.T) {
 	t.Parallel()
 	const motd = "group.web.motd"
@@ -255,8 +255,7 @@ func TestOneNodeDoesNotFillTheOverview(t *testing.T) {
 	}
 }
 
-// TestPaused: what is pending only because its node is paused is told apart from what is late, and a paused node that
-// fails stays one.
+// TestPaused: pending because of a pause is separate from late. A paused node that fails counts as failed.
 func TestPaused(t *testing.T) {
 	t.Parallel()
 	const motd = "group.web.motd"
@@ -303,7 +302,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// TestNode: since when a node has its status, and since when it should run what it does not.
+// TestNode: since when a node has its status, and since when its assignment is pending.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	const motd, own = "group.web.motd", "node.a.own"
@@ -417,8 +416,8 @@ func TestKnownNodesAreCountedAlike(t *testing.T) {
 	}
 }
 
-// BenchmarkOf makes the overview of 10,000 nodes, each with five manifests of groups and one of
-// its own, some of which fail.
+// BenchmarkOf computes the overview of 10,000 nodes, each with five manifests of groups and one of its own.
+// Some fail.
 func BenchmarkOf(b *testing.B) {
 	var nodes []model.Node
 	var entries []model.Entry
@@ -497,8 +496,8 @@ func TestFailuresOfALine(t *testing.T) {
 	}
 }
 
-// TestRejectionsOfSeveralKeys: what is wrong with a manifest that nodes have under keys of their own is one error, also
-// where there is more than one problem.
+// TestRejectionsOfSeveralKeys: the problems of a manifest that nodes have under different keys are one error,
+// also with several problems.
 func TestRejectionsOfSeveralKeys(t *testing.T) {
 	t.Parallel()
 	rejected := func(key string) func(*model.Node) {

@@ -230,7 +230,7 @@ func TestInvalidReports(t *testing.T) {
 	}
 }
 
-// TestWhoAskedIsWhatMostNodesSay: each repeats what the sender said, and one may name anybody.
+// TestWhoAskedIsWhatMostNodesSay: each node repeats the sender's name, and one may lie.
 func TestWhoAskedIsWhatMostNodesSay(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -255,7 +255,7 @@ func TestWhoAskedIsWhatMostNodesSay(t *testing.T) {
 	}
 }
 
-// TestARequestHasAName: of one that was refused, or cancelled before it began, no answer has its resource.
+// TestARequestHasAName: no answer to a refused or early cancelled request names its resource.
 func TestARequestHasAName(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})

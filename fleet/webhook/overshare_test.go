@@ -38,8 +38,8 @@ func changes(t *testing.T, store *kvtest.Store, node string, n int) {
 	}
 }
 
-// TestWebhookOfAFlood: what a node reports beyond its share is left out where the webhook is late, and said; those
-// of other nodes are sent.
+// TestWebhookOfAFlood: a late webhook skips and reports the reports of a node beyond its share; reports of
+// others are sent.
 func TestWebhookOfAFlood(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -60,7 +60,7 @@ func TestWebhookOfAFlood(t *testing.T) {
 	}
 }
 
-// TestWebhookInTimeLeavesNothingOut: nobody waits for the node, however much it reports.
+// TestWebhookInTimeLeavesNothingOut: without a delay no reports are skipped, however many a node sends.
 func TestWebhookInTimeLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -71,7 +71,7 @@ func TestWebhookInTimeLeavesNothingOut(t *testing.T) {
 	r.has(t, "web01", "web01", "web01", "web01")
 }
 
-// TestWebhookLogOfAFloodIsBounded: a node may go on for as long as it likes.
+// TestWebhookLogOfAFloodIsBounded, for any duration of the flood.
 func TestWebhookLogOfAFloodIsBounded(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

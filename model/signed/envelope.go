@@ -1,12 +1,16 @@
+// Package signed defines what operators sign and how a node verifies it: statements in DSSE envelopes, keys,
+// and the policy of a node. It is pure: keys, policy, earlier envelopes and the time are arguments.
 package signed
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
@@ -135,4 +139,118 @@ func Revision(e model.Entry) (Action, []byte, error) {
 	}
 
 	return action, []byte(envelope.Statement.Content), nil
+}
+
+// Sign returns the envelope of a statement with a signature of each signer. It returns an error for an
+// invalid statement.
+func Sign(ctx context.Context, s Statement, signers ...*Signer) ([]byte, error) {
+	s.Protocol = model.ProtocolStatement
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	payload, err := model.EncodeJSON(s)
+	if err != nil {
+		return nil, err
+	}
+
+	return (&Envelope{Statement: s, payload: payload}).Add(ctx, signers...)
+}
+
+// Add returns the envelope with the signatures of further signers. Existing signatures are not repeated.
+func (e *Envelope) Add(ctx context.Context, signers ...*Signer) ([]byte, error) {
+	providers := make([]dsse.Signer, len(signers))
+	for i, s := range signers {
+		providers[i] = s
+	}
+	by, err := dsse.NewEnvelopeSigner(providers...)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := by.SignPayload(ctx, PayloadType, e.payload)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	out := *e
+	out.signatures = slices.Clone(e.signatures)
+	for _, s := range signed.Signatures {
+		out.signatures = append(slices.DeleteFunc(out.signatures, func(o dsse.Signature) bool { return o.KeyID == s.KeyID }), s)
+	}
+	if len(out.signatures) > MaxSignatures {
+		return nil, fmt.Errorf("sign: an envelope has at most %d signatures", MaxSignatures)
+	}
+
+	return json.Marshal(out.dsse())
+}
+
+// Signers returns the distinct keys with valid signatures, trusted or not.
+func (e *Envelope) Signers(ctx context.Context) []Key {
+	var out []Key
+	for _, s := range e.signatures {
+		key, err := ParseKey(s.KeyID)
+		if err == nil && !slices.Contains(out, key) && len(e.validOf(ctx, []Key{key})) > 0 {
+			out = append(out, key)
+		}
+	}
+
+	return out
+}
+
+// validOf returns the keys among keys that have signed.
+func (e *Envelope) validOf(ctx context.Context, keys []Key) []Key {
+	verifiers := make([]dsse.Verifier, len(keys))
+	for i, k := range keys {
+		verifiers[i] = verifier{k}
+	}
+	by, err := dsse.NewMultiEnvelopeVerifier(1, verifiers...)
+	if err != nil {
+		return nil // there is no key
+	}
+	accepted, err := by.Verify(ctx, e.dsse())
+	if err != nil {
+		return nil
+	}
+	out := make([]Key, len(accepted))
+	for i, a := range accepted {
+		out[i] = Key(a.KeyID)
+	}
+
+	return out
+}
+
+// Errors of the time of signing.
+var (
+	// ErrOlder means that the node already accepted an envelope that was signed later.
+	ErrOlder = errors.New("older than an accepted signature")
+	// ErrExpired means that the envelope expired.
+	ErrExpired = errors.New("the signature expired")
+	// ErrFuture means that the envelope was signed in the future. This error is temporary.
+	ErrFuture = errors.New("signed in the future")
+)
+
+// MaxSkew is the largest accepted difference between the clocks of operators and nodes.
+const MaxSkew = 5 * time.Minute
+
+// MaxRequest limits the validity of an ensure request. Nodes remember executed requests for longer.
+const MaxRequest = 24 * time.Hour
+
+// Mark identifies the last accepted envelope of a target.
+type Mark struct {
+	Issued time.Time `json:"issued"`
+	Sum    string    `json:"sum"`
+}
+
+// Fresh returns an error unless a node may accept an envelope at a time after the last accepted one. The same
+// envelope may be accepted again. The error wraps ErrOlder, ErrExpired or ErrFuture.
+func (e *Envelope) Fresh(now time.Time, last Mark) error {
+	s := e.Statement
+	switch {
+	case s.Issued.After(now.Add(MaxSkew)):
+		return fmt.Errorf("%w: at %s, here it is %s", ErrFuture, s.Issued.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case !now.Before(s.Expires):
+		return fmt.Errorf("%w at %s, here it is %s", ErrExpired, s.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case s.Issued.Before(last.Issued), s.Issued.Equal(last.Issued) && e.Sum != last.Sum:
+		return fmt.Errorf("%w: signed at %s, the accepted one at %s", ErrOlder, s.Issued.UTC().Format(time.RFC3339Nano), last.Issued.UTC().Format(time.RFC3339Nano))
+	default:
+		return nil
+	}
 }
