@@ -22,7 +22,7 @@ type Model interface {
 	// Progress returns how complete the model is.
 	Progress() view.Progress
 	Overview() view.Overview
-	// Nodes returns a page of nodes. The error is a *target.Error with the column and the remedy.
+	// Nodes returns a page of nodes. The error is a *targets.Error with the column and the remedy.
 	Nodes(q view.NodeQuery) (view.NodePage, error)
 	// Node, Manifest and Run report whether the object is known.
 	Node(name string) (view.NodeDetail, bool)
