@@ -19,17 +19,10 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
-)
-
-// This interface connects the view with the server.
-var (
-	_ web.Model  = (*view.Fleet)(nil)
-	_ web.Source = source{}
 )
 
 // follow runs a feed until the test ends.

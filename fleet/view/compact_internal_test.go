@@ -13,7 +13,7 @@ func TestSame(t *testing.T) {
 		text   string
 		number int
 	}
-	s := newInterned[pair]()
+	s := interned[pair]{}
 	first := s.Share(pair{"a", 0})
 	if s.Share(pair{"a", 0}) != first || s.Share(pair{"a", 1}) == first || s.Share(pair{"b", 0}) == first {
 		t.Error("equal values are not one, or others are")
@@ -23,7 +23,7 @@ func TestSame(t *testing.T) {
 			t.Fatalf("%d: %+v", i, *got)
 		}
 	}
-	if got := len(s.byHash); got == 0 || got > 5000 {
+	if got := len(s); got == 0 || got > 5000 {
 		t.Errorf("%d are kept", got)
 	}
 	if *first != (pair{"a", 0}) || *s.Share(pair{"a", 0}) != *first {

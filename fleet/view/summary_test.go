@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -279,12 +278,7 @@ func TestPaused(t *testing.T) {
 	list := fleet.NewAssigned(entries)
 	of := func(nodes []model.Node) view.Summary {
 		got := view.SummaryOf(nodes, entries, "", now)
-		each := make([]*view.Node, len(nodes))
-		for i, n := range nodes {
-			one := view.NewNode(n, list.Statuses(n), list)
-			each[i] = &one
-		}
-		if from := view.SummaryFrom(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, list, "", now); !reflect.DeepEqual(from.Manifests, got.Manifests) || !reflect.DeepEqual(from.States, got.States) {
+		if from := view.KnownSummary(nodes, list, "", now); !reflect.DeepEqual(from.Manifests, got.Manifests) || !reflect.DeepEqual(from.States, got.States) {
 			t.Errorf("%+v %+v, from nodes that are compared %+v %+v", got.States, got.Manifests, from.States, from.Manifests)
 		}
 
@@ -379,9 +373,9 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestNodesAreCountedOnAllCores: the parts of the fleet that are counted beside each other add up to what counting one
-// node after the other finds. It is not parallel, because it sets how many cores there are.
-func TestNodesAreCountedOnAllCores(t *testing.T) {
+// TestKnownNodesAreCountedAlike: the overview of nodes that a view knows equals the overview of their states.
+func TestKnownNodesAreCountedAlike(t *testing.T) {
+	t.Parallel()
 	const motd = "group.web.motd"
 	entries := []model.Entry{summaryEntry(motd, 7, time.Hour), summaryEntry("node.web001.own", 7, 2*time.Hour), summaryEntry("node.web090.own", 7, 3*time.Hour), summaryEntry("node.web0905.own", 7, 3*time.Hour)}
 	var nodes []model.Node
@@ -406,12 +400,6 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 			}
 		}))
 	}
-	all := fleet.NewAssigned(entries)
-	each := make([]*view.Node, len(nodes))
-	for i, n := range nodes {
-		one := view.NewNode(n, all.Statuses(n), all)
-		each[i] = &one
-	}
 	text := func(s view.Summary) string {
 		out, err := json.MarshalIndent(s, "", " ")
 		if err != nil {
@@ -419,16 +407,12 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 		}
 		return string(out)
 	}
-	want := text(view.SummaryFrom(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.2.0", now))
+	want := text(view.SummaryOf(nodes, entries, "1.2.0", now))
 	if strings.Count(want, "web001") < 4 || !strings.Contains(want, "never seen: 1;") {
-		t.Fatalf("one after the other: %s", want)
+		t.Fatalf("of their states: %s", want)
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, cores := range []int{1, 2, 3, 7, 200} {
-		runtime.GOMAXPROCS(cores)
-		if got := text(view.SummaryOf(nodes, entries, "1.2.0", now)); got != want {
-			t.Errorf("on %d cores: %s, want %s", cores, got, want)
-		}
+	if got := text(view.KnownSummary(nodes, fleet.NewAssigned(entries), "1.2.0", now)); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
