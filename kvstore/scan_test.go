@@ -80,7 +80,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 	}
 }
 
-// A consumer that is deleted meanwhile loses and repeats nothing.
+// A consumer that is deleted during the scan loses and repeats no messages.
 func TestAnotherConsumerGoesOn(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -116,8 +116,8 @@ func TestAnotherConsumerGoesOn(t *testing.T) {
 	}
 }
 
-// TestAConsumerThatDeliversNothingMore, although messages are left, is not the end: here
-// somebody else takes what was for it. Where they are removed, it is.
+// TestAConsumerThatDeliversNothingMore: missing messages are not the end if they exist (another client took
+// the delivery); removed messages are.
 func TestAConsumerThatDeliversNothingMore(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/command"
 )
@@ -212,6 +216,107 @@ func (a *Accounts) merge(database, key, answer string) {
 		known.add(name, id)
 		if !IsAccountNumber(key) {
 			known.add(key, id)
+		}
+	}
+}
+
+// accountTable maps names and numbers of users, or of groups.
+type accountTable struct {
+	ids   map[string]uint32
+	names map[uint32]string
+}
+
+// parseAccounts reads the common format of passwd(5) and group(5): the name in the first field, the
+// number in the third. It ignores other lines. The first of several accounts with the same name or
+// number wins, as in libc.
+func parseAccounts(text string) accountTable {
+	t := accountTable{ids: map[string]uint32{}, names: map[uint32]string{}}
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		// Lines that start with + or - include NIS accounts.
+		if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
+			continue
+		}
+		id, ok := ParseAccountID(fields[2])
+		if !ok {
+			continue
+		}
+		t.add(fields[0], id)
+	}
+
+	return t
+}
+
+func (t accountTable) add(name string, id uint32) {
+	if _, ok := t.ids[name]; !ok {
+		t.ids[name] = id
+	}
+	if _, ok := t.names[id]; !ok {
+		t.names[id] = name
+	}
+}
+
+// MaxAccountID is the largest user or group ID. To chown, the next number means "unchanged".
+const MaxAccountID = 1<<32 - 2
+
+// ParseAccountID reads the number of a user or group, in decimal digits and nothing else.
+func ParseAccountID(s string) (uint32, bool) {
+	id, err := strconv.ParseUint(s, 10, 32)
+
+	return uint32(id), err == nil && IsAccountNumber(s) && id <= MaxAccountID
+}
+
+// IsAccountNumber reports whether an owner is given as a number, which may be out of range.
+func IsAccountNumber(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+}
+
+// fileTable is the table of a file as it was when it was read.
+type fileTable struct {
+	accountTable
+	// stamp identifies the version of the file; it is zero if a later version could have the same stamp.
+	stamp fileStamp
+}
+
+// fileStamp identifies a version of a file. It changes when the file is replaced or written, except
+// for two writes within one tick of the file system's clock.
+type fileStamp struct {
+	dev, inode   uint64
+	size         int64
+	mtime, ctime unix.Timespec
+}
+
+// clockTick is longer than the tick of any file system's clock.
+const clockTick = 2 * time.Second
+
+// readTable reads the table of a file. A missing file is an empty table.
+func readTable(path string) (fileTable, error) {
+	before, began := stampOf(path), time.Now()
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileTable{}, err
+	}
+	t := fileTable{accountTable: parseAccounts(string(content))}
+	if changed := time.Unix(before.ctime.Unix()); before == stampOf(path) && changed.Before(began.Add(-clockTick)) {
+		t.stamp = before
+	}
+
+	return t, nil
+}
+
+// isOf reports whether the table is up to date with the file at a path.
+func (t fileTable) isOf(path string) bool { return t.stamp != fileStamp{} && t.stamp == stampOf(path) }
+
+// stampOf returns the stamp of the file at a path, or the zero stamp if the file cannot be read.
+func stampOf(path string) fileStamp {
+	var st unix.Stat_t
+	for {
+		switch err := unix.Stat(path, &st); err {
+		case nil:
+			return fileStamp{dev: uint64(st.Dev), inode: st.Ino, size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
+		case unix.EINTR:
+		default:
+			return fileStamp{}
 		}
 	}
 }

@@ -22,16 +22,16 @@ import (
 func forged() []attack {
 	row := func(name, does string, blocks func() []string) attack {
 		return attack{
-			name: "header-" + name, control: believing, sign: "operators saw", viewed: true, does: does, never: "operators and nodes miss anything of others, or take it for theirs",
+			name: "header-" + name, control: believing, sign: "operators saw", viewed: true, does: does, never: "operators and nodes miss messages of others, or attribute these to them",
 			do: func(a *attacker) { a.sendBlocks(blocks()) },
 		}
 	}
 
 	return []attack{
-		row("origin", "stores messages with stream, subject, sequence and time of others in the headers of the server, so that they come doubled", origins),
+		row("origin", "stores messages with stream, subject, sequence and time of others in the headers of the server, so that they occur twice", origins),
 		row("status", "stores messages with a status of the server, such as the end of a list, in all forms", statuses),
-		row("empty-line", "stores messages with an empty line within the headers, behind which the server's are not read", emptyLines),
-		row("unreadable", "stores messages with headers that no client can read, or that join with those of the server", unreadable),
+		row("empty-line", "stores messages with an empty line in the headers, which hides the following headers of the server", emptyLines),
+		row("unreadable", "stores messages with headers that clients cannot read, or that merge with headers of the server", unreadable),
 	}
 }
 

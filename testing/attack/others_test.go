@@ -21,19 +21,19 @@ func beside() []attack {
 	return []attack{
 		{
 			name: "inboxes", control: base, sign: "answer reached",
-			does: "names the inboxes of another node, by guesses and wildcards, as where the server is to send its answers", never: "that node gets an answer to what it did not ask", do: guessInbox,
+			does: "directs answers of the server to the inboxes of another node, by guesses and wildcards", never: "that node gets an unrequested answer", do: guessInbox,
 		}, {
 			name: "queue-groups", control: limitless, sign: "was not heard",
-			does: "joins queue groups wherever it may listen", never: "a request does not reach another node", do: joinQueues,
+			does: "joins queue groups on all permitted subjects", never: "a request does not reach another node", do: joinQueues,
 		}, {
 			name: "answers", control: limitless, sign: "answered for the server",
-			does: "answers whatever it hears, instead of the server or of others", never: "an operator takes that for the server's acknowledgement", do: answerAll,
+			does: "answers every message that it hears, in place of the server or of others", never: "an operator accepts the answer as the server's acknowledgement", do: answerAll,
 		}, {
 			name: "duplicates", control: base, sign: "taken for a duplicate",
-			does: "publishes with all message ids that it gets to see, and guesses", never: "a report of another node is dropped as a duplicate", do: duplicate,
+			does: "publishes with all message ids that it sees or guesses", never: "a report of another node is dropped as a duplicate", do: duplicate,
 		}, {
 			name: "floods", control: limitless, sign: "no answer",
-			does: "subscribes, asks and publishes as much as it can, with the largest messages, and reads nothing", never: "another node gets no answer, or loses its connection", do: flood,
+			does: "subscribes, requests and publishes without limit, with the largest messages, and reads no answers", never: "another node gets no answer, or loses its connection", do: flood,
 		},
 	}
 }

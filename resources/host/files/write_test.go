@@ -58,7 +58,7 @@ func TestWritePutsAFileInPlaceOf(t *testing.T) {
 	}
 }
 
-// TestReplacedFilesAreGivenBack: what was replaced is open a moment longer, and not after Settle.
+// TestReplacedFilesAreGivenBack: a replaced file stays open briefly, and not after Settle.
 func TestReplacedFilesAreGivenBack(t *testing.T) {
 	h, dir := hosttest.New(t).Disk, t.TempDir()
 	var writing sync.WaitGroup

@@ -2,13 +2,20 @@ package systemd
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 )
@@ -154,4 +161,251 @@ func (c *changer) startAndCheck(ctx context.Context, env resource.Env, action se
 	withLogs(ctx, env, []string{name}, began, errs)
 
 	return errs[0]
+}
+
+// link is the systemctl command for a unit with a file in another directory.
+const link service.Action = "link"
+
+// disable also disables units that are enabled until the next boot, which
+// systemctl disable ignores.
+func (c *changer) disable(ctx context.Context, env resource.Env, names ...string) error {
+	if err := c.disableAt(ctx, env, nil, names); err != nil {
+		return err
+	}
+	states, errs := c.reader.outcomes(ctx, env, names)
+	var atRuntime []string
+	for i, state := range states {
+		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {
+			atRuntime = append(atRuntime, names[i])
+		}
+	}
+	if err := errors.Join(errs...); err != nil || len(atRuntime) == 0 {
+		return err
+	}
+
+	return c.disableAt(ctx, env, []string{"--runtime"}, atRuntime)
+}
+
+// disableAt runs systemctl disable, which removes a unit altogether when
+// systemd knows it only by a link. Such links are restored, even after an
+// error.
+func (c *changer) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
+	linked := linkedUnits(c.reader.root, names)
+	errs := []error{c.change(ctx, env, service.Disable, append(options, names...)...)}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	for _, l := range linked {
+		if _, err := os.Lstat(l.path); !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		errs = append(errs, c.change(ctx, env, link, append(l.options, l.target)...))
+	}
+
+	return errors.Join(errs...)
+}
+
+// linkedUnit is a link to a unit file outside of systemd's directories, with
+// the options of systemctl link that make it.
+type linkedUnit struct {
+	path, target string
+	options      []string
+}
+
+// linkedUnits returns the links of services that are known by one.
+func linkedUnits(root string, names []string) []linkedUnit {
+	var out []linkedUnit
+	for _, unit := range unitNames(names) {
+		for dir, options := range map[string][]string{"/etc/systemd/system": nil, "/run/systemd/system": {"--runtime"}} {
+			path := filepath.Join(root, dir, unit)
+			target, err := os.Readlink(path)
+			if err != nil || target == os.DevNull {
+				continue
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(dir, target)
+			}
+			// A link of another name is an alias, which disabling removes. A file in a
+			// directory of systemd is found without a link.
+			if filepath.Base(target) == unit && !strings.HasSuffix(filepath.Dir(target), "/systemd/system") {
+				out = append(out, linkedUnit{path: path, target: target, options: options})
+			}
+		}
+	}
+
+	return out
+}
+
+const (
+	// logLines is the number of log lines in the error of a service.
+	logLines = 10
+	// logTime limits the wait for the log lines.
+	logTime = 5 * time.Second
+)
+
+// control runs systemctl. A failing exit code is an error with the last lines
+// of stderr.
+func control(ctx context.Context, env resource.Env, args ...string) error {
+	result, err := run(ctx, env, nil, append([]string{systemctl}, args...)...)
+	if err != nil || result.ExitCode == 0 {
+		return err
+	}
+	err = fmt.Errorf("%s %s: exit code %d", systemctl, strings.Join(args, " "), result.ExitCode)
+	if said := result.Stderr.LastLines(logLines); said != "" {
+		err = resource.CommandError{Err: err, Output: strings.ToValidUTF8(said, "\uFFFD")}
+	}
+
+	return err
+}
+
+// isTooOften reports whether systemd refused a start because of the start limit. systemd counts again from
+// zero after it reads its units.
+func isTooOften(err error) bool {
+	var said resource.CommandError
+
+	return errors.As(err, &said) && strings.Contains(said.Output, "attempted too often")
+}
+
+// withLogs adds to each error the log of its service since a time, even after ctx has ended.
+func withLogs(ctx context.Context, env resource.Env, names []string, since time.Time, errs []error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
+	defer cancel()
+	// The newest entries may not be in the journal yet.
+	if _, err := run(ctx, env, nil, "journalctl", "--sync"); err != nil {
+		env.Log.DebugContext(ctx, "cannot read the journal", "error", err.Error())
+		return
+	}
+	for i, name := range names {
+		if errs[i] == nil {
+			continue
+		}
+		logged, err := lastLogged(ctx, env, name, since)
+		if err != nil || logged == "" {
+			continue
+		}
+		var failure resource.CommandError
+		if errors.As(errs[i], &failure) {
+			errs[i] = resource.CommandError{Err: failure.Err, Output: failure.Output + "\n" + logged}
+		} else {
+			errs[i] = resource.CommandError{Err: errs[i], Output: logged}
+		}
+	}
+}
+
+// unreadable returns the error of a unit with a mistake in its file, with the log of systemd about it.
+func unreadable(ctx context.Context, env resource.Env, name string, u unit) error {
+	err := fmt.Errorf("%s: its unit cannot be read (%s): correct its file", name, u.load)
+	if logged, failed := lastLogged(ctx, env, u.id, time.Unix(0, 0)); failed == nil && logged != "" {
+		return resource.CommandError{Err: err, Output: logged}
+	}
+
+	return err
+}
+
+// lastLogged returns the last lines that a service logged since a time. journalctl limits lines only in
+// reverse order, and reverses messages instead of lines, so each message is read separately. The
+// option --unit misses messages of short-lived systemd processes, such as a process that finds no
+// program to run.
+func lastLogged(ctx context.Context, env resource.Env, name string, since time.Time) (string, error) {
+	var messages []string
+	onLine := func(line string, stderr bool) {
+		if !stderr {
+			messages = append(messages, message(line))
+		}
+	}
+	unit := service.UnitName(name)
+	_, err := run(ctx, env, onLine, "journalctl", "--quiet", "--no-pager", "--output=json", "--output-fields=MESSAGE", "--all", "--reverse",
+		fmt.Sprintf("--lines=%d", logLines), fmt.Sprintf("--since=@%d.%06d", since.Unix(), since.Nanosecond()/1000),
+		"_SYSTEMD_UNIT="+unit, "+", "_UID=0", "UNIT="+unit, "+", "_UID=0", "OBJECT_SYSTEMD_UNIT="+unit, "+", "_UID=0", "COREDUMP_UNIT="+unit)
+	slices.Reverse(messages)
+
+	return command.Output{Tail: []byte(strings.Join(messages, "\n"))}.LastLines(logLines), err
+}
+
+// message returns the message of a journal entry in JSON: a text, or bytes for
+// other content.
+func message(line string) string {
+	var text struct{ MESSAGE string }
+	if json.Unmarshal([]byte(line), &text) == nil {
+		return text.MESSAGE
+	}
+	var binary struct{ MESSAGE []uint16 }
+	if json.Unmarshal([]byte(line), &binary) != nil {
+		return "(a message that cannot be read)"
+	}
+	bytes := make([]byte, len(binary.MESSAGE))
+	for i, b := range binary.MESSAGE {
+		bytes[i] = byte(b)
+	}
+
+	return strings.ToValidUTF8(string(bytes), "\uFFFD")
+}
+
+// enabledUnits is the folder of the records of the links that muster made for each unit.
+const enabledUnits = "enabled"
+
+// rememberLinks records the links of the [Install] sections of services that were just enabled.
+func (c *changer) rememberLinks(ctx context.Context, env resource.Env, names []string) {
+	for _, unit := range unitNames(names) {
+		i, ok := readInstall(c.reader.root, unit)
+		if !ok {
+			continue
+		}
+		if err := env.Host.Remember(ctx, enabledUnits, unit, i.links); err != nil && !errors.Is(err, state.ErrNone) {
+			env.Log.WarnContext(ctx, "links of enabled unit not recorded", "unit", unit, "error", err)
+		}
+	}
+}
+
+// wasEnabled reports whether muster made any of the links of a unit.
+func wasEnabled(env resource.Env, unit string, links []string) bool {
+	if env.Host == nil || len(links) == 0 {
+		return false
+	}
+	recorded, _, err := host.Recall[[]string](env.Host, enabledUnits, unit)
+
+	return err == nil && slices.ContainsFunc(links, func(link string) bool { return slices.Contains(recorded, link) })
+}
+
+// transients is the folder of records of stopped units that existed only while they ran: transient
+// units, and units with a removed file. A record distinguishes such a unit from a wrong name.
+const transients = "transients"
+
+// rememberTransient finds the units among services that exist only while they run. Call the
+// returned function after the stop: it records the units that no longer exist.
+func (c *changer) rememberTransient(ctx context.Context, env resource.Env, names []string) func() {
+	exists := func(unit string) bool {
+		_, err := os.Lstat(filepath.Join(c.reader.root, "run/systemd/transient", unit))
+		return err == nil
+	}
+	hasFile := func(unit string) bool {
+		_, _, found := unitFile(c.reader.root, unit)
+		return found
+	}
+	var units []string
+	for _, unit := range unitNames(names) {
+		if exists(unit) || !hasFile(unit) {
+			units = append(units, unit)
+		}
+	}
+
+	return func() {
+		for _, unit := range units {
+			if exists(unit) || hasFile(unit) {
+				continue
+			}
+			if err := env.Host.Remember(ctx, transients, unit, true); err != nil && !errors.Is(err, state.ErrNone) {
+				env.Log.WarnContext(ctx, "stopped transient unit not recorded", "unit", unit, "error", err)
+			}
+		}
+	}
+}
+
+// wasTransient reports whether muster stopped a unit of this name that existed only while it ran.
+func wasTransient(env resource.Env, unit string) bool {
+	if env.Host == nil {
+		return false
+	}
+	_, found, err := host.Recall[bool](env.Host, transients, unit)
+
+	return err == nil && found
 }
