@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +27,8 @@ type recorder struct {
 	opts      Options
 	refreshes *pendingRefreshes
 	deferred  []deferredChange
+	// outputs are the outputs of the resources that ran.
+	outputs resource.Outputs
 }
 
 // end ends the transaction of a node. interrupted reports that its health checks were interrupted.
@@ -32,21 +36,25 @@ func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 	if p := r.observer.provider(n); p != nil {
 		t.Provider = p.Name()
 	}
-	if !r.isSensitive(n) {
-		r.report.describe(t, r.observer.spec(n), r.observer.state(n))
-		t.Properties, t.Status = r.secrets.document(t.Properties), r.secrets.document(t.Status)
+	if !r.isSensitive(n) && (r.opts.Full || t.Outcome() != model.OutcomeStable) {
+		t.Properties = r.secrets.document(encodeJSON(r.observer.spec(n)))
+		if state := r.observer.state(n); state != nil {
+			t.Status = r.secrets.document(encodeJSON(state))
+		}
 	}
 	if state := r.observer.state(n); r.opts.RecordOwnState != nil && state != nil {
 		r.opts.RecordOwnState(n.Ref, state)
 	}
 	r.End(n)
-	if l := r.deferredOf(n.Ref); l != nil {
-		l.interrupted = interrupted
-		r.report.hold(n, t)
+	r.report.complete(n, t)
+	if i := slices.IndexFunc(r.deferred, func(l deferredChange) bool { return l.node.Ref == n.Ref }); i >= 0 {
+		// finish emits it. The transactions after it do not wait for it.
+		r.deferred[i].interrupted = interrupted
+		r.report.emit(n, nil)
 		return
 	}
 	r.register(n, t, interrupted)
-	r.report.end(n, t)
+	r.report.emit(n, t)
 }
 
 // register passes on the registrations of a resource after it ran. A run that only checks health
@@ -65,17 +73,18 @@ func (r *recorder) register(n *graph.Node, t *model.Transaction, interrupted boo
 	}
 }
 
-// repaired counts and describes a change that repaired drift.
+// repaired counts and describes a change that repaired drift. made is the time of the change; zero
+// means now.
 func (r *recorder) repaired(n *graph.Node, t *model.Transaction, p resource.Plan, made time.Time) {
 	if !t.Changed {
 		return
 	}
 	r.report.noteDrift(n, p, true)
-	seen := r.seen(n)
-	if seen.IsZero() {
-		seen = r.opts.Woken
+	if r.Cause.IsUnasked() && !p.Always {
+		seen := cmp.Or(r.seen(n), r.opts.Woken, r.report.summary.Started)
+		made = cmp.Or(made, time.Now()).UTC()
+		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC(), RepairedAt: made, Latency: made.Sub(seen)}
 	}
-	r.report.repaired(t, p, seen, made)
 }
 
 // seen returns the time when drift of a resource was detected, or zero.
@@ -91,7 +100,9 @@ func (r *recorder) seen(n *graph.Node) time.Time {
 func (r *recorder) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
 	t.Failed, t.Noop = true, r.IsNoop(n)
 	t.Errors = append(t.Errors, r.errorText(n, err))
-	r.report.unrepaired(t, r.seen(n))
+	if seen := r.seen(n); r.Cause.IsUnasked() && !seen.IsZero() {
+		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
+	}
 	var p *plan.PanicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
@@ -100,33 +111,57 @@ func (r *recorder) fail(ctx context.Context, n *graph.Node, t *model.Transaction
 	r.EndAfter(n)
 }
 
-// outputs stores the outputs of resources for later resources.
-type outputs struct {
-	access *access
-	values resource.Outputs
-}
-
-// of returns the outputs of a node that ran. It returns nil if the state is unknown, because the
-// observation after a failed or interrupted change failed.
-func (o *outputs) of(n *graph.Node, outcome resource.Outcome) map[string]any {
-	state := o.access.observer.state(n)
+// outputsOf returns the outputs of a node that ran. It returns nil if the state is unknown, because
+// the observation after a failed or interrupted change failed.
+func (r *recorder) outputsOf(n *graph.Node, outcome resource.Outcome) map[string]any {
+	state := r.observer.state(n)
 	if n.Resource.Type.Outputs == nil || state == nil {
 		return nil
 	}
 
-	return n.Resource.Type.Outputs(o.access.observer.spec(n), state, outcome)
+	return n.Resource.Type.Outputs(r.observer.spec(n), state, outcome)
 }
 
-// keep stores the outputs of a node.
-func (o *outputs) keep(n *graph.Node, outcome resource.Outcome) {
+// keepOutputs stores the outputs of a node for later nodes.
+func (r *recorder) keepOutputs(n *graph.Node, outcome resource.Outcome) {
 	if n.Resource.Type.Outputs == nil {
 		return
 	}
-	values := o.access.secrets.outputs(o.of(n, outcome), o.access.isSensitive(n))
-	o.values[n.Ref] = values
+	values := r.secrets.outputs(r.outputsOf(n, outcome), r.isSensitive(n))
+	r.outputs[n.Ref] = values
 	if alias := n.Resource.Meta().Alias; alias != "" {
-		o.values[model.Ref{Type: n.Ref.Type, Name: alias}] = values
+		r.outputs[model.Ref{Type: n.Ref.Type, Name: alias}] = values
 	}
+}
+
+// changed records the result of a change.
+func (r *recorder) changed(ctx context.Context, c dueChange, res changeResult) {
+	t, result := c.t, &r.Results[c.node.At]
+	if r.opts.Outputs && !r.isSensitive(c.node) {
+		t.Outputs = r.secrets.shown(r.outputsOf(c.node, res.outcome))
+	}
+	if res.err != nil {
+		result.Touched = res.touched
+		r.report.noteDrift(c.node, c.plan, false)
+		r.fail(ctx, c.node, t, res.err)
+		return
+	}
+	planned := slices.Clone(t.Changes)
+	for i, change := range t.Changes {
+		t.Changes[i] = change.Done()
+	}
+	t.Changed, t.Refreshed = !res.outcome.Unchanged && !r.opts.Check, c.refresh && !c.plan.Unrefreshed
+	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.outcome.At
+	if result.ChangedAt.IsZero() {
+		result.ChangedAt = now()
+	}
+	r.keepOutputs(c.node, res.outcome)
+	cleared := c.refresh && r.refreshes.made(ctx, c.node)
+	if res.outcome.AtEnd != nil {
+		r.deferred = append(r.deferred, deferredChange{dueChange: c, planned: planned, make: res.outcome.AtEnd, refreshed: cleared})
+		return
+	}
+	r.repaired(c.node, t, c.plan, res.made)
 }
 
 // atEndTime limits each change at the end of a run.
@@ -135,7 +170,6 @@ const atEndTime = time.Minute
 // deferredChange is a change that a type makes at the end of the run.
 type deferredChange struct {
 	dueChange
-	t *model.Transaction
 	// planned are the planned changes, for a failure.
 	planned []model.Change
 	make    func(context.Context) error
@@ -143,17 +177,6 @@ type deferredChange struct {
 	refreshed bool
 	// interrupted reports whether the health checks were interrupted.
 	interrupted bool
-}
-
-// deferredOf returns the deferred change of a resource, or nil.
-func (r *recorder) deferredOf(ref model.Ref) *deferredChange {
-	for i := range r.deferred {
-		if r.deferred[i].node.Ref == ref {
-			return &r.deferred[i]
-		}
-	}
-
-	return nil
 }
 
 // finish makes the deferred changes in order and emits their transactions. After ctx has ended it
@@ -182,7 +205,7 @@ func (r *recorder) finish(ctx context.Context) {
 			r.fail(ctx, n, l.t, err)
 		}
 		r.register(n, l.t, l.interrupted)
-		r.report.release(n, l.t)
+		r.report.count(n, l.t)
 	}
 }
 

@@ -32,15 +32,6 @@ type pendingRefreshes struct {
 	errors []string
 }
 
-// newPendingRefreshes returns the pending refreshes of a run. A nil journal loses them at its end.
-func newPendingRefreshes(j Journal, up *plan.Upstream, log *slog.Logger) *pendingRefreshes {
-	return &pendingRefreshes{journal: j, up: up, log: log}
-}
-
-// Errors returns the errors of the journal. The run continues, so lost or repeated refreshes must
-// be reported.
-func (r *pendingRefreshes) Errors() []string { return r.errors }
-
 // recall reads the refreshes that earlier runs left pending.
 func (r *pendingRefreshes) recall(ctx context.Context) {
 	if r.journal == nil {

@@ -36,7 +36,7 @@ type runReport struct {
 	summary model.Run
 	// counts are the counts of included resources, by the resource that includes them.
 	counts map[model.Ref]model.Counts
-	// full adds properties and status to the transactions of stable resources.
+	// full gives stable transactions an id.
 	full bool
 	// onTransaction receives each transaction in the order of the graph. It may be nil.
 	onTransaction func(*graph.Node, *model.Transaction)
@@ -91,22 +91,6 @@ func (r *runReport) begin(n *graph.Node, noop, healthCheckOnly bool) *model.Tran
 	return t
 }
 
-// end completes a transaction, and emits it after all transactions before it.
-func (r *runReport) end(n *graph.Node, t *model.Transaction) {
-	r.complete(n, t)
-	r.conclude(n, t)
-}
-
-// hold completes the transaction of a deferred change, which release emits. The transactions after
-// it do not wait for it.
-func (r *runReport) hold(n *graph.Node, t *model.Transaction) {
-	r.complete(n, t)
-	r.conclude(n, nil)
-}
-
-// release emits a transaction after hold, after all others.
-func (r *runReport) release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
-
 // complete completes a transaction. A stable transaction has no id, because making 5,000 ids takes
 // a tenth of a stable run.
 func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
@@ -122,25 +106,20 @@ func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
 	}
 }
 
-// leaveOut removes a node from the report.
-func (r *runReport) leaveOut(n *graph.Node) {
-	r.notRun++
-	r.conclude(n, nil)
-}
-
-// conclude emits the ended transactions up to the first node that is not done.
-func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
+// emit emits the transaction of a node after all transactions before it. Nil emits nothing for the
+// node.
+func (r *runReport) emit(n *graph.Node, t *model.Transaction) {
 	r.ended[n.At] = reportEntry{t, true}
 	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
 		if t := r.ended[r.next].t; t != nil {
 			r.ended[r.next].t = nil
-			r.hand(r.graph.Nodes()[r.next], t)
+			r.count(r.graph.Nodes()[r.next], t)
 		}
 	}
 }
 
-// hand counts a transaction and emits it.
-func (r *runReport) hand(n *graph.Node, t *model.Transaction) {
+// count counts a transaction and passes it on.
+func (r *runReport) count(n *graph.Node, t *model.Transaction) {
 	r.summary.Counts.Add(t)
 	if at := t.RetryAt; !at.IsZero() && (r.summary.RetryAt.IsZero() || at.Before(r.summary.RetryAt)) {
 		r.summary.RetryAt = at
@@ -162,29 +141,6 @@ func (r *runReport) finish(woken time.Time) {
 	r.summary.Duration = time.Since(r.summary.Started)
 	if r.summary.Drift.Repaired > 0 && !woken.IsZero() {
 		r.summary.Drift.Latency = time.Since(woken)
-	}
-}
-
-// repaired describes the repair of drift by plan p. seen is the time of the detection; zero means
-// the start of the run. made is the time of the change; zero means now.
-func (r *runReport) repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
-	if !r.Cause.IsUnasked() || p.Always {
-		return
-	}
-	if made.IsZero() {
-		made = time.Now()
-	}
-	if seen.IsZero() {
-		seen = r.summary.Started
-	}
-	made = made.UTC()
-	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC(), RepairedAt: made, Latency: made.Sub(seen)}
-}
-
-// unrepaired describes drift of a failed resource, detected at seen. Zero means not detected.
-func (r *runReport) unrepaired(t *model.Transaction, seen time.Time) {
-	if r.Cause.IsUnasked() && !seen.IsZero() {
-		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
 	}
 }
 
@@ -216,17 +172,6 @@ func (r *runReport) noteDrift(n *graph.Node, p resource.Plan, repaired bool) {
 	}
 }
 
-// describe adds properties and status to a transaction.
-func (r *runReport) describe(t *model.Transaction, spec resource.Spec, state resource.State) {
-	if !r.full && t.Outcome() == model.OutcomeStable {
-		return
-	}
-	t.Properties = encodeJSON(spec)
-	if state != nil {
-		t.Status = encodeJSON(state)
-	}
-}
-
 func encodeJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -236,18 +181,6 @@ func encodeJSON(v any) json.RawMessage {
 	}
 
 	return b
-}
-
-// wouldRefresh returns the subscribers that a real change would refresh.
-func wouldRefresh(n *graph.Node) []model.Ref {
-	var refs []model.Ref
-	for _, s := range n.Subscribers {
-		if s.Resource.Type.Refreshes {
-			refs = append(refs, s.Ref)
-		}
-	}
-
-	return refs
 }
 
 // now returns the current time in UTC.

@@ -25,7 +25,6 @@ type run struct {
 	refreshes *pendingRefreshes
 	announcer *announcer
 	checks    *checks
-	outputs   *outputs
 	recorder  *recorder
 	cursor    int // all nodes before it are done
 	// inclusions counts the child manifests that were read during the run.
@@ -56,12 +55,12 @@ func newRun(g *graph.Graph, opts Options) *run {
 		ann.end(n)
 	}
 
-	refreshes := newPendingRefreshes(opts.Journal, up, opts.Env.Log)
+	refreshes := &pendingRefreshes{journal: opts.Journal, up: up, log: opts.Env.Log}
 
 	return &run{
 		access: a, opts: opts, applier: &applier{a},
-		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
-		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, values: resource.Outputs{}},
+		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes, outputs: resource.Outputs{}},
+		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms},
 	}
 }
 
@@ -79,7 +78,7 @@ func (r *run) do(ctx context.Context) *model.Run {
 	}
 	r.refreshes.recall(work)
 	if r.Stopped == "" {
-		r.observeAll(ctx, r.Graph.Nodes())
+		r.observer.all(ctx, r.Graph.Nodes())
 		r.checks.ahead(ctx, r.Graph.Nodes())
 	}
 	for n := r.next(); n != nil; n = r.next() {
@@ -91,7 +90,7 @@ func (r *run) do(ctx context.Context) *model.Run {
 	if err := leave(); err != nil {
 		r.report.addError(err.Error())
 	}
-	for _, text := range r.refreshes.Errors() {
+	for _, text := range r.refreshes.errors {
 		r.report.addError(text)
 	}
 	r.report.finish(r.opts.Woken)
@@ -137,11 +136,6 @@ func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 	return sync.OnceValue(h.EndRun), nil
 }
 
-// observeAll takes the common observation of nodes.
-func (r *run) observeAll(ctx context.Context, nodes []*graph.Node) {
-	r.observer.all(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
-}
-
 // next returns the first node that is not done, or nil. A node of a part that follows others is
 // done if nothing that it follows changed.
 func (r *run) next() *graph.Node {
@@ -151,7 +145,8 @@ func (r *run) next() *graph.Node {
 		case r.Results[r.cursor].Done:
 		case n.Follows && !r.Results[r.cursor].Started && !r.Results.IsFollowedUp(n):
 			r.End(n)
-			r.report.leaveOut(n)
+			r.report.notRun++
+			r.report.emit(n, nil)
 		default:
 			return n
 		}
