@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
+	"sync/atomic"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
@@ -345,10 +345,15 @@ func parallel(count, limit int, f func(i int)) {
 		f(0) // avoids waking another goroutine
 		return
 	}
-	var all errgroup.Group
-	all.SetLimit(limit)
-	for i := range count {
-		all.Go(func() error { f(i); return nil })
+	// Workers keep their stacks, which would otherwise grow again in each call.
+	var all sync.WaitGroup
+	var started atomic.Int64
+	for range min(count, limit) {
+		all.Go(func() {
+			for i := int(started.Add(1)) - 1; i < count; i = int(started.Add(1)) - 1 {
+				f(i)
+			}
+		})
 	}
-	_ = all.Wait()
+	all.Wait()
 }
