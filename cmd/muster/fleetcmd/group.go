@@ -233,7 +233,7 @@ func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family 
 		}
 	}
 
-	return signer.Groups(ctx, family, value, current)
+	return signer.Sign(ctx, signed.Groups, family, value, current)
 }
 
 // decodeGroups decodes signed or unsigned groups.

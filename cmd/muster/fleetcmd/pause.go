@@ -261,7 +261,7 @@ func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (Pa
 	}
 	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
 	if p.Signer != nil {
-		if value, err = p.Signer.Pause(ctx, family, value, current.Value); err != nil {
+		if value, err = p.Signer.Sign(ctx, signed.Pause, family, value, current.Value); err != nil {
 			return out, err
 		}
 	}
@@ -286,7 +286,7 @@ func (p Pauses) End(ctx context.Context, family, from string) (PauseResult, erro
 	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
 	var proof []byte
 	if p.Signer != nil {
-		if proof, err = p.Signer.Resume(ctx, family, current.Value); err != nil {
+		if proof, err = p.Signer.Sign(ctx, signed.Resume, family, nil, current.Value); err != nil {
 			return out, err
 		}
 	}

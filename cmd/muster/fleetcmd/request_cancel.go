@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -52,7 +50,9 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asker := cancelAsker(store.KV, signer, c.Log, model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator()})
+	asker := Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: encoder(signer, signed.Cancel, func(expires time.Time) any {
+		return model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator(), Expires: expires}
+	})}
 	if !store.KV.Places().InUse().IsOwn() {
 		return errors.Join(c.queueCancels(ctx, asker, to.targets), to.undecided)
 	}
@@ -76,18 +76,6 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	}
 
 	return errors.Join(err, c.concludeCancel(ctx, out), to.undecided)
-}
-
-// cancelAsker returns the asker of a cancel, signed unless signer is nil.
-func cancelAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, cancel model.CancelRequest) Asker {
-	return Asker{Store: store, Log: log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
-		cancel := cancel
-		cancel.Expires = expires
-		if err := cancel.Check(); err != nil {
-			return nil, err
-		}
-		return signature((*assign.Signing).Cancel).encode(ctx, signer, family, cancel, expires)
-	}}
 }
 
 // queueCancels queues a cancel because the account of the operator cannot send requests. It replaces a request that the
