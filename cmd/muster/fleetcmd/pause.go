@@ -83,7 +83,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return writtenChange{PauseResult: w, change: ask.PauseChange{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
+		return writtenChange{PauseResult: w, change: ask.PauseChange{ControlKey: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
 	})
 	if found.expression == nil {
 		c.warnUnknown(found, done)
@@ -161,7 +161,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, err)
 		default:
-			done = append(done, writtenChange{PauseResult: w, change: ask.PauseChange{Key: w.Key}, target: t})
+			done = append(done, writtenChange{PauseResult: w, change: ask.PauseChange{ControlKey: w.Key}, target: t})
 		}
 	}
 	switch matched := print.Count(len(found.targets), "node"); {
