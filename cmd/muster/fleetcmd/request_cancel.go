@@ -91,7 +91,7 @@ func (c *requestCommand) queueCancels(ctx context.Context, asker Asker, list []f
 
 	return c.Print.Result(c.Format, out, func() {
 		c.Print.Printf("cancel queued for: %s\n", print.Some(out.Queued, "--json has all"))
-		c.Print.Remark("for the results see: %s", c.conclusion(c.cancelID).Resume)
+		c.Print.Remark("for the results see: %s", c.again("resume", c.cancelID))
 	})
 }
 
@@ -232,17 +232,10 @@ func (c *requestCommand) cancelSummary(r Cancelled) string {
 	if r.isUnknown() {
 		unknownTo = "no node that answered knows the request " + print.Text(c.cancelID) + ": "
 	}
-	for _, more := range []struct {
-		text  string
-		names []string
-	}{
-		{"still running: ", running}, {unknownTo, unknown}, {"rejected by: ", rejected}, {"no answer from: ", r.Missing},
-		{"removed from the queue of: ", r.Withdrawn}, {"cancel queued for: ", r.Queued},
-	} {
-		if len(more.names) > 0 {
-			parts = append(parts, more.text+print.Some(more.names, "--json has all"))
-		}
-	}
+	parts = append(parts, listed(
+		nodeList{"still running: ", running}, nodeList{unknownTo, unknown}, nodeList{"rejected by: ", rejected}, nodeList{"no answer from: ", r.Missing},
+		nodeList{"removed from the queue of: ", r.Withdrawn}, nodeList{"cancel queued for: ", r.Queued},
+	)...)
 
 	return strings.Join(parts, ", ")
 }
