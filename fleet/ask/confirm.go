@@ -98,13 +98,20 @@ func away(n model.Node, known bool) string {
 type Waiter struct {
 	// States reads the states of the nodes and returns a lookup by name.
 	States func(ctx context.Context) (func(node string) (model.Node, bool), error)
-	// Pause waits before the next read; took is the duration of the last one.
-	Pause func(ctx context.Context, took time.Duration)
+	// Pause, if set, waits before the next read. Without it, the pause grows with the duration of the last read.
+	Pause func(ctx context.Context)
 	// OnChange, if set, is called for each confirmation that changed.
 	OnChange func(*Confirmation)
-	// OnPending, if set, is called with the number of pending confirmations before each pause.
-	OnPending func(count int)
+	// OnPending, if set, is called with the pending nodes before each pause.
+	OnPending func(nodes []string)
 }
+
+const (
+	// pollInterval is the minimum pause between two reads of the nodes. The pause is also at least pollFactor times as long
+	// as the last read.
+	pollInterval = 300 * time.Millisecond
+	pollFactor   = 5
+)
 
 // Wait waits until no confirmation is pending or ctx ends, which is no error.
 func (w Waiter) Wait(ctx context.Context, all []*Confirmation) error {
@@ -117,24 +124,29 @@ func (w Waiter) Wait(ctx context.Context, all []*Confirmation) error {
 			}
 			return nil
 		}
-		settled, pending := time.Since(began) >= settling, 0
+		settled, pending := time.Since(began) >= settling, []string(nil)
 		for _, c := range all {
 			n, known := state(c.Node)
 			if c.update(n, known, settled) && w.OnChange != nil {
 				w.OnChange(c)
 			}
 			if c.State == StatePending {
-				pending++
+				pending = append(pending, c.Node)
 			}
 		}
-		if pending == 0 || ctx.Err() != nil {
+		if len(pending) == 0 || ctx.Err() != nil {
 			return nil
 		}
 		if w.OnPending != nil {
 			w.OnPending(pending)
 		}
-		if w.Pause(ctx, time.Since(read)); ctx.Err() != nil {
-			return nil
+		if w.Pause != nil {
+			w.Pause(ctx)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(pollInterval, pollFactor*time.Since(read))):
 		}
 	}
 }
@@ -226,7 +238,7 @@ func (x *Executor) awaitNodes(ctx context.Context, r *record) {
 	}
 	_ = Waiter{
 		States: func(context.Context) (func(string) (model.Node, bool), error) { return x.Model.State, nil },
-		Pause: func(ctx context.Context, _ time.Duration) {
+		Pause: func(ctx context.Context) {
 			select {
 			case <-changed:
 			case <-again.C:

@@ -40,7 +40,7 @@ func TestWaiter(t *testing.T) {
 					return n, true
 				}, nil
 			},
-			Pause: func(ctx context.Context, _ time.Duration) {
+			Pause: func(ctx context.Context) {
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Second):

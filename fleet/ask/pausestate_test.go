@@ -130,7 +130,7 @@ func confirm(change ask.Change, n model.Node, known, earlier bool) ask.Confirmat
 		States: func(context.Context) (func(string) (model.Node, bool), error) {
 			return func(string) (model.Node, bool) { return n, known }, nil
 		},
-		Pause: func(context.Context, time.Duration) { cancel() },
+		Pause: func(context.Context) { cancel() },
 	}.Wait(ctx, []*ask.Confirmation{&c})
 	cancel()
 
