@@ -38,9 +38,8 @@ func (p Choria) readSource(ctx context.Context, env resource.Env, spec *Spec) ([
 		}
 		return read(ctx, env, dir, env.Scope.Author)
 	}
-	if kept, have := p.cache.take(env.RunID, spec.Source); have {
-		p.cache.put(env.RunID, spec.Source, kept.size, kept.value)
-		return kept.value.([]sourceFile), nil
+	if source, have := p.cache.get(env.RunID, spec.Source).([]sourceFile); have {
+		return source, nil
 	}
 	if limit := spec.Timeout.Std(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
@@ -53,7 +52,7 @@ func (p Choria) readSource(ctx context.Context, env resource.Env, spec *Spec) ([
 		size += len(f.Text)
 	}
 	if err == nil {
-		p.cache.put(env.RunID, spec.Source, size, source)
+		p.cache.put(env.RunID, spec.Source, source, size)
 	}
 
 	return source, err

@@ -10,7 +10,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -49,16 +50,15 @@ func (t *target) store(ctx context.Context) error {
 // write writes files in parallel below root. The directories must exist.
 func (t *target) write(ctx context.Context, list []file, root string) error {
 	errs := make([]error, len(list))
-	var writing sync.WaitGroup
-	free := make(chan struct{}, parallel)
+	var writing errgroup.Group
+	writing.SetLimit(parallel)
 	for i, f := range list {
-		free <- struct{}{}
-		writing.Go(func() {
-			defer func() { <-free }()
+		writing.Go(func() error {
 			errs[i] = t.env.Host.Write(ctx, t.below(root, f.path), bytes.NewReader(f.content), f.wanted())
+			return nil
 		})
 	}
-	writing.Wait()
+	_ = writing.Wait() // errs has all errors
 
 	return errors.Join(errs...)
 }
