@@ -55,7 +55,6 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
-		o.Checked = o.Checked && !blocked
 		joined, err := l.join(ctx, o, blocked)
 		left := g.left
 		<-g.mu
@@ -71,7 +70,6 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
-		o.Checked = false
 	}
 }
 
@@ -110,7 +108,7 @@ func (l *Locks) takeTogether(ctx context.Context, o LockOptions) (err error) {
 	g.waitedFor = nil
 	onWait := o.OnWait
 	o.OnWait = func(by LockHolder) {
-		g.waitedFor, o.Checked = &by, false
+		g.waitedFor = &by
 		if onWait != nil {
 			onWait(by)
 		}
