@@ -20,7 +20,7 @@ import (
 type Type struct{}
 
 // New returns the type with its providers, for resources.All.
-func New(providers ...ArchiveProvider) *resource.Type { return resource.Of(Type{}, providers...) }
+func New(providers ...HTTP) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type.
 func (Type) Info() resource.Info {
@@ -46,7 +46,7 @@ const checksumValue = "checksum"
 
 // Apply fetches, unpacks and removes as planned. The pending extraction is
 // recorded before the archive is placed, and cleared afterwards.
-func (Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p HTTP, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
 	checksum := ""
 	if plan.Has(actionDownload) {
 		if checksum, err = download(ctx, env, p, spec); err != nil {
@@ -82,7 +82,7 @@ func cleanUp(env resource.Env, spec *Spec) error {
 	return env.Host.Remove(spec.Name)
 }
 
-func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (checksum string, err error) {
+func download(ctx context.Context, env resource.Env, p HTTP, spec *Spec) (checksum string, err error) {
 	attrs, err := attributes(ctx, env, spec)
 	if err != nil {
 		return "", err
@@ -101,7 +101,7 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 }
 
 // extract unpacks the downloaded archive, or with no checksum the existing one.
-func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, downloaded string) error {
+func extract(ctx context.Context, env resource.Env, p HTTP, spec *Spec, downloaded string) error {
 	format, err := spec.ArchiveFormat()
 	if err != nil {
 		return err
@@ -304,7 +304,7 @@ const mode = 0o640
 
 // Status reads the archive and resolves the properties on this machine. A
 // missing account is a resource.PrerequisiteError.
-func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p HTTP, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec)
 	if err != nil {
 		return nil, err
@@ -422,6 +422,6 @@ func (Type) Relations(spec *Spec) resource.Relations {
 }
 
 // Watches returns the archive and the creates path. muster does not record other unpacked files.
-func (Type) Watches(_ ArchiveProvider, spec *Spec) []watch.Point {
+func (Type) Watches(_ HTTP, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Creates)
 }
