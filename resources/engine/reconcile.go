@@ -67,7 +67,7 @@ func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *mo
 // lock takes the run lock of the node, or the nested lock within the run that started this run.
 func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err error) {
 	h := o.Env.Host
-	for {
+	for checked := true; ; checked = false { // OpenState has checked it
 		depth, err := h.Holding(o.StartedBy)
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, state.LockOptions{
-			Wait: !o.NoWait, Depth: depth, Seq: o.Seq,
+			Wait: !o.NoWait, Depth: depth, Seq: o.Seq, Checked: checked,
 			Holder: state.LockHolder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by state.LockHolder) {
 				o.Waited = true

@@ -10,15 +10,24 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// TestADirectoryThatWasSafeIsCheckedAgain tests that each use checks the owner and the mode of the
-// directory and of its parents.
+// TestADirectoryThatWasSafeIsCheckedAgain when its owner, its mode, or anything on its
+// path is another.
 func TestADirectoryThatWasSafeIsCheckedAgain(t *testing.T) {
 	t.Parallel()
 	parent := filepath.Join(t.TempDir(), "parent")
 	dir := filepath.Join(parent, "state")
-	check := func() error { _, err := Check(dir); return err }
-	if err := errors.Join(check(), Make(dir), Make(dir), check()); err != nil {
-		t.Fatal(err)
+	var c Checked
+	if err := c.check(dir); err != nil || c.stands(dir) {
+		t.Fatalf("before it is there: %v", err)
+	}
+	if err := c.Make(dir); err != nil || c.stands(dir) {
+		t.Fatalf("when it is made: %v", err)
+	}
+	if err := c.Make(dir); err != nil || !c.stands(dir) {
+		t.Fatalf("it is not remembered: %v", err)
+	}
+	if c.stands(parent) {
+		t.Error("another one stands as well")
 	}
 	for name, change := range map[string]struct {
 		do, undo func() error
@@ -30,22 +39,22 @@ func TestADirectoryThatWasSafeIsCheckedAgain(t *testing.T) {
 		if err := change.do(); err != nil {
 			t.Fatal(err)
 		}
-		if err := Make(dir); !errors.Is(err, change.want) {
+		if err := c.Make(dir); !errors.Is(err, change.want) {
 			t.Errorf("%s: making it: %v", name, err)
 		}
-		if err := check(); !errors.Is(err, change.want) {
+		if err := c.check(dir); !errors.Is(err, change.want) {
 			t.Errorf("%s: checking it: %v", name, err)
 		}
-		if err := errors.Join(change.undo(), check()); err != nil {
+		if err := errors.Join(change.undo(), c.check(dir)); err != nil {
 			t.Errorf("%s: and no longer: %v", name, err)
 		}
 	}
-	if err := errors.Join(os.Rename(parent, parent+".real"), os.Symlink(parent+".real", parent), check()); err != nil {
-		t.Errorf("behind a link: %v", err)
+	if err := errors.Join(os.Rename(parent, parent+".real"), os.Symlink(parent+".real", parent), c.check(dir)); err != nil || c.stands(dir) {
+		t.Errorf("it stands behind a link: %v", err)
 	}
 }
 
-// TestAFormatIsReadAgain tests that a replaced format file is read again.
+// TestAFormatIsReadAgain once somebody has touched its file.
 func TestAFormatIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := New(filepath.Join(t.TempDir(), "state"), slog.New(slog.DiscardHandler))
@@ -53,10 +62,18 @@ func TestAFormatIsReadAgain(t *testing.T) {
 	if err := d.OpenState(true); err != nil {
 		t.Fatal(err)
 	}
+	mark, settled := formatMark(path)
+	if settled || d.isKnown(mark) {
+		t.Error("it was written a moment ago, and may be written to again in the same tick")
+	}
+	d.know(mark) // as if it had stood for a while
 	if err := os.WriteFile(path+".new", []byte("2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Rename(path+".new", path), d.OpenState(true)); !errors.Is(err, ErrFormat) {
 		t.Errorf("a newer one: %v", err)
+	}
+	if _, settled := formatMark("/etc/passwd.missing"); settled {
+		t.Error("none is settled")
 	}
 }

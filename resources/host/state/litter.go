@@ -184,12 +184,14 @@ type fileMark struct {
 	changed    unix.Timespec
 }
 
+func markOf(st *unix.Stat_t) fileMark { return fileMark{uint64(st.Dev), st.Ino, st.Size, st.Ctim} }
+
 // litterMark returns the mark of a record.
 func litterMark(path string) (fileMark, error) {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Lstat(path, &st) })
 
-	return fileMark{uint64(st.Dev), st.Ino, st.Size, st.Ctim}, err
+	return markOf(&st), err
 }
 
 // maxKept limits the directories of a reused record. The first run after a kill searches all of them.

@@ -20,8 +20,9 @@ import (
 
 // Locks are the run locks of a node. Create them with NewLocks.
 type Locks struct {
-	dir   string
-	group lockGroup
+	dir     string
+	checked Checked
+	group   lockGroup
 }
 
 // NewLocks returns the locks of a state directory. It does not access the directory.
@@ -97,6 +98,9 @@ type LockOptions struct {
 	// Seq orders the runs that share a lock by LockTogether. A later run may wait for an
 	// earlier run.
 	Seq int
+	// Checked is set if the caller has just created and checked the state directory. Lock
+	// checks it again only if it has to wait.
+	Checked bool
 	// OnWait is called once before waiting. It may be nil.
 	OnWait func(LockHolder)
 }
@@ -141,8 +145,10 @@ func (l *Locks) acquire(ctx context.Context, o LockOptions) (*os.File, LockHolde
 	if l.dir == "" {
 		return nil, LockHolder{}, ErrNone
 	}
-	if err := Make(l.dir); err != nil {
-		return nil, LockHolder{}, err
+	if !o.Checked {
+		if err := l.checked.Make(l.dir); err != nil {
+			return nil, LockHolder{}, err
+		}
 	}
 	f, err := openLock(l.path(o.Depth), os.O_RDWR|os.O_CREATE)
 	if err != nil {

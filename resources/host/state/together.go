@@ -55,6 +55,7 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
+		o.Checked = o.Checked && !blocked
 		joined, err := l.join(ctx, o, blocked)
 		left := g.left
 		<-g.mu
@@ -70,6 +71,7 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
+		o.Checked = false
 	}
 }
 
@@ -108,7 +110,7 @@ func (l *Locks) takeTogether(ctx context.Context, o LockOptions) (err error) {
 	g.waitedFor = nil
 	onWait := o.OnWait
 	o.OnWait = func(by LockHolder) {
-		g.waitedFor = &by
+		g.waitedFor, o.Checked = &by, false
 		if onWait != nil {
 			onWait(by)
 		}
