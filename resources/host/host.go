@@ -50,18 +50,10 @@ func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	var disk *files.Disk
-	runner := command.New(func(argv []string) {
-		disk.Settle()
-		if o.OnStart != nil {
-			o.OnStart(argv)
-		}
-	})
-
-	disk = files.New(files.Options{StateDir: o.StateDir, Log: o.Log, Label: labels(runner)})
+	runner := command.New(o.OnStart)
 
 	return &Host{
-		Disk:     disk,
+		Disk:     files.New(files.Options{StateDir: o.StateDir, Log: o.Log, Label: labels(runner)}),
 		Accounts: NewAccounts(AccountOptions{Commands: runner, Log: o.Log}),
 		Runner:   runner,
 		Locks:    state.NewLocks(o.StateDir),

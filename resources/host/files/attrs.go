@@ -155,7 +155,7 @@ func (d *Disk) Carried(path string, a Attrs, chown bool) (c Carried) {
 		return c
 	}
 	defer at.Dir.Close()
-	old := d.replaced.keep(at.Dir, at.Name)
+	old := openOld(at.Dir, at.Name)
 	if old < 0 {
 		return c
 	}
