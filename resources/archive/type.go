@@ -145,7 +145,6 @@ func extract(ctx context.Context, env resource.Env, p HTTP, spec *Spec, download
 	return remember(ctx, env.Host, r)
 }
 
-// isRefused reports whether a valid archive was refused.
 func isRefused(err error) bool {
 	return slices.ContainsFunc([]error{hostarchive.ErrUnsafeEntry, hostarchive.ErrEntryType, files.ErrTooLarge, hostarchive.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
@@ -256,7 +255,6 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	return plan, err
 }
 
-// extraction returns the change of unpacking, with its cause.
 func extraction(spec *Spec, state *State, missing bool) model.Change {
 	out := model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: "not extracted", To: spec.ExtractParent}
 	switch {
@@ -272,7 +270,6 @@ func extraction(spec *Spec, state *State, missing bool) model.Change {
 
 const cleaned = "Would have cleaned up"
 
-// downloads returns the reasons to fetch the archive, as one change each.
 func downloads(spec *Spec, state *State) []model.Change {
 	found, meta, want := state.Entry, state.Metadata, state.want.attrs
 	because := func(property, from, to string) model.Change {
@@ -347,7 +344,6 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 	return files.Attrs{UID: uid, GID: gid, Mode: mode}, err
 }
 
-// targetObstacle returns why muster cannot unpack into a directory.
 func targetObstacle(env resource.Env, path string) error {
 	entry, err := env.Host.Follow(path)
 	switch {

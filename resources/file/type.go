@@ -79,7 +79,6 @@ func apply(ctx context.Context, env resource.Env, spec *Spec, plan resource.Plan
 	return outcome, err
 }
 
-// planned returns the digests of the plan, for Verify.
 func planned(plan resource.Plan) resource.Outcome {
 	for _, c := range plan.Changes {
 		if c.Property == propertyContent {
@@ -153,7 +152,6 @@ func (s *State) digest() string {
 	return s.Metadata.Checksum
 }
 
-// hidden reports whether the existing content cannot be shown.
 func (s *State) hidden() bool {
 	return s.Unreadable != nil || s.Unshown != "" || s.Entry.Kind == files.File && s.digest() == ""
 }

@@ -105,7 +105,6 @@ func (a *Accounts) FileWritten(path string) {
 	}
 }
 
-// path returns the file of a database.
 func (a *Accounts) path(database string) string { return a.dir + "/" + database }
 
 func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
@@ -159,7 +158,6 @@ func (a *Accounts) lookUp(ctx context.Context, database, key string, find func(a
 	return nil
 }
 
-// table returns the table of a database's file. A missing file is an empty table.
 func (a *Accounts) table(database string) (accountTable, error) {
 	if t, known := a.files[database]; known {
 		return t, nil

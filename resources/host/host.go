@@ -159,7 +159,6 @@ func (h *Host) Forget(folder, name string) error {
 // selinux is the mount point of the SELinux file system.
 const selinux = "/sys/fs/selinux"
 
-// labels returns a function that returns the default label of a path, nil without SELinux.
 func labels(commands *command.Runner) func(ctx context.Context, path string) (string, error) {
 	var st unix.Statfs_t
 	if unix.Statfs(selinux, &st) != nil || st.Type != unix.SELINUX_MAGIC {

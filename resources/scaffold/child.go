@@ -219,7 +219,6 @@ func (c *child) values() any {
 	return variables
 }
 
-// load creates the renderer of the library.
 func (c *child) load() (err error) {
 	// The child calls no function of the library that uses these directories.
 	config := library.Config{SourceDirectory: ".", TargetDirectory: os.DevNull + "/none", MergeTargetDirectory: true, CustomLeftDelimiter: c.request.Left, CustomRightDelimiter: c.request.Right}
@@ -309,7 +308,6 @@ func (c *child) write(name, content string) error {
 	return nil
 }
 
-// include renders another template of the source.
 func (c *child) include(name string, dot any) (string, error) {
 	path := strings.TrimPrefix(filepath.Clean(name), "/")
 	if _, have := c.texts[path]; !have {
@@ -348,7 +346,6 @@ func (c *child) finish(err error) {
 	_ = errors.Join(err, c.tar.Close(), c.out.Flush()) // the parent reports that entries are missing
 }
 
-// emit writes an entry of the tar.
 func (c *child) emit(kind, name, content string) error {
 	records := map[string]string{recordKind: kind}
 	if c.secret {
@@ -545,7 +542,6 @@ func encode(v any) (any, error) {
 	}
 }
 
-// decode returns a new copy of an encoded value.
 func decode(v any) any { return template.Copy(v, decodeText) }
 
 func decodeText(v any) any {

@@ -85,7 +85,6 @@ func fetch(ctx context.Context, env resource.Env, url string) ([]sourceFile, err
 	return source, errors.Join(err, cleanup())
 }
 
-// sourceDir returns the directory of the templates.
 func sourceDir(env resource.Env, spec *Spec) (dir string, err error) {
 	switch {
 	case filepath.IsAbs(spec.Source):

@@ -226,7 +226,6 @@ func (t *target) obstruct(err error) {
 	}
 }
 
-// checkPermissions records an obstacle if the permissions do not allow the pending changes.
 func (t *target) checkPermissions() {
 	meta, seen := t.state.Metadata, map[string]bool{}
 	paths := append([]string{}, meta.Changed...)
@@ -322,7 +321,6 @@ func (t *target) write(ctx context.Context, list []file, root string) error {
 	return errors.Join(errs...)
 }
 
-// below returns the path of a file for another target directory.
 func (t *target) below(root, path string) string {
 	return root + strings.TrimPrefix(path, t.spec.Name)
 }
@@ -409,7 +407,6 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 	return pastOf(f, t.spec.PostCommands(f.path), digest, left), err
 }
 
-// install writes a copy of a file.
 func (t *target) install(ctx context.Context, from files.Entry, path string) (files.Entry, error) {
 	content, err := from.Open()
 	if err != nil {
@@ -456,12 +453,10 @@ func recall(h *host.Host, target string) (record, error) {
 	return r, err
 }
 
-// save writes the record durably, even if the run is ending.
 func (r record) save(ctx context.Context, h *host.Host) error {
 	return h.Remember(ctx, records, r.Target, r)
 }
 
-// digestOf returns the hex SHA-256 of a text.
 func digestOf(text []byte) string {
 	sum := sha256.Sum256(text)
 

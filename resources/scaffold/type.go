@@ -74,7 +74,6 @@ func (t Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	return fmt.Errorf("still different: %s (%s)", named(plan), hint)
 }
 
-// named returns the first files of a plan.
 func named(plan resource.Plan) string {
 	const most = 3
 	paths := make([]string, len(plan.Changes))

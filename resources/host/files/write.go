@@ -183,7 +183,6 @@ type Sized struct {
 	Size int64
 }
 
-// copyFile copies the rest of a file, up to a size.
 func copyFile(ctx context.Context, to, from *os.File, size int64) error {
 	at, err := from.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -198,7 +197,6 @@ func copyFile(ctx context.Context, to, from *os.File, size int64) error {
 	})
 }
 
-// copyChunks calls copy until it returns less than a chunk.
 func copyChunks(ctx context.Context, copy func() (int64, error)) error {
 	for {
 		n, err := copy()
@@ -322,7 +320,6 @@ func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) er
 	return at.Dir.Sync()
 }
 
-// changing opens the parent directory of the file to change.
 func changing(path string, parent func(string) (*paths.Place, error)) (*paths.Place, error) {
 	path = filepath.Clean(path)
 	if name := filepath.Base(path); name == "." || name == ".." || name == "/" {

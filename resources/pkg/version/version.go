@@ -324,7 +324,6 @@ func Upstream(text string) string {
 // semver is a semantic version (2.0.0) without its build.
 type semver struct{ core, pre []string }
 
-// parseSemver parses a semantic version with an optional v prefix.
 func parseSemver(text string) (v semver, err error) {
 	plain, build, hasBuild := strings.Cut(strings.TrimPrefix(text, "v"), "+")
 	core, pre, hasPre := strings.Cut(plain, "-")
@@ -359,14 +358,12 @@ func areIdentifiers(text string, isPre bool) bool {
 	return true
 }
 
-// isNumber reports whether a text is a number without leading zeroes.
 func isNumber(text string) bool {
 	digits, rest := CutDigits(text)
 
 	return digits != "" && rest == "" && (digits == "0" || digits[0] != '0')
 }
 
-// compareSemver compares by precedence, which ignores the build.
 func compareSemver(a, b string) (int, error) {
 	va, err := parseSemver(a)
 	if err != nil {
