@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestAuthor: each revision has who wrote it, a removal too, as they said; none where they did not.
+// TestAuthor: each revision, removals included, has the author that its writer claims, if any.
 func TestAuthor(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestRevisions: those of some families in their order, removals included; also for who may
-// make no consumer.
+// TestRevisions returns the revisions of some families in order, with removals, also without permission to
+// create consumers.
 func TestRevisions(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)

@@ -174,7 +174,7 @@ func TestListOfWhatIsWritten(t *testing.T) {
 	for range 100 {
 		var writing sync.WaitGroup
 		writing.Go(func() {
-			for range kvstore.HistorySize / 2 { // more would have the bucket drop what is being listed
+			for range kvstore.HistorySize / 2 { // with more revisions the bucket would drop listed ones
 				if _, err := writer.Put(t.Context(), "node.web07.motd", []byte("x")); err != nil {
 					t.Error(err)
 				}
@@ -299,7 +299,7 @@ func TestAssignmentWithHeadersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestReplaceOnlyWhatWasSeen: what another operator stored meanwhile stays.
+// TestReplaceOnlyWhatWasSeen: a value that another operator stores in between stays.
 func TestReplaceOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -336,7 +336,7 @@ func TestReplaceOnlyWhatWasSeen(t *testing.T) {
 	}
 }
 
-// TestChanges wakes for what is stored already, and for each change.
+// TestChanges wakes for stored values and for each change.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

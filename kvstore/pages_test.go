@@ -47,8 +47,7 @@ func TestBatchesEnd(t *testing.T) {
 	}
 }
 
-// TestPagesAreBounded: a page of large messages ends after 4 MiB, whatever their number,
-// and the next one goes on behind it.
+// TestPagesAreBounded: a page of large messages ends after 4 MiB, and the next page continues after it.
 func TestPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

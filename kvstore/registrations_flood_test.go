@@ -39,7 +39,7 @@ func floodOf(t *testing.T, nc *nats.Conn, node string, count int) {
 	}
 }
 
-// A node that registers without end is cut, named once, and hides nobody.
+// A node that registers without end is truncated and named once, and hides no others.
 func TestAFloodOfRegistrationsHidesNobody(t *testing.T) {
 	t.Parallel()
 	srv, s := kvtest.New(t)
@@ -66,7 +66,7 @@ func TestAFloodOfRegistrationsHidesNobody(t *testing.T) {
 	}
 }
 
-// A watch has an end of what it keeps and reports of a node, too.
+// A watch also limits the registrations per node that it stores and reports.
 func TestAWatchIsNotFlooded(t *testing.T) {
 	t.Parallel()
 	srv, s := kvtest.New(t)
@@ -93,8 +93,8 @@ func TestAWatchIsNotFlooded(t *testing.T) {
 	}
 }
 
-// The size of one is bounded by the server, of all of them by the stream; what is
-// pushed out comes back when it is renewed.
+// The server limits the size of a registration, the stream their total. A dropped registration returns with
+// its renewal.
 func TestRegistrationsAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	srv, s := kvtest.NewWith(t, provision.Options{RegistrationBytes: 4 << 20})
@@ -128,8 +128,7 @@ func TestRegistrationsAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestLargeRegistrationsAreBounded: what a node registers has a bound in bytes, too, for those who read once and
-// for those who watch.
+// TestLargeRegistrationsAreBounded: the bytes per node are limited for single reads and for watches.
 func TestLargeRegistrationsAreBounded(t *testing.T) {
 	t.Parallel()
 	srv, s := kvtest.New(t)

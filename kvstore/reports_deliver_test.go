@@ -58,7 +58,7 @@ func TestDeliver(t *testing.T) {
 	sub := kvstore.ReportSubscription{Name: "failed", Kinds: []string{model.KindRun}, Outcomes: []string{string(model.OutcomeFailed)}}
 	publishRun(t, store, "old", model.OutcomeFailed)
 
-	// It begins with what is stored from now on.
+	// It begins with reports stored from now on.
 	got := make(chan []string)
 	go func() {
 		nodes, _ := take(t, store, sub, 1)
@@ -71,7 +71,7 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("began with %q", nodes)
 	}
 
-	// What came while nobody read is delivered, in order, whatever headers a node stores.
+	// Reports stored without a reader are delivered in order, whatever their headers.
 	publishRun(t, store, "b", model.OutcomeFailed)
 	srv.Raw(t, store.Names().Report("hostile", model.KindRun, "failed"), "NATS/1.0\r\nStatus: 404\r\n\r\n", "")
 	publishRun(t, store, "c", model.OutcomeFailed)
@@ -80,7 +80,7 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("went on with %q", nodes)
 	}
 
-	// What is not done is delivered again, and nothing before it is.
+	// An unfinished report is delivered again, and no report before it.
 	publishRun(t, store, "d", model.OutcomeFailed)
 	publishRun(t, store, "e", model.OutcomeFailed)
 	for d, err := range kvstore.NewReports(store.Store).Deliver(t.Context(), sub) {
@@ -96,7 +96,8 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("delivered again %q", nodes)
 	}
 
-	// Where the server forgot it, another one goes on behind what was done, with other subjects.
+	// If the server forgot the consumer, a new one continues after the last finished report, with other
+	// subjects.
 	if err := store.JetStream().DeleteConsumer(t.Context(), "MUSTER_REPORTS", sub.Name); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 	}
 }
 
-// TestAheadEnds: whoever stops reading waits for nothing, and a scan whose context ends says so.
+// TestAheadEnds: a reader that stops waits for nothing, and a scan with an ended context returns its error.
 func TestAheadEnds(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -96,7 +96,7 @@ func TestAheadEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// read reads until it has so many, then it does something.
+	// read reads all messages and runs f at the first one.
 	read := func(ctx context.Context, most int, then func() (goOn bool)) (count int, err error) {
 		for _, err := range kvstore.ScanAhead(ctx, s.Store, stream, of("*"), batch) {
 			if err != nil {
@@ -120,7 +120,7 @@ func TestAheadEnds(t *testing.T) {
 	}
 }
 
-// A consumer that is deleted meanwhile loses and repeats nothing.
+// A consumer that is deleted during the scan loses and repeats no messages.
 func TestAnotherConsumerGoesOn(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -156,8 +156,8 @@ func TestAnotherConsumerGoesOn(t *testing.T) {
 	}
 }
 
-// TestAConsumerThatDeliversNothingMore, although messages are left, is not the end: here
-// somebody else takes what was for it. Where they are removed, it is.
+// TestAConsumerThatDeliversNothingMore: missing messages are not the end if they exist (another client took
+// the delivery); removed messages are.
 func TestAConsumerThatDeliversNothingMore(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)

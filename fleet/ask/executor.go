@@ -17,7 +17,7 @@ import (
 	"github.com/kballard/go-shellquote"
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -25,7 +25,7 @@ import (
 type Model interface {
 	// Select returns the nodes that match a target expression, all nodes for an empty one. An invalid expression is a
 	// *targets.Error.
-	Select(on string) (fleet.Selection, error)
+	Select(on string) (targets.Selection, error)
 	// State returns the state of a node and reports whether it is known.
 	State(node string) (model.Node, bool)
 	// Changes returns a channel that receives after changes, until cancel is called.

@@ -34,7 +34,7 @@ func TestDashboardIsAViewer(t *testing.T) {
 	}
 }
 
-// TestDashboardWritesOnlyPauses: with actions it pauses and resumes, and writes nothing else.
+// TestDashboardWritesOnlyPauses: with actions it may pause and resume, and write nothing else.
 func TestDashboardWritesOnlyPauses(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)

@@ -80,7 +80,7 @@ func TestClusterLosesItsLeader(t *testing.T) {
 	})
 	nodes[0].Has(t)
 	var listed []model.Entry
-	// A replica that has just started again answers with what it has.
+	// A restarted replica answers with its old data.
 	kvtest.Eventually(t, "listed", func() (bool, string) {
 		var err error
 		listed, err = store.List(t.Context())

@@ -66,7 +66,7 @@ func FuzzParseAccounts(f *testing.F) {
 	})
 }
 
-// accountHost has accounts of its own, and a getent that notes what it is asked.
+// accountHost has separate account tables, and a getent that records its calls.
 func accountHost(t *testing.T) (a *Accounts, dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -38,22 +38,19 @@ func checkAnnotations(ctx context.Context, w *evaluator, data map[string]any, ta
 }
 
 // value checks a value at a path of the data. below is the value that it was merged into, or nil.
-func (a *annotationChecks) value(ctx context.Context, v document.Node, path []string, below any) {
-	for key, value := range v.Entries() {
-		at := append(path[:len(path):len(path)], key.Text())
-		pos := key.Pos()
-		for _, comment := range a.comments(pos) {
-			a.check(ctx, pos, at, comment)
+func (a *annotationChecks) value(ctx context.Context, v document.Value, path []string, below any) {
+	for _, e := range v.Entries {
+		at := append(path[:len(path):len(path)], e.Key)
+		for _, comment := range a.comments(e.Pos) {
+			a.check(ctx, e.Pos, at, comment)
 		}
-		under, _ := expression.Find(below, []string{key.Text()})
-		a.value(ctx, value, at, under)
+		under, _ := expression.Find(below, []string{e.Key})
+		a.value(ctx, e.Value, at, under)
 	}
 	// A merge appends the items of this list to the list below.
 	appended, _ := below.([]any)
-	i := len(appended) - 1
-	for item := range v.Items() {
-		i++
-		at := append(path[:len(path):len(path)], strconv.Itoa(i))
+	for i, item := range v.Items {
+		at := append(path[:len(path):len(path)], strconv.Itoa(len(appended)+i))
 		// The list that replaced this one may be shorter.
 		if _, ok := expression.Find(a.data, at); ok {
 			a.value(ctx, item, at, nil)

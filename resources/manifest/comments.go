@@ -93,8 +93,8 @@ func (d *Document) CheckComments() model.Problems {
 	m := misplaced{lines: lines, behind: trailingComments{lines: lines}}
 	m.value(d.Data)
 	m.behind = trailingComments{lines: lines}
-	for _, o := range d.Overrides.Entries() {
-		m.value(o)
+	for _, o := range d.Overrides.Entries {
+		m.value(o.Value)
 	}
 
 	return m.out
@@ -107,17 +107,17 @@ type misplaced struct {
 	out    model.Problems
 }
 
-func (m *misplaced) value(v document.Node) {
-	for item := range v.Items() {
-		if item.Kind() != document.Map && item.Kind() != document.List {
-			for _, c := range m.behind.at(item.Pos()) {
+func (m *misplaced) value(v document.Value) {
+	for _, item := range v.Items {
+		if item.Kind != document.Map && item.Kind != document.List {
+			for _, c := range m.behind.at(item.Pos) {
 				m.out.Add(c.pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
 			}
 		}
 		m.value(item)
 	}
-	for key, value := range v.Entries() {
-		at := key.Pos()
+	for _, e := range v.Entries {
+		at := e.Pos
 		for _, c := range commentsAbove(m.lines, at) {
 			meant := meantBy(c.word())
 			switch {
@@ -125,7 +125,7 @@ func (m *misplaced) value(v document.Node) {
 			case meant != c.word():
 				m.misspelled(c, meant)
 			case c.pos.Column != at.Column && begins(m.lines, at):
-				m.out.Add(c.pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
+				m.out.Add(c.pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), e.Key)
 			}
 		}
 		for _, c := range m.behind.at(at) {
@@ -133,12 +133,12 @@ func (m *misplaced) value(v document.Node) {
 			case meant != c.word():
 				m.misspelled(c, meant)
 			case c.within:
-				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), key.Text())
+				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), e.Key)
 			case !begins(m.lines, at):
 				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
 			}
 		}
-		m.value(value)
+		m.value(e.Value)
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	declared := blocks{types: s.opts.Types, declare: func(d declaration) { b.add(ctx, d) }}
 	switch {
 	case doc.JetFile.Text == "":
-		declared.readParsed(doc.Resources)
+		declared.Read(doc.Resources.Items)
 	case len(dataProblems) > 0:
 		b.openEnded = true
 	default:

@@ -340,37 +340,13 @@ func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
 	}
 }
 
-// object resolves a mapping of a document to plain values. It converts one value at a time, to save
-// memory. Null becomes an empty mapping.
-func (r *resolver) object(ctx context.Context, n document.Node) map[string]any {
-	for key := range n.Entries() {
-		if r.mayHold(key.Text()) {
-			// Resolved keys may become equal, so compare them with their positions.
-			v, _ := r.mapping(ctx, n.Value())
-			return v.Plain().(map[string]any)
-		}
-	}
-	out := make(map[string]any, n.Len())
-	for key, value := range n.Entries() {
-		out[key.Text()] = r.plain(ctx, value)
+// object resolves a mapping of a document to plain values. Null becomes an empty mapping.
+func (r *resolver) object(ctx context.Context, v document.Value) map[string]any {
+	v, _ = r.value(ctx, v)
+	out, _ := v.Plain().(map[string]any)
+	if out == nil {
+		out = map[string]any{}
 	}
 
 	return out
-}
-
-// plain resolves a value of a document to a plain one.
-func (r *resolver) plain(ctx context.Context, n document.Node) any {
-	switch n.Kind() {
-	case document.Map:
-		return r.object(ctx, n)
-	case document.List:
-		out := make([]any, 0, n.Len())
-		for item := range n.Items() {
-			out = append(out, r.plain(ctx, item))
-		}
-		return out
-	default:
-		v, _ := r.value(ctx, n.Value())
-		return v.Plain()
-	}
 }

@@ -64,7 +64,7 @@ const almostAll = 90
 // isAlmostAll reports whether the target groups contain almost all nodes of a fleet that is not small.
 func (s selection) isAlmostAll() bool {
 	hit, isGroup := len(s.nodes()), func(t fleet.Target) bool { return t.Group != "" }
-	return slices.ContainsFunc(s.targets, isGroup) && hit > fleet.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
+	return slices.ContainsFunc(s.targets, isGroup) && hit > targets.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
 }
 
 // begun is an open connection with the selected targets.
@@ -140,7 +140,7 @@ func (a *aim) confirm(found selection) error {
 		return ConfirmAll(a.Env, did, len(found.known))
 	case found.expression == nil && found.isAlmostAll():
 		return Confirm(a.Env, did, fmt.Sprintf("this is for %d of %d nodes", len(found.nodes()), len(found.known)))
-	case found.expression != nil && len(found.targets) > fleet.MaxUnconfirmed:
+	case found.expression != nil && len(found.targets) > targets.MaxUnconfirmed:
 		return Confirm(a.Env, did, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
 	default:
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestOneGroupDoesNotFillTheHistory: of what its operator removes again and again, others do not vanish unless the
-// command is asked for the last changes; and that there are more is said.
+// TestOneGroupDoesNotFillTheHistory: repeated removals by one group's operator displace events of others only
+// if the command asks for the last changes. The output reports that there are more.
 func TestOneGroupDoesNotFillTheHistory(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

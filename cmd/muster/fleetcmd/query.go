@@ -11,7 +11,6 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
@@ -179,7 +178,7 @@ func (c *queryCommand) compileNodes() (*targets.Expression, error) {
 	if c.expression == "" {
 		return nil, nil
 	}
-	e, err := fleet.CompileTarget(c.expression)
+	e, err := targets.Compile(c.expression)
 	if err != nil {
 		return nil, cli.Usagef("%w", err)
 	}

@@ -21,7 +21,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expre
 	}
 	unstored := store.Unstored(ctx, all).Lines()
 	assigned := fleet.NewAssigned(entries)
-	found := fleet.Selection{Nodes: all}
+	found := targets.Selection{Nodes: all}
 	if e != nil {
 		if found, err = store.SelectOf(ctx, assigned, e, all); err != nil {
 			return view.QueryAnswer{}, err
@@ -46,7 +46,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expre
 			out.Warnings = append(out.Warnings, text)
 		}
 	}
-	for _, r := range fleet.Reasons(found.Undecided) {
+	for _, r := range targets.Reasons(found.Undecided) {
 		out.Incomplete = append(out.Incomplete, r.Text(len(all), someOf(r.Nodes)))
 	}
 	out.Incomplete = append(append(out.Incomplete, incomplete...), unstored...)
@@ -63,7 +63,7 @@ func (c *queryCommand) unknownColumns(rows []view.QueryNode, all []model.Node, a
 		}
 	}
 
-	return fleet.UnknownNames(unknown, each(all), func(n *model.Node) []fleet.RolloutStatus { return assigned.Statuses(*n) })
+	return targets.UnknownNames(unknown, each(all), func(n *model.Node) []fleet.RolloutStatus { return assigned.Statuses(*n) })
 }
 
 // each iterates over the nodes.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -37,7 +36,7 @@ func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Pac
 	if err != nil {
 		return view.QueryAnswer{}, err
 	}
-	found := fleet.Selection{Nodes: all}
+	found := targets.Selection{Nodes: all}
 	if on != nil {
 		if found, err = store.Select(ctx, on, all); err == nil {
 			err = NoMatch(on, found)
@@ -53,7 +52,7 @@ func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Pac
 		return view.QueryAnswer{}, err
 	}
 	out := answerOf(c, m.Rows)
-	out.Warnings = append(e.Warnings(), fleet.UnknownNames(unknown, each(all), nil)...)
+	out.Warnings = append(e.Warnings(), targets.UnknownNames(unknown, each(all), nil)...)
 	if err := UndecidedError(found); err != nil {
 		out.Incomplete = append(out.Incomplete, err.Error())
 	}

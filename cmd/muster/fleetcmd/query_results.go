@@ -11,7 +11,6 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -27,7 +26,7 @@ func compileResults(text string) (targets.Results, error) {
 	if text == "" {
 		text = "true"
 	}
-	e, err := fleet.CompileResults(text)
+	e, err := targets.CompileResults(text)
 	if err != nil {
 		return e, cli.Usagef("%w", err)
 	}
@@ -110,7 +109,7 @@ func (r *queryResults) warnings(ctx context.Context, store *Store, types resourc
 		r.unknown.AddKey(e.Key)
 	}
 
-	return fleet.UnknownNames(r.unknown, each(all), nil), nil
+	return targets.UnknownNames(r.unknown, each(all), nil), nil
 }
 
 // only returns the node if all results are from one node, otherwise an empty string.

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// swallowing dials connections that lose what is sent from the first write on that has a text.
+// swallowing dials connections that lose all data from the first write with a given text.
 type swallowing struct {
 	text atomic.Pointer[string]
 }
@@ -45,7 +45,8 @@ func (l *lossy) Write(b []byte) (int, error) {
 	return l.Conn.Write(b)
 }
 
-// TestWhetherAPauseWasWritten: where NATS does not answer it says that nothing was written only where that is known.
+// TestWhetherAPauseWasWritten: without an answer of NATS, the error says "not written" only if that is
+// certain.
 func TestWhetherAPauseWasWritten(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lost, want string }{
@@ -77,7 +78,7 @@ func TestWhetherAPauseWasWritten(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenWhileNATSIsAway: it is said at once.
+// TestNothingIsWrittenWhileNATSIsAway: the error comes at once.
 func TestNothingIsWrittenWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

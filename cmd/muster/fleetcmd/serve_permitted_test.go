@@ -32,7 +32,7 @@ func requesterConfig(t *testing.T, verbs ...string) string {
 	})
 }
 
-// newRequester starts such a server, and returns it with the stores of an administrator and of the dashboard.
+// newRequester starts such a server, and returns it with the stores of an administrator and the dashboard.
 func newRequester(t *testing.T, verbs ...string) (srv *natstest.Server, admin, board *kvtest.Store) {
 	t.Helper()
 	srv = natstest.Start(t, natstest.WithConfig(requesterConfig(t, verbs...)))
@@ -47,8 +47,8 @@ func newRequester(t *testing.T, verbs ...string) (srv *natstest.Server, admin, b
 	return srv, admin, kvtest.BindTo(t, srv.Connect(t, nats.UserInfo("board", "board"), nats.CustomInboxPrefix("_INBOX_board")))
 }
 
-// TestPermittedFollowsPermissions: what is not permitted is known by verb, and checked again, since the server
-// may permit it while serve runs; what is permitted is not checked again on the same connection.
+// TestPermittedFollowsPermissions: denials are known by verb and checked again, since the server may permit
+// the verb later. A permitted verb is not checked again on the same connection.
 func TestPermittedFollowsPermissions(t *testing.T) {
 	t.Parallel()
 	srv, admin, s := newRequester(t, kvstore.VerbRun)
@@ -77,7 +77,7 @@ func TestPermittedFollowsPermissions(t *testing.T) {
 		err := p.check(kvstore.VerbPreview)
 		return err == nil, fmt.Sprint(err)
 	})
-	// Without a connection nobody says anything else, or waits for it.
+	// Without a connection the result stays, without a wait.
 	srv.Stop()
 	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return s.Away() != nil, "" })
 	if slices.ContainsFunc(kvstore.RequesterVerbs(), func(verb string) bool { return p.check(verb) != nil }) {
@@ -89,8 +89,8 @@ func TestPermittedFollowsPermissions(t *testing.T) {
 	}
 }
 
-// TestASlowCheckHoldsUpNoOther: while the server does not answer for one verb, others are known, and all who
-// wait for that one have its answer.
+// TestASlowCheckHoldsUpNoOther: while one check has no answer, other verbs are known. All callers of the slow
+// check share its answer.
 func TestASlowCheckHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	_, _, s := newRequester(t, kvstore.RequesterVerbs()...)

@@ -29,7 +29,8 @@ func shown(t *testing.T, show func(screen)) string {
 	return out.String()
 }
 
-// TestErrorsOfALine: those of nodes at one line of a manifest are one, which says that texts differ.
+// TestErrorsOfALine: errors of nodes at the same line of a manifest are one error, which reports that texts
+// differ.
 func TestErrorsOfALine(t *testing.T) {
 	t.Parallel()
 	const key = "group.all.app"

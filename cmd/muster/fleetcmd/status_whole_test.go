@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestDescribeCutsNoReason: at a terminal too, what is wrong is shown up to its end, where the remedy is.
+// TestDescribeCutsNoReason: a terminal also shows the whole reason, because the remedy is at its end.
 func TestDescribeCutsNoReason(t *testing.T) {
 	names, err := kvstore.NewNames("")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 )
 
-// TestNotes: that nodes are unreachable is said at once, that only these remain when it is so, each once.
+// TestNotes: unreachable nodes are reported at once, and again when only they remain, each once.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	pending := map[fleet.Status]int{fleet.StatusUpToDate: 1, fleet.StatusUnreachable: 4, fleet.StatusPending: 1}

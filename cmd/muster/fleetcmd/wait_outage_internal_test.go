@@ -24,7 +24,7 @@ func (r remarks) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// duringOutage calls f while NATS is away, which comes back once f has said so.
+// duringOutage calls f while NATS is down, and starts NATS after f has reported it.
 func duringOutage(t *testing.T, srv *natstest.Server, said remarks, f func() error) error {
 	t.Helper()
 	srv.Stop()
@@ -44,7 +44,7 @@ func duringOutage(t *testing.T, srv *natstest.Server, said remarks, f func() err
 	}
 }
 
-// TestWaitBeginsInAnOutage: what is assigned cannot be read at first.
+// TestWaitBeginsInAnOutage: the assignments cannot be read at first.
 func TestWaitBeginsInAnOutage(t *testing.T) {
 	t.Parallel()
 	srv, kv := kvtest.New(t)
@@ -89,7 +89,7 @@ func TestWaitExplainsAfterAnOutage(t *testing.T) {
 	}
 }
 
-// TestNoOutageIsWaitedForLongerThanAsked: the error is that of the outage once the time is over.
+// TestNoOutageIsWaitedForLongerThanAsked: after the timeout the error names the outage.
 func TestNoOutageIsWaitedForLongerThanAsked(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -37,7 +37,7 @@ func TestNotUpToDate(t *testing.T) {
 	}
 }
 
-// TestProgress: the line names who is waited for, and says where only unreachable nodes remain.
+// TestProgress: the line names the awaited nodes, and reports when only unreachable nodes remain.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for want, counts := range map[string]map[fleet.Status]int{

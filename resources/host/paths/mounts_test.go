@@ -52,7 +52,7 @@ func TestChanged(t *testing.T) {
 		captured + "50 27 0:40 / /mnt/x rw - tmpfs none rw\n51 50 0:41 / /mnt/x rw - tmpfs none rw\n": {"/mnt/x"},
 		// Other options change nothing that is there.
 		strings.Replace(captured, "/srv/motd rw", "/srv/motd ro", 1): nil,
-		// One that was mounted in the place of another, and one that was moved.
+		// A mount in place of another, and a moved one.
 		strings.Replace(captured, "/etc/motd", "/etc/issue", 1): {"/srv/motd"},
 		strings.Replace(captured, "/mnt/é", "/mnt/e", 1):        {"/mnt/e", "/mnt/é"},
 		"": {"/", "/mnt/a b\tc\\d", "/mnt/é", "/srv/motd", "/sys"},

@@ -1,4 +1,4 @@
-package yamlread
+package document
 
 import (
 	"bytes"
@@ -87,7 +87,7 @@ func readUntilError(data []byte) int {
 	dec := yaml.NewDecoder(r)
 	var err error
 	for err == nil {
-		err = decodeNode(dec, &yaml.Node{})
+		err = decodeYAML(dec, &yaml.Node{})
 	}
 
 	return len(data) - r.Len()
@@ -118,25 +118,4 @@ func parserLine(err error) (line int, message string) {
 	}
 
 	return line, message
-}
-
-// Breaks are the characters that the parser reads as line breaks, as in YAML 1.1. In YAML 1.2 they
-// are text, so they are hidden from the parser and restored afterwards.
-const Breaks = "\u0085\u2028\u2029"
-
-// hideBreaks replaces Breaks by private use characters that the document does not contain, and
-// returns the replacer that restores them.
-func hideBreaks(data []byte) ([]byte, *strings.Replacer) {
-	var forth, back []string
-	next := rune(0xe000)
-	for _, r := range Breaks {
-		for bytes.ContainsRune(data, next) {
-			next++
-		}
-		forth = append(forth, string(r), string(next))
-		back = append(back, string(next), string(r))
-		next++
-	}
-
-	return []byte(strings.NewReplacer(forth...).Replace(string(data))), strings.NewReplacer(back...)
 }

@@ -1,9 +1,10 @@
-package yamlread
+package document
 
 import (
 	"bytes"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // The parser does not read some valid YAML. This file rewrites such text and keeps all positions.
@@ -88,3 +89,78 @@ func blockParent(line []byte, first int) int {
 }
 
 func spaces(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }
+
+// lineBreaks are the characters that the parser reads as line breaks, as in YAML 1.1. In YAML 1.2 they
+// are text, so they are hidden from the parser and restored afterwards.
+const lineBreaks = "\u0085\u2028\u2029"
+
+// hideBreaks replaces lineBreaks by private use characters that the document does not contain, and
+// returns the replacer that restores them.
+func hideBreaks(data []byte) ([]byte, *strings.Replacer) {
+	var forth, back []string
+	next := rune(0xe000)
+	for _, r := range lineBreaks {
+		for bytes.ContainsRune(data, next) {
+			next++
+		}
+		forth = append(forth, string(r), string(next))
+		back = append(back, string(next), string(r))
+		next++
+	}
+
+	return []byte(strings.NewReplacer(forth...).Replace(string(data))), strings.NewReplacer(back...)
+}
+
+// valueCounter estimates the number of values in a YAML text, so that a document with too many is
+// refused before parsing. The parser takes about 200 bytes per value. It counts separators outside
+// of quotes, comments and literal or folded blocks.
+type valueCounter struct {
+	total int
+	// quote is the quote of the text that continues from the line before, or 0.
+	quote byte
+	// flow is the number of open brackets and braces.
+	flow int
+}
+
+func countValues(data []byte) int {
+	var c valueCounter
+	var blocks blockScan
+	for line := range bytes.Lines(data) {
+		if inside, _ := blocks.next(line); !inside {
+			c.line(line)
+		}
+	}
+
+	return c.total
+}
+
+func (c *valueCounter) line(line []byte) {
+	begins := true
+	for i := 0; i < len(line); i++ {
+		b := line[i]
+		switch {
+		case c.quote != 0:
+			if b == '\\' && c.quote == '"' {
+				i++
+			} else if b == c.quote {
+				c.quote = 0
+			}
+		case b == '#' && (i == 0 || isBlank(line[i-1:])):
+			return
+		case begins && (b == '"' || b == '\''):
+			c.quote, begins = b, false
+		case begins && (b == '[' || b == '{'):
+			c.total++
+			c.flow++
+		case c.flow > 0 && (b == ']' || b == '}'):
+			c.flow--
+		case c.flow > 0 && b == ',', b == ':' && (c.flow > 0 || isBlank(line[i+1:])), begins && (b == '-' || b == '?') && isBlank(line[i+1:]):
+			c.total++
+			begins = true
+		default:
+			begins = begins && isBlank(line[i:])
+		}
+	}
+}
+
+func isBlank(text []byte) bool { return len(text) == 0 || strings.IndexByte(" \t\r\n", text[0]) >= 0 }
