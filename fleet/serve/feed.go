@@ -212,7 +212,7 @@ func (f *feed) listNodes(ctx context.Context) error {
 // listOnce adds all nodes.
 func (f *feed) listOnce(ctx context.Context) error {
 	asked := time.Now()
-	all, err := f.Nodes.Readable(ctx)
+	all, err := f.Nodes.Nodes(ctx)
 	if err != nil {
 		return err
 	}

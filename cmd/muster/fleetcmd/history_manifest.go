@@ -95,7 +95,7 @@ func (c *historyCommand) rollout(ctx context.Context, store *Store, all []assign
 	line := c.Print.Progress()
 	defer line.Clear()
 	count, read := assign.NewRollout(all), 0
-	for m, err := range stream.Messages(ctx, kvstore.ReportRange{Kind: model.KindRun, Since: all[0].Time}) {
+	for m, err := range stream.Messages(ctx, model.ReportRange{Kind: model.KindRun, Since: all[0].Time}) {
 		if err != nil {
 			return nil, err
 		}

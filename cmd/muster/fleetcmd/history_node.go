@@ -159,7 +159,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	read, invalid := 0, 0
 	var known Repeats
 	var shares view.Shares
-	for m, err := range stream.Messages(ctx, kvstore.ReportRange{Node: c.node, Since: c.from}) {
+	for m, err := range stream.Messages(ctx, model.ReportRange{Node: c.node, Since: c.from}) {
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ const maxEvents = 50_000
 const maxDetails = 1000
 
 // begins returns a remark about the start of the report stream, if reports after from were already dropped.
-func begins(b kvstore.ReportBounds, from time.Time) []string {
+func begins(b model.ReportBounds, from time.Time) []string {
 	if !b.Dropped || b.Oldest.IsZero() || !from.Before(b.Oldest) {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (f *SimulatedFleet) Names() []string {
 // one of the names.
 func (f *SimulatedFleet) CheckNames(ctx context.Context, store *kvstore.Store) error {
 	known, err := kvstore.NewNodes(store).Nodes(ctx)
-	if err != nil && !errors.Is(err, kvstore.ErrInvalidState) {
+	if err != nil {
 		return err
 	}
 

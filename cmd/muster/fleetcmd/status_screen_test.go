@@ -140,6 +140,6 @@ func TestPictureKeepsUp(t *testing.T) {
 }
 
 // nodesChange is a node that was heard now, and is silent after a time.
-func nodesChange(name string, silentAfter time.Duration) kvstore.NodeChange {
-	return kvstore.NodeChange{Node: model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(silentAfter)}, Heard: now}}
+func nodesChange(name string, silentAfter time.Duration) model.NodeChange {
+	return model.NodeChange{Node: model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(silentAfter)}, Heard: now}}
 }

@@ -62,7 +62,7 @@ func (p *picture) readEntries(ctx context.Context, store *Store) error {
 }
 
 // apply applies a change of a node.
-func (p *picture) apply(c kvstore.NodeChange) {
+func (p *picture) apply(c model.NodeChange) {
 	if c.Gone {
 		delete(p.nodes, c.Node.Node)
 	} else {
@@ -112,7 +112,7 @@ func (c *statusCommand) follow(ctx context.Context, store *Store) error {
 
 func (c *statusCommand) redraw(ctx context.Context, store *Store) error {
 	ctx, cancel := context.WithCancel(ctx)
-	changes, keys, failed := make(chan kvstore.NodeChange), make(chan struct{}, 1), make(chan error, 2)
+	changes, keys, failed := make(chan model.NodeChange), make(chan struct{}, 1), make(chan error, 2)
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
@@ -163,7 +163,7 @@ func (c *statusCommand) redraw(ctx context.Context, store *Store) error {
 }
 
 // followNodes sends changes of nodes until ctx ends.
-func followNodes(ctx context.Context, store *Store, changes chan<- kvstore.NodeChange) error {
+func followNodes(ctx context.Context, store *Store, changes chan<- model.NodeChange) error {
 	for c, err := range kvstore.NewNodes(store.KV).Watch(ctx) {
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -113,17 +114,14 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 // Nodes returns all nodes by name. An invalid state is logged and does not hide other nodes.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := kvstore.NewNodes(s.KV).Nodes(ctx)
-	for _, err := range kvstore.SplitDenials(err) {
-		if !errors.Is(err, kvstore.ErrInvalidState) {
-			return nil, err
-		}
-		if !s.logged[err.Error()] {
-			s.logged[err.Error()] = true
-			s.log.Warn("invalid node state", "error", err)
+	for _, n := range all {
+		if problem := fmt.Sprintf("%s of node %s: %s", kvstore.ErrInvalidState, n.Node, n.Unreadable); n.Unreadable != "" && !s.logged[problem] {
+			s.logged[problem] = true
+			s.log.Warn("invalid node state", "error", problem)
 		}
 	}
 
-	return all, nil
+	return all, err
 }
 
 // All reads all nodes and all assignments concurrently. An error of the nodes takes precedence.
