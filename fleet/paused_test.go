@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// A paused node is that, unless nothing current is known of it, and whoever waits is told.
+// A paused node counts as paused unless its data is outdated; waiting commands report it.
 func TestPausedNodes(t *testing.T) {
 	t.Parallel()
 	entries := []model.Entry{{Key: "group.all.motd", Revision: 2}, {Key: "group.all.old", Revision: 1}}
@@ -51,7 +51,7 @@ func TestPausedNodes(t *testing.T) {
 	}
 }
 
-// What a paused node accepted and did not run is not what it runs.
+// A paused node does not run the version that it only accepted.
 func TestPausedNodesRunWhatRanLast(t *testing.T) {
 	t.Parallel()
 	entries := []model.Entry{{Key: "group.all.motd", Revision: 8}, {Key: "group.all.new", Revision: 9}}

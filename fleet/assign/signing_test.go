@@ -23,7 +23,7 @@ import (
 
 const motd = "group.web.motd"
 
-// keyFile makes a key, in a directory of its own.
+// keyFile makes a key in a new directory.
 func keyFile(t *testing.T) *assign.KeyFile {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.nk")
@@ -71,7 +71,7 @@ func TestKeyInANewDirectory(t *testing.T) {
 	}
 }
 
-// TestKeyFiles: only the owner may read a seed, and nobody replaces it.
+// TestKeyFiles: only the owner may read a seed, and it is never replaced.
 func TestKeyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "alice.nk")
 	key, err := assign.NewKey(path)
@@ -134,8 +134,8 @@ func TestIssuedGrows(t *testing.T) {
 	}
 }
 
-// TestIssuedAfterTheCurrent: that of an operator whose clock is ahead, but not that of
-// an attacker who puts it far ahead.
+// TestIssuedAfterTheCurrent accepts a time of an operator with a fast clock, and refuses an attacker's far
+// future.
 func TestIssuedAfterTheCurrent(t *testing.T) {
 	now := time.Now().UTC()
 	other := signtest.Signer(t)
@@ -148,7 +148,7 @@ func TestIssuedAfterTheCurrent(t *testing.T) {
 	}
 }
 
-// TestDamagedRecord: a key whose last signature is not known does not sign.
+// TestDamagedRecord: a key with an unknown last signature does not sign.
 func TestDamagedRecord(t *testing.T) {
 	k := keyFile(t)
 	now := time.Now()
@@ -191,8 +191,8 @@ func hasSigned(t *testing.T, s *assign.Signing, values ...[]byte) bool {
 	return has
 }
 
-// TestAddSignsNothingElse: the bucket is anybody's who may write there, so a second
-// person signs nothing that is for something else.
+// TestAddSignsNothingElse: everyone with write access can change the bucket, so a second person signs only
+// statements for this key.
 func TestAddSignsNothingElse(t *testing.T) {
 	now := time.Now()
 	alice, bob := keyFile(t), keyFile(t)
@@ -237,8 +237,8 @@ func TestAddSignsNothingElse(t *testing.T) {
 	}
 }
 
-// TestProposalIsWhatIsSigned: with the times of the signer where nobody has signed yet,
-// and of the one who has where these are not beyond.
+// TestProposalIsWhatIsSigned: it has the times of the first signature if they are within the signer's limits,
+// otherwise the signer's.
 func TestProposalIsWhatIsSigned(t *testing.T) {
 	now := time.Now().UTC()
 	bob, eve := keyFile(t), signtest.Signer(t)
@@ -287,7 +287,7 @@ func TestProposalIsWhatIsSigned(t *testing.T) {
 	}
 }
 
-// TestReplayIsNotSigned: nodes want what is newer.
+// TestReplayIsNotSigned: nodes require newer statements.
 func TestReplayIsNotSigned(t *testing.T) {
 	now := time.Now()
 	alice, bob := keyFile(t), keyFile(t)

@@ -32,8 +32,7 @@ func (f *factsOf) get(_ context.Context, nodes []string) iter.Seq2[model.NodeFac
 	}
 }
 
-// targetFleet is a fleet with one node of each status, with their facts and what is
-// assigned.
+// targetFleet is a fleet with one node of each status, their facts and assignments.
 func targetFleet() ([]model.Node, []model.Entry, *factsOf) {
 	state := func(m model.ManifestState) map[string]model.ManifestState {
 		return map[string]model.ManifestState{"group.all.motd": m}
@@ -106,7 +105,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestSelectReasons: it is said why nobody knows.
+// TestSelectReasons: the reason of an undecided selection is reported.
 func TestSelectReasons(t *testing.T) {
 	t.Parallel()
 	e, err := targets.Compile(`facts.memory > 1024`)

@@ -68,7 +68,7 @@ func TestColumnsAreNames(t *testing.T) {
 	}
 }
 
-// TestOrder: states by how bad they are, versions by age, numbers as numbers, what is missing first.
+// TestOrder: states by severity, versions by age, numbers by value, missing values first.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	rows := func() []view.QueryNode {
@@ -105,7 +105,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestForms of values: those of JSON in CSV, those of people in tables.
+// TestForms: values are JSON in CSV and readable text in tables.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -197,7 +197,7 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// TestOfReport: the report of a transaction as a result; what is no transaction is an error.
+// TestOfReport: a transaction's report as a result; other reports are an error.
 func TestOfReport(t *testing.T) {
 	t.Parallel()
 	data, err := json.Marshal(model.Transaction{

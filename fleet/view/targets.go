@@ -44,17 +44,15 @@ type targetEvaluator struct {
 	byExpression map[string]targetResult
 }
 
-func newTargetEvaluator() *targetEvaluator {
-	return &targetEvaluator{
-		plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: targetPatience, factsPatience: factsPatience, byExpression: map[string]targetResult{},
-	}
+func newTargetEvaluator(plain, facts time.Duration) *targetEvaluator {
+	return &targetEvaluator{plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: plain, factsPatience: facts, byExpression: map[string]targetResult{}}
 }
 
-// newReportedEvaluator returns a selector for expressions that nodes reported. They do not delay expressions
+// newReportedEvaluator returns an evaluator for expressions that nodes reported. They do not delay expressions
 // of users, and each takes little time at long intervals.
 func newReportedEvaluator() *targetEvaluator {
-	s := newTargetEvaluator()
-	s.plainPatience, s.factsPatience, s.keepsAll = reportedPatience, reportedFactsPatience, true
+	s := newTargetEvaluator(reportedPatience, reportedFactsPatience)
+	s.keepsAll = true
 
 	return s
 }

@@ -30,8 +30,8 @@ type texts map[string]string
 
 func (texts) Check() error { return nil }
 
-// TestUpdatesDoNotBelieveAServerThatLags: a label that it does not have yet is taken back, and one is written behind what
-// it does not have.
+// TestUpdatesDoNotBelieveAServerThatLags: a label that the server does not have yet is removed, and another
+// is written after it.
 func TestUpdatesDoNotBelieveAServerThatLags(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(texts) (texts, bool)

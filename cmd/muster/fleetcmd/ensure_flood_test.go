@@ -20,8 +20,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// A node that floods the answers has failed and is named; what others answered is in
-// the result.
+// A node that floods the answers counts as failed and is named; answers of others are in the result.
 func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
