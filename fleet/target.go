@@ -1,5 +1,5 @@
-// Package fleet defines the targets of assignments and requests, selects nodes, and computes the status of each
-// assignment on each node.
+// Package fleet defines the targets of assignments and requests, and computes the status of each assignment on each
+// node.
 package fleet
 
 import (
@@ -127,5 +127,5 @@ func WhyUnreadable(n model.Node) string {
 		return ""
 	}
 
-	return "its state cannot be read: " + said(n.Unreadable)
+	return "its state cannot be read: " + Shorten(n.Unreadable)
 }

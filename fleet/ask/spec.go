@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -223,7 +224,7 @@ func (s *Spec) targets(nodes []model.Node) []fleet.Target {
 
 // Match is the nodes of a target.
 type Match struct {
-	fleet.Selection
+	targets.Selection
 	// All is set if the nodes are a whole fleet that is not small.
 	All bool
 }
@@ -261,7 +262,7 @@ func matchOf(m Model, t Target) (Match, error) {
 		return Match{found, false}, fmt.Errorf("%w: %s", ErrNobody, t)
 	}
 
-	return Match{found, len(found.Nodes) == found.Known && found.Known > fleet.MaxUnconfirmed}, nil
+	return Match{found, len(found.Nodes) == found.Known && found.Known > targets.MaxUnconfirmed}, nil
 }
 
 // pick returns nodes by name. An unknown name is an error.

@@ -212,7 +212,7 @@ func (f *feed) listNodes(ctx context.Context) error {
 // listOnce adds all nodes.
 func (f *feed) listOnce(ctx context.Context) error {
 	asked := time.Now()
-	all, err := f.Nodes.Readable(ctx)
+	all, err := f.Nodes.Nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (f *feed) followReports(ctx context.Context) error {
 	var first time.Time
 
 	return each(f.Reports.Messages(ctx, model.ReportRange{After: f.after, Follow: true}), math.MaxUint64, func(m model.StoredReports) {
-		f.to.Add(messageOf(m))
+		f.to.Add(m)
 		f.after = m.Sequence
 		if !f.isBegun {
 			f.shares.Add(m)
@@ -396,15 +396,10 @@ func (f *feed) begin(since time.Time) {
 	}
 }
 
-// messageOf converts a message for the view.
-func messageOf(m model.StoredReports) view.StreamMessage {
-	return view.StreamMessage{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
-}
-
 // readHistory adds the last run of each node, and then the older reports, the newest block first.
 func (f *feed) readHistory(ctx context.Context) error {
 	newest := model.ReportRange{Kind: model.KindRun, Newest: true}
-	if err := each(f.Reports.Messages(ctx, newest), math.MaxUint64, func(m model.StoredReports) { f.to.AddRuns(messageOf(m)) }); err != nil {
+	if err := each(f.Reports.Messages(ctx, newest), math.MaxUint64, f.to.AddRuns); err != nil {
 		return err
 	}
 	f.to.SetLastRuns()
@@ -476,7 +471,7 @@ func (f *feed) addPast(rest iter.Seq2[model.StoredReports, error], oldest time.T
 			b.first = m.Stored
 		}
 		if !m.Stored.Before(oldest) {
-			f.to.Add(messageOf(m))
+			f.to.Add(m)
 			f.shares.Add(m)
 		}
 	})

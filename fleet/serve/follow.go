@@ -89,9 +89,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	if executor != nil {
 		defer executor.Close()
 	}
-	source := newGated(newSource(f.Store, f.Log))
-	source.away = f.Store.Connection.Away
-	h := newHandler(ctx, model, source, f.Options, executor)
+	h := newHandler(ctx, model, newSource(f.Store, f.Log), f.Options, executor)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}
@@ -124,7 +122,7 @@ func (f *follower) executor(model *view.Fleet) *ask.Executor {
 }
 
 // newHandler serves the dashboard, the API, metrics and registered services. Streams end with ctx.
-func newHandler(ctx context.Context, model *view.Fleet, source web.Source, o Options, acts *ask.Executor) http.Handler {
+func newHandler(ctx context.Context, model *view.Fleet, source api.Source, o Options, acts *ask.Executor) http.Handler {
 	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Webhooks: o.Webhooks.Figures, Version: o.Version, Log: o.Log})
 	mux := http.NewServeMux()
 	asked := within(ctx, api.New(api.Options{Model: model, Source: source, Actions: acts, Log: o.Log}))

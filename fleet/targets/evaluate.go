@@ -206,10 +206,6 @@ type Manifest struct {
 	Outcome  string `expr:"outcome"`
 }
 
-// Words are the possible values of some names. Comparing such a name with another word is invalid, because the result
-// would be the same for every node.
-type Words struct{ State, Status, Outcome []string }
-
 // The functions inside the program. Users can write only abs.
 const (
 	nameFacts   = "__facts"
@@ -224,38 +220,33 @@ const (
 	nameAbs     = "abs"
 )
 
-// nodeNames are the names of expressions over nodes, in the order of the documentation.
-func nodeNames() []string {
-	return []string{"node", "host", "version", "groups", "group", "labels", "facts", "state", "reason", "package", "manifest", "paused", "message", "heard", "started", "age", "outbox", "clock"}
-}
-
 // functions returns the functions of the language that expressions may use. The others are of no use in a target or could
 // build large values.
 func functions() []string {
 	return []string{"all", "any", "none", "count", "len", "lower", "upper", "trim", nameAbs}
 }
 
-// env is the environment of a program. Programs read facts with __facts instead of Facts, so facts are needed only if the
+// env is the environment of a program, in the order of the documentation. Programs read facts with __facts instead of Facts, so facts are needed only if the
 // evaluation reaches them.
 type env struct {
 	Node     string                `expr:"node"`
 	Host     string                `expr:"host"`
 	Version  string                `expr:"version"`
 	Groups   []string              `expr:"groups"`
+	Group    func(string) bool     `expr:"group"`
 	Labels   map[string]string     `expr:"labels"`
 	Facts    map[string]any        `expr:"facts"`
 	State    string                `expr:"state"`
 	Reason   string                `expr:"reason"`
-	Message  string                `expr:"message"`
+	Package  func(string) any      `expr:"package"`
+	Manifest func(string) Manifest `expr:"manifest"`
 	Paused   bool                  `expr:"paused"`
+	Message  string                `expr:"message"`
 	Heard    time.Time             `expr:"heard"`
 	Started  time.Time             `expr:"started"`
 	Age      func(time.Time) any   `expr:"age"`
 	Outbox   int                   `expr:"outbox"`
 	Clock    float64               `expr:"clock"`
-	Group    func(string) bool     `expr:"group"`
-	Manifest func(string) Manifest `expr:"manifest"`
-	Package  func(string) any      `expr:"package"`
 	GetFacts func() map[string]any `expr:"__facts"`
 	Step     func(any) bool        `expr:"__step"`
 	Charge   func(any, bool) any   `expr:"__charge"`

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
 
@@ -33,7 +36,7 @@ type Expression struct {
 	program *vm.Program
 	used    map[string]bool
 
-	// Strict makes fleet.Selector return warnings as an error.
+	// Strict makes Selector return warnings as an error.
 	Strict bool
 
 	mentions Mentions
@@ -43,8 +46,28 @@ type Expression struct {
 }
 
 // Compile compiles an expression. The error is an *Error with the position, the problem and the remedy.
-func Compile(text string, words Words) (*Expression, error) {
-	return compile(text, ofNodes(words))
+func Compile(text string) (*Expression, error) {
+	return compile(text, vocabulary{what: whatTarget, env: env{}, values: nodeValues, words: map[Space]words{
+		SpaceState: {"state", texts(fleet.NodeStatuses())},
+		SpaceStatus: {"the status of a manifest", texts([]fleet.Status{
+			fleet.StatusUpToDate, fleet.StatusFailed, fleet.StatusOverridden, fleet.StatusNotApplicable, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusUnassigned,
+		})},
+		SpaceOutcome: {"the outcome of a manifest", texts(append(outcomes[:], model.OutcomeRefused))},
+	}})
+}
+
+// outcomes are the outcomes of resources.
+var outcomes = [...]model.Outcome{
+	model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, model.OutcomeNotRun,
+}
+
+func texts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+
+	return out
 }
 
 // compile compiles an expression with the names of a vocabulary.
@@ -52,6 +75,7 @@ func compile(text string, v vocabulary) (*Expression, error) {
 	if len(text) > maxLength {
 		return nil, &Error{Expression: text, Message: "the expression is too long", Hint: "put the nodes into a group", what: v.what}
 	}
+	v.names, v.functions = namesIn(v.env), namesIn(v.env, reflect.Func)
 	p := &patcher{vocabulary: v, used: map[string]bool{}}
 	program, err := expr.Compile(text, append(options(v.env), expr.Patch(p))...)
 	var wrong *Error
@@ -62,7 +86,7 @@ func compile(text string, v vocabulary) (*Expression, error) {
 	case err != nil:
 		wrong = explain(text, err)
 	default:
-		found := v.mentions(text)
+		found := read(text, v.values)
 		return &Expression{text: text, program: program, used: p.used, mentions: found, packages: found.Of(SpacePackage), warnings: append(p.warnings, v.unknownWords(found)...)}, nil
 	}
 	wrong.what = v.what
@@ -124,27 +148,49 @@ func asFileError(err error) *file.Error {
 	return nil
 }
 
-// Names of the kinds of expressions in messages.
-const (
-	whatTarget = "target expression"
-	whatResult = "query"
-)
+// whatTarget is the name of target expressions in messages.
+const whatTarget = "target expression"
 
 // vocabulary is the language over one kind of thing.
 type vocabulary struct {
 	// what is the name of the kind of expression.
 	what string
 	// env has the names that an expression may use, with their types.
-	env              any
+	env any
+	// names and functions are the names in env, and those of its functions.
 	names, functions []string
+	// values has the identifiers that are names of the fleet.
+	values map[string]value
 	// words has the names of spaces in messages, and their fixed words.
 	words map[Space]words
-	// mentions returns the names of the fleet in an expression.
-	mentions func(text string) Mentions
 	// scheme is the name with the version scheme of the name version; empty if it has none.
 	scheme string
-	// wordsOf returns the name that a node of the tree is and its possible words, nil for any.
-	wordsOf func(ast.Node) (name string, known []string)
+}
+
+// namesIn returns the names that users may write, in the order of an env: all, or those of some kinds.
+func namesIn(env any, kinds ...reflect.Kind) (out []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(env)) {
+		name := f.Tag.Get("expr")
+		if name != "" && !strings.HasPrefix(name, "__") && (len(kinds) == 0 || slices.Contains(kinds, f.Type.Kind())) {
+			out = append(out, name)
+		}
+	}
+
+	return out
+}
+
+// wordsOf returns the fixed words of the name that a node of the tree is.
+func (v vocabulary) wordsOf(n ast.Node) words {
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		return v.words[v.values[n.Value].space]
+	case *ast.MemberNode:
+		if property, ok := n.Property.(*ast.StringNode); ok && isCallOf(n.Node, "manifest") {
+			return v.words[manifestValues[property.Value].space]
+		}
+	}
+
+	return words{}
 }
 
 // words are the fixed words of a name.
@@ -172,42 +218,6 @@ func hintForWord(word string, known []string) string {
 	}
 
 	return "it is one of " + strings.Join(known, ", ")
-}
-
-// ofNodes returns the vocabulary over nodes.
-func ofNodes(w Words) vocabulary {
-	return vocabulary{
-		what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: w.ofNode,
-		mentions: InNodes,
-		words:    map[Space]words{SpaceState: {"state", w.State}, SpaceStatus: {"the status of a manifest", w.Status}, SpaceOutcome: {"the outcome of a manifest", w.Outcome}},
-	}
-}
-
-// ofNode returns the name that a node of the tree is and its possible words.
-func (w Words) ofNode(n ast.Node) (name string, known []string) {
-	switch n := n.(type) {
-	case *ast.IdentifierNode:
-		if n.Value == "state" {
-			return n.Value, w.State
-		}
-	case *ast.MemberNode:
-		of, isCall := n.Node.(*ast.CallNode)
-		property, isText := n.Property.(*ast.StringNode)
-		if !isCall || !isText {
-			return "", nil
-		}
-		if callee, ok := of.Callee.(*ast.IdentifierNode); !ok || callee.Value != "manifest" {
-			return "", nil
-		}
-		switch property.Value {
-		case "status":
-			return "the status of a manifest", w.Status
-		case "outcome":
-			return "the outcome of a manifest", w.Outcome
-		}
-	}
-
-	return "", nil
 }
 
 // Error is a problem of an expression.

@@ -32,7 +32,7 @@ type packageEnv struct {
 }
 
 // PackageNames returns the names in expressions over packages, in the order of the documentation.
-func PackageNames() []string { return []string{"node", "name", "version", "arch", "manager"} }
+func PackageNames() []string { return namesIn(Package{}) }
 
 // Packages is a compiled expression over packages.
 type Packages struct{ *Expression }
@@ -40,11 +40,7 @@ type Packages struct{ *Expression }
 // CompilePackages compiles an expression over packages, see Compile. The functions over versions use the
 // scheme of the package's manager unless the expression gives a scheme.
 func CompilePackages(text string) (Packages, error) {
-	e, err := compile(text, vocabulary{
-		what: "query over packages", env: packageEnv{}, names: PackageNames(), scheme: "manager",
-		mentions: InPackages,
-		wordsOf:  func(ast.Node) (string, []string) { return "", nil },
-	})
+	e, err := compile(text, vocabulary{what: "query over packages", env: packageEnv{}, scheme: "manager", values: packageValues})
 
 	return Packages{e}, err
 }
@@ -154,20 +150,20 @@ func (p *Package) value(name any) (any, error) {
 	return nil, nil
 }
 
-// packageCall returns a node of the tree as a call of package, nil for any other node.
-func packageCall(n ast.Node) *ast.CallNode {
-	if c, ok := n.(*ast.CallNode); ok {
-		if callee, ok := c.Callee.(*ast.IdentifierNode); ok && callee.Value == namePackage {
-			return c
-		}
+// isCallOf reports whether a node of the tree calls a function.
+func isCallOf(n ast.Node, function string) bool {
+	c, _ := n.(*ast.CallNode)
+	if c == nil {
+		return false
 	}
+	callee, ok := c.Callee.(*ast.IdentifierNode)
 
-	return nil
+	return ok && callee.Value == function
 }
 
 // checkPackageName rejects a package name that is not literal text: Installed has to know all names.
 func (p *patcher) checkPackageName(n *ast.CallNode) {
-	if packageCall(n) == nil || len(n.Arguments) != 1 {
+	if !isCallOf(n, namePackage) || len(n.Arguments) != 1 {
 		return
 	}
 	if _, ok := n.Arguments[0].(*ast.StringNode); !ok {
@@ -178,7 +174,7 @@ func (p *patcher) checkPackageName(n *ast.CallNode) {
 // checkPackageMember rejects an unknown property of a package.
 func (p *patcher) checkPackageMember(n *ast.MemberNode) {
 	name, ok := n.Property.(*ast.StringNode)
-	if !ok || packageCall(n.Node) == nil || slices.Contains(PackageNames(), name.Value) {
+	if !ok || !isCallOf(n.Node, namePackage) || slices.Contains(PackageNames(), name.Value) {
 		return
 	}
 	hint := "a package has " + strings.Join(PackageNames()[:4], ", ") + " and manager"
@@ -191,7 +187,7 @@ func (p *patcher) checkPackageMember(n *ast.MemberNode) {
 // checkPackageOperand rejects the comparison of a package with text.
 func (p *patcher) checkPackageOperand(n *ast.BinaryNode) {
 	for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
-		if _, isText := sides[1].(*ast.StringNode); isText && packageCall(sides[0]) != nil {
+		if _, isText := sides[1].(*ast.StringNode); isText && isCallOf(sides[0], namePackage) {
 			p.refuse(sides[1], sides[0].String()+" is never text", "compare its version: older("+sides[0].String()+`.version, "1.2")`)
 		}
 	}
@@ -199,13 +195,11 @@ func (p *patcher) checkPackageOperand(n *ast.BinaryNode) {
 
 // versionOfPackage returns package(…) for the argument package(…).version, nil for other arguments.
 func versionOfPackage(argument ast.Node) ast.Node {
-	get, ok := argument.(*ast.CallNode)
-	if !ok || len(get.Arguments) != 2 {
+	if !isCallOf(argument, nameGet) {
 		return nil
 	}
-	callee, isName := get.Callee.(*ast.IdentifierNode)
-	property, isText := get.Arguments[1].(*ast.StringNode)
-	if !isName || !isText || callee.Value != nameGet || property.Value != "version" || packageCall(get.Arguments[0]) == nil {
+	get, _ := argument.(*ast.CallNode)
+	if property, ok := get.Arguments[1].(*ast.StringNode); !ok || property.Value != "version" || !isCallOf(get.Arguments[0], namePackage) {
 		return nil
 	}
 
@@ -240,9 +234,6 @@ type Result struct {
 	ID            string        `expr:"id" json:"id"`
 }
 
-// ResultWords are the possible values of some names of results.
-type ResultWords struct{ Outcome, Cause []string }
-
 // resultEnv is the environment of an expression over results.
 type resultEnv struct {
 	Result
@@ -252,35 +243,17 @@ type resultEnv struct {
 }
 
 // ResultNames returns the names in expressions over results, in the order of the documentation.
-func ResultNames() []string {
-	return []string{
-		"node", "time", "manifest", "revision", "type", "name", "resource", "provider", "alias", "outcome", "cause", "error", "text", "noop", "drift", "drifted", "latency", "duration",
-		"run_id", "correlation_id", "id",
-	}
-}
+func ResultNames() []string { return namesIn(Result{}) }
 
 // Results is a compiled expression over results.
 type Results struct{ *Expression }
 
 // CompileResults compiles an expression over results, see Compile.
-func CompileResults(text string, w ResultWords) (Results, error) {
-	e, err := compile(text, vocabulary{
-		what: whatResult, env: resultEnv{}, names: append(ResultNames(), "age"), functions: []string{"age"},
-		mentions: InResults,
-		words:    map[Space]words{SpaceOutcome: {"outcome", w.Outcome}, SpaceCause: {"cause", w.Cause}},
-		wordsOf: func(n ast.Node) (string, []string) {
-			switch n, _ := n.(*ast.IdentifierNode); {
-			case n == nil:
-				return "", nil
-			case n.Value == "outcome":
-				return n.Value, w.Outcome
-			case n.Value == "cause":
-				return n.Value, w.Cause
-			default:
-				return "", nil
-			}
-		},
-	})
+func CompileResults(text string) (Results, error) {
+	e, err := compile(text, vocabulary{what: "query", env: resultEnv{}, values: resultValues, words: map[Space]words{
+		SpaceOutcome: {"outcome", texts(outcomes[:])},
+		SpaceCause:   {"cause", texts([]model.Cause{model.CauseManifest, model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseEnsure, model.CauseRequest})},
+	}})
 
 	return Results{e}, err
 }
@@ -308,7 +281,5 @@ func (e *ResultEvaluator) Match(r Result) (bool, error) {
 	return e.run(&e.env)
 }
 
-// NodeNames returns the names in expressions over nodes that are values of a node.
-func NodeNames() []string {
-	return slices.DeleteFunc(nodeNames(), func(name string) bool { return name == "group" || name == namePackage || name == "age" })
-}
+// NodeNames returns the names in expressions over nodes, in the order of the documentation.
+func NodeNames() []string { return namesIn(env{}) }

@@ -129,23 +129,13 @@ func (s *Mentions) Of(space Space) (out []string) {
 	return out
 }
 
-// InNodes returns the names in a valid expression over nodes.
-func InNodes(text string) Mentions {
-	return read(text, map[string]value{"node": {space: SpaceNode}, "host": {space: SpaceHost}, "groups": {space: SpaceGroup, isList: true}, "labels": {keys: SpaceLabel}, "facts": {paths: []Path{{}}}, "state": {space: SpaceState}})
-}
-
-// InResults returns the names in a valid expression over results of resources.
-func InResults(text string) Mentions {
-	return read(text, map[string]value{"node": {space: SpaceNode}, "manifest": {space: SpaceKey}, "type": {space: SpaceType}, "resource": {space: SpaceResource}, "provider": {space: SpaceProvider}, "outcome": {space: SpaceOutcome}, "cause": {space: SpaceCause}})
-}
-
-// InPackages returns the names in a valid expression over packages.
-func InPackages(text string) Mentions { return read(text, packageValues()) }
-
-// packageValues returns the values of the properties of a package.
-func packageValues() map[string]value {
-	return map[string]value{"node": {space: SpaceNode}, "name": {space: SpacePackage}, "arch": {space: SpaceArch}, "manager": {space: SpaceManager}}
-}
+// The identifiers of each kind of expression that are names of the fleet.
+var (
+	nodeValues     = map[string]value{"node": {space: SpaceNode}, "host": {space: SpaceHost}, "groups": {space: SpaceGroup, isList: true}, "labels": {keys: SpaceLabel}, "facts": {paths: []Path{{}}}, "state": {space: SpaceState}}
+	resultValues   = map[string]value{"node": {space: SpaceNode}, "manifest": {space: SpaceKey}, "type": {space: SpaceType}, "resource": {space: SpaceResource}, "provider": {space: SpaceProvider}, "outcome": {space: SpaceOutcome}, "cause": {space: SpaceCause}}
+	packageValues  = map[string]value{"node": {space: SpaceNode}, "name": {space: SpacePackage}, "arch": {space: SpaceArch}, "manager": {space: SpaceManager}}
+	manifestValues = map[string]value{"status": {space: SpaceStatus}, "outcome": {space: SpaceOutcome}}
+)
 
 // InColumns returns the names in columns of nodes, such as labels.rack.
 func InColumns(columns []string) (out Mentions) {
@@ -395,10 +385,10 @@ func (r *reader) call(n *ast.CallNode) value {
 		r.addAll(SpaceGroup, first.texts)
 	case callee.Value == "manifest":
 		r.addAll(SpaceManifest, first.texts)
-		return value{members: map[string]value{"status": {space: SpaceStatus}, "outcome": {space: SpaceOutcome}}}
+		return value{members: manifestValues}
 	case callee.Value == "package":
 		r.addAll(SpacePackage, first.texts)
-		return value{members: packageValues()}
+		return value{members: packageValues}
 	}
 
 	return value{}

@@ -51,7 +51,7 @@ func (p *patcher) Visit(node *ast.Node) {
 				n.Arguments[0] = chargedText(n.Arguments[0])
 			}
 		}
-		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" && !slices.Contains(nodeNames(), callee.Value) {
+		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" && !slices.Contains(NodeNames(), callee.Value) {
 			p.refused.Hint = p.hintForFunction()
 		}
 	case *ast.BuiltinNode:
@@ -83,7 +83,7 @@ func (p *patcher) name(node *ast.Node, n *ast.IdentifierNode) {
 		ast.Patch(node, call(nameFacts))
 	case slices.Contains(p.names, n.Value):
 		p.used[n.Value] = true
-	case slices.Contains(nodeNames(), n.Value):
+	case slices.Contains(NodeNames(), n.Value):
 		p.refuse(n, n.Value+" is of nodes, not of results", "--on selects nodes by it")
 	case n.Value != nameAbs && !slices.Contains(versionFunctions(), n.Value):
 		p.refuse(n, "unknown name "+n.Value, p.hintForName(n.Value))
@@ -171,8 +171,8 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 		return
 	}
 	for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
-		name, known := p.wordsOf(sides[0])
-		if known == nil {
+		known := p.wordsOf(sides[0])
+		if known.all == nil {
 			continue
 		}
 		others := []ast.Node{sides[1]}
@@ -180,8 +180,8 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 			others = list.Nodes
 		}
 		for _, other := range others {
-			if word, ok := other.(*ast.StringNode); ok && word.Value != "" && !slices.Contains(known, word.Value) {
-				p.refuse(other, name+" is never "+quote(word.Value), hintForWord(word.Value, known))
+			if word, ok := other.(*ast.StringNode); ok && word.Value != "" && !slices.Contains(known.all, word.Value) {
+				p.refuse(other, known.name+" is never "+quote(word.Value), hintForWord(word.Value, known.all))
 			}
 		}
 	}
@@ -205,12 +205,7 @@ func condition(n ast.Node) ast.Node {
 
 // charged returns an operand of unknown type with a call that counts its bytes.
 func charged(n ast.Node, deep bool) ast.Node {
-	if c, ok := n.(*ast.CallNode); ok {
-		if callee, ok := c.Callee.(*ast.IdentifierNode); ok && callee.Value == nameCharge {
-			return n
-		}
-	}
-	if !isAny(n) {
+	if !isAny(n) || isCallOf(n, nameCharge) {
 		return n
 	}
 	counted := call(nameCharge, n, &ast.BoolNode{Value: deep})
@@ -280,12 +275,7 @@ func (p *patcher) readMoments(n *ast.BinaryNode) {
 
 // isDuration reports whether a node of the tree is a duration.
 func isDuration(n ast.Node) bool {
-	if call, ok := n.(*ast.CallNode); ok {
-		callee, ok := call.Callee.(*ast.IdentifierNode)
-		return ok && callee.Value == "age"
-	}
-
-	return n.Type() == reflect.TypeFor[time.Duration]()
+	return isCallOf(n, "age") || n.Type() == reflect.TypeFor[time.Duration]()
 }
 
 // constant returns a constant that replaces a text.
@@ -395,7 +385,7 @@ func (p *patcher) checkVersions(n *ast.CallNode, function string) {
 		case i == 2:
 			p.refuse(argument, fmt.Sprintf("argument %d of %s is %s, not a version scheme", i+1, function, is), hintForScheme(""))
 			return
-		case packageCall(argument) != nil:
+		case isCallOf(argument, namePackage):
 			hint = "write " + argument.String() + ".version"
 		case is == kind(0.0) && isLiteral(argument):
 			hint = `write it in quotes, such as "1.2"`
@@ -416,7 +406,7 @@ func isLiteral(n ast.Node) bool {
 
 // kindOf returns the kind of an argument that is never text, in a word; empty if it may be text or missing.
 func kindOf(n ast.Node) string {
-	if packageCall(n) != nil {
+	if isCallOf(n, namePackage) {
 		return kind((*Package)(nil))
 	}
 	is := n.Type()

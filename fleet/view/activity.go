@@ -9,30 +9,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// activityOptions configure a Log.
-type activityOptions struct {
-	// Keep is the retention time.
-	Keep time.Duration
-	// Events and Runs limit the retained events and runs. If others need the room, one node uses at most a
-	// hundredth.
-	Events, Runs int
-	// IsKnown reports whether a node exists: its last few events and runs are retained. It must not call
-	// back.
-	IsKnown func(node string) bool
-	// Changed is called after a change that readers see. It must not call back.
-	Changed func()
-}
-
 // activityLog contains the events and runs of the fleet. It is safe for concurrent use.
 type activityLog struct {
-	options activityOptions
+	// changed is called after a change that readers see. It must not call back.
+	changed func()
 
 	mu        sync.RWMutex
 	words     eventWords
 	repeats   repeats
 	events    *bounded[happened]
 	runs      runs
-	requests  requests
+	requests  *requests
 	points    points
 	counts    counts
 	attention *attentionCounts
@@ -42,31 +29,31 @@ type activityLog struct {
 
 // invalidMessages counts unreadable messages and contains the reason of the last one.
 type invalidMessages struct {
-	Count int
-	Last  string
+	count int
+	last  string
 }
 
-// newActivityLog returns an empty log.
-func newActivityLog(o activityOptions) *activityLog {
-	l := &activityLog{
-		options: o, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
-		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: newFollowers(),
-	}
-	l.events.isKnown, l.runs.isKnown = o.IsKnown, o.IsKnown
-
-	return l
-}
-
-// Invalid returns the unreadable messages.
-func (l *activityLog) Invalid() invalidMessages {
+func (l *activityLog) unreadable() invalidMessages {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
 	return l.invalid
 }
 
-// Forget removes the data of unknown nodes.
-func (l *activityLog) Forget(nodes ...string) {
+// newActivityLog returns an empty log. The last few events and runs of a node that isKnown reports are retained;
+// isKnown must not call back.
+func newActivityLog(o Options, isKnown func(node string) bool, changed func()) *activityLog {
+	l := &activityLog{
+		changed: changed, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
+		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: followers{all: map[*follower]bool{}},
+	}
+	l.events.isKnown, l.runs.isKnown = isKnown, isKnown
+
+	return l
+}
+
+// forget removes the data of unknown nodes.
+func (l *activityLog) forget(nodes ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range nodes {
@@ -75,8 +62,8 @@ func (l *activityLog) Forget(nodes ...string) {
 	}
 }
 
-// OfNode returns the newest runs and events of a node, newest first.
-func (l *activityLog) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
+// ofNode returns the newest runs and events of a node, newest first.
+func (l *activityLog) ofNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	runs, events := []RunRow{}, []Event{}
@@ -90,17 +77,17 @@ func (l *activityLog) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, [
 	return runs, events
 }
 
-// Points returns the counts of the intervals since a time, oldest first.
-func (l *activityLog) Points(since, now time.Time) []Point {
+// pointsSince returns the counts of the intervals since a time, oldest first.
+func (l *activityLog) pointsSince(since, now time.Time) []Point {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
 	return l.points.get(since, now)
 }
 
-// Top returns the resources that need attention most, of one manifest or, for an empty name, of all. current
+// top returns the resources that need attention most, of one manifest or, for an empty name, of all. current
 // are the current failures.
-func (l *activityLog) Top(manifest string, current []Failure, now time.Time) Top {
+func (l *activityLog) top(manifest string, current []Failure, now time.Time) Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
@@ -192,48 +179,37 @@ type Point struct {
 	Repaired int       `json:"repaired"`
 }
 
-// StreamMessage is a stored message of the stream of reports: one report or a batch.
-type StreamMessage struct {
-	// Seq is its sequence number. Stored is the time when the server stored it. This time orders events,
-	// because clocks of nodes may be wrong.
-	Seq     uint64
-	Stored  time.Time
-	Reports []model.Report
-	// Invalid is the reason why a part of it cannot be read, nil if all is readable.
-	Invalid error
-}
-
 // Add adds a message of the stream. A repeated message changes nothing. The order does not matter.
-func (l *activityLog) Add(m StreamMessage) {
+func (l *activityLog) Add(m model.StoredReports) {
 	all := make([]excerpt, 0, 1) // most messages are one report
 	for _, r := range m.Reports {
-		all = append(all, excerptOf(r, m.Seq, m.Stored))
+		all = append(all, excerptOf(r, m.Sequence, m.Stored))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.message(&m)
 	if m.Invalid != nil {
-		l.invalid.Count++
-		l.invalid.Last = firstLine(m.Invalid.Error(), maxText)
-		l.options.Changed()
+		l.invalid.count++
+		l.invalid.last = firstLine(m.Invalid.Error(), maxText)
+		l.changed()
 	}
 	for i := range all {
-		l.add(&all[i], position{m.Seq, i})
+		l.add(&all[i], position{m.Sequence, i})
 	}
 }
 
 // AddRuns adds runs before the reports between them and the known reports. They appear in lists, but are
 // counted only when Add adds them again.
-func (l *activityLog) AddRuns(m StreamMessage) {
+func (l *activityLog) AddRuns(m model.StoredReports) {
 	for i, r := range m.Reports {
-		t := excerptOf(r, m.Seq, m.Stored)
+		t := excerptOf(r, m.Sequence, m.Stored)
 		if t.run == nil {
 			continue
 		}
 		l.mu.Lock()
 		h := l.words.keep(&t.Event)
-		l.addRun(&t, &h, position{m.Seq, i})
-		l.options.Changed()
+		l.addRun(&t, &h, position{m.Sequence, i})
+		l.changed()
 		l.mu.Unlock()
 	}
 }
@@ -249,7 +225,7 @@ func (l *activityLog) add(t *excerpt, at position) {
 	if l.repeats.seenBefore(e.Node, e.ID) {
 		return
 	}
-	l.options.Changed()
+	l.changed()
 	h := l.words.keep(e)
 	l.counts.report(t, at.seq)
 	it := l.events.newItem(e.Node, at, h)
@@ -314,8 +290,8 @@ const (
 	maxLimit     = 1000
 )
 
-// Page returns events, newest first, and whether older ones are retained.
-func (l *activityLog) Page(q EventQuery) (events []Event, more bool) {
+// page returns events, newest first, and whether older ones are retained.
+func (l *activityLog) page(q EventQuery) (events []Event, more bool) {
 	m := newMatcher(q)
 	limit := m.limit()
 	l.mu.RLock()
@@ -371,8 +347,6 @@ type followers struct {
 	// last is the newest place.
 	last position
 }
-
-func newFollowers() followers { return followers{all: map[*follower]bool{}} }
 
 // Follow returns a channel with the events after q.After, or for 0 the new events, in order, until cancel. It
 // closes the channel if the reader is too slow or if too many events are already waiting. The reader then

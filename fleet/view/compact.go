@@ -2,9 +2,12 @@ package view
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -163,9 +166,22 @@ type nodeState struct {
 	Node
 	// manifests are by key.
 	manifests []manifestState
+	// received is the time of the report.
+	received time.Time
 }
 
 func (s *nodeState) name() string { return s.Node.Node.Node }
+
+// statuses yields the statuses of its assignments.
+func (s *nodeState) statuses() iter.Seq[*fleet.RolloutStatus] {
+	return func(yield func(*fleet.RolloutStatus) bool) {
+		for i := range s.Statuses {
+			if !yield(&s.Statuses[i].RolloutStatus) {
+				return
+			}
+		}
+	}
+}
 
 // manifest returns the status of a manifest on the node, or the zero value.
 func (s *nodeState) manifest(key string) model.ManifestState {
@@ -205,4 +221,4 @@ type nodeStates struct {
 	same    interned[sameManifest]
 }
 
-func newNodeStates() nodeStates { return nodeStates{internedTexts{}, newInterned[sameManifest]()} }
+func newNodeStates() nodeStates { return nodeStates{internedTexts{}, interned[sameManifest]{}} }

@@ -14,19 +14,30 @@ import (
 
 // completeness describes how complete a view is, without the parts that know it themselves.
 type completeness struct {
+	// noted is called after a change that readers see.
 	noted func()
+	keep  time.Duration
 
 	mu                sync.RWMutex
 	lastRuns, history bool
 	since             time.Time
-	shares            fullShares
-	truncated         truncated
-	problems          map[string]string
-	notice            string
+	// truncated is the start time of the read part of the past, zero if all of it was read.
+	truncated time.Time
+	// full are the shares that were full when the past was read, by name, and maxShare their limit. Their earlier
+	// reports are missing until their retention time ends.
+	full     []Share
+	maxShare int
+	problems map[problemID]problem
+	notice   string
 }
 
-func newCompleteness(keep time.Duration, noted func()) *completeness {
-	return &completeness{noted: noted, shares: fullShares{keep: keep}, truncated: truncated{keep: keep}, problems: map[string]string{}}
+// problemID identifies a problem of the view, or of a webhook.
+type problemID struct{ webhook, about string }
+
+// problem is the text of a problem, and whether a webhook fails.
+type problem struct {
+	text    string
+	failing bool
 }
 
 // Progress returns how complete the view is.
@@ -34,105 +45,159 @@ func (f *Fleet) Progress() Progress { return f.progress("") }
 
 // progress returns the progress for a node, or for an empty name for all.
 func (f *Fleet) progress(node string) Progress {
-	out := f.completeness.of(node)
-	out.Nodes, out.BlindSince = f.nodes.IsComplete(), f.nodes.BlindSince()
-	if invalid := f.log.Invalid(); invalid.Count > 0 {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("Messages of the stream of reports cannot be read, and are neither listed nor counted: %d; the last: %s", invalid.Count, invalid.Last))
+	out := f.completeness.of(node, time.Now())
+	out.Nodes, out.BlindSince = f.isComplete(), f.blindSince()
+	if invalid := f.unreadable(); invalid.count > 0 {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("Messages of the stream of reports cannot be read, and are neither listed nor counted: %d; the last: %s", invalid.count, invalid.last))
 	}
 
 	return out
 }
 
-func (c *completeness) of(node string) Progress {
+func (c *completeness) of(node string, now time.Time) Progress {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	now := time.Now()
-	out := Progress{LastRuns: c.lastRuns, History: c.history, Since: c.since, Problems: []string{}, Notice: c.notice, Incomplete: append(c.truncated.missing(now), c.shares.missing(node, now)...)}
-	for _, about := range slices.Sorted(maps.Keys(c.problems)) {
-		out.Problems = append(out.Problems, c.problems[about])
+	out := Progress{LastRuns: c.lastRuns, History: c.history, Since: c.since, Problems: []string{}, Notice: c.notice}
+	if !c.truncated.IsZero() && now.Sub(c.truncated) < c.keep {
+		out.Incomplete = append(out.Incomplete, "There are more reports than are read of the past: those before "+c.truncated.UTC().Format("2006-01-02 15:04 MST")+" are neither listed nor counted.")
+	}
+	if missing := c.missing(node, now); missing != "" {
+		out.Incomplete = append(out.Incomplete, missing)
+	}
+	about := slices.SortedFunc(maps.Keys(c.problems), func(a, b problemID) int { return cmp.Compare(a.about, b.about) })
+	for _, id := range about {
+		if id.webhook == "" {
+			out.Problems = append(out.Problems, c.problems[id].text)
+		}
 	}
 
 	return out
+}
+
+// maxShares limits the named shares.
+const maxShares = 4
+
+// missing describes the missing reports of a node, or of all for an empty name, in at most one line.
+func (c *completeness) missing(node string, now time.Time) string {
+	var names []string
+	for _, one := range c.full {
+		if (node == "" || one.Node == node) && now.Sub(one.Oldest) < c.keep {
+			names = append(names, firstLine(one.Name, maxWord)+" before "+one.Oldest.UTC().Format("2006-01-02 15:04 MST"))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := strings.Join(names[:min(len(names), maxShares)], ", ")
+	if more := len(names) - maxShares; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+
+	return fmt.Sprintf("The newest %d reports of a node, kind and outcome are stored. Older ones are neither listed nor counted: %s.", c.maxShare, text)
 }
 
 // change changes the progress and records a change.
-func (c *completeness) change(by func() bool) {
+func (c *completeness) change(by func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if by() {
-		c.noted()
-	}
+	by()
+	c.noted()
 }
 
 // Problem sets the reason why the view may be outdated, one text for each subject, until Clear.
 func (c *completeness) Problem(about, text string) {
-	text = firstLine(text, maxText)
-	c.change(func() bool {
-		before, is := c.problems[about]
-		c.problems[about] = text
-		return !is || before != text
-	})
+	c.show(problemID{about: about}, problem{text, true})
 }
 
 // Clear removes a Problem.
-func (c *completeness) Clear(about string) {
-	c.change(func() bool {
-		_, is := c.problems[about]
-		delete(c.problems, about)
-		return is
-	})
+func (c *completeness) Clear(about string) { c.show(problemID{about: about}, problem{}) }
+
+// show sets or, without a text, removes a problem.
+func (c *completeness) show(id problemID, p problem) {
+	p.text = firstLine(p.text, maxText)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.problems[id] == p {
+		return
+	}
+	if c.problems[id] = p; p.text == "" {
+		delete(c.problems, id)
+	}
+	c.noted()
 }
 
 // SetNotice sets the notice of the view; empty removes it. The view stays current.
 func (c *completeness) SetNotice(text string) {
-	text = firstLine(text, maxText)
-	c.change(func() bool {
-		before := c.notice
-		c.notice = text
-		return before != text
-	})
+	c.change(func() { c.notice = firstLine(text, maxText) })
 }
 
 // SetLastRuns records that the newest run of each node and outcome is known.
-func (c *completeness) SetLastRuns() {
-	c.change(func() bool {
-		c.lastRuns = true
-		return true
-	})
-}
+func (c *completeness) SetLastRuns() { c.change(func() { c.lastRuns = true }) }
 
-// SetSince says that all reports are known that were stored since a time, and with all every one
-// that is stored.
+// SetSince records that all reports are known that were stored since a time, and with all every stored report.
 func (c *completeness) SetSince(since time.Time, all bool) {
-	c.change(func() bool {
-		c.since, c.history = since, all
-		return true
-	})
-}
-
-// truncated is the start time of the read part of the past, zero if all of it was read.
-type truncated struct {
-	keep  time.Duration
-	since time.Time
+	c.change(func() { c.since, c.history = since, all })
 }
 
 // SetTruncated records that only reports stored since a time were read. Earlier reports are missing until
 // their retention time ends.
 func (c *completeness) SetTruncated(since time.Time) {
-	c.change(func() bool {
-		c.since, c.history = since, true
-		c.truncated.since = since
-		return true
-	})
+	c.change(func() { c.since, c.history, c.truncated = since, true, since })
 }
 
-// missing describes the missing part in at most one line.
-func (t truncated) missing(now time.Time) []string {
-	if t.since.IsZero() || now.Sub(t.since) >= t.keep {
-		return nil
-	}
+// SetShares sets the full shares, each with at most most messages. Their older reports are missing.
+func (c *completeness) SetShares(most int, full []Share) {
+	full = slices.SortedFunc(slices.Values(full), func(a, b Share) int { return strings.Compare(a.Name, b.Name) })
+	c.change(func() { c.maxShare, c.full = most, full })
+}
 
-	return []string{"There are more reports than are read of the past: those before " + t.since.UTC().Format("2006-01-02 15:04 MST") + " are neither listed nor counted."}
+// WebhookProblem is the reason why deliveries of a webhook fail, are late or lack reports. It does not affect
+// whether the view is current.
+type WebhookProblem struct {
+	Webhook string `json:"webhook"`
+	// Problem describes the problem in one line.
+	Problem string `json:"problem"`
+	// Failing means that no delivery succeeds.
+	Failing bool `json:"failing"`
+}
+
+// Webhook reports the problems of one webhook.
+type Webhook struct {
+	view *completeness
+	name string
+}
+
+// Webhook returns the reporter of a webhook's problems.
+func (c *completeness) Webhook(name string) Webhook { return Webhook{c, name} }
+
+// Problem sets the reason why deliveries fail, one text for each subject, until Clear.
+func (w Webhook) Problem(about, text string) {
+	w.view.show(problemID{w.name, about}, problem{text, true})
+}
+
+// Warning sets the reason why deliveries are late or incomplete, like Problem.
+func (w Webhook) Warning(about, text string) {
+	w.view.show(problemID{w.name, about}, problem{text, false})
+}
+
+// Clear removes a Problem or a Warning.
+func (w Webhook) Clear(about string) { w.view.show(problemID{w.name, about}, problem{}) }
+
+// webhooks returns the problems by webhook.
+func (c *completeness) webhooks() []WebhookProblem {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	out := []WebhookProblem{}
+	for id, p := range c.problems {
+		if id.webhook != "" {
+			out = append(out, WebhookProblem{id.webhook, p.text, p.failing})
+		}
+	}
+	slices.SortFunc(out, func(a, b WebhookProblem) int {
+		return cmp.Or(cmp.Compare(a.Webhook, b.Webhook), cmp.Compare(a.Problem, b.Problem))
+	})
+
+	return out
 }
 
 // Shares counts the stored messages of reports by node, kind and outcome. The stream limits their number, see
@@ -183,130 +248,4 @@ func (s *Shares) Full(b model.ReportBounds) []Share {
 	}
 
 	return full
-}
-
-// fullShares are the shares that were full when the past was read: earlier reports are missing until their
-// retention time ends. They are sorted by name.
-type fullShares struct {
-	keep time.Duration
-	most int
-	all  []Share
-}
-
-// maxShares limits the named shares.
-const maxShares = 4
-
-// SetShares sets the full shares, each with at most most messages. Their older reports are missing.
-func (c *completeness) SetShares(most int, full []Share) {
-	full = slices.SortedFunc(slices.Values(full), func(a, b Share) int { return strings.Compare(a.Name, b.Name) })
-	c.change(func() bool {
-		c.shares.most, c.shares.all = most, full
-		return true
-	})
-}
-
-// missing describes the missing reports of a node, or of all for an empty name, in at most one line.
-func (s fullShares) missing(node string, now time.Time) []string {
-	var names []string
-	more := 0
-	for _, one := range s.all {
-		switch {
-		case node != "" && one.Node != node || now.Sub(one.Oldest) >= s.keep:
-		case len(names) == maxShares:
-			more++
-		default:
-			names = append(names, firstLine(one.Name, maxWord)+" before "+one.Oldest.UTC().Format("2006-01-02 15:04 MST"))
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	text := strings.Join(names, ", ")
-	if more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-
-	return []string{fmt.Sprintf("The newest %d reports of a node, kind and outcome are stored. Older ones are neither listed nor counted: %s.", s.most, text)}
-}
-
-// WebhookProblem is the reason why deliveries of a webhook fail, are late or lack reports. It does not affect
-// whether the view is current.
-type WebhookProblem struct {
-	Webhook string `json:"webhook"`
-	// Problem describes the problem in one line.
-	Problem string `json:"problem"`
-	// Failing means that no delivery succeeds.
-	Failing bool `json:"failing"`
-}
-
-// webhooks are the problems of webhooks.
-type webhooks struct {
-	noted func()
-
-	mu       sync.RWMutex
-	problems map[webhookID]webhookNotice
-}
-
-// webhookID identifies a problem of a webhook.
-type webhookID struct{ webhook, about string }
-
-// webhookNotice is the shown text of a problem.
-type webhookNotice struct {
-	text    string
-	failing bool
-}
-
-func newWebhooks(noted func()) *webhooks {
-	return &webhooks{noted: noted, problems: map[webhookID]webhookNotice{}}
-}
-
-// Webhook reports the problems of one webhook.
-type Webhook struct {
-	of   *webhooks
-	name string
-}
-
-// Webhook returns the reporter of a webhook's problems.
-func (f *Fleet) Webhook(name string) Webhook { return Webhook{f.webhooks, name} }
-
-// Problem sets the reason why deliveries fail, one text for each subject, until Clear.
-func (w Webhook) Problem(about, text string) { w.show(about, text, true) }
-
-// Warning sets the reason why deliveries are late or incomplete, like Problem.
-func (w Webhook) Warning(about, text string) { w.show(about, text, false) }
-
-func (w Webhook) show(about, text string, failing bool) {
-	all, id := w.of, webhookID{w.name, about}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if now := (webhookNotice{firstLine(text, maxText), failing}); all.problems[id] != now {
-		all.problems[id] = now
-		all.noted()
-	}
-}
-
-// Clear removes a Problem or a Warning.
-func (w Webhook) Clear(about string) {
-	all, id := w.of, webhookID{w.name, about}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if _, is := all.problems[id]; is {
-		delete(all.problems, id)
-		all.noted()
-	}
-}
-
-// all returns the problems by webhook.
-func (w *webhooks) all() []WebhookProblem {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	out := []WebhookProblem{}
-	for id, now := range w.problems {
-		out = append(out, WebhookProblem{id.webhook, now.text, now.failing})
-	}
-	slices.SortFunc(out, func(a, b WebhookProblem) int {
-		return cmp.Or(cmp.Compare(a.Webhook, b.Webhook), cmp.Compare(a.Problem, b.Problem))
-	})
-
-	return out
 }

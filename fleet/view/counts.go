@@ -36,11 +36,11 @@ func (l *activityLog) SetEnd(seq uint64) {
 }
 
 // message counts a message of the stream.
-func (c *counts) message(m *StreamMessage) {
-	if m.Seq > c.read {
-		c.read, c.newest = m.Seq, m.Stored
+func (c *counts) message(m *model.StoredReports) {
+	if m.Sequence > c.read {
+		c.read, c.newest = m.Sequence, m.Stored
 	}
-	if m.Invalid != nil && c.isNew(m.Seq) {
+	if m.Invalid != nil && c.isNew(m.Sequence) {
 		c.unreadable++
 	}
 }

@@ -19,33 +19,33 @@ import (
 func DescribeReport(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
-		t := decodeOrZero[model.Transaction](r.Data)
+		t := decoded[model.Transaction](r.Data)
 		if len(t.Errors) > 0 {
-			return t.Label(), DescribeTransaction(&t)
+			return t.Label(), DescribeTransaction(t)
 		}
-		return t.Ref().String(), DescribeTransaction(&t)
+		return t.Ref().String(), DescribeTransaction(t)
 	case model.ProtocolEnsureResponse:
-		subject, response := "ensure", decodeOrZero[model.EnsureResponse](r.Data)
+		subject, response := "ensure", decoded[model.EnsureResponse](r.Data)
 		if response.State != nil {
 			subject += " " + response.State.Ref().String()
 		}
-		return subject, DescribeAnswer(response)
+		return subject, DescribeAnswer(*response)
 	case model.ProtocolRunResponse:
-		return "run", DescribeAnswer(decodeOrZero[model.EnsureResponse](r.Data))
+		return "run", DescribeAnswer(*decoded[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
-		h := decodeOrZero[model.HealthReport](r.Data)
+		h := decoded[model.HealthReport](r.Data)
 		if h.Output == "" && h.Was != "" {
 			h.Output = "was " + string(h.Was)
 		}
 		return h.Resource.String() + " " + h.Check, h.Output
 	case model.ProtocolNode:
-		state := decodeOrZero[model.NodeState](r.Data)
+		state := decoded[model.NodeState](r.Data)
 		if state.Message == "" && state.Event == model.NodeStarted {
 			state.Message = "muster " + state.Version
 		}
 		return "", state.Message
 	case model.ProtocolRun:
-		summary = DescribeRun(decodeOrZero[model.Run](r.Data))
+		summary = DescribeRun(decoded[model.Run](r.Data))
 	}
 	if r.Manifest != "" && r.Revision != 0 {
 		return fmt.Sprintf("%s@%d", r.Manifest, r.Revision), summary
@@ -59,7 +59,7 @@ func SenderOf(r model.Report) string {
 	if r.Kind != model.KindEnsure {
 		return ""
 	}
-	a := decodeOrZero[model.EnsureResponse](r.Data)
+	a := decoded[model.EnsureResponse](r.Data)
 	if a.Sender == nil {
 		return ""
 	}
@@ -67,22 +67,21 @@ func SenderOf(r model.Report) string {
 	return a.Sender.By
 }
 
-// decodeOrZero decodes a document. An invalid document is empty, and the report shows only its envelope.
-func decodeOrZero[T any](data json.RawMessage) T {
+// decoded decodes a document. An invalid document is empty, and the report shows only its envelope.
+func decoded[T any](data json.RawMessage) *T {
 	v, err := model.DecodeJSON[T](data)
 	if err != nil {
-		var none T
-		return none
+		return new(T)
 	}
 
-	return *v
+	return v
 }
 
 // maxUnchanged limits the named runs with unchanged results, because a node may write any number.
 const maxUnchanged = 10
 
 // DescribeRun describes a run in one line: counts, duration, errors.
-func DescribeRun(r model.Run) string {
+func DescribeRun(r *model.Run) string {
 	text := r.Counts.Text() + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
 		text += " (noop)"
@@ -141,7 +140,7 @@ func describeResult(t *model.Transaction) string {
 	case t.SkipReason != "":
 		return t.SkipReason
 	}
-	if code := exitCode(t); code != nil {
+	if code := ExitCode(t); code != nil {
 		return fmt.Sprintf("ran (exit %d)", *code)
 	}
 	var words []string
@@ -168,13 +167,20 @@ func describeResult(t *model.Transaction) string {
 	return strings.Join(words, ", ")
 }
 
-// exitCode returns the exit code of a command that ran, or nil.
-func exitCode(t *model.Transaction) *int {
+// ExitCode returns the exit code of a command, nil if no command ran.
+func ExitCode(t *model.Transaction) *int {
+	switch v := t.Outputs["exit_code"].(type) {
+	case float64:
+		code := int(v)
+		return &code
+	case int:
+		return &v
+	}
 	if t.Noop || len(t.Status) == 0 {
 		return nil
 	}
 
-	return decodeOrZero[struct {
+	return decoded[struct {
 		ExitCode *int `json:"exit_code"`
 	}](t.Status).ExitCode
 }

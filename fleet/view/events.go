@@ -2,8 +2,6 @@ package view
 
 import (
 	"cmp"
-	"encoding/json"
-	"hash/maphash"
 	"math"
 	"strings"
 	"time"
@@ -89,7 +87,7 @@ type eventWords struct {
 }
 
 func newEventWords() eventWords {
-	return eventWords{internedTexts{}, newInterned[string](), newInterned[sameEvent](), newInterned[sameRun]()}
+	return eventWords{internedTexts{}, interned[string]{}, interned[sameEvent]{}, interned[sameRun]{}}
 }
 
 // excerpt is the compact content of a report.
@@ -112,35 +110,25 @@ func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 	}}
 	switch r.Type {
 	case model.ProtocolRun:
-		t.addRun(decodeReport[model.Run](r.Data), r)
+		t.addRun(decoded[model.Run](r.Data), r)
 	case model.ProtocolTransaction:
-		t.addTransaction(decodeReport[model.Transaction](r.Data))
+		t.addTransaction(decoded[model.Transaction](r.Data))
 	case model.ProtocolEnsureResponse, model.ProtocolRunResponse:
-		t.addAnswer(decodeReport[model.EnsureResponse](r.Data))
+		t.addAnswer(decoded[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
-		h := decodeReport[model.HealthReport](r.Data)
+		h := decoded[model.HealthReport](r.Data)
 		t.Resource = cutText(h.Resource.String(), maxWord)
 		_, text := DescribeReport(r)
 		t.Text = firstLine(h.Check+": "+text, maxText)
 	case model.ProtocolNode:
-		t.addNode(decodeReport[model.NodeState](r.Data), r)
+		t.addNode(decoded[model.NodeState](r.Data), r)
 	}
 
 	return t
 }
 
-// decodeReport decodes a document. An invalid document gives the zero value.
-func decodeReport[T any](data json.RawMessage) *T {
-	v, err := model.DecodeJSON[T](data)
-	if err != nil {
-		return new(T)
-	}
-
-	return v
-}
-
 func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
-	t.Text = firstLine(DescribeRun(*r), maxText)
+	t.Text = firstLine(DescribeRun(r), maxText)
 	// A node could report any number of repairs.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
@@ -304,29 +292,18 @@ func (i instant) Time() time.Time {
 // maxSame limits the shared values, because nodes choose them.
 const maxSame = 4096
 
-// interned stores values that many entries share, each once, by hashes that no node can predict.
-type interned[T comparable] struct {
-	seed   maphash.Seed
-	byHash map[uint64]*T
-}
-
-// newInterned returns an empty Same.
-func newInterned[T comparable]() interned[T] {
-	return interned[T]{maphash.MakeSeed(), map[uint64]*T{}}
-}
+// interned stores values that many entries share, each once.
+type interned[T comparable] map[T]*T
 
 // Share returns the stored value that equals a value. Do not change it.
-func (s *interned[T]) Share(v T) *T {
-	hash := maphash.Comparable(s.seed, v)
-	known, is := s.byHash[hash]
-	if is && *known == v {
+func (s interned[T]) Share(v T) *T {
+	if known := s[v]; known != nil {
 		return known
 	}
-	if len(s.byHash) >= maxSame {
-		clear(s.byHash)
+	if len(s) >= maxSame {
+		clear(s)
 	}
-	kept := v
-	s.byHash[hash] = &kept
+	s[v] = &v
 
-	return &kept
+	return &v
 }

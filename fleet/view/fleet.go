@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 	// Events and Runs limit the retained events and runs, 20,000 each for 0. If others need the room, one
 	// node uses at most a hundredth.
 	Events, Runs int
-	// Facts yields the facts of nodes, see fleet.Selector. Facts are too large to retain. If it is nil, no
+	// Facts yields the facts of nodes, see targets.Selector. Facts are too large to retain. If it is nil, no
 	// node has facts.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
 	// Inventories yields the inventories of nodes, like Facts.
@@ -40,36 +40,34 @@ type Options struct {
 // concurrent use. Do not change returned values.
 type Fleet struct {
 	options Options
-	nodes   *inventory
-	log     *activityLog
+	*inventory
+	*activityLog
 	*completeness
 	*changes
-	webhooks *webhooks
 	overview cache
 }
 
 // New returns an empty fleet. Run signals its changes.
 func New(o Options) *Fleet {
+	const many = 20_000
 	if o.Keep <= 0 {
 		o.Keep = 24 * time.Hour
 	}
-	const many = 20_000
-	for _, bound := range []*int{&o.Events, &o.Runs} {
-		if *bound <= 0 {
-			*bound = many
-		}
+	if o.Events <= 0 {
+		o.Events = many
+	}
+	if o.Runs <= 0 {
+		o.Runs = many
 	}
 	if o.Facts == nil {
 		o.Facts = func(context.Context, []string) iter.Seq2[model.NodeFacts, error] {
 			return func(func(model.NodeFacts, error) bool) {}
 		}
 	}
-	c := newChanges()
-	f := &Fleet{
-		options: o, changes: c, nodes: newInventory(inventoryOptions{Facts: o.Facts, Inventories: o.Inventories, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
-		webhooks: newWebhooks(c.note),
-	}
-	f.log = newActivityLog(activityOptions{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})
+	f := &Fleet{options: o, changes: &changes{waiting: map[chan struct{}]bool{}}}
+	f.inventory = newInventory(o, f.note)
+	f.activityLog = newActivityLog(o, f.IsKnown, f.note)
+	f.completeness = &completeness{noted: f.note, keep: o.Keep, problems: map[problemID]problem{}}
 
 	return f
 }
@@ -86,7 +84,7 @@ func (f *Fleet) Run(ctx context.Context) {
 		case now := <-t.C:
 			if now.Sub(checked) >= silencePause {
 				checked = now
-				f.nodes.Silence(now)
+				f.silence(now)
 			}
 			f.signal()
 		}
@@ -96,36 +94,14 @@ func (f *Fleet) Run(ctx context.Context) {
 // SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
 // stay.
 func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
-	f.log.Forget(f.nodes.SetNodes(asked, all)...)
+	f.forget(f.setNodes(asked, all)...)
 }
-
-// SetNode sets the state of a node and takes ownership of it.
-func (f *Fleet) SetNode(n model.Node) { f.nodes.SetNode(n) }
-
-// Blind records a reason why no data about nodes has arrived since a time, see inventory.Nodes.Blind.
-func (f *Fleet) Blind(reason string, since time.Time) { f.nodes.Blind(reason, since) }
-
-// Sees removes a reason that Blind recorded.
-func (f *Fleet) Sees(reason string) { f.nodes.Sees(reason) }
 
 // RemoveNode removes a node.
 func (f *Fleet) RemoveNode(name string) {
-	f.nodes.RemoveNode(name)
-	f.log.Forget(name)
+	f.removeNode(name)
+	f.forget(name)
 }
-
-// SetAssignments sets the assignments.
-func (f *Fleet) SetAssignments(entries []model.Entry) { f.nodes.SetAssignments(entries) }
-
-// Add adds a message of the stream. A repeated message changes nothing. The order does not matter.
-func (f *Fleet) Add(m StreamMessage) { f.log.Add(m) }
-
-// AddRuns adds runs before the reports between them and the known reports. They appear in lists, but are
-// counted only when Add adds them again.
-func (f *Fleet) AddRuns(m StreamMessage) { f.log.AddRuns(m) }
-
-// SetEnd sets the sequence number of the newest message of the stream. Later messages are counted.
-func (f *Fleet) SetEnd(seq uint64) { f.log.SetEnd(seq) }
 
 // Progress describes how complete the view is. Pages show it until the view is complete.
 type Progress struct {
@@ -171,8 +147,8 @@ type NodePage struct {
 	// States counts the nodes that the query without its state selects.
 	States []State `json:"states"`
 	// Undecided are the names of nodes for which the query cannot be evaluated.
-	Undecided []fleet.Undecided `json:"undecided"`
-	// Warnings are the warnings of fleet.Selection.
+	Undecided []targets.Undecided `json:"undecided"`
+	// Warnings are the warnings of targets.Selection.
 	Warnings []string `json:"warnings"`
 }
 
@@ -261,64 +237,35 @@ const (
 	maxEventsOfNode = 100
 )
 
-// Nodes returns a page of nodes. The error is the error of the target expression, a *target.Error, or of
+// Nodes returns a page of nodes. The error is the error of the target expression, a *targets.Error, or of
 // reading the facts that it needs.
 func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 	progress := f.Progress()
-	all, err := f.nodes.List(q)
-	if err != nil {
-		return NodePage{}, err
-	}
+	out, err := f.list(q)
+	out.Progress = progress
 
-	return NodePage{Progress: progress, Rows: all.Rows, Known: all.Known, Matching: all.Matching, States: all.States, Undecided: all.Undecided, Warnings: all.Warnings}, nil
+	return out, err
 }
-
-// All yields the known nodes by name, without their manifests.
-func (f *Fleet) All() iter.Seq[*model.Node] { return f.nodes.All() }
-
-// NodeNames returns the sorted names of the nodes.
-func (f *Fleet) NodeNames() []string { return f.nodes.NodeNames() }
 
 // Node returns the data of a node, and whether it is known.
 func (f *Fleet) Node(name string) (NodeDetail, bool) {
-	n, is := f.nodes.Node(name)
+	n, is := f.node(name)
 	if !is {
 		return NodeDetail{}, false
 	}
 	out := NodeDetail{Progress: f.progress(name), Node: n}
-	out.Runs, out.Events = f.log.OfNode(name, maxRunsOfNode, maxEventsOfNode)
+	out.Runs, out.Events = f.ofNode(name, maxRunsOfNode, maxEventsOfNode)
 
 	return out, true
 }
 
-// State returns the state of a node, and whether it is known.
-func (f *Fleet) State(name string) (model.Node, bool) { return f.nodes.State(name) }
-
-// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
-// It returns the errors of Nodes.
-func (f *Fleet) Select(on string) (fleet.Selection, error) { return f.nodes.Select(on) }
-
 // Events returns a page of events, newest first.
 func (f *Fleet) Events(q EventQuery) EventPage {
 	out := EventPage{Progress: f.Progress()}
-	out.Events, out.More = f.log.Page(q)
+	out.Events, out.More = f.page(q)
 
 	return out
 }
-
-// Follow returns a channel with the events after q.After, or for 0 the new events, in order, until cancel. It
-// closes the channel if the reader is too slow or if too many events are already waiting. The reader then
-// requests a page again.
-func (f *Fleet) Follow(q EventQuery) (events <-chan Event, cancel func()) { return f.log.Follow(q) }
-
-// Runs returns runs, newest first.
-func (f *Fleet) Runs(q EventQuery) []RunRow { return f.log.Runs(q) }
-
-// Requests returns the answered requests, newest first.
-func (f *Fleet) Requests() []RequestRow { return f.log.Requests() }
-
-// Totals returns the counts since the view began.
-func (f *Fleet) Totals() Totals { return f.log.Totals() }
 
 // maxRunsOfManifest limits the returned runs of a manifest.
 const maxRunsOfManifest = 50
@@ -327,7 +274,7 @@ const maxRunsOfManifest = 50
 func (f *Fleet) Manifests() []ManifestRow {
 	s, _ := f.overview.get(f, time.Now())
 	keys := map[string][]Assigned{}
-	for name, e := range f.nodes.Assigned().All() {
+	for name, e := range f.assigned().All() {
 		keys[name] = append(keys[name], Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By, Terms: e.Terms})
 	}
 	out := make([]ManifestRow, len(s.Manifests))
@@ -358,8 +305,8 @@ func (f *Fleet) Manifest(q ManifestQuery) (ManifestDetail, bool) {
 			out.Failing = append(out.Failing, failure)
 		}
 	}
-	out.Progress, out.Top, out.Runs = f.Progress(), f.log.Top(q.Name, out.Failing, now), f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
-	out.Nodes, out.Matching = f.nodes.Assignments(q)
+	out.Progress, out.Top, out.Runs = f.Progress(), f.top(q.Name, out.Failing, now), f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
+	out.Nodes, out.Matching = f.assignments(q)
 
 	return out, true
 }
@@ -391,7 +338,7 @@ func (f *Fleet) Overview() Overview {
 		since = progress.Since
 	}
 
-	return Overview{Progress: progress, Summary: s, Top: top, History: f.log.Points(since, now), Webhooks: f.webhooks.all()}
+	return Overview{Progress: progress, Summary: s, Top: top, History: f.pointsSince(since, now), Webhooks: f.webhooks()}
 }
 
 // get returns the expensive parts of the overview.
@@ -403,9 +350,9 @@ func (c *cache) get(f *Fleet, now time.Time) (Summary, Top) {
 	if !c.made.IsZero() && age < overviewAge && (count == c.count || generation == c.generation && age < overviewPause) {
 		return c.summary, c.top
 	}
-	c.summary = f.nodes.Summary(f.options.Version, now)
+	c.summary = f.summary(f.options.Version, now)
 	c.summary.SetLost(c.lost)
-	c.top = f.log.Top("", c.summary.Failing, now)
+	c.top = f.top("", c.summary.Failing, now)
 	c.made, c.count, c.generation = now, count, generation
 
 	return c.summary, c.top
@@ -413,7 +360,7 @@ func (c *cache) get(f *Fleet, now time.Time) (Summary, Top) {
 
 // Unassigned returns the keys that reachable nodes run without an assignment, with the revisions: see Summary.
 func (f *Fleet) Unassigned() map[string]uint64 {
-	s := f.nodes.Summary(f.options.Version, time.Now())
+	s := f.summary(f.options.Version, time.Now())
 
 	return s.Revisions()
 }
@@ -438,8 +385,6 @@ type changes struct {
 	signalled uint64
 	waiting   map[chan struct{}]bool
 }
-
-func newChanges() *changes { return &changes{waiting: map[chan struct{}]bool{}} }
 
 // note counts a change.
 func (c *changes) note() { c.count.Add(1) }

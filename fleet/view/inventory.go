@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -11,23 +10,16 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
-
-// inventoryOptions configure Nodes.
-type inventoryOptions struct {
-	// Facts yields the facts of some nodes, see fleet.Selector.
-	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
-	// Inventories yields the inventories of some nodes, see fleet.Selector.
-	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
-	// Changed is called after a change that readers see. It must not call back.
-	Changed func()
-}
 
 // inventory are the nodes of a fleet, compared with its assignments. They are safe for concurrent use. Do not
 // change returned values.
 type inventory struct {
-	options inventoryOptions
+	options Options
+	// changed is called after a change that readers see. It must not call back.
+	changed func()
 	// selector evaluates expressions of users, reported evaluates states of nodes.
 	selector, reported *targetEvaluator
 
@@ -44,13 +36,15 @@ type inventory struct {
 	blind map[string]bool
 }
 
-// newInventory returns an empty list of nodes.
-func newInventory(o inventoryOptions) *inventory {
-	return &inventory{options: o, selector: newTargetEvaluator(), reported: newReportedEvaluator(), states: newNodeStates(), nodes: newNodeTable(), entries: fleet.NewAssigned(nil), blind: map[string]bool{}}
+func newInventory(o Options, changed func()) *inventory {
+	return &inventory{
+		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: newNodeStates(),
+		entries: fleet.NewAssigned(nil), blind: map[string]bool{},
+	}
 }
 
-// IsComplete reports whether the states of all nodes and all assignments are known.
-func (a *inventory) IsComplete() bool {
+// isComplete reports whether the states of all nodes and all assignments are known.
+func (a *inventory) isComplete() bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
@@ -62,20 +56,20 @@ func (a *inventory) IsKnown(name string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
-	return a.nodes.byName[name] != nil
+	return a.nodes.get(name) != nil
 }
 
 // now returns the nodes by name and the current assignments.
-func (a *inventory) now() ([]*nodeState, *fleet.Assigned) {
+func (a *inventory) now() (nodeTable, *fleet.Assigned) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
-	return a.nodes.all(), a.entries
+	return slices.Clone(a.nodes), a.entries
 }
 
 // NodeQuery selects and sorts nodes. Empty fields select all.
 type NodeQuery struct {
-	// On is a target expression (fleet.CompileTarget), Search a part of a name, a host, a
+	// On is a target expression (targets.Compile), Search a part of a name, a host, a
 	// group or a label, State a fleet.NodeStatus.
 	On     string
 	Search string
@@ -113,19 +107,6 @@ type ManifestQuery struct {
 	Offset int
 	// Limit is the maximum number of nodes, 0 for 100.
 	Limit int
-}
-
-// nodeList is a page of the selected nodes.
-type nodeList struct {
-	Rows []NodeRow
-	// Known is the number of nodes, Matching the number of selected nodes.
-	Known, Matching int
-	// States counts the nodes that the query without its state selects.
-	States []State
-	// Undecided are the names of nodes for which the query cannot be evaluated.
-	Undecided []fleet.Undecided
-	// Warnings are the warnings of fleet.Selection.
-	Warnings []string
 }
 
 // Node is the data of one node.
@@ -186,17 +167,6 @@ func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) 
 	return out
 }
 
-// Otherwise returns the state that a reachable node would have without its pause.
-func (n *Node) Otherwise() fleet.Status {
-	return fleet.Worst(func(yield func(fleet.Status) bool) {
-		for i := range n.Statuses {
-			if !yield(n.Statuses[i].Status) {
-				return
-			}
-		}
-	})
-}
-
 // BeganAt reports whether Since is the beginning of the state. Older agents do not report since when they
 // fail.
 func (n *Node) BeganAt() bool {
@@ -230,74 +200,58 @@ func (n *Node) since() time.Time {
 	return since
 }
 
-// tableNode is a node in the table.
-type tableNode struct {
-	*nodeState
-	// since is the time of the report.
-	since time.Time
+// nodeTable contains the nodes, sorted by name.
+type nodeTable []*nodeState
+
+func (t nodeTable) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(t, name, func(s *nodeState, name string) int { return strings.Compare(s.name(), name) })
 }
 
-// nodeTable contains the nodes by name, and sorted by name.
-type nodeTable struct {
-	byName map[string]*tableNode
-	sorted []*tableNode
-}
-
-func newNodeTable() nodeTable { return nodeTable{byName: map[string]*tableNode{}} }
-
-func (t *nodeTable) set(s *nodeState, since time.Time) {
-	name := s.name()
-	if k := t.byName[name]; k != nil {
-		k.nodeState, k.since = s, since
-		return
+// get returns a node, nil for an unknown one.
+func (t nodeTable) get(name string) *nodeState {
+	if at, is := t.find(name); is {
+		return t[at]
 	}
-	k := &tableNode{s, since}
-	t.byName[name] = k
-	at, _ := t.find(name)
-	t.sorted = slices.Insert(t.sorted, at, k)
+
+	return nil
+}
+
+func (t *nodeTable) set(s *nodeState) {
+	at, is := t.find(s.name())
+	if is {
+		(*t)[at] = s
+	} else {
+		*t = slices.Insert(*t, at, s)
+	}
 }
 
 func (t *nodeTable) remove(name string) {
-	if at, found := t.find(name); found {
-		t.sorted = slices.Delete(t.sorted, at, at+1)
+	if at, is := t.find(name); is {
+		*t = slices.Delete(*t, at, at+1)
 	}
-	delete(t.byName, name)
 }
 
-func (t *nodeTable) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(t.sorted, name, func(k *tableNode, name string) int { return strings.Compare(k.name(), name) })
-}
-
-// all returns the nodes by name.
-func (t *nodeTable) all() []*nodeState {
-	out := make([]*nodeState, len(t.sorted))
-	for i, k := range t.sorted {
-		out[i] = k.nodeState
-	}
-
-	return out
-}
-
-// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
-// stay. It returns the removed nodes.
-func (a *inventory) SetNodes(asked time.Time, all []model.Node) (removed []string) {
+// setNodes sets all nodes as of the time of the request. It returns the removed nodes.
+func (a *inventory) setNodes(asked time.Time, all []model.Node) (removed []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed := make(map[string]bool, len(all))
 	for _, n := range all {
 		listed[n.Node] = true
-		if k := a.nodes.byName[n.Node]; k == nil || k.since.Before(asked) {
+		if k := a.nodes.get(n.Node); k == nil || k.received.Before(asked) {
 			a.setNode(n)
 		}
 	}
-	for _, k := range slices.Clone(a.nodes.sorted) {
-		if name := k.name(); !listed[name] && k.since.Before(asked) {
-			a.nodes.remove(name)
-			removed = append(removed, name)
+	a.nodes = slices.DeleteFunc(a.nodes, func(s *nodeState) bool {
+		isGone := !listed[s.name()] && s.received.Before(asked)
+		if isGone {
+			removed = append(removed, s.name())
 		}
-	}
+
+		return isGone
+	})
 	a.listed = true
-	a.options.Changed()
+	a.changed()
 
 	return removed
 }
@@ -307,15 +261,14 @@ func (a *inventory) SetNode(n model.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.setNode(n)
-	a.options.Changed()
+	a.changed()
 }
 
-// RemoveNode removes a node.
-func (a *inventory) RemoveNode(name string) {
+func (a *inventory) removeNode(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.nodes.remove(name)
-	a.options.Changed()
+	a.changed()
 }
 
 // All yields the known nodes by name, without their manifests.
@@ -333,11 +286,10 @@ func (a *inventory) All() iter.Seq[*model.Node] {
 
 // NodeNames returns the sorted names of the nodes.
 func (a *inventory) NodeNames() []string {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	out := make([]string, len(a.nodes.sorted))
-	for i, k := range a.nodes.sorted {
-		out[i] = k.name()
+	all, _ := a.now()
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = s.name()
 	}
 
 	return out
@@ -347,31 +299,31 @@ func (a *inventory) setNode(n model.Node) {
 	now := time.Now()
 	n = a.states.compact(n)
 	n.Silent = a.gaps.isSilent(n, now)
-	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0), now)
+	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0, now))
 }
 
 // judge compares a node with its assignments. It expects the Manifests of the node in both forms, and the number of
 // manifests that earlier calls removed.
-func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int) *nodeState {
+func (a *inventory) judge(n model.Node, manifests []manifestState, omitted int, received time.Time) *nodeState {
 	manifests, more := a.cut(&n, manifests)
 	a.statuses = a.entries.AppendStatuses(a.statuses[:0], &n)
-	out := &nodeState{NewNode(n, a.statuses, a.entries), manifests}
+	out := &nodeState{NewNode(n, a.statuses, a.entries), manifests, received}
 	out.Node.Manifests, out.OmittedManifests = nil, omitted+more
 
 	return out
 }
 
-// Silence finds silent nodes.
-func (a *inventory) Silence(now time.Time) {
+// silence finds silent nodes.
+func (a *inventory) silence(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	manifests := map[string]model.ManifestState{}
-	for _, k := range a.nodes.sorted {
+	for i, k := range a.nodes {
 		if !k.Silent && a.gaps.isSilent(k.Node.Node, now) {
 			n := k.reported(manifests)
 			n.Silent = true
-			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
-			a.options.Changed()
+			a.nodes[i] = a.judge(n, k.manifests, k.OmittedManifests, k.received)
+			a.changed()
 		}
 	}
 }
@@ -389,12 +341,12 @@ func (a *inventory) SetAssignments(entries []model.Entry) {
 	first := !a.isAssigned
 	a.isAssigned = true
 	manifests := map[string]model.ManifestState{}
-	for _, k := range a.nodes.sorted {
+	for i, k := range a.nodes {
 		if n := k.reported(manifests); first || changed.Concerns(n) {
-			k.nodeState = a.judge(n, k.manifests, k.OmittedManifests)
+			a.nodes[i] = a.judge(n, k.manifests, k.OmittedManifests, k.received)
 		}
 	}
-	a.options.Changed()
+	a.changed()
 }
 
 // pageOf returns the requested part of a list.
@@ -407,15 +359,15 @@ func pageOf[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// List returns a page of the nodes. The error is the error of the target expression, a *target.Error, or of
+// list returns a page of the nodes. The error is the error of the target expression, a *targets.Error, or of
 // reading the facts that it needs.
-func (a *inventory) List(q NodeQuery) (nodeList, error) {
+func (a *inventory) list(q NodeQuery) (NodePage, error) {
 	all, _ := a.now()
-	out := nodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
+	out := NodePage{Known: len(all), Rows: []NodeRow{}, Undecided: []targets.Undecided{}, Warnings: []string{}}
 	if q.On != "" {
 		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
-			return nodeList{}, err
+			return NodePage{}, err
 		}
 		all = slices.DeleteFunc(all, func(n *nodeState) bool { return !found.matches[n.name()] })
 		out.Undecided = append(out.Undecided, found.undecided...)
@@ -442,15 +394,14 @@ func (a *inventory) List(q NodeQuery) (nodeList, error) {
 	return out, nil
 }
 
-// statesOf counts nodes by state.
+// statesOf counts nodes, which are sorted by name, by state.
 func statesOf(all []*nodeState) []State {
-	return statesFrom(func(yield func(*Node) bool) {
-		for _, n := range all {
-			if !yield(&n.Node) {
-				return
-			}
-		}
-	})
+	c := counter{byStatus: map[fleet.Status]*State{}}
+	for _, n := range all {
+		c.state(&n.Node.Node, n.State, n.statuses())
+	}
+
+	return c.states()
 }
 
 // isFound reports whether a text in lower case is a part of a name, host, group or label of a node.
@@ -472,24 +423,13 @@ func isFound(n *Node, search string) bool {
 func orderOf(column string) func(a, b *nodeState) int {
 	switch column {
 	case "state":
-		return func(a, b *nodeState) int {
-			return cmp.Compare(Severity(a.State), Severity(b.State))
-		}
+		return func(a, b *nodeState) int { return cmp.Compare(Severity(a.State), Severity(b.State)) }
 	case "since":
 		return func(a, b *nodeState) int { return a.Since.Compare(b.Since) }
 	case "heard":
 		return func(a, b *nodeState) int { return a.Heard.Compare(b.Heard) }
 	case "version":
-		return func(a, b *nodeState) int {
-			switch {
-			case IsOlder(a.Version, b.Version):
-				return -1
-			case IsOlder(b.Version, a.Version):
-				return 1
-			default:
-				return cmp.Compare(a.Version, b.Version)
-			}
-		}
+		return func(a, b *nodeState) int { return compareVersions(a.Version, b.Version) }
 	case "host":
 		return func(a, b *nodeState) int { return cmp.Compare(a.Host, b.Host) }
 	default:
@@ -517,11 +457,11 @@ func rolloutsOf(n *Node) []fleet.RolloutStatus {
 	return out
 }
 
-// Node returns the data of a node, and whether it is known.
-func (a *inventory) Node(name string) (Node, bool) {
+// node returns the data of a node, and whether it is known.
+func (a *inventory) node(name string) (Node, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	k := a.nodes.byName[name]
+	k := a.nodes.get(name)
 	if k == nil {
 		return Node{}, false
 	}
@@ -531,14 +471,14 @@ func (a *inventory) Node(name string) (Node, bool) {
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
 // It returns the errors of List.
-func (a *inventory) Select(on string) (fleet.Selection, error) {
+func (a *inventory) Select(on string) (targets.Selection, error) {
 	all, _ := a.now()
-	out := fleet.Selection{Known: len(all)}
+	out := targets.Selection{Known: len(all)}
 	var found targetResult
 	if on != "" {
 		var err error
 		if found, err = a.selectNodes(a.selector, on, all); err != nil {
-			return fleet.Selection{}, err
+			return targets.Selection{}, err
 		}
 		out.Undecided, out.Warnings = found.undecided, found.warnings
 	}
@@ -556,10 +496,10 @@ func (a *inventory) Select(on string) (fleet.Selection, error) {
 	return out, nil
 }
 
-// ReportedTargets returns the sorted names of the nodes that reported targets or a reported target expression
+// reportedTargets returns the sorted names of the nodes that reported targets or a reported target expression
 // select. Named nodes may be unknown. It returns the errors of Select. The selection of an expression may be
 // half a minute old.
-func (a *inventory) ReportedTargets(targets, on string) ([]string, error) {
+func (a *inventory) reportedTargets(targets, on string) ([]string, error) {
 	all, _ := a.now()
 	if on != "" {
 		found, err := a.selectNodes(a.reported, on, all)
@@ -585,32 +525,31 @@ func (a *inventory) ReportedTargets(targets, on string) ([]string, error) {
 
 // State returns the state of a node, and whether it is known.
 func (a *inventory) State(name string) (model.Node, bool) {
-	n, is := a.Node(name)
+	n, is := a.node(name)
 
 	return n.Node, is
 }
 
-// Summary returns the overview of the nodes. It marks nodes with an earlier version than the given one.
-func (a *inventory) Summary(version string, now time.Time) Summary {
+// summary returns the overview of the nodes. It marks nodes with an earlier version than the given one.
+func (a *inventory) summary(version string, now time.Time) Summary {
 	all, entries := a.now()
-	nodes := make([]*Node, len(all))
-	for i, s := range all {
-		nodes[i] = &s.Node
+	c := newCounter(entries)
+	for _, s := range all {
+		c.node(&s.Node.Node, s.State, s.statuses(), s.manifest)
 	}
 
-	return summaryFrom(nodes, func(i int, key string) model.ManifestState { return all[i].manifest(key) }, entries, version, now)
+	return c.summary(entries, version, now)
 }
 
-// Assigned returns the assignments.
-func (a *inventory) Assigned() *fleet.Assigned {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
+// assigned returns the assignments.
+func (a *inventory) assigned() *fleet.Assigned {
+	_, entries := a.now()
 
-	return a.entries
+	return entries
 }
 
-// Assignments returns a page of the statuses of a manifest, the worst first, and their number.
-func (a *inventory) Assignments(q ManifestQuery) (rows []Assignment, matching int) {
+// assignments returns a page of the statuses of a manifest, the worst first, and their number.
+func (a *inventory) assignments(q ManifestQuery) (rows []Assignment, matching int) {
 	nodes, entries := a.now()
 	found := assignmentsOf(q, nodes, entries)
 	rows = []Assignment{}
@@ -715,7 +654,7 @@ func (a *inventory) Blind(reason string, since time.Time) {
 	}
 	a.blind[reason] = true
 	a.gaps = a.gaps.begin(since)
-	a.options.Changed()
+	a.changed()
 }
 
 // Sees removes a reason that Blind recorded.
@@ -729,11 +668,11 @@ func (a *inventory) Sees(reason string) {
 	if len(a.blind) == 0 {
 		a.gaps.end(time.Now())
 	}
-	a.options.Changed()
+	a.changed()
 }
 
-// BlindSince returns the time since which no data about nodes arrives, zero if data arrives.
-func (a *inventory) BlindSince() time.Time {
+// blindSince returns the time since which no data about nodes arrives, zero if data arrives.
+func (a *inventory) blindSince() time.Time {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 

@@ -148,7 +148,7 @@ func limitRows[T any](all []T, limit int) []T {
 	return all[:min(limit, len(all))]
 }
 
-// compare orders two values of a column. Missing values come first.
+// compareValues orders two values of a column. Missing values come first.
 func compareValues(column string, a, b any) int {
 	switch x := a.(type) {
 	case string:
@@ -171,14 +171,24 @@ func compareValues(column string, a, b any) int {
 	return cmp.Compare(ValueCSV(a), ValueCSV(b))
 }
 
-// compareTexts orders states by severity and versions by age, as on the dashboard.
+// compareTextValues orders states by severity and versions by age, as on the dashboard.
 func compareTextValues(column, a, b string) int {
-	switch {
-	case column == "state":
+	switch column {
+	case "state":
 		return cmp.Compare(Severity(fleet.Status(a)), Severity(fleet.Status(b)))
-	case column == "version" && IsOlder(a, b):
+	case "version":
+		return compareVersions(a, b)
+	default:
+		return cmp.Compare(a, b)
+	}
+}
+
+// compareVersions orders versions by age if both are valid, and otherwise as texts.
+func compareVersions(a, b string) int {
+	switch {
+	case IsOlder(a, b):
 		return -1
-	case column == "version" && IsOlder(b, a):
+	case IsOlder(b, a):
 		return 1
 	default:
 		return cmp.Compare(a, b)
@@ -343,62 +353,42 @@ func NodeTable() QueryTable {
 	}
 }
 
+// nodeColumns return the values of the columns; path is the rest of the name of a nested column.
+var nodeColumns = map[string]func(n *QueryNode, path string) any{
+	"node":      func(n *QueryNode, _ string) any { return n.Node },
+	"host":      func(n *QueryNode, _ string) any { return n.Host },
+	"version":   func(n *QueryNode, _ string) any { return n.Version },
+	"groups":    func(n *QueryNode, _ string) any { return n.Groups },
+	"labels":    func(n *QueryNode, path string) any { return labelValue(n.Labels, path) },
+	"state":     func(n *QueryNode, _ string) any { return string(n.State) },
+	"since":     func(n *QueryNode, _ string) any { return n.Since },
+	"reason":    func(n *QueryNode, _ string) any { return n.Reason },
+	"manifests": func(n *QueryNode, path string) any { return tallyValue(n.Tally, path) },
+	"manifest":  func(n *QueryNode, path string) any { return n.manifest(path) },
+	"facts":     func(n *QueryNode, path string) any { return factValue(n.Facts, path) },
+	"paused":    func(n *QueryNode, _ string) any { return n.Known.Paused != nil },
+	"message":   func(n *QueryNode, _ string) any { return n.Known.Message },
+	"heard":     func(n *QueryNode, _ string) any { return n.Heard },
+	"started":   func(n *QueryNode, _ string) any { return n.Known.Started },
+	"outbox":    func(n *QueryNode, _ string) any { return n.Outbox },
+	"clock":     func(n *QueryNode, _ string) any { return n.Known.Clock.Offset.Std().Seconds() },
+}
+
 // Value returns a value of the node.
 func (n QueryNode) Value(column string) any {
 	name, path, _ := strings.Cut(column, ".")
-	switch name {
-	case "node":
-		return n.Node
-	case "host":
-		return n.Host
-	case "version":
-		return n.Version
-	case "groups":
-		return n.Groups
-	case "labels":
-		return labelValue(n.Labels, path)
-	case "state":
-		return string(n.State)
-	case "since":
-		return n.Since
-	case "reason":
-		return n.Reason
-	case "manifests":
-		return tallyValue(n.Tally, path)
-	case "manifest":
-		return n.manifest(path)
-	case "facts":
-		return factValue(n.Facts, path)
-	default:
-		return n.said(name)
+	if value := nodeColumns[name]; value != nil {
+		return value(&n, path)
 	}
-}
 
-// said returns a value that only the state of the node has.
-func (n QueryNode) said(name string) any {
-	switch name {
-	case "paused":
-		return n.Known.Paused != nil
-	case "message":
-		return n.Known.Message
-	case "heard":
-		return n.Heard
-	case "started":
-		return n.Known.Started
-	case "outbox":
-		return n.Outbox
-	case "clock":
-		return n.Known.Clock.Offset.Std().Seconds()
-	default:
-		return nil
-	}
+	return nil
 }
 
 // manifest returns a value of a manifest on the node, as in target expressions: the status if no field
 // follows the name.
-func (n QueryNode) manifest(path string) any {
+func (n *QueryNode) manifest(path string) any {
 	name, property, _ := strings.Cut(path, ".")
-	m := fleet.ManifestsOf(n.Statuses)(name)
+	m := targets.ManifestsOf(n.Statuses)(name)
 	switch property {
 	case "", "status":
 		return m.Status
@@ -459,22 +449,21 @@ func PackageTable() QueryTable {
 	return QueryTable{Columns: targets.PackageNames(), Default: targets.PackageNames()}
 }
 
-// Value returns the value of a column, nil for an unknown column.
+var packageColumns = map[string]func(*QueryPackage) string{
+	"node":    func(p *QueryPackage) string { return p.Node },
+	"name":    func(p *QueryPackage) string { return p.Name },
+	"version": func(p *QueryPackage) string { return p.Version },
+	"arch":    func(p *QueryPackage) string { return p.Arch },
+	"manager": func(p *QueryPackage) string { return p.Manager },
+}
+
+// Value returns the value of a column.
 func (p QueryPackage) Value(column string) any {
-	switch column {
-	case "node":
-		return p.Node
-	case "name":
-		return p.Name
-	case "version":
-		return p.Version
-	case "arch":
-		return p.Arch
-	case "manager":
-		return p.Manager
-	default:
-		return nil
+	if value := packageColumns[column]; value != nil {
+		return value(&p)
 	}
+
+	return nil
 }
 
 // MaxPackages is the maximum number of rows of an answer.
@@ -583,60 +572,35 @@ func ResultOf(r model.Report) (targets.Result, error) {
 	return out, nil
 }
 
-// Value returns a value of the result.
-func (r QueryResult) Value(column string) any {
-	switch column {
-	case "node":
-		return r.Node
-	case "time":
-		return r.Time
-	case "manifest":
-		return r.Manifest
-	case "revision":
-		return r.Revision
-	case "type":
-		return r.Type
-	case "name":
-		return r.Name
-	case "resource":
-		return r.Resource
-	case "provider":
-		return r.Provider
-	case "alias":
-		return r.Alias
-	case "outcome":
-		return r.Outcome
-	case "cause":
-		return r.Cause
-	case "error":
-		return r.Error
-	case "text":
-		return r.Text
-	default:
-		return r.about(column)
-	}
+var resultColumns = map[string]func(*targets.Result) any{
+	"node":           func(r *targets.Result) any { return r.Node },
+	"time":           func(r *targets.Result) any { return r.Time },
+	"manifest":       func(r *targets.Result) any { return r.Manifest },
+	"revision":       func(r *targets.Result) any { return r.Revision },
+	"type":           func(r *targets.Result) any { return r.Type },
+	"name":           func(r *targets.Result) any { return r.Name },
+	"resource":       func(r *targets.Result) any { return r.Resource },
+	"provider":       func(r *targets.Result) any { return r.Provider },
+	"alias":          func(r *targets.Result) any { return r.Alias },
+	"outcome":        func(r *targets.Result) any { return r.Outcome },
+	"cause":          func(r *targets.Result) any { return r.Cause },
+	"error":          func(r *targets.Result) any { return r.Error },
+	"text":           func(r *targets.Result) any { return r.Text },
+	"noop":           func(r *targets.Result) any { return r.Noop },
+	"drift":          func(r *targets.Result) any { return r.Drift },
+	"drifted":        func(r *targets.Result) any { return r.Drifted },
+	"latency":        func(r *targets.Result) any { return r.Latency },
+	"duration":       func(r *targets.Result) any { return r.Duration },
+	"run_id":         func(r *targets.Result) any { return r.RunID },
+	"correlation_id": func(r *targets.Result) any { return r.CorrelationID },
+	"id":             func(r *targets.Result) any { return r.ID },
 }
 
-// about returns a value of the run.
-func (r QueryResult) about(column string) any {
-	switch column {
-	case "noop":
-		return r.Noop
-	case "drift":
-		return r.Drift
-	case "drifted":
-		return r.Drifted
-	case "latency":
-		return r.Latency
-	case "duration":
-		return r.Duration
-	case "run_id":
-		return r.RunID
-	case "correlation_id":
-		return r.CorrelationID
-	case "id":
-		return r.ID
-	default:
-		return nil
+// Value returns a value of the result.
+func (r QueryResult) Value(column string) any {
+	if value := resultColumns[column]; value != nil {
+		return value(&r.Result)
 	}
+
+	return nil
 }

@@ -6,11 +6,8 @@ import (
 	"iter"
 	"maps"
 	"regexp"
-	"runtime"
 	"slices"
-	"sort"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -164,72 +161,38 @@ type Failure struct {
 func SummaryOf(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
 	all := fleet.NewAssigned(entries)
 	c := newCounter(all)
-	parts := slices.Collect(slices.Chunk(nodes, max(1, (len(nodes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))))
-	counters := make([]*counter, len(parts))
-	var counting sync.WaitGroup
-	for i, part := range parts {
-		counters[i] = c.another()
-		counting.Go(func() { counters[i].count(part, all) })
-	}
-	counting.Wait()
-	for _, part := range counters {
-		c.merge(part)
-	}
-
-	return c.summary(all, func(i int) string { return nodes[i].Node }, version, now)
-}
-
-// count counts nodes and their statuses.
-func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 	var statuses []fleet.RolloutStatus
 	for i := range nodes {
 		n := &nodes[i]
 		statuses = all.AppendStatuses(statuses[:0], n)
-		state := fleet.NodeStatus(*n, statuses)
-		c.node(n, state)
-		if state == fleet.StatusPaused {
-			c.paused(fleet.Worst(func(yield func(fleet.Status) bool) {
-				for k := range statuses {
-					if !yield(statuses[k].Status) {
-						return
-					}
-				}
-			}))
-		}
-		of := func(key string) model.ManifestState { return n.Manifests[key] }
-		for k := range statuses {
-			c.status(of, &statuses[k], n.Paused != nil)
-		}
+		c.node(n, fleet.NodeStatus(*n, statuses), pointers(statuses), func(key string) model.ManifestState { return n.Manifests[key] })
 	}
+
+	return c.summary(all, version, now)
 }
 
-// summaryFrom returns the overview of nodes with known statuses. It requests the status of a manifest by the index
-// of the node and the key, because Manifests may be missing.
-func summaryFrom(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
-	c := newCounter(all)
-	for i, n := range nodes {
-		c.node(&n.Node, n.State)
-		c.pausedOf(n)
-		of := func(key string) model.ManifestState { return manifest(i, key) }
-		for k := range n.Statuses {
-			c.status(of, &n.Statuses[k].RolloutStatus, n.Paused != nil)
+// pointers yields the addresses of the elements.
+func pointers[T any](all []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
 		}
 	}
-
-	return c.summary(all, func(i int) string { return nodes[i].Node.Node }, version, now)
 }
 
 // summary returns the overview of the counted nodes, sorted by name.
-func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version string, now time.Time) Summary {
+func (c *counter) summary(all *fleet.Assigned, version string, now time.Time) Summary {
 	never := map[string]bool{}
 	for _, s := range all.NeverSeen(func(node string) bool {
-		at, is := sort.Find(c.nodes, func(i int) int { return strings.Compare(node, name(i)) })
-		return is && at < c.nodes
+		_, is := slices.BinarySearch(c.nodes, node)
+		return is
 	}) {
 		c.status(nil, &s, false)
 		never[s.Node] = true
 	}
-	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
+	out := Summary{At: now, Total: len(c.nodes), States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
 	out.Flapping, out.Clocks, out.Outboxes, out.Messages = c.sortedFlapping(), c.clocks, c.outboxes, c.messages
 	out.Versions = sortedVersions(c.versions, version)
 	out.Lost = []Lost{}
@@ -240,7 +203,7 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 	slices.SortStableFunc(out.Outboxes, func(a, b Outbox) int { return cmp.Compare(b.Reports, a.Reports) })
 	out.Incomplete = []string{}
 	if c.unreadable > 0 {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", c.unreadable, c.nodes))
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", c.unreadable, len(c.nodes)))
 	}
 	if len(never) > 0 {
 		out.Incomplete = append(out.Incomplete, fmt.Sprintf("nodes that have assignments but were never seen: %d; the node total excludes them, and their assignments count as unreachable", len(never)))
@@ -251,16 +214,18 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 
 // counter collects the overview.
 type counter struct {
-	nodes, unreadable int
-	keys              map[string]assignedKey
-	byStatus          map[fleet.Status]*State
-	manifests         []Manifest
-	failures          map[failureID]*failingNodes
-	flapping          map[flappingID]*Flapping
-	versions          map[string]*Version
-	clocks            []Clock
-	outboxes          []Outbox
-	messages          []Message
+	// nodes are the names of the nodes.
+	nodes      []string
+	unreadable int
+	keys       map[string]assignedKey
+	byStatus   map[fleet.Status]*State
+	manifests  []Manifest
+	failures   map[failureID]*failingNodes
+	flapping   map[flappingID]*Flapping
+	versions   map[string]*Version
+	clocks     []Clock
+	outboxes   []Outbox
+	messages   []Message
 	// lost are the unassigned manifests by key, unchecked the number of the other unassigned manifests. rest
 	// is the number that the current node may still add, negative for a node that is away.
 	lost            map[string]*Lost
@@ -312,22 +277,25 @@ func newCounter(all *fleet.Assigned) *counter {
 		keys[e.Key] = assignedKey{place, e.Time}
 	}
 
-	return (&counter{keys: keys, manifests: manifests}).another()
-}
-
-// another returns an empty counter for the same assignments. It shares the unchanged parts.
-func (c *counter) another() *counter {
 	return &counter{
-		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
+		keys: keys, manifests: manifests, byStatus: map[fleet.Status]*State{},
 		failures: map[failureID]*failingNodes{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
 		clocks: []Clock{}, outboxes: []Outbox{}, messages: []Message{}, lost: map[string]*Lost{},
 	}
 }
 
-// node counts a node without its statuses.
-func (c *counter) node(n *model.Node, state fleet.Status) {
-	c.nodes++
-	c.state(n, state)
+// node counts a node with its statuses. manifest returns the state of a manifest, because Manifests may be missing.
+func (c *counter) node(n *model.Node, state fleet.Status, statuses iter.Seq[*fleet.RolloutStatus], manifest func(key string) model.ManifestState) {
+	c.nodes = append(c.nodes, n.Node)
+	c.state(n, state, statuses)
+	c.reported(n, state)
+	for s := range statuses {
+		c.status(manifest, s, n.Paused != nil)
+	}
+}
+
+// reported counts what a node reports about itself.
+func (c *counter) reported(n *model.Node, state fleet.Status) {
 	c.rest = -1
 	if n.Unreadable != "" {
 		c.unreadable++
@@ -350,8 +318,8 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 	}
 }
 
-// state counts the state of a node.
-func (c *counter) state(n *model.Node, state fleet.Status) {
+// state counts the state of a node, and the state that a paused node would have without its pause.
+func (c *counter) state(n *model.Node, state fleet.Status, statuses iter.Seq[*fleet.RolloutStatus]) {
 	if c.byStatus[state] == nil {
 		c.byStatus[state] = &State{State: state}
 	}
@@ -360,33 +328,19 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 	if state == fleet.StatusUnreadable || state == fleet.StatusStopped || state == fleet.StatusUnreachable {
 		s.Since = model.EarlierNonZero(s.Since, n.Heard)
 	}
-}
-
-// statesFrom counts nodes, which are sorted by name, by state.
-func statesFrom(nodes iter.Seq[*Node]) []State {
-	c := counter{byStatus: map[fleet.Status]*State{}}
-	for n := range nodes {
-		c.state(&n.Node, n.State)
-		c.pausedOf(n)
+	if state != fleet.StatusPaused {
+		return
 	}
-
-	return c.states()
-}
-
-// pausedOf counts a paused node by its state without the pause.
-func (c *counter) pausedOf(n *Node) {
-	if n.State == fleet.StatusPaused {
-		c.paused(n.Otherwise())
-	}
-}
-
-// paused counts an already counted paused node by its state without the pause.
-func (c *counter) paused(otherwise fleet.Status) {
-	s := c.byStatus[fleet.StatusPaused]
 	if s.Otherwise == nil {
 		s.Otherwise = map[fleet.Status]int{}
 	}
-	s.Otherwise[otherwise]++
+	s.Otherwise[fleet.Worst(func(yield func(fleet.Status) bool) {
+		for r := range statuses {
+			if !yield(r.Status) {
+				return
+			}
+		}
+	})]++
 }
 
 // status counts a status of a node. The node may be paused and has the manifests; it is nil if it was never
@@ -758,59 +712,4 @@ func (f Failure) Differs() string {
 	}
 
 	return fmt.Sprintf(" (the text differs on %d of them)", f.Differ)
-}
-
-// merge adds the counts of later nodes.
-func (c *counter) merge(o *counter) {
-	c.nodes += o.nodes
-	c.unreadable += o.unreadable
-	mergeMaps(c.byStatus, o.byStatus, func(a, b *State) {
-		a.Since = model.EarlierNonZero(a.Since, b.Since)
-		for state, count := range b.Otherwise {
-			a.Otherwise[state] += count // both have one state
-		}
-		a.merge(b.Members)
-	})
-	mergeMaps(c.failures, o.failures, func(a, b *failingNodes) {
-		a.claims = append(a.claims, b.claims...)
-		a.More += b.More
-		a.merge(b.Members)
-	})
-	mergeMaps(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
-	mergeMaps(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
-	mergeMaps(c.lost, o.lost, func(a, b *Lost) { a.Revision = max(a.Revision, b.Revision); a.merge(b.Members) })
-	c.unchecked += o.unchecked
-	for i := range o.manifests {
-		c.manifests[i].merge(&o.manifests[i])
-	}
-	c.clocks = append(c.clocks, o.clocks...)
-	c.outboxes = append(c.outboxes, o.outboxes...)
-	c.messages = append(c.messages, o.messages...)
-}
-
-// mergeMaps adds the entries of one map to the entries of another map with the same name.
-func mergeMaps[K comparable, V any](to, from map[K]*V, add func(to, from *V)) {
-	for k, v := range from {
-		if known := to[k]; known != nil {
-			add(known, v)
-		} else {
-			to[k] = v
-		}
-	}
-}
-
-// merge adds later nodes.
-func (m *Members) merge(o Members) {
-	m.Nodes += o.Nodes
-	m.First = append(m.First, o.First[:min(len(o.First), max(0, maxFirst-len(m.First)))]...)
-	m.last = o.last
-}
-
-// merge adds the counts of nodes that are behind these.
-func (m *Manifest) merge(o *Manifest) {
-	m.AddAll(o.Tally)
-	m.Noop += o.Noop
-	if o.Oldest != nil && (m.Oldest == nil || o.Oldest.isBefore(m.Oldest)) {
-		m.Oldest = o.Oldest
-	}
 }

@@ -38,7 +38,7 @@ func (s *site) nodes(r *http.Request) screen {
 	d := page.NodesData{Query: nodeQuery(r), Acts: s.may(r)}
 	if d.Query.On != "" {
 		// The error is shown beside the field, before nodes are read.
-		_, err := fleet.CompileTarget(d.Query.On)
+		_, err := targets.Compile(d.Query.On)
 		d.Err = asTargetError(err)
 	}
 

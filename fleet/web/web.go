@@ -25,15 +25,24 @@ import (
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
+// Model is the known fleet, and signals its changes.
+type Model interface {
+	api.Model
+	// Changes returns a channel that signals possible changes, at most a few times a second, until cancel. Slow readers
+	// miss no change, because a signal has no content.
+	Changes() (changed <-chan struct{}, cancel func())
+}
+
 // Options configure the dashboard.
 type Options struct {
 	Model  Model
-	Source Source
+	Source api.Source
 	// Log receives errors that prevent a page, but not errors of requests.
 	Log *slog.Logger
 	// Version is the version of muster that pages show.
@@ -54,7 +63,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &site{Options: o, assets: newAssets(), fragments: newFragments(o.Now), streams: access.NewPlaces("live pages", maxStreams, ownStreams)}
+	s := &site{Options: o, assets: newAssets(), fragments: newFragments(o.Now), streams: access.NewQuota("live pages", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
 	for pattern, build := range map[string]builder{
 		"GET /{$}":                s.overview,
@@ -87,7 +96,7 @@ type site struct {
 	assets    *assets
 	fragments *fragments
 	// streams limits the open streams.
-	streams *access.Places
+	streams *access.Quota
 	// sparse logs failed pages with a rate limit, because users may request any number.
 	sparse telemetry.RateLimitedLog
 }

@@ -141,9 +141,8 @@ type Courier struct {
 	// share limits the reports of each node; leftOut counts the reports that exceeded it.
 	share   *Shares
 	leftOut int
-	// overNotice shows leftOut.
-	overNotice timedWarning
-	lateness   lateness
+	// overNotice shows leftOut, lateNotice the age of the report that is being sent.
+	overNotice, lateNotice notice
 	// warned is set after the first warning about an invalid report.
 	warned bool
 }
@@ -167,7 +166,7 @@ func (c *Courier) locate(ctx context.Context) {
 // Deliver sends reports until ctx ends or they cannot be read.
 func (c *Courier) Deliver(ctx context.Context) error {
 	c.locate(ctx)
-	defer c.leave()
+	defer func() { c.lateNotice.change(c.inTime, 0, nil) }()
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, model.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
@@ -292,56 +291,25 @@ func hold(ctx context.Context, d model.ReportDelivery, wait time.Duration) error
 	return nil
 }
 
-// lateness records whether a courier is sending a report. Its lock also covers the display.
-type lateness struct {
-	mu   sync.Mutex
-	held bool
-	// rest clears the warning after a time without reports.
-	rest *time.Timer
-}
-
 // begin shows the age of the report that is sent next.
 func (c *Courier) begin(stored time.Time) {
-	c.lateness.mu.Lock()
-	defer c.lateness.mu.Unlock()
-	c.lateness.held = true
-	if c.lateness.rest != nil {
-		c.lateness.rest.Stop()
-	}
-	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
-	if age := time.Since(stored); age > c.late {
-		c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: what it sends now was stored %d min ago", c.sender.Name, int(age.Minutes())))
-	} else {
-		c.Show.Clear(c.aboutLate())
-	}
+	c.lateNotice.change(func() {
+		c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
+		if age := time.Since(stored); age > c.late {
+			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: what it sends now was stored %d min ago", c.sender.Name, int(age.Minutes())))
+		} else {
+			c.Show.Clear(c.aboutLate())
+		}
+	}, 0, nil)
 }
 
 // end records the end of a report. The warning stays until the next report, which this or another server may send.
-func (c *Courier) end() {
-	c.lateness.mu.Lock()
-	defer c.lateness.mu.Unlock()
-	c.lateness.held, c.lateness.rest = false, time.AfterFunc(c.idle, c.inTime)
-}
+func (c *Courier) end() { c.lateNotice.change(func() {}, c.idle, c.inTime) }
 
-// leave records that the courier stops reading.
-func (c *Courier) leave() {
-	c.lateness.mu.Lock()
-	c.lateness.held = false
-	if c.lateness.rest != nil {
-		c.lateness.rest.Stop()
-	}
-	c.lateness.mu.Unlock()
-	c.inTime()
-}
-
-// inTime clears the warning, unless a report is being sent.
+// inTime clears the warning.
 func (c *Courier) inTime() {
-	c.lateness.mu.Lock()
-	defer c.lateness.mu.Unlock()
-	if !c.lateness.held {
-		c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = time.Time{} })
-		c.Show.Clear(c.aboutLate())
-	}
+	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = time.Time{} })
+	c.Show.Clear(c.aboutLate())
 }
 
 func (c *Courier) aboutLate() string { return c.About() + " late" }
@@ -352,36 +320,41 @@ func (c *Courier) overShare(ctx context.Context, d model.ReportDelivery, n int) 
 	c.leftOut += n
 	c.figures.Change(name, func(f *Counts) { f.OverShare += uint64(n) })
 	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
-	c.overNotice.replace(noticeFor, c.Show, c.About()+" share", fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, time.Now().Local().Format(model.TimeFormat)))
+	about := c.About() + " share"
+	text := fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, time.Now().Local().Format(model.TimeFormat))
+	c.overNotice.change(func() { c.Show.Warning(about, text) }, noticeFor, func() { c.Show.Clear(about) })
 }
 
-// timedWarning is a warning that is cleared some time after its last replacement.
-type timedWarning struct {
+// notice is a text that changes now, and again after some time unless another change comes first.
+type notice struct {
 	mu sync.Mutex
-	// generation counts replacements. The timer of an earlier generation may be running and must not clear a later one.
-	generation int
-	timer      *time.Timer
+	// changes counts changes. The timer of an earlier change may be running and must not undo a later one.
+	changes int
+	timer   *time.Timer
 }
 
-// replace shows a text for some time, in place of the previous text.
-func (w *timedWarning) replace(during time.Duration, show Notices, about, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.timer != nil {
-		w.timer.Stop()
+// change calls now, and later after a wait; later may be nil.
+func (n *notice) change(now func(), wait time.Duration, later func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.timer != nil {
+		n.timer.Stop()
 	}
-	w.generation++
-	show.Warning(about, text)
-	generation := w.generation
-	w.timer = time.AfterFunc(during, func() { w.clear(generation, show, about) })
+	n.changes++
+	now()
+	if later == nil {
+		return
+	}
+	change := n.changes
+	n.timer = time.AfterFunc(wait, func() { n.end(change, later) })
 }
 
-// clear clears the warning, unless it was replaced.
-func (w *timedWarning) clear(generation int, show Notices, about string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if generation == w.generation {
-		show.Clear(about)
+// end calls later, unless another change came.
+func (n *notice) end(change int, later func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.changes == change {
+		later()
 	}
 }
 

@@ -146,7 +146,7 @@ func written(t *testing.T, s *kvtest.Store, keys ...string) {
 	}
 }
 
-// refusedAll tries what is another node's, and everybody's but the node's.
+// refusedAll tries subjects of another node, and subjects of all others.
 func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 	t.Helper()
 	api := string(g.API)
@@ -366,8 +366,8 @@ func nodeAnswersForItselfOnly(t *testing.T, g kvtest.Guarded) {
 	}
 }
 
-// Who answers a plain request is not known: all that are asked may publish to its one
-// inbox. docs/security.md says so.
+// A plain request does not identify its responder: every requested node may publish to its inbox.
+// docs/security.md says so.
 func TestPlainRequestsDoNotTellWhoAnswers(t *testing.T) {
 	t.Parallel()
 	for name, start := range kvtest.Guards() {
@@ -392,8 +392,7 @@ func TestPlainRequestsDoNotTellWhoAnswers(t *testing.T) {
 	}
 }
 
-// What a node may read it may have sent to where another node listens; that one
-// must not take it.
+// A node may direct readable messages to the subjects of another node, which must ignore them.
 func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 	t.Parallel()
 	g := kvtest.OneAccount(t)

@@ -67,8 +67,8 @@ func TestANodeThatComesLateIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestNodesThatConnectLaterThanTheOperatorAreAskedAgain: after the server was away, its clients come
-// back one by one.
+// TestNodesThatConnectLaterThanTheOperatorAreAskedAgain: after an outage of the server, its clients reconnect
+// one by one.
 func TestNodesThatConnectLaterThanTheOperatorAreAskedAgain(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]struct {
@@ -126,7 +126,7 @@ func TestNodesThatAreAwaitedAreAskedAgain(t *testing.T) {
 				nodes++
 			}
 			late, served := kvtest.Bind(t, srv), make(chan struct{})
-			// The first question asks for permissions, too.
+			// The first request also checks permissions.
 			for _, err := range store.AskEach(t.Context(), ensureOf(store, "node.nobody")) {
 				if !errors.Is(err, requests.ErrNobody) {
 					t.Error(err)
@@ -148,7 +148,7 @@ func TestNodesThatAreAwaitedAreAskedAgain(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentWithoutAConnection: what is asked meanwhile is sent when it is back.
+// TestNothingIsSentWithoutAConnection: requests wait for the connection.
 func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// A message that is dropped, because more arrived than may wait, does not end the
-// question: it is said, and what follows is read.
+// A message dropped by a full buffer does not end the request: it is reported, and later answers are read.
 func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 	t.Parallel()
 	nc := natstest.Start(t).Connect(t)

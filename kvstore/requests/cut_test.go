@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestAConnectionThatIsLostWithTheRequest: it is lost before the server has confirmed the request, which is sent
-// again over the next one. That answers may be lost is said once.
+// TestAConnectionThatIsLostWithTheRequest: the connection breaks before the server confirms the request,
+// which is sent again over the next one. The possible loss of answers is reported once.
 func TestAConnectionThatIsLostWithTheRequest(t *testing.T) {
 	t.Parallel()
 	for name, families := range map[string][]string{"one node": {"node.web01"}, "two nodes": {"node.web01", "node.web02"}, "a group": {"group.web"}} {

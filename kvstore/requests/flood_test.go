@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// Whoever has the server deliver messages to a node does not fill its log.
+// Messages that the server forwards to a node do not fill its log.
 func TestAFloodOfDeliveriesIsAFewLines(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -96,7 +96,7 @@ func TestAFloodOfAnswersHidesNoOther(t *testing.T) {
 	}
 }
 
-// A question goes on over a lost connection, and says that it was.
+// A request survives a lost connection and reports it.
 func TestALostConnectionEndsNoQuestion(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -15,8 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestSendersAreNamed: nodes get who sent a request, at once or by the queue, and nothing where nobody
-// says so.
+// TestSendersAreNamed: nodes get the sender of live and queued requests, or no name if the sender gave none.
 func TestSendersAreNamed(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -42,8 +42,8 @@ func TestAQuestionLeavesASilentServer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsSentAgain tests that a node sends an answer again if the connection is lost with it: the node has answered
-// before, so nobody asks it again.
+// TestAnAnswerIsSentAgain tests that a node sends an answer again if the connection breaks with it. The node
+// has answered, so it gets no second request.
 func TestAnAnswerIsSentAgain(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

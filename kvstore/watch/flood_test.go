@@ -33,8 +33,8 @@ func announce(t *testing.T, nc *nats.Conn, family string, count int) {
 	}
 }
 
-// A server that announces any number of keys that it does not have holds up neither what is
-// assigned afterwards, to the node and to the group, nor the audit.
+// A server that announces many missing keys delays neither later assignments to the node and the group nor
+// the audit.
 func TestAFloodOfAnnouncementsHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	for _, flooded := range []string{"group.web", "node.web01"} {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// However many keys a server announces, and however long, few wait, each family has its
-// share of a turn, and the family of what was left out is compared instead.
+// Few keys wait, whatever the server announces. Each family has a share of a batch. A family with dropped
+// announcements is compared instead.
 func TestPendingIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -128,11 +129,11 @@ func (f *Fleet) Nodes(q view.NodeQuery) (view.NodePage, error) {
 	out := view.NodePage{Progress: d.Progress, Known: len(d.Nodes), Rows: []view.NodeRow{}}
 	var matching map[string]bool
 	if q.On != "" {
-		e, err := fleet.CompileTarget(q.On)
+		e, err := targets.Compile(q.On)
 		if err != nil {
 			return out, err
 		}
-		selection, err := fleet.Selector{List: func(context.Context) ([]model.Entry, error) { return d.Entries, nil }, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
+		selection, err := targets.Selector{Statuses: fleet.NewAssigned(d.Entries).Statuses, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
 		if err != nil {
 			return out, err
 		}
@@ -416,17 +417,17 @@ func (f *Fleet) Registrations(context.Context) ([]registration.Registration, err
 }
 
 // Select returns the nodes that a target expression selects, all for an empty one.
-func (f *Fleet) Select(on string) (fleet.Selection, error) {
+func (f *Fleet) Select(on string) (targets.Selection, error) {
 	d := f.get()
 	if on == "" {
-		return fleet.Selection{Nodes: slices.Clone(d.Nodes), Known: len(d.Nodes)}, nil
+		return targets.Selection{Nodes: slices.Clone(d.Nodes), Known: len(d.Nodes)}, nil
 	}
-	e, err := fleet.CompileTarget(on)
+	e, err := targets.Compile(on)
 	if err != nil {
-		return fleet.Selection{}, err
+		return targets.Selection{}, err
 	}
 
-	return fleet.Selector{List: func(context.Context) ([]model.Entry, error) { return d.Entries, nil }, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
+	return targets.Selector{Statuses: fleet.NewAssigned(d.Entries).Statuses, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
 }
 
 // State returns the state of a node, and whether it is known.

@@ -112,8 +112,8 @@ func pinged(t *testing.T, store *kvtest.Store, count int) []string {
 	return names
 }
 
-// TestAPushIsRunByAll, and so is the next one, of which only what differs is changed; a ping is
-// answered by all, also after the server was restarted.
+// TestAPushIsRunByAll, and the next push changes only the differences. All nodes answer a ping, also after a
+// restart of the server.
 func TestAPushIsRunByAll(t *testing.T) {
 	t.Parallel()
 	const count = 12
@@ -251,7 +251,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 	if got := ask(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"three","type":"file","properties":{"name":"/x"},"expires":"2020-01-01T00:00:00Z"}`, there); got[model.EnsureExpired] != there {
 		t.Errorf("answers to what expired are %v", got)
 	}
-	// A cancel shows what came of a request, and keeps one that comes later from being executed.
+	// A cancel shows the result of a request, and prevents a later execution.
 	const cancel = `{"protocol":"io.muster.v1.cancel.request","request":%q,"by":"ann","expires":"2030-01-01T00:00:00Z"}`
 	if got := ask(fmt.Sprintf(cancel, "two"), there); got[model.EnsureDone] != there {
 		t.Errorf("answers to the cancel of what is done are %v", got)

@@ -147,109 +147,86 @@ func networkOf(remote string) netip.Prefix {
 	return network
 }
 
-// ErrNoPlace means that all places are taken.
+// ErrNoPlace means that a quota is exhausted.
 var ErrNoPlace = errors.New("no place is left")
 
-// Places limit how many things are open at the same time, in total and per user. Create them with NewPlaces. They may
-// be used by several goroutines.
-type Places struct {
+// Quota limits how many operations run at the same time, in total and per user. An empty user has no limit of its own.
+// Create it with NewQuota. It may be used by several goroutines.
+type Quota struct {
 	what      string
-	most, own int
-
-	mu    sync.Mutex
-	taken int
-	of    map[string]int
-}
-
-// NewPlaces returns most places, and at most own per user. Messages use the plural noun what.
-func NewPlaces(what string, most, own int) *Places {
-	return &Places{what: what, most: most, own: own, of: map[string]int{}}
-}
-
-// Take takes a place for a user until leave is called, once. Without sign-in there is no limit per user. The error
-// wraps ErrNoPlace and contains the remedy.
-func (p *Places) Take(u User) (leave func(), err error) {
-	share := u.Share()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case u.Name != "" && p.of[share] >= p.own:
-		return nil, fmt.Errorf("%w: %d %s of %s are open, which is the most for one user: close one", ErrNoPlace, p.own, p.what, u.Name)
-	case p.taken >= p.most:
-		return nil, fmt.Errorf("%w: %d %s are open, which is the most: try again", ErrNoPlace, p.most, p.what)
-	}
-	p.taken++
-	p.of[share]++
-
-	return func() { p.leave(share) }, nil
-}
-
-func (p *Places) leave(share string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.taken--
-	if p.of[share]--; p.of[share] == 0 {
-		delete(p.of, share)
-	}
-}
-
-// Turns limit how many operations run at the same time, in total and per user. Others wait. Create them with NewTurns. They
-// may be used by several goroutines.
-type Turns struct {
 	all       *semaphore.Weighted
-	most, own int64
+	most, own int
 
 	mu sync.Mutex
 	// shares are the shares of users who run an operation or wait.
 	shares map[string]*share
 }
 
-// share is the share of a user; users counts the operations that run or wait, guarded by Turns.mu.
+// share is the share of a user; users counts the operations that run or wait, guarded by Quota.mu.
 type share struct {
 	*semaphore.Weighted
 	users int
 }
 
-// NewTurns returns a limit for all users together and for each user.
-func NewTurns(all, own int) *Turns {
-	return &Turns{all: semaphore.NewWeighted(int64(all)), most: int64(all), own: int64(own), shares: map[string]*share{}}
+// NewQuota returns a quota of at most most operations, and at most own per user. Messages use the plural noun what.
+func NewQuota(what string, most, own int) *Quota {
+	return &Quota{what: what, all: semaphore.NewWeighted(int64(most)), most: most, own: own, shares: map[string]*share{}}
 }
 
-// Enter waits until a user (User.Share) may run an operation, and returns false if ctx ends before. Call leave after the
-// operation. An empty user has no limit of its own.
-func (p *Turns) Enter(ctx context.Context, user string) (leave func(), ok bool) {
-	of := p.share(user)
-	if of.Acquire(ctx, 1) != nil {
-		p.done(user, of)
-		return nil, false
+// Wait waits until a user may run an operation, and returns false if ctx ends before. Call leave after the operation.
+func (q *Quota) Wait(ctx context.Context, u User) (leave func(), ok bool) {
+	leave, _, ok = q.enter(u.Share(), func(s *semaphore.Weighted) bool { return s.Acquire(ctx, 1) == nil })
+
+	return leave, ok
+}
+
+// Take begins an operation of a user. Call leave after it. The error wraps ErrNoPlace and contains the remedy.
+func (q *Quota) Take(u User) (leave func(), err error) {
+	leave, isOwn, ok := q.enter(u.Share(), func(s *semaphore.Weighted) bool { return s.TryAcquire(1) })
+	switch {
+	case ok:
+		return leave, nil
+	case isOwn && u.Share() != "":
+		return nil, fmt.Errorf("%w: %d %s of %s are open, which is the most for one user: close one", ErrNoPlace, q.own, q.what, u.Name)
+	default:
+		return nil, fmt.Errorf("%w: %d %s are open, which is the most: try again", ErrNoPlace, q.most, q.what)
+	}
+}
+
+// enter acquires the share of a user, and then the quota. isOwn reports that the share is exhausted.
+func (q *Quota) enter(user string, acquire func(*semaphore.Weighted) bool) (leave func(), isOwn, ok bool) {
+	of := q.share(user)
+	if !acquire(of.Weighted) {
+		q.done(user, of)
+		return nil, true, false
 	}
 	release := func() {
 		of.Release(1)
-		p.done(user, of)
+		q.done(user, of)
 	}
-	if p.all.Acquire(ctx, 1) != nil {
+	if !acquire(q.all) {
 		release()
-		return nil, false
+		return nil, false, false
 	}
 
 	return func() {
-		p.all.Release(1)
+		q.all.Release(1)
 		release()
-	}, true
+	}, false, true
 }
 
 // share returns the share of a user.
-func (p *Turns) share(user string) *share {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.shares[user]
+func (q *Quota) share(user string) *share {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.shares[user]
 	if s == nil {
-		size := p.own
+		size := q.own
 		if user == "" {
-			size = p.most
+			size = q.most
 		}
-		s = &share{Weighted: semaphore.NewWeighted(size)}
-		p.shares[user] = s
+		s = &share{Weighted: semaphore.NewWeighted(int64(size))}
+		q.shares[user] = s
 	}
 	s.users++
 
@@ -257,10 +234,10 @@ func (p *Turns) share(user string) *share {
 }
 
 // done forgets a share without operations.
-func (p *Turns) done(user string, s *share) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (q *Quota) done(user string, s *share) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if s.users--; s.users == 0 {
-		delete(p.shares, user)
+		delete(q.shares, user)
 	}
 }

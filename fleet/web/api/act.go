@@ -304,7 +304,7 @@ type Matched struct {
 	First []string `json:"first"`
 	// Undecided is the number of further nodes for which the target cannot be evaluated. Actions skip them.
 	Undecided int `json:"undecided"`
-	// Warnings are the warnings of fleet.Selection.
+	// Warnings are the warnings of targets.Selection.
 	Warnings []string `json:"warnings"`
 	All      bool     `json:"all" doc:"They are all of a fleet of more than ten nodes, which an action confirms by all"`
 }

@@ -49,14 +49,14 @@ type Options struct {
 // api answers requests. It does not change after New.
 type api struct {
 	Options
-	streams *access.Places
+	streams *access.Quota
 	sparse  telemetry.RateLimitedLog
 }
 
 // New returns the handler of Root and everything below it, unknown paths included. A feed ends with the context of its
 // request, which the server must cancel at shutdown.
 func New(o Options) http.Handler {
-	a := &api{Options: o, streams: access.NewPlaces("feeds", maxStreams, ownStreams)}
+	a := &api{Options: o, streams: access.NewQuota("feeds", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
 	routes := a.routes(mux)
 	spec, err := specOf(routes)

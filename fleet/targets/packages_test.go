@@ -1,4 +1,4 @@
-package fleet_test
+package targets_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -87,13 +87,13 @@ func TestPackagesInTargets(t *testing.T) {
 		},
 		{expression: `package("terraform") != nil || package("bash") != nil || package("terraform") != nil`, nodes: []string{"new", "none"}, undecided: []string{"part", "torn", "unstored"}, read: everyNode, warnings: []string{`none of 5 inventories has the package "terraform"`}},
 	} {
-		e, err := fleet.CompileTarget(c.expression)
+		e, err := targets.Compile(c.expression)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
 		nodes, stored := packageFleet()
-		s := fleet.Selector{Facts: facts.get, Inventories: stored.get}
+		s := targets.Selector{Facts: facts.get, Inventories: stored.get}
 		got, err := s.Select(t.Context(), e, nodes)
 		var names, undecided []string
 		for _, n := range got.Nodes {
@@ -106,7 +106,7 @@ func TestPackagesInTargets(t *testing.T) {
 			t.Errorf("%s: %v, undecided %v, inventories of %v, warnings %q, %v", c.expression, names, got.Undecided, stored.asked, got.Warnings, err)
 		}
 		e.Strict = true
-		if _, err = s.Select(t.Context(), e, nodes); errors.Is(err, fleet.ErrStrict) != (c.warnings != nil || c.undecided != nil) {
+		if _, err = s.Select(t.Context(), e, nodes); errors.Is(err, targets.ErrStrict) != (c.warnings != nil || c.undecided != nil) {
 			t.Errorf("strict %s: %v", c.expression, err)
 		}
 	}
@@ -115,13 +115,13 @@ func TestPackagesInTargets(t *testing.T) {
 // TestReasonsOfPackages names why an inventory does not decide.
 func TestReasonsOfPackages(t *testing.T) {
 	t.Parallel()
-	e, err := fleet.CompileTarget(`older(package("openssl").version, "3.0.15") || package("zsh") != nil || package("bash")`)
+	e, err := targets.Compile(`older(package("openssl").version, "3.0.15") || package("zsh") != nil || package("bash")`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	nodes, stored := packageFleet()
-	got, err := fleet.Selector{Inventories: stored.get}.Select(t.Context(), e, nodes)
-	want := []fleet.Undecided{
+	got, err := targets.Selector{Inventories: stored.get}.Select(t.Context(), e, nodes)
+	want := []targets.Undecided{
 		{Node: "new", Reason: "a value is a package, not true or false"},
 		{Node: "none", Reason: "a value is a package, not true or false"},
 		{Node: "part", Reason: "its inventory has no version of openssl: versions are missing"},
@@ -132,7 +132,7 @@ func TestReasonsOfPackages(t *testing.T) {
 		t.Errorf("%+v, %v", got.Undecided, err)
 	}
 	lost := errors.New("lost")
-	_, err = fleet.Selector{Inventories: func(context.Context, []string) iter.Seq2[model.Inventory, error] {
+	_, err = targets.Selector{Inventories: func(context.Context, []string) iter.Seq2[model.Inventory, error] {
 		return func(yield func(model.Inventory, error) bool) { yield(model.Inventory{}, lost) }
 	}}.Select(t.Context(), e, nodes)
 	if !errors.Is(err, lost) {
@@ -150,7 +150,7 @@ func TestWrongPackageExpressions(t *testing.T) {
 		`any(["zsh"], package(#) != nil)`:  "the name of a package is not literal text",
 		`pakage("openssl") != nil`:         "did you mean `package`?",
 	} {
-		if _, err := fleet.CompileTarget(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := targets.Compile(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestVersionArguments(t *testing.T) {
 		`older(paused, "1")`:                               `column 7: argument 1 of older is true or false, not a version`,
 		`older(version, "1", 2)`:                           `column 21: argument 3 of older is a number, not a version scheme; it is one of deb, rpm, semver`,
 	} {
-		if _, err := fleet.CompileTarget(text); err == nil || !strings.HasSuffix(err.Error(), want) {
+		if _, err := targets.Compile(text); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
@@ -198,14 +198,14 @@ func TestVersionsOfANode(t *testing.T) {
 		`older(facts.word, "1.0")`:           `older: invalid package version: "none"`,
 		`any([package("zsh")], older(#, 1))`: `argument 2 of older is a number, not a version`,
 	} {
-		e, err := fleet.CompileTarget(text)
+		e, err := targets.Compile(text)
 		if err != nil {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", text, err)
 			}
 			continue
 		}
-		got, err := fleet.Selector{Facts: facts.get}.Select(t.Context(), e, []model.Node{web})
+		got, err := targets.Selector{Facts: facts.get}.Select(t.Context(), e, []model.Node{web})
 		if err != nil || len(got.Undecided) != 1 || got.Undecided[0].Reason != want {
 			t.Errorf("%s: %+v, %v, want %s", text, got.Undecided, err, want)
 		}

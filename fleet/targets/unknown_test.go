@@ -1,4 +1,4 @@
-package fleet_test
+package targets_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -42,26 +43,26 @@ func TestUnknownNames(t *testing.T) {
 		`age(heard) < "1h"`:                                        nil,
 		`older(facts.package.openssl, "3.0.15")`:                   nil,
 	} {
-		e, err := fleet.CompileTarget(text)
+		e, err := targets.Compile(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		s := fleet.Selector{Facts: facts.get}
+		s := targets.Selector{Facts: facts.get}
 		found, err := s.Select(t.Context(), e, []model.Node{web, db})
 		if err != nil || !slices.Equal(found.Warnings, want) {
 			t.Errorf("%s: %q, %v, want %q", text, found.Warnings, err, want)
 		}
 		e.Strict = true
 		_, err = s.Select(t.Context(), e, []model.Node{web, db})
-		if errors.Is(err, fleet.ErrStrict) != (want != nil) || err != nil && !strings.Contains(err.Error(), want[0]) {
+		if errors.Is(err, targets.ErrStrict) != (want != nil) || err != nil && !strings.Contains(err.Error(), want[0]) {
 			t.Errorf("strict %s: %v", text, err)
 		}
 	}
 }
 
 // questioned returns two nodes, their facts, inventories and statuses.
-func questioned() ([]model.Node, fleet.Selector) {
+func questioned() ([]model.Node, targets.Selector) {
 	n1, n2 := node("n1", []string{"web"}, nil), node("n2", []string{"db"}, nil)
 	n1.Host, n1.Labels = "n1.example.net", map[string]string{"rack": "a3"}
 	cpu := map[string]any{"info": []any{map[string]any{"vendorId": "x", "flags": []any{"sse"}}}, "count": 4.0}
@@ -77,7 +78,7 @@ func questioned() ([]model.Node, fleet.Selector) {
 		return []fleet.RolloutStatus{{Node: n.Node, Key: "group." + n.Groups[0] + ".base", Status: fleet.StatusUpToDate}}
 	}
 
-	return []model.Node{n1, n2}, fleet.Selector{Facts: facts.get, Inventories: stored.get, Statuses: statuses}
+	return []model.Node{n1, n2}, targets.Selector{Facts: facts.get, Inventories: stored.get, Statuses: statuses}
 }
 
 // TestUnknownNamesInAnyForm: a name that no node has is a warning in every form of a comparison with a constant.
@@ -163,7 +164,7 @@ func TestUnknownNamesInAnyForm(t *testing.T) {
 		`manifest("base").status == "failed"`: nil, `state == "failed"`: nil, `message == "n4"`: nil, `version == "9.9.9"`: nil,
 		`package("openssl").manager == "deb"`: nil, `package("openssl").version == "1"`: nil, `paused == true`: nil, `any(groups, # == node)`: nil,
 	} {
-		e, err := fleet.CompileTarget(text)
+		e, err := targets.Compile(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -183,7 +184,7 @@ func TestManyUnknownNames(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("%q", fmt.Sprintf("unknown%02d", i))
 	}
-	e, err := fleet.CompileTarget("node in [" + strings.Join(names, ", ") + "]")
+	e, err := targets.Compile("node in [" + strings.Join(names, ", ") + "]")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func TestStrictNeedsAllNodes(t *testing.T) {
 		`node == "n3" || node in ["n1", "n2", "n4"] && facts.role == "x"`: "1 of 4 nodes sent no facts",
 		`node != "n3"`: "",
 	} {
-		e, err := fleet.CompileTarget(text)
+		e, err := targets.Compile(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestStrictNeedsAllNodes(t *testing.T) {
 		}
 		e.Strict = true
 		_, err = s.Select(t.Context(), e, nodes)
-		if errors.Is(err, fleet.ErrStrict) != (want != "") || err != nil && !strings.HasSuffix(err.Error(), ": "+want) {
+		if errors.Is(err, targets.ErrStrict) != (want != "") || err != nil && !strings.HasSuffix(err.Error(), ": "+want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -243,12 +244,12 @@ func TestVersionsInTargets(t *testing.T) {
 		`older(facts.list, "1.0")`:                               "undecided",
 		`older(facts.v, "3", "semver")`:                          "undecided",
 	} {
-		e, err := fleet.CompileTarget(text)
+		e, err := targets.Compile(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		found, err := fleet.Selector{Facts: facts.get}.Select(t.Context(), e, []model.Node{n})
+		found, err := targets.Selector{Facts: facts.get}.Select(t.Context(), e, []model.Node{n})
 		got := "no"
 		switch {
 		case err != nil:
@@ -262,7 +263,7 @@ func TestVersionsInTargets(t *testing.T) {
 			t.Errorf("%s: %s, want %s (%v)", text, got, want, found.Undecided)
 		}
 	}
-	if _, err := fleet.CompileTarget(`older(version, "1", "dpkg")`); err == nil || !strings.Contains(err.Error(), "unknown version scheme") {
+	if _, err := targets.Compile(`older(version, "1", "dpkg")`); err == nil || !strings.Contains(err.Error(), "unknown version scheme") {
 		t.Errorf("an unknown scheme: %v", err)
 	}
 }

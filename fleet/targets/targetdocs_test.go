@@ -1,4 +1,4 @@
-package fleet_test
+package targets_test
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/testing/markdown"
 )
 
@@ -15,7 +16,7 @@ import (
 // documented.
 func TestDocumentedTargets(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "fleet", "targets.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "fleet", "targets.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func TestDocumentedTargets(t *testing.T) {
 		}
 		for _, found := range code.FindAllStringSubmatch(cells[2], -1) {
 			examples++
-			if _, err := fleet.CompileTarget(found[1]); err != nil {
+			if _, err := targets.Compile(found[1]); err != nil {
 				t.Error(err)
 			}
 		}

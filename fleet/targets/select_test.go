@@ -1,4 +1,4 @@
-package fleet_test
+package targets_test
 
 import (
 	"context"
@@ -32,8 +32,7 @@ func (f *factsOf) get(_ context.Context, nodes []string) iter.Seq2[model.NodeFac
 	}
 }
 
-// targetFleet is a fleet with one node of each status, with their facts and what is
-// assigned.
+// targetFleet is a fleet with one node of each status, their facts and assignments.
 func targetFleet() ([]model.Node, []model.Entry, *factsOf) {
 	state := func(m model.ManifestState) map[string]model.ManifestState {
 		return map[string]model.ManifestState{"group.all.motd": m}
@@ -79,15 +78,16 @@ func TestSelect(t *testing.T) {
 		},
 		{expression: `node == "none"`},
 	} {
-		e, err := fleet.CompileTarget(c.expression)
+		e, err := targets.Compile(c.expression)
 		if err != nil {
 			t.Fatal(err)
 		}
 		nodes, entries, facts := targetFleet()
 		listed := false
-		got, err := fleet.Selector{Facts: facts.get, List: func(context.Context) ([]model.Entry, error) {
+		assigned := fleet.NewAssigned(entries)
+		got, err := targets.Selector{Facts: facts.get, Statuses: func(n model.Node) []fleet.RolloutStatus {
 			listed = true
-			return entries, nil
+			return assigned.Statuses(n)
 		}}.Select(t.Context(), e, nodes)
 		var names, undecided []string
 		for _, n := range got.Targets() {
@@ -105,16 +105,16 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestSelectReasons: it is said why nobody knows.
+// TestSelectReasons: the reason of an undecided selection is reported.
 func TestSelectReasons(t *testing.T) {
 	t.Parallel()
-	e, err := fleet.CompileTarget(`facts.memory > 1024`)
+	e, err := targets.Compile(`facts.memory > 1024`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	nodes, _, facts := targetFleet()
-	got, err := fleet.Selector{Facts: facts.get}.Select(t.Context(), e, nodes)
-	want := []fleet.Undecided{
+	got, err := targets.Selector{Facts: facts.get}.Select(t.Context(), e, nodes)
+	want := []targets.Undecided{
 		{Node: "failed", Reason: "its facts cannot be read: garbage"}, {Node: "rejected", Reason: "invalid operation: string > int"},
 		{Node: "stopped", Reason: "it has not stored its facts"}, {Node: "unreachable", Reason: "it has not stored its facts"},
 	}
@@ -122,7 +122,7 @@ func TestSelectReasons(t *testing.T) {
 		t.Errorf("%v, %v", got.Undecided, err)
 	}
 	lost := errors.New("lost")
-	_, err = fleet.Selector{Facts: func(context.Context, []string) iter.Seq2[model.NodeFacts, error] {
+	_, err = targets.Selector{Facts: func(context.Context, []string) iter.Seq2[model.NodeFacts, error] {
 		return func(yield func(model.NodeFacts, error) bool) { yield(model.NodeFacts{}, lost) }
 	}}.Select(t.Context(), e, nodes)
 	if !errors.Is(err, lost) {
@@ -134,7 +134,7 @@ func TestSelectReasons(t *testing.T) {
 func TestWordsOfTargets(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`state == "unreachabel"`, `manifest("motd").status == "up_to_date"`, `manifest("motd").outcome == "stabel"`} {
-		if _, err := fleet.CompileTarget(text); !errors.As(err, new(*targets.Error)) {
+		if _, err := targets.Compile(text); !errors.As(err, new(*targets.Error)) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestWordsOfTargets(t *testing.T) {
 
 // BenchmarkSelect finds the nodes of a fleet of 10,000 by group, label, status and facts.
 func BenchmarkSelect(b *testing.B) {
-	e, err := fleet.CompileTarget(`group("web") && labels.rack == "a3" && state != "unreachable" && facts.memory > 1024`)
+	e, err := targets.Compile(`group("web") && labels.rack == "a3" && state != "unreachable" && facts.memory > 1024`)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -154,13 +154,15 @@ func BenchmarkSelect(b *testing.B) {
 		nodes = append(nodes, n)
 		facts.facts[n.Node] = model.NodeFacts{Node: n.Node, Facts: model.Facts{"memory": 4096.0}}
 	}
-	list := func(context.Context) ([]model.Entry, error) {
-		return []model.Entry{{Key: "group.all.motd", Revision: 3}}, nil
-	}
+	assigned := fleet.NewAssigned([]model.Entry{{Key: "group.all.motd", Revision: 3}})
 	for b.Loop() {
-		got, err := fleet.Selector{List: list, Facts: facts.get}.Select(b.Context(), e, nodes)
+		got, err := targets.Selector{Statuses: assigned.Statuses, Facts: facts.get}.Select(b.Context(), e, nodes)
 		if err != nil || len(got.Nodes) != 1000 {
 			b.Fatal(len(got.Nodes), err)
 		}
 	}
+}
+
+func node(id string, groups []string, manifests map[string]model.ManifestState) model.Node {
+	return model.Node{NodeState: model.NodeState{Node: id, Groups: groups, Manifests: manifests}}
 }
