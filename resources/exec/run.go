@@ -56,7 +56,6 @@ func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec
 	return result.ExitCode == 0, nil
 }
 
-// obstacle returns why the command cannot be started.
 func obstacle(env resource.Env, spec *Spec, program string) error {
 	c := how(env, spec)
 	c.Argv = []string{program}
@@ -214,7 +213,6 @@ func (l *outputLog) line(line string, stderr bool) {
 	}
 }
 
-// end logs the held lines.
 func (l *outputLog) end() {
 	for _, s := range []*loggedStream{&l.stdout, &l.stderr} {
 		if s.dropped > 0 {

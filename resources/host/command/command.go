@@ -165,7 +165,6 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 }
 
-// attributes returns the process attributes of a command, possibly with a group.
 func attributes(c Command, group *cgroup) *syscall.SysProcAttr {
 	// Without a terminal a prompt fails instead of waiting.
 	attr := &syscall.SysProcAttr{Setsid: true}

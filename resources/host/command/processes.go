@@ -46,7 +46,6 @@ func findCgroups() *cgroups {
 // groupPrefix and the number of a process begin the name of a group.
 const groupPrefix = "muster-"
 
-// removeGone removes the empty groups of processes that were killed.
 func removeGone(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*-*"))
 	for _, path := range paths {
@@ -108,7 +107,6 @@ func (c *cgroups) start() *cgroup {
 
 func (g *cgroup) file(name string) string { return filepath.Join(g.dir.Name(), name) }
 
-// kill kills all processes of the group.
 func (g *cgroup) kill() error { return os.WriteFile(g.file("cgroup.kill"), []byte("1"), 0) }
 
 // end removes the group. It moves remaining processes to the group of muster, where they would be without a
@@ -168,7 +166,6 @@ type process struct {
 	began int
 }
 
-// tree returns the processes of a command.
 func tree(leader int, mark string) []int {
 	all := processes()
 	at := slices.IndexFunc(all, func(p process) bool { return p.pid == leader })
@@ -205,7 +202,6 @@ func hasMark(pid int, mark string) bool {
 	return err == nil && mark != "" && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(entry []byte) bool { return string(entry) == mark })
 }
 
-// processes returns all processes.
 func processes() []process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -263,7 +259,6 @@ func (w *waiters) begin(pid int) {
 	w.waited[pid] = false
 }
 
-// end reports whether the command waited for the end of muster.
 func (w *waiters) end(pid int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -306,7 +301,6 @@ func (w *waiters) endAll(unit string) {
 	}
 }
 
-// arguments returns the arguments of a process, the program first.
 func arguments(pid int) []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil || len(text) == 0 {

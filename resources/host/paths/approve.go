@@ -43,7 +43,6 @@ type Place struct {
 	st unix.Stat_t
 }
 
-// stat returns the attributes of the place without following a link.
 func (p *Place) stat() error { return p.Dir.Stat(p.Name, &p.st) }
 
 // Dir opens the directory at path. It returns the errors of OpenDir.
@@ -153,7 +152,6 @@ func (r *Resolver) reopen(w *walk, path string, access int) (*Dir, bool) {
 	return dir, true
 }
 
-// get returns the recent approval of a path.
 func (r *Resolver) get(path string) (approval, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -189,7 +189,6 @@ func (m *marks) markMount(at *folder, path string) (concerned bool) {
 	return concerned
 }
 
-// leadsOver reports whether a route passes through the directory at a path.
 func (r *route) leadsOver(path string) bool {
 	for _, place := range r.places {
 		if paths.IsWithin(place, path) {
@@ -200,7 +199,6 @@ func (r *route) leadsOver(path string) bool {
 	return false
 }
 
-// end returns the directory that a route led to, empty for an unresolved route.
 func (r *route) end() string {
 	if len(r.places) == 0 {
 		return ""
@@ -209,7 +207,6 @@ func (r *route) end() string {
 	return r.places[len(r.places)-1]
 }
 
-// isAbove reports whether a path is below the end of a route.
 func (r *route) isAbove(path string) bool {
 	return len(r.places) > 0 && paths.IsWithin(path, r.end())
 }

@@ -102,7 +102,6 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	return again
 }
 
-// settleFolder resolves a folder again and marks all watches in it.
 func (f *files) settleFolder(at *folder) {
 	if f.folders.byPath[at.path] != at {
 		return
@@ -177,7 +176,6 @@ type marks struct {
 	trees map[*tree]struct{}
 }
 
-// markDirty marks a folder whose route must be resolved again.
 func (m *marks) markDirty(at *folder) {
 	if !at.dirty {
 		at.dirty = true
@@ -196,7 +194,6 @@ func (m *marks) markStale(x *pathWatch) {
 	}
 }
 
-// markWoken marks a watch that must be woken.
 func (m *marks) markWoken(x *pathWatch) {
 	if !x.woken {
 		x.woken = true
@@ -226,7 +223,6 @@ func (m *marks) markOwner(r *route, e event) {
 	}
 }
 
-// resetWoken clears the watches that one read woke.
 func (m *marks) resetWoken() {
 	for _, x := range m.woken {
 		x.woken = false
@@ -336,7 +332,6 @@ func (n *noise) noisiest() (out []*dir) {
 	return out
 }
 
-// emptied records that all events were read.
 func (n *noise) emptied() { clear(n.counts) }
 
 // check returns an error for a noisy directory.
@@ -348,7 +343,6 @@ func (n *noise) check(id identity, now time.Time) error {
 	return fmt.Errorf("%w: a directory on the path has more events than the kernel queues (fs.inotify.max_queued_events); muster watches it again after %s", ErrLimit, noisyFor)
 }
 
-// identify returns the identity of an open directory.
 func identify(fd int) (identity, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)

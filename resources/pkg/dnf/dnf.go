@@ -114,7 +114,6 @@ func (s step) argv(answer string, options ...string) []string {
 	return argv
 }
 
-// steps returns the commands for requests: removals, downgrades, installations.
 func steps(requests []pkg.Request) []step {
 	var out []step
 	commands := []string{"remove", "downgrade", "install"}
@@ -171,7 +170,6 @@ func exact(name, version string) string {
 	return bare + "-" + version + name[len(bare):]
 }
 
-// architectures are the possible suffixes of a name.
 func architectures() []string {
 	return []string{"x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64", "noarch"}
 }

@@ -63,7 +63,6 @@ func (b bus) units(ctx context.Context, _ resource.Env, names []string) ([]unit,
 	return found, nil
 }
 
-// unitOf returns the unit of a reply.
 func unitOf(call *dbus.Call) (u unit, err error) {
 	if call.Err != nil {
 		return u, call.Err
@@ -85,7 +84,6 @@ func unitOf(call *dbus.Call) (u unit, err error) {
 	return u, err
 }
 
-// hasJob reports whether the property Job, a number and a path, names a job.
 func hasJob(property dbus.Variant) bool {
 	job, _ := property.Value().([]any)
 	if len(job) == 0 {

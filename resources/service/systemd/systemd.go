@@ -66,7 +66,6 @@ func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 // mutex is a mutex for systemctl and D-Bus. A caller can stop waiting for it.
 type mutex chan struct{}
 
-// acquire locks the mutex.
 func (t mutex) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case t <- struct{}{}:
