@@ -80,7 +80,6 @@ func compare(have, want api.StreamConfig, used uint64) ([]Change, api.StreamConf
 	c.limits(&have, want)
 	if has, wants := have.Metadata[kvstore.FormatKey], want.Metadata[kvstore.FormatKey]; has != wants {
 		c.add("format", cmp.Or(has, "none"), wants, "")
-		c.changes[len(c.changes)-1].optional = !kvstore.IsFormer(have, want)
 		have.Metadata = maps.Clone(have.Metadata)
 		if have.Metadata == nil {
 			have.Metadata = map[string]string{}

@@ -300,7 +300,7 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 		if err := ctx.Err(); err != nil {
 			return differences[:i], err
 		}
-		if err := p.provision(ctx, m, d); err != nil {
+		if err := applyDifference(m, d); err != nil {
 			return differences[:i], fmt.Errorf("%s: %w", d, err)
 		}
 	}
@@ -325,15 +325,12 @@ func refusals(differences []Difference) error {
 	return fmt.Errorf("%w: %w", ErrShrink, errors.Join(refused...))
 }
 
-func (p Provisioner) provision(ctx context.Context, m *jsm.Manager, d Difference) error {
+func applyDifference(m *jsm.Manager, d Difference) error {
 	if d.Create {
 		_, err := m.NewStreamFromDefault(d.Stream, d.config)
 		return roomError(err)
 	}
 	stream, err := m.LoadStream(d.Stream)
-	if err == nil && kvstore.IsFormer(stream.Configuration(), d.config) {
-		err = p.convert(ctx, stream, &d.config)
-	}
 	if err != nil {
 		return err
 	}
