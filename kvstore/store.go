@@ -49,11 +49,11 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	if _, err := NewNames(prefix); err != nil {
 		return nil, err
 	}
-	nc, api, err := connect.DialAPI(ctx, o)
+	nc, err := connect.Dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(nc, prefix, APIPrefix(api))
+	s, err := New(nc, prefix, APIPrefix(o.API()))
 	if err != nil {
 		nc.Close()
 	}
