@@ -145,7 +145,6 @@ func (s *Store) survey(ctx context.Context) (Infos, error) {
 	return found, err
 }
 
-// wait takes the lock, or returns the error of the context.
 func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
 	select {
 	case b.lock <- struct{}{}:
@@ -155,7 +154,6 @@ func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// refusal returns why muster neither reads nor writes, or nil.
 func (b *binding) refusal() error {
 	if b.err == nil {
 		return nil
@@ -164,7 +162,6 @@ func (b *binding) refusal() error {
 	return Unusable{Err: b.err}
 }
 
-// judge records the formats of the found streams.
 func (b *binding) judge(n Names, found Infos) {
 	var wrong []error
 	missing := false
@@ -199,7 +196,6 @@ func (s *Store) Routed(ctx context.Context, subject string, err error) error {
 	return Unrouted{Subject: subject, Err: err}
 }
 
-// isComplete reports whether all streams were found on this connection.
 func (s *Store) isComplete(ctx context.Context) bool {
 	unlock, ended := s.binding.wait(ctx)
 	if ended != nil {

@@ -118,10 +118,8 @@ func (s *Store) Conn() *nats.Conn { return s.nc }
 // Settling is the time after a reconnect in which nodes also reconnect.
 const Settling = 6 * time.Second
 
-// awayCheck is the interval of connection checks.
 const awayCheck = 100 * time.Millisecond
 
-// reconnection holds the time of the last reconnect.
 type reconnection struct{ at atomic.Pointer[time.Time] }
 
 // listen records each reconnect and then calls the previous handler.
@@ -161,7 +159,6 @@ func IsOutage(err error) bool {
 	return errors.As(err, &asked) && asked.Code == unavailable || errors.As(err, &listed) && listed.Code == unavailable
 }
 
-// unavailable is the error code of a temporary failure of JetStream.
 const unavailable = 503
 
 // AwaitConnection waits while the server is away. The error wraps the errors of Away and ctx.

@@ -185,7 +185,6 @@ func (o Options) base() (base, error) {
 	return base{cmp.Or(servers, nctx.ServerURL()), opts, apiAt(cmp.Or(o.APIPrefix, nctx.JSAPIPrefix()), nctx.JSDomain())}, nil
 }
 
-// identity returns the options for name, credentials and TLS.
 func (o Options) identity() []nats.Option {
 	var opts []nats.Option
 	if o.Name != "" {

@@ -308,7 +308,6 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	return differences, nil
 }
 
-// refusals returns one error for all refused changes.
 func refusals(differences []Difference) error {
 	var refused []error
 	for _, d := range differences {
