@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,9 +117,6 @@ func (f ActionForm) effect() string {
 	}
 }
 
-// aim are the fields of the target.
-func (f ActionForm) aim() [][2]string { return aimOf(f.Target) }
-
 func aimOf(t ask.Target) [][2]string {
 	var out [][2]string
 	for _, n := range t.Nodes {
@@ -151,24 +149,19 @@ func (f ActionForm) back() templ.SafeURL {
 // everyNode is the target expression of all nodes.
 const everyNode = ask.EveryNode
 
-// kindWords are the words for a kind of action: its name, the button that confirms it, and what
-// nodes did on which all is well.
+// kindWords are the words for a kind of action: its name, the button that confirms it, and the past tense for the nodes
+// on which it succeeded.
 type kindWords struct{ name, button, did string }
 
 func wordsOf(k ask.Kind) kindWords {
-	switch k {
-	case ask.Pause:
-		return kindWords{"Pause", "Pause", "paused"}
-	case ask.Resume:
-		return kindWords{"Resume", "Resume", "resumed"}
-	case ask.Run:
-		return kindWords{"Run now", "Run", "ran"}
-	case ask.Preview:
-		return kindWords{"Preview", "Preview", "would be in order"}
-	default:
-		name := Row(string(k))
-		return kindWords{name, name, name}
-	}
+	name := Row(string(k))
+
+	return cmp.Or(map[ask.Kind]kindWords{
+		ask.Pause:   {"Pause", "Pause", "paused"},
+		ask.Resume:  {"Resume", "Resume", "resumed"},
+		ask.Run:     {"Run now", "Run", "ran"},
+		ask.Preview: {"Preview", "Preview", "would be in order"},
+	}[k], kindWords{name, name, name})
 }
 
 // actURL returns the page on which an action is confirmed.
@@ -257,12 +250,10 @@ func statesOf(a ask.Action) []share {
 	return out
 }
 
-// doneOn counts the nodes on which all is well.
+// doneOn counts the nodes on which the action succeeded.
 func doneOn(a ask.Action) int {
-	for _, s := range a.States {
-		if s.State == ask.StateDone {
-			return s.Nodes
-		}
+	if i := slices.IndexFunc(a.States, func(s ask.StateCount) bool { return s.State == ask.StateDone }); i >= 0 {
+		return a.States[i].Nodes
 	}
 
 	return 0
@@ -276,29 +267,13 @@ func manifestNames(all []string) string {
 	return Row(strings.Join(all, ", "))
 }
 
-func confirmText(f ActionForm) string {
-	return wordsOf(f.Kind).button + " " + Count(len(f.Match.Nodes), "node")
-}
-
-// absentText is what nodes do that are away.
+// absentText returns what absent nodes do.
 func absentText(k ask.Kind, n int) string {
-	switch {
-	case k.Live():
+	if k.Live() {
 		return "will not answer."
-	case n == 1:
-		return "does so when it is back."
-	default:
-		return "do so when they are back."
-	}
-}
-
-// matchWord is between a number of nodes and the expression that they match.
-func matchWord(n int) string {
-	if n == 1 {
-		return " matches "
 	}
 
-	return " match "
+	return plural(n, "does so when it is back.", "do so when they are back.")
 }
 
 func actionsHint(a Acts) string {

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func concernsOf(o view.Overview) []concern {
 	out = append(out, pending(o.Manifests)...)
 	for _, s := range o.States {
 		if s.State == fleet.StatusUnreachable || s.State == fleet.StatusUnreadable {
-			out = append(out, concern{look: ofStatus(s.State), what: Count(s.Nodes, "node") + " " + IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
+			out = append(out, concern{look: ofStatus(s.State), what: Count(s.Nodes, "node") + " " + plural(s.Nodes, "is", "are") + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
 		}
 	}
 	if len(o.Lost) > 0 {
@@ -43,14 +44,14 @@ func concernsOf(o view.Overview) []concern {
 	}
 	if n := len(o.Messages); n > 0 {
 		m := o.Messages[0]
-		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: Count(n, "node") + saysOf(n), why: m.Node + ": " + Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m view.Message) string { return m.Node }), all: n})
+		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: Count(n, "node") + plural(n, " says that something is wrong with it", " say that something is wrong with them"), why: m.Node + ": " + Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m view.Message) string { return m.Node }), all: n})
 	}
 	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
 		out = append(out, concern{look: look{"wave", "wait", "Flapping"}, what: Row(f.Resource) + " flaps", why: "of " + Row(f.Manifest) + ", " + Row(f.By), url: manifestURL(f.Manifest), nodes: f.First, all: f.Nodes})
 	}
 	if n := len(o.Clocks); n > 0 {
 		c := o.Clocks[0]
-		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c view.Clock) string { return c.Node }), all: n})
+		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: Count(n, "clock") + plural(n, " differs", " differ"), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c view.Clock) string { return c.Node }), all: n})
 	}
 	if n := len(o.Outboxes); n > 0 {
 		b := o.Outboxes[0]
@@ -112,36 +113,13 @@ func pending(all []view.Manifest) []concern {
 	return out
 }
 
-// whyAbsent says what is wrong with so many nodes of a state.
+// whyAbsent returns the problem of so many nodes of a state.
 func whyAbsent(s fleet.Status, n int) string {
-	switch {
-	case s == fleet.StatusUnreadable && n == 1:
-		return "what it reports cannot be read by this version of muster"
-	case s == fleet.StatusUnreadable:
-		return "what they report cannot be read by this version of muster"
-	case n == 1:
-		return "not seen lately; is its agent running, and connected to NATS?"
-	default:
-		return "not seen lately; are their agents running, and connected to NATS?"
-	}
-}
-
-// nodesWere is nodesAre for the last known state.
-func nodesWere(all int) string {
-	if all == 1 {
-		return "node was"
+	if s == fleet.StatusUnreadable {
+		return "what " + plural(n, "it reports", "they report") + " cannot be read by this version of muster"
 	}
 
-	return "nodes were"
-}
-
-// nodesAre is behind "3 of 5".
-func nodesAre(all int) string {
-	if all == 1 {
-		return "node is"
-	}
-
-	return "nodes are"
+	return "not seen lately; " + plural(n, "is its agent", "are their agents") + " running, and connected to NATS?"
 }
 
 func nodesOf[T any](all []T, name func(T) string) []string {
@@ -153,29 +131,10 @@ func nodesOf[T any](all []T, name func(T) string) []string {
 	return out
 }
 
-// saysOf is behind "1 node", of messages.
-func saysOf(n int) string {
-	if n == 1 {
-		return " says that something is wrong with it"
-	}
-
-	return " say that something is wrong with them"
-}
-
-func differ(n int) string {
-	if n == 1 {
-		return " differs"
-	}
-
-	return " differ"
-}
-
 // okOf returns the number of nodes in state ok.
 func okOf(states []view.State) int {
-	for _, s := range states {
-		if s.State == fleet.StatusOK {
-			return s.Nodes
-		}
+	if i := slices.IndexFunc(states, func(s view.State) bool { return s.State == fleet.StatusOK }); i >= 0 {
+		return states[i].Nodes
 	}
 
 	return 0
@@ -193,17 +152,16 @@ func ofStates(states []view.State) []share {
 
 // unread returns what is not known yet, in sentences; none where everything is.
 func unread(p view.Progress) []string {
-	var out []string
 	switch {
 	case !p.Nodes:
-		out = append(out, "The nodes are still being read: counts and lists are incomplete.")
+		return []string{"The nodes are still being read: counts and lists are incomplete."}
 	case !p.LastRuns:
-		out = append(out, "The last runs are still being read: some nodes do not show theirs yet.")
+		return []string{"The last runs are still being read: some nodes do not show theirs yet."}
 	case !p.History:
-		out = append(out, "The history is still being read: charts and lists of events are incomplete.")
+		return []string{"The history is still being read: charts and lists of events are incomplete."}
+	default:
+		return nil
 	}
-
-	return out
 }
 
 // isPartial reports whether a notice at the top of the overview says that the states may be incomplete or outdated.

@@ -242,14 +242,6 @@ func (d RunData) shownCounts() []shownCount {
 	return out
 }
 
-// countsText returns the resources of a run in words.
-func countsText(c model.Counts) string { return c.Text() }
-
-// driftText returns how much drift a run found.
-func driftText(d model.Drifted) string {
-	return fmt.Sprintf("Found drift of %s and repaired %s of it.", Count(d.Detected, "resource"), Number(d.Repaired))
-}
-
 // emptyRun returns why a run shows no resources.
 func emptyRun(d RunData) string {
 	switch {
@@ -275,9 +267,6 @@ func resourceFacts(t model.Transaction) string {
 
 	return strings.Join(words, " · ")
 }
-
-// orNone returns a value, or a word where it is empty.
-func orNone(value string) string { return cmp.Or(value, "(none)") }
 
 // maxStatuses is how many assignments of a node are shown.
 const maxStatuses = 200

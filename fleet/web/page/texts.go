@@ -174,13 +174,13 @@ func Digest(text string) string {
 	return text[:min(12, len(text))]
 }
 
-// IsAre returns the verb for a number of things.
-func IsAre(n int) string {
+// plural returns the words for one thing, or for several.
+func plural(n int, one, several string) string {
 	if n == 1 {
-		return "is"
+		return one
 	}
 
-	return "are"
+	return several
 }
 
 // first returns the first of some texts, and how many more there are.
@@ -286,6 +286,7 @@ func pageText(from, shown, all int) string {
 	if shown == 0 {
 		return "none of " + Number(all)
 	}
+
 	return Number(from+1) + "–" + Number(from+shown) + " of " + Number(all)
 }
 
