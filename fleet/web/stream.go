@@ -101,13 +101,11 @@ func untilUpdate(last, noticed time.Time, every time.Duration) time.Duration {
 	return settle
 }
 
-// events writes server-sent events.
 type events struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-// begin sends the headers and the time to reconnect.
 func (e *events) begin() {
 	e.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	e.Header().Set("Cache-Control", "no-store")
@@ -133,7 +131,6 @@ func (e *events) update(f fragment) error {
 	})
 }
 
-// write sends a text immediately.
 func (e *events) write(text string) error {
 	return e.send(func(w io.Writer) error {
 		_, err := io.WriteString(w, text)

@@ -56,7 +56,6 @@ func parsePlace(id string) place {
 	return place{seq, int(n)}
 }
 
-// next returns the position of the event of a seq that follows another one.
 func (p place) next(seq uint64) place {
 	if seq != p.seq {
 		p = place{seq: seq}
@@ -165,7 +164,6 @@ func (a *api) relay(ctx context.Context, q view.EventQuery, s *sender, beat <-ch
 	return false
 }
 
-// sender writes messages to a reader.
 type sender struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
@@ -199,7 +197,6 @@ func (s *sender) take(e view.Event, events <-chan view.Event) (open bool) {
 	}
 }
 
-// message adds a message to the pending ones.
 func (s *sender) message(name, id string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// patience is the timeout for reading registrations.
 const patience = 10 * time.Second
 
 // Registrations reads registered services. Callers do not change the result. The same slice means the same answer.
@@ -57,7 +56,6 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 	})
 }
 
-// discovery shares the texts between clients.
 type discovery struct {
 	source  Registrations
 	log     *slog.Logger
@@ -66,7 +64,6 @@ type discovery struct {
 	failed  telemetry.RateLimitedLog
 }
 
-// text returns the targets of a filter as JSON.
 func (d *discovery) text(ctx context.Context, filter registration.Filter) ([]byte, error) {
 	all, err := d.source.Registrations(ctx)
 	if err != nil {
@@ -82,7 +79,7 @@ const maxQuery = 4 << 10
 // maxShared is the maximum number of logged label conflicts, because nodes write annotations.
 const maxShared = 100
 
-// sharedLabels logs once which annotations become the same label.
+// sharedLabels logs annotations with the same label, once.
 type sharedLabels struct {
 	log *slog.Logger
 

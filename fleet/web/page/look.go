@@ -11,11 +11,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// look is how a status is shown: by an icon of its own shape, a tone and a word, so that nobody
-// depends on colours.
+// look is the display of a status: an icon with a distinct shape, a tone and a word. Users need not see colors.
 type look struct{ icon, tone, word string }
 
-// lookOf returns the look of a word, also of a word that this version does not know.
+// lookOf returns the look of a word. Unknown words have a look, too.
 func lookOf[K ~string](all map[K]look, word K) look {
 	if l, known := all[word]; known {
 		return l
@@ -40,7 +39,7 @@ var statusLooks = map[fleet.Status]look{
 	fleet.StatusUnassigned:    {"minus", "off", "Unassigned"},
 }
 
-// ofStatus returns the look of a status of a node, or of an assignment on one.
+// ofStatus returns the look of a status of a node or an assignment.
 func ofStatus(s fleet.Status) look { return lookOf(statusLooks, s) }
 
 var outcomeLooks = map[model.Outcome]look{
@@ -56,7 +55,6 @@ var outcomeLooks = map[model.Outcome]look{
 	model.OutcomeNotRun:    {"clock", "wait", "Not run"},
 }
 
-// ofOutcome returns the look of the outcome of a run, a resource or an event.
 func ofOutcome(o model.Outcome) look {
 	if l, known := outcomeLooks[o]; known {
 		return l
@@ -78,7 +76,7 @@ var eventLooks = map[string]look{
 	string(model.HealthUnknown):  {"question", "gone", "Unknown"},
 }
 
-// ofEvent returns the look of what else an event says: of a node, or of a health check.
+// ofEvent returns the look of an event of a node or a health check.
 func ofEvent(word string) look {
 	if l, known := eventLooks[word]; known {
 		return l
@@ -97,10 +95,8 @@ var requestLooks = map[ask.State]look{
 	ask.StatePending:     {"clock", "wait", "No answer yet"},
 }
 
-// ofRequest returns the look of the state of a request on a node.
 func ofRequest(s ask.State) look { return lookOf(requestLooks, s) }
 
-// ofAction returns the look of an action as a whole.
 func ofAction(a ask.Action) look {
 	switch {
 	case a.Ended.IsZero():
@@ -128,7 +124,6 @@ var planLooks = map[ask.Outcome]look{
 	ask.NoChange:    {"check", "ok", "No change"},
 }
 
-// ofPlan returns the look of what a plan comes to.
 func ofPlan(o ask.Outcome) look { return lookOf(planLooks, o) }
 
 var changeLooks = map[view.ChangeKind]look{
@@ -140,7 +135,6 @@ var changeLooks = map[view.ChangeKind]look{
 	view.ChangeWritten:  {"delta", "changed", "Written"},
 }
 
-// ofChange returns the look of what operators wrote about a node or a group.
 func ofChange(k view.ChangeKind) look { return lookOf(changeLooks, k) }
 
 var causeWords = map[model.Cause]string{
@@ -148,10 +142,8 @@ var causeWords = map[model.Cause]string{
 	model.CauseRequest: "run now", model.CauseHealth: "health check", model.CauseCommand: "command line",
 }
 
-// causeOf returns why something ran, in words.
 func causeOf(c model.Cause) string { return cmp.Or(causeWords[c], Row(string(c))) }
 
-// whyRan returns why a run began, in words: one that tries again what failed is that, whatever it was for.
 func whyRan(c model.Cause, retry bool) string {
 	if retry {
 		return "retry"
@@ -160,13 +152,11 @@ func whyRan(c model.Cause, retry bool) string {
 	return causeOf(c)
 }
 
-// share is a part of a bar.
 type share struct {
 	look
 	count int
 }
 
-// ofTally returns the parts of the bar of a manifest.
 func ofTally(t fleet.Tally) []share {
 	var out []share
 	for _, c := range countsOf(t) {
@@ -176,13 +166,12 @@ func ofTally(t fleet.Tally) []share {
 	return out
 }
 
-// statusCount is a status with the number of nodes that have it.
 type statusCount struct {
 	status fleet.Status
 	count  int
 }
 
-// countsOf returns the statuses of a tally that nodes have, in the order in which they are shown.
+// countsOf returns the statuses that nodes have, in display order.
 func countsOf(t fleet.Tally) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{

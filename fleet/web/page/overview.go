@@ -13,22 +13,22 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// concern is something of a fleet that needs attention.
+// concern is a problem of a fleet.
 type concern struct {
 	look
 	what, why string
 	url       templ.SafeURL
-	// nodes are the first of those that are concerned, of all.
+	// nodes are the first affected nodes, all is their number.
 	nodes []string
 	all   int
-	// since is when it began on the first of them, zero where nobody knows.
+	// since is the time since which the first node is affected, zero if unknown.
 	since time.Time
 }
 
-// maxConcerns is how many of a kind are named: the pages they lead to have all.
+// maxConcerns is the maximum number of concerns of a kind. The linked pages show all.
 const maxConcerns = 5
 
-// concernsOf returns what needs attention, what is most serious first.
+// concernsOf returns the concerns, the most serious first.
 func concernsOf(o view.Overview) []concern {
 	var out []concern
 	out = append(out, failures(o.Failing, fleet.StatusFailed)...)
@@ -61,7 +61,6 @@ func concernsOf(o view.Overview) []concern {
 	return out
 }
 
-// lost names the first manifests that have lost their keys, and the remedy.
 func lost(s view.Summary) concern {
 	var keys []string
 	for _, l := range s.Lost[:min(len(s.Lost), maxConcerns)] {
@@ -97,7 +96,7 @@ func failures(all []view.Failure, status fleet.Status) []concern {
 
 func statusWord(s fleet.Status) string { return strings.ToLower(ofStatus(s).word) }
 
-// pending names the manifests that nodes do not run yet, each with its oldest node, and why.
+// pending returns the manifests that are pending on nodes, each with its oldest node.
 func pending(all []view.Manifest) []concern {
 	var out []concern
 	for _, m := range all {
@@ -113,7 +112,6 @@ func pending(all []view.Manifest) []concern {
 	return out
 }
 
-// whyAbsent returns the problem of so many nodes of a state.
 func whyAbsent(s fleet.Status, n int) string {
 	if s == fleet.StatusUnreadable {
 		return "what " + plural(n, "it reports", "they report") + " cannot be read by this version of muster"
@@ -131,7 +129,6 @@ func nodesOf[T any](all []T, name func(T) string) []string {
 	return out
 }
 
-// okOf returns the number of nodes in state ok.
 func okOf(states []view.State) int {
 	if i := slices.IndexFunc(states, func(s view.State) bool { return s.State == fleet.StatusOK }); i >= 0 {
 		return states[i].Nodes
@@ -140,7 +137,6 @@ func okOf(states []view.State) int {
 	return 0
 }
 
-// ofStates returns the parts of the bar of a fleet.
 func ofStates(states []view.State) []share {
 	var out []share
 	for _, s := range states {
@@ -150,7 +146,7 @@ func ofStates(states []view.State) []share {
 	return out
 }
 
-// unread returns what is not known yet, in sentences; none where everything is.
+// unread describes the data that is still being read.
 func unread(p view.Progress) []string {
 	switch {
 	case !p.Nodes:
@@ -164,7 +160,7 @@ func unread(p view.Progress) []string {
 	}
 }
 
-// isPartial reports whether a notice at the top of the overview says that the states may be incomplete or outdated.
+// isPartial reports whether the overview shows a notice that the states may be incomplete or outdated.
 func isPartial(o view.Overview) bool {
 	return len(unread(o.Progress)) > 0 || len(o.Progress.Problems) > 0 || !o.Progress.BlindSince.IsZero() || len(o.Incomplete) > 0
 }
@@ -175,23 +171,21 @@ const (
 	maxBars                 = 96
 )
 
-// rect is a rectangle of a chart.
 type rect struct{ x, y, width, height, tone string }
 
-// column is what a chart has for one interval of time.
+// column is the part of a chart for one interval.
 type column struct {
 	at    time.Time
 	title string
 	parts []rect
 }
 
-// chart is the history of a fleet as columns.
 type chart struct {
 	columns []column
-	// top is what the upper end stands for.
+	// top is the value at the upper end.
 	top                             int
 	runs, changed, failed, repaired int
-	// first is when it begins, until when its last interval ends.
+	// first is the begin of the first interval, until the end of the last one.
 	first, until time.Time
 	points       []view.Point
 }
@@ -199,10 +193,8 @@ type chart struct {
 // Last is the time range of a chart: a duration up to now, empty for the whole history.
 type Last string
 
-// lasts returns the choices.
 func lasts() []Last { return []Last{"1h", "6h", "24h", ""} }
 
-// word returns the text of a choice.
 func (l Last) word() string {
 	if l == "" {
 		return "All"
@@ -226,7 +218,6 @@ func (l Last) of(all []view.Point, now time.Time) []view.Point {
 	return nil
 }
 
-// newChart makes the chart of a history: as many columns as can be told apart.
 func newChart(history []view.Point) chart {
 	c := chart{points: merged(history, maxBars), top: 1}
 	for _, p := range c.points {
@@ -247,7 +238,7 @@ func newChart(history []view.Point) chart {
 	return c
 }
 
-// end returns where the last interval ends, at most now.
+// end returns the end of the last interval, at most now.
 func (c chart) end(now time.Time) time.Time {
 	if c.until.After(now) {
 		return now
@@ -279,7 +270,7 @@ func (c chart) column(i int, p view.Point) column {
 	return out
 }
 
-// merged returns points of which there are at most some, each the sum of those that follow one another.
+// merged returns at most most points, each the sum of consecutive points.
 func merged(points []view.Point, most int) []view.Point {
 	each := (len(points) + most - 1) / most
 	if each <= 1 {
@@ -298,7 +289,7 @@ func merged(points []view.Point, most int) []view.Point {
 	return out
 }
 
-// roundUp returns the next number that reads well on a scale: 1, 2, 4, 6, 8, 10, 20, 40 …
+// roundUp returns the next round number: 1, 2, 4, 6, 8, 10, 20, 40 …
 func roundUp(n int) int {
 	unit := 1
 	for unit*10 < n {
@@ -313,7 +304,7 @@ func roundUp(n int) int {
 	return n
 }
 
-// bar returns the parts of a bar of one line, each in proportion; the smallest can be seen.
+// bar returns the parts of a bar in proportion. The smallest part stays visible.
 func bar(parts []share) []rect {
 	total := 0
 	for _, p := range parts {
@@ -338,7 +329,6 @@ func bar(parts []share) []rect {
 	return out
 }
 
-// barText describes a bar in words.
 func barText(parts []share) string {
 	var words []string
 	for _, p := range parts {
