@@ -57,7 +57,6 @@ func newReportedEvaluator() *targetEvaluator {
 	return s
 }
 
-// targetResult is the result of an expression, or its error.
 type targetResult struct {
 	made      time.Time
 	matches   map[string]bool
@@ -153,7 +152,6 @@ func (a *inventory) choose(ctx context.Context, e *targets.Expression, all []*no
 	return out, nil
 }
 
-// known returns the recent result of an expression.
 func (s *targetEvaluator) known(on string) (targetResult, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
