@@ -172,13 +172,7 @@ type nodeState struct {
 func (s *nodeState) name() string { return s.Node.Node.Node }
 
 func (s *nodeState) statuses() iter.Seq[*fleet.RolloutStatus] {
-	return func(yield func(*fleet.RolloutStatus) bool) {
-		for i := range s.Statuses {
-			if !yield(&s.Statuses[i].RolloutStatus) {
-				return
-			}
-		}
-	}
+	return each(s.Statuses, func(a *Assignment) *fleet.RolloutStatus { return &a.RolloutStatus })
 }
 
 func (s *nodeState) manifest(key string) model.ManifestState {

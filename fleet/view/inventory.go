@@ -276,13 +276,7 @@ func (a *inventory) removeNode(name string) {
 func (a *inventory) All() iter.Seq[*model.Node] {
 	all, _ := a.now()
 
-	return func(yield func(*model.Node) bool) {
-		for _, n := range all {
-			if !yield(&n.Node.Node) {
-				return
-			}
-		}
-	}
+	return each(all, func(s **nodeState) *model.Node { return &(*s).Node.Node })
 }
 
 // NodeNames returns the sorted names of the nodes.

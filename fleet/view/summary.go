@@ -163,17 +163,17 @@ func SummaryOf(nodes []model.Node, entries []model.Entry, version string, now ti
 	for i := range nodes {
 		n := &nodes[i]
 		statuses = all.AppendStatuses(statuses[:0], n)
-		c.node(n, fleet.NodeStatus(*n, statuses), pointers(statuses), func(key string) model.ManifestState { return n.Manifests[key] })
+		c.node(n, fleet.NodeStatus(*n, statuses), each(statuses, func(s *fleet.RolloutStatus) *fleet.RolloutStatus { return s }), func(key string) model.ManifestState { return n.Manifests[key] })
 	}
 
 	return c.summary(all, version, now)
 }
 
-// pointers yields the addresses of the elements.
-func pointers[T any](all []T) iter.Seq[*T] {
-	return func(yield func(*T) bool) {
+// each yields a part of each element.
+func each[T, V any](all []T, part func(*T) V) iter.Seq[V] {
+	return func(yield func(V) bool) {
 		for i := range all {
-			if !yield(&all[i]) {
+			if !yield(part(&all[i])) {
 				return
 			}
 		}
