@@ -13,8 +13,8 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 )
@@ -117,29 +117,11 @@ func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k ask.Kind
 	}
 	var err error
 	f.Match, err = p.executor.Match(f.Target)
-	status := max(statusOf(problem), statusOf(err))
+	status := max(api.StatusOf(problem), api.StatusOf(err))
 	if problem = cmp.Or(problem, err); problem != nil {
 		f.Problem, f.Busy = problem.Error(), errors.Is(problem, ask.ErrBusy)
 	}
 	p.answer(w, r, status, "Confirm", "Nodes", page.ActionConfirm(f))
-}
-
-// statusOf returns the HTTP status for a rejected action, or for a form if err is nil.
-func statusOf(err error) int {
-	var wrong *targets.Error
-	var refused *ask.Refusal
-	switch {
-	case err == nil:
-		return http.StatusOK
-	case errors.As(err, &refused), errors.As(err, &wrong):
-		return http.StatusUnprocessableEntity
-	case errors.Is(err, ask.ErrNobody), errors.Is(err, ask.ErrUnknown):
-		return http.StatusNotFound
-	case errors.Is(err, ask.ErrAll), errors.Is(err, ask.ErrOthers):
-		return http.StatusConflict
-	default:
-		return http.StatusServiceUnavailable
-	}
 }
 
 func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) {
@@ -283,7 +265,7 @@ func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, proble
 	if problem != nil {
 		f.Problem, f.Busy = problem.Error(), errors.Is(problem, ask.ErrBusy)
 	}
-	p.answer(w, r, statusOf(problem), "Preview", "Previews", page.Preview(f))
+	p.answer(w, r, api.StatusOf(problem), "Preview", "Previews", page.Preview(f))
 }
 
 func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {

@@ -264,20 +264,34 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, 
 
 func explainAction(err error) error {
 	var wrong *targets.Error
-	var refused *ask.Refusal
+	status := StatusOf(err)
 	switch {
 	case errors.As(err, &wrong), errors.Is(err, view.ErrSlowTarget):
 		return explain(err, "body.target.on")
-	case errors.As(err, &refused):
-		return huma.Error422UnprocessableEntity(err.Error())
-	case errors.Is(err, ask.ErrNobody):
-		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, ask.ErrAll):
-		return huma.Error409Conflict(err.Error() + `: send "all": true`)
-	case errors.Is(err, ask.ErrOthers):
-		return huma.Error409Conflict(err.Error())
-	default:
+		return huma.NewError(status, err.Error()+`: send "all": true`)
+	case status == http.StatusServiceUnavailable:
 		return busy(err.Error())
+	default:
+		return huma.NewError(status, err.Error())
+	}
+}
+
+// StatusOf returns the HTTP status for a rejected action, or 200 if err is nil.
+func StatusOf(err error) int {
+	var wrong *targets.Error
+	var refused *ask.Refusal
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.As(err, &refused), errors.As(err, &wrong):
+		return http.StatusUnprocessableEntity
+	case errors.Is(err, ask.ErrNobody), errors.Is(err, ask.ErrUnknown):
+		return http.StatusNotFound
+	case errors.Is(err, ask.ErrAll), errors.Is(err, ask.ErrOthers):
+		return http.StatusConflict
+	default:
+		return http.StatusServiceUnavailable
 	}
 }
 
