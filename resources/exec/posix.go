@@ -48,18 +48,16 @@ func (Posix) Execute(ctx context.Context, env resource.Env, text string, how com
 // errNoShellCommand is a blank command.
 var errNoShellCommand = errors.New("no command to execute")
 
-// Shell passes commands to a shell.
-type Shell struct{}
-
-const shell = "/bin/sh"
+// Shell passes commands to the shell at a path.
+type Shell string
 
 // Name is shell.
 func (Shell) Name() string { return "shell" }
 
 // IsManageable reports whether the shell exists. The priority is the worst, so a resource has to name this
 // provider.
-func (Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
-	if _, err := os.Stat(shell); err != nil {
+func (p Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
+	if _, err := os.Stat(string(p)); err != nil {
 		return false, 0, fmt.Errorf("there is no shell: %w", err)
 	}
 
@@ -67,16 +65,16 @@ func (Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 }
 
 // Status is Look.
-func (Shell) Status(_ context.Context, env resource.Env, spec *Spec) (*State, error) {
-	return Look(env, spec, shell)
+func (p Shell) Status(_ context.Context, env resource.Env, spec *Spec) (*State, error) {
+	return Look(env, spec, string(p))
 }
 
 // Execute passes the whole command to the shell, as one argument.
-func (Shell) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
+func (p Shell) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
 	if strings.TrimSpace(text) == "" {
 		return command.Result{}, errNoShellCommand
 	}
-	how.Argv = []string{shell, "-c", text}
+	how.Argv = []string{string(p), "-c", text}
 
 	return env.Host.Run(ctx, how)
 }
