@@ -9,11 +9,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -188,3 +190,24 @@ func (n unknownNode) Error() string {
 
 // Unwrap returns model.ErrNotFound.
 func (unknownNode) Unwrap() error { return model.ErrNotFound }
+
+// Unstored returns which documents of the nodes the server does not store, and the silent servers without an
+// earlier warning. It returns nothing if that is unknown.
+func (s *Store) Unstored(ctx context.Context, nodes []model.Node) fleet.Unstored {
+	if s.KV.Away() != nil {
+		return fleet.Unstored{}
+	}
+	found, err := fleet.FindUnstored(ctx, requests.New(s.KV), func(yield func(*model.Node) bool) {
+		for i := range nodes {
+			if !yield(&nodes[i]) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		s.log.Debug("cannot find out what NATS stores", "error", err)
+	}
+	maps.DeleteFunc(found.Silent, func(server string, _ time.Time) bool { return s.omitsNamed && !s.named.add(server) })
+
+	return found
+}
