@@ -30,7 +30,7 @@ func TestAuthor(t *testing.T) {
 	if _, err := b.Put(ctx, key, []byte("four")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.By("dora").Delete(ctx, key); err != nil {
+	if _, err := b.By("dora").Delete(ctx, key, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.By(strings.Repeat("x", 300)).Put(ctx, key, []byte("six")); err != nil {

@@ -27,7 +27,7 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 		return revision
 	}
 	put("group.web.gone")
-	removed, err := kvstore.NewAssignments(store.Store).By("bob@desk").Delete(t.Context(), "group.web.gone")
+	removed, err := kvstore.NewAssignments(store.Store).By("bob@desk").Delete(t.Context(), "group.web.gone", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestRevisions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := bucket.Delete(t.Context(), "group.web.b"); err != nil {
+	if _, err := bucket.Delete(t.Context(), "group.web.b", nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {

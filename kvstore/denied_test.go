@@ -83,7 +83,7 @@ func TestAUserOfAnotherAccount(t *testing.T) {
 	stores := misplaced(t)
 	for name, do := range map[string]func() error{
 		"push":   func() error { _, err := stores["bob"].Put(t.Context(), "group.web.motd", []byte("x")); return err },
-		"remove": func() error { _, err := stores["bob"].Delete(t.Context(), "group.web.motd"); return err },
+		"remove": func() error { _, err := stores["bob"].Delete(t.Context(), "group.web.motd", nil); return err },
 		"report": func() error {
 			_, err := stores["web02"].PublishReports(t.Context(), []model.Report{kvtest.Outgoing("web02", model.KindRun, "stable", 1)})
 			return err

@@ -23,34 +23,27 @@ const RequestTimeout = 5 * time.Second
 func (s *Store) Value(ctx context.Context, stream, subject string) (Message, error) {
 	m, err := s.Last(ctx, stream, subject)
 
-	return used(stream, subject, m, err)
+	return used(stream, m, err)
 }
 
-// used returns the message of Last, or an error if it is deleted or forged.
-func used(stream, subject string, m Message, err error) (Message, error) {
+// used returns the message of Last with an error if it is deleted or forged.
+func used(stream string, m Message, err error) (Message, error) {
 	switch {
 	case err != nil:
 		return m, err
 	case m.Forged:
 		err = m.Refusal()
 	case m.Deleted():
-		m, err = Message{}, model.ErrNotFound
+		err = model.ErrNotFound
 	default:
 		return m, nil
 	}
 
-	return m, fmt.Errorf("read %s of %s: %w", subject, stream, err)
+	return m, fmt.Errorf("read %s of %s: %w", m.Subject, stream, err)
 }
 
 // ErrLags reports that the answering server lacks messages that the leader of the stream has.
 var ErrLags = errors.New("the NATS server that answers lags behind the others, try again")
-
-// CurrentValue reads a value like Value, but waits for a lagging replica like CurrentMessage.
-func (s *Store) CurrentValue(ctx context.Context, stream, subject string) (Message, error) {
-	m, err := s.CurrentMessage(ctx, stream, subject)
-
-	return used(stream, subject, m, err)
-}
 
 // CurrentMessage reads the newest message of a subject as the leader of the stream has it, and waits
 // for a lagging replica. The user needs permission to publish to the subject. The error wraps ErrLags
@@ -293,20 +286,6 @@ func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
 	}
 
 	return otherwise
-}
-
-// StoredAt returns the time of the message with a sequence. Its subject must match subject, which may
-// be a wildcard. The error wraps model.ErrNotFound if the stream lacks the message.
-func (s *Store) StoredAt(ctx context.Context, stream, subject string, sequence uint64) (time.Time, error) {
-	p, err := s.Page(ctx, Query{Stream: stream, Subject: subject, From: sequence}, 1)
-	switch {
-	case err != nil:
-		return time.Time{}, err
-	case len(p.Messages) == 0 || p.Messages[0].Sequence != sequence:
-		return time.Time{}, fmt.Errorf("message %d of %s: %w", sequence, stream, model.ErrNotFound)
-	default:
-		return p.Messages[0].Time, nil
-	}
 }
 
 // Since returns the sequence of the first message of a subject, which may be a wildcard, from a time

@@ -34,7 +34,6 @@ func Decode(n Names, m Message) iter.Seq2[model.Report, error] { return decodeRe
 
 // The scans of a stream, for tests.
 var (
-	ScanAhead  = scanAhead
 	ScanDirect = scanDirect
 	ScanStream = scanStream
 )

@@ -50,7 +50,7 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 
 	return func(yield func(D, error) bool) {
 		n := b.store.Names()
-		for m, err := range scanDirect(ctx, b.store, b.stream(), d.subject(n, "*"), statePage) {
+		for m, err := range scanDirect(ctx, b.store, b.stream, d.subject(n, "*"), statePage) {
 			if err != nil {
 				yield(*new(D), err)
 				return
@@ -70,7 +70,7 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 func (d nodeDocuments[D]) readEach(ctx context.Context, b Nodes, nodes []string) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
 		for _, node := range nodes {
-			m, err := b.store.Last(ctx, b.stream(), d.subject(b.store.Names(), node))
+			m, err := b.store.Last(ctx, b.stream, d.subject(b.store.Names(), node))
 			var doc D
 			switch {
 			case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:

@@ -59,6 +59,14 @@ func NewEntry(key string, m Message) model.Entry {
 	return model.Entry{Key: key, Family: family, Name: name, Revision: m.Sequence, Value: m.Data, Time: m.Time, Deleted: m.Deleted()}
 }
 
+// newEntryBy returns the revision in a message, with its author.
+func newEntryBy(key string, m Message) model.Entry {
+	e := NewEntry(key, m)
+	e.By = AuthorOf(m)
+
+	return e
+}
+
 // messageSize returns the size of the headers and the data of a message in bytes.
 func messageSize(m Message) int {
 	size := len(m.Data)

@@ -40,8 +40,8 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	}
 	srv.Raw(t, store.Names().NodeState("web05"), "NATS/1.0\r\nfoo\r\n\r\n", "")
 	all, err := store.Nodes(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "node web03") || !strings.Contains(err.Error(), "node web04") {
-		t.Errorf("error = %v, want web03 and web04 in it", err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	got := map[string]string{}
 	for _, n := range all {

@@ -17,15 +17,17 @@ import (
 )
 
 // Reports accesses the stream of reports.
-type Reports struct{ store *Store }
+type Reports struct{ series }
 
 // NewReports returns the reports of the fleet of s.
-func NewReports(s *Store) Reports { return Reports{s} }
+func NewReports(s *Store) Reports {
+	return Reports{series{s, "stream of reports", s.Names().Reports(), s.Names().Report("*", "*", "*")}}
+}
 
 // MaxMessage returns the maximum message size of the stream in bytes, or the default while it is
 // unknown.
 func (s Reports) MaxMessage() int64 {
-	return s.store.Sizes().Max(s.store.Names().Reports(), DefaultReportMax)
+	return s.store.Sizes().Max(s.stream, DefaultReportMax)
 }
 
 // PublishReports stores reports in order without waiting for each acknowledgement. It returns how many
@@ -41,7 +43,7 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	defer cancel()
 	subjects := make([]string, len(reports))
 	for i, r := range reports {
-		subjects[i] = s.subject(r)
+		subjects[i] = s.subjectOf(r)
 	}
 	permitted, done := s.store.Denials().Permitted(ctx, To(subjects...))
 	defer func() { _ = done(nil) }()
@@ -148,7 +150,7 @@ func (s Reports) stored(ctx context.Context, future jetstream.PubAckFuture) erro
 	}
 }
 
-func (s Reports) subject(r model.Report) string {
+func (s Reports) subjectOf(r model.Report) string {
 	return s.store.Names().Report(r.Node, r.Kind, string(r.Outcome))
 }
 
@@ -160,7 +162,7 @@ func (s Reports) message(r model.Report) (*nats.Msg, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
 	}
-	m := NewMsg(s.subject(r), data)
+	m := NewMsg(s.subjectOf(r), data)
 	m.Header.Set("Content-Type", contentType)
 	m.Header.Set(nats.MsgIdHdr, r.ID)
 
@@ -189,7 +191,7 @@ func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Re
 			yield(model.Report{}, err)
 			return
 		}
-		for m, err := range scanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
+		for m, err := range scanStream(ctx, s.store, s.stream, cfg, f.Follow) {
 			if err != nil {
 				yield(model.Report{}, err)
 				return
@@ -236,22 +238,13 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 	return cfg, nil
 }
 
-// ReportMessage, ReportRange, ReportBounds, ReportSubscription and ReportDelivery are types of model, because package fleet uses them.
-type (
-	ReportMessage      = model.StoredReports
-	ReportRange        = model.ReportRange
-	ReportBounds       = model.ReportBounds
-	ReportSubscription = model.ReportSubscription
-	ReportDelivery     = model.ReportDelivery
-)
-
 // Messages yields the messages of a range in stored order. An error is the last item.
-func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMessage, error] {
-	return func(yield func(ReportMessage, error) bool) {
+func (s Reports) Messages(ctx context.Context, r model.ReportRange) iter.Seq2[model.StoredReports, error] {
+	return func(yield func(model.StoredReports, error) bool) {
 		names := s.store.Names()
 		cfg, err := ReportFilter{Node: r.Node, Kind: r.Kind, Since: r.Since}.consumer(names)
 		if err != nil {
-			yield(ReportMessage{}, err)
+			yield(model.StoredReports{}, err)
 			return
 		}
 		switch {
@@ -260,9 +253,9 @@ func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMe
 		case r.After > 0:
 			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
 		}
-		for m, err := range scanStream(ctx, s.store, names.Reports(), cfg, r.Follow) {
+		for m, err := range scanStream(ctx, s.store, s.stream, cfg, r.Follow) {
 			if err != nil {
-				yield(ReportMessage{}, err)
+				yield(model.StoredReports{}, err)
 				return
 			}
 			if !yield(s.read(m), nil) {
@@ -273,14 +266,13 @@ func (s Reports) Messages(ctx context.Context, r ReportRange) iter.Seq2[ReportMe
 }
 
 // NewestMessage returns the last message, with sequence 0 if there is none.
-func (s Reports) NewestMessage(ctx context.Context) (ReportMessage, error) {
-	names := s.store.Names()
-	m, err := s.store.Last(ctx, names.Reports(), names.Report("*", "*", "*"))
+func (s Reports) NewestMessage(ctx context.Context) (model.StoredReports, error) {
+	m, err := s.store.Last(ctx, s.stream, s.subject)
 	if errors.Is(err, model.ErrNotFound) {
-		return ReportMessage{}, nil
+		return model.StoredReports{}, nil
 	}
 	if err != nil {
-		return ReportMessage{}, err
+		return model.StoredReports{}, err
 	}
 
 	return s.read(m), nil
@@ -289,45 +281,25 @@ func (s Reports) NewestMessage(ctx context.Context) (ReportMessage, error) {
 // Event is the function EncodeEvent as a method, for packages outside kvstore.
 func (Reports) Event(r model.Report) ([]byte, error) { return EncodeEvent(r) }
 
-// Name returns a name of the stream for messages.
-func (Reports) Name() string { return "stream of reports" }
-
-// Age returns the creation time of the stream and its last sequence. A new stream counts from 1. The error wraps
-// model.ErrNotFound if there is no stream.
-func (s Reports) Age(ctx context.Context) (created time.Time, last uint64, err error) {
-	names := s.store.Names()
-
-	return s.store.StreamAge(ctx, names.Reports(), names.Report("*", "*", "*"))
-}
-
-// StoredAt returns the time at which a message was stored. The error wraps model.ErrNotFound if it is not there.
-func (s Reports) StoredAt(ctx context.Context, sequence uint64) (time.Time, error) {
-	names := s.store.Names()
-
-	return s.store.StoredAt(ctx, names.Reports(), names.Report("*", "*", "*"), sequence)
-}
-
-// End returns the last sequence according to the leader of the stream, or 0 if the stream is empty.
-// See Store.StreamEnd.
+// End returns the last sequence according to the leader of the stream, or 0 if the stream is empty. A lagging server may
+// answer direct gets with older messages.
 func (s Reports) End(ctx context.Context) (uint64, error) {
-	names := s.store.Names()
+	info, err := s.info(ctx)
+	if err != nil || info.State.Msgs == 0 {
+		return 0, err
+	}
 
-	return s.store.StreamEnd(ctx, names.Reports(), names.Report("*", "*", "*"))
+	return info.State.LastSeq, nil
 }
 
 // Bounds returns the retention of the stream. The error wraps model.ErrNotFound if the stream does not
 // exist.
-func (s Reports) Bounds(ctx context.Context) (ReportBounds, error) {
-	names := s.store.Names()
-	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))
+func (s Reports) Bounds(ctx context.Context) (model.ReportBounds, error) {
+	info, err := s.info(ctx)
 	if err != nil {
-		return ReportBounds{}, err
+		return model.ReportBounds{}, err
 	}
-	info, err := found.Of(names.Reports())
-	if err != nil {
-		return ReportBounds{}, err
-	}
-	out := ReportBounds{Oldest: info.State.FirstTime, Dropped: info.State.FirstSeq > 1, PerSubject: int(max(info.Config.MaxMsgsPer, 0))}
+	out := model.ReportBounds{Oldest: info.State.FirstTime, Dropped: info.State.FirstSeq > 1, PerSubject: int(max(info.Config.MaxMsgsPer, 0))}
 	if info.State.Msgs == 0 {
 		out.Oldest = time.Time{}
 	}
@@ -336,8 +308,8 @@ func (s Reports) Bounds(ctx context.Context) (ReportBounds, error) {
 }
 
 // read decodes a message.
-func (s Reports) read(m Message) ReportMessage {
-	out := ReportMessage{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
+func (s Reports) read(m Message) model.StoredReports {
+	out := model.StoredReports{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
 	out.Reports, out.Invalid = s.reportsOf(m)
 
 	return out
@@ -366,7 +338,7 @@ func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error
 
 // newestOf returns the reports of the newest message of a subject, or none.
 func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
-	m, err := s.store.Last(ctx, s.store.Names().Reports(), subject)
+	m, err := s.store.Last(ctx, s.stream, subject)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
 		return nil, nil
@@ -396,19 +368,19 @@ const subscriptionKept = 31 * 24 * time.Hour
 
 // Deliver yields the messages of a subscription until ctx ends. An error is the last item. It wraps
 // model.ErrInvalidName if no report has the kinds and outcomes, or model.ErrOtherAccount.
-func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[ReportDelivery, error] {
-	return func(yield func(ReportDelivery, error) bool) {
+func (s Reports) Deliver(ctx context.Context, sub model.ReportSubscription) iter.Seq2[model.ReportDelivery, error] {
+	return func(yield func(model.ReportDelivery, error) bool) {
 		cfg, err := consumer(sub, s.store.Names())
 		if err != nil {
-			yield(ReportDelivery{}, err)
+			yield(model.ReportDelivery{}, err)
 			return
 		}
-		for d, err := range scanDurable(ctx, s.store, s.store.Names().Reports(), cfg) {
+		for d, err := range scanDurable(ctx, s.store, s.stream, cfg) {
 			if err != nil {
-				yield(ReportDelivery{}, err)
+				yield(model.ReportDelivery{}, err)
 				return
 			}
-			if !yield(ReportDelivery{StoredReports: s.read(d.Message), Receipt: d}, nil) {
+			if !yield(model.ReportDelivery{StoredReports: s.read(d.Message), Receipt: d}, nil) {
 				return
 			}
 		}
@@ -416,14 +388,14 @@ func (s Reports) Deliver(ctx context.Context, sub ReportSubscription) iter.Seq2[
 }
 
 // CheckSubscription returns an error if Deliver would reject the subscription.
-func (s Reports) CheckSubscription(sub ReportSubscription) error {
+func (s Reports) CheckSubscription(sub model.ReportSubscription) error {
 	_, err := consumer(sub, s.store.Names())
 
 	return err
 }
 
 // consumer returns the configuration of the durable consumer of a subscription.
-func consumer(sub ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
+func consumer(sub model.ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
 		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,
 		InactiveThreshold: subscriptionKept,
@@ -464,7 +436,7 @@ func (s Reports) Remove(ctx context.Context, node string) error {
 	if err := model.CheckNode(node, nil); err != nil {
 		return err
 	}
-	stream, err := s.store.JetStream().Stream(ctx, s.store.Names().Reports())
+	stream, err := s.store.JetStream().Stream(ctx, s.stream)
 	if err == nil {
 		err = stream.Purge(ctx, jetstream.WithPurgeSubject(s.store.Names().Report(node, "*", "*")))
 	}

@@ -21,7 +21,7 @@ func publishRun(t *testing.T, store *kvtest.Store, node string, outcome model.Ou
 }
 
 // take reads as many messages as are wanted, each done, and returns their nodes.
-func take(t *testing.T, store *kvtest.Store, sub kvstore.ReportSubscription, want int) (nodes []string, last uint64) {
+func take(t *testing.T, store *kvtest.Store, sub model.ReportSubscription, want int) (nodes []string, last uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
@@ -55,7 +55,7 @@ func exists(t *testing.T, store *kvtest.Store, name string) {
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	sub := kvstore.ReportSubscription{Name: "failed", Kinds: []string{model.KindRun}, Outcomes: []string{string(model.OutcomeFailed)}}
+	sub := model.ReportSubscription{Name: "failed", Kinds: []string{model.KindRun}, Outcomes: []string{string(model.OutcomeFailed)}}
 	publishRun(t, store, "old", model.OutcomeFailed)
 
 	// It begins with reports stored from now on.
@@ -106,7 +106,7 @@ func TestDeliver(t *testing.T) {
 	if nodes, _ := take(t, store, sub, 3); !slices.Equal(nodes, []string{"d", "e", "f"}) {
 		t.Errorf("created again: %q", nodes)
 	}
-	if nodes, _ := take(t, store, kvstore.ReportSubscription{Name: "all", All: true}, 8); len(nodes) != 8 || nodes[0] != "old" {
+	if nodes, _ := take(t, store, model.ReportSubscription{Name: "all", All: true}, 8); len(nodes) != 8 || nodes[0] != "old" {
 		t.Errorf("all: %q", nodes)
 	}
 }
@@ -114,7 +114,7 @@ func TestDeliver(t *testing.T) {
 func TestInvalidSubscriptions(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	for _, sub := range []kvstore.ReportSubscription{{}, {Name: "a.b"}, {Name: "*"}, {Name: "a", Kinds: []string{model.KindHealth}, Outcomes: []string{string(model.OutcomeChanged)}}, {Name: "a", Outcomes: []string{"red"}}} {
+	for _, sub := range []model.ReportSubscription{{}, {Name: "a.b"}, {Name: "*"}, {Name: "a", Kinds: []string{model.KindHealth}, Outcomes: []string{string(model.OutcomeChanged)}}, {Name: "a", Outcomes: []string{"red"}}} {
 		if err := kvstore.NewReports(store.Store).CheckSubscription(sub); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%+v: %v", sub, err)
 		}

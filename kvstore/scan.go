@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -59,60 +58,8 @@ const (
 // messages each, without a consumer. An error is the last item. It also yields Forged messages,
 // because they must not hide the messages behind them. It skips messages with unreadable headers.
 func scanDirect(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
-	return pageMessages(scanPages(ctx, s, stream, subject, batch))
-}
-
-// scanAhead is scanDirect that sends the next request while the caller handles the last messages. It
-// holds the messages of two requests in memory.
-func scanAhead(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Message, error] {
-	return pageMessages(func(yield func(Page, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		type result struct {
-			Page
-			err error
-		}
-		got := make(chan result)
-		var getting sync.WaitGroup
-		getting.Go(func() {
-			defer close(got)
-			for p, err := range scanPages(ctx, s, stream, subject, batch) {
-				got <- result{p, err}
-			}
-		})
-		defer func() {
-			cancel()
-			for range got { // the caller needs no more
-			}
-			getting.Wait()
-		}()
-		for r := range got {
-			if !yield(r.Page, r.err) {
-				return
-			}
-		}
-	})
-}
-
-// scanPages yields the results of direct gets. An error comes with the last page.
-func scanPages(ctx context.Context, s *Store, stream, subject string, batch int) iter.Seq2[Page, error] {
-	return func(yield func(Page, error) bool) {
-		for from, more := uint64(1), true; more; {
-			page, err := s.Page(ctx, Query{Stream: stream, Subject: subject, From: from}, batch)
-			if err != nil {
-				err = fmt.Errorf("read %s of %s: %w", subject, stream, err)
-			}
-			if !yield(page, err) || err != nil {
-				return
-			}
-			from, more = page.Next, page.More
-		}
-	}
-}
-
-// pageMessages yields the messages of pages, and then the error.
-func pageMessages(pages iter.Seq2[Page, error]) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		for page, err := range pages {
+		for page, err := range scanPages(ctx, s, Query{Stream: stream, Subject: subject}, batch) {
 			for _, m := range page.Messages {
 				if !yield(m, nil) {
 					return
@@ -120,63 +67,62 @@ func pageMessages(pages iter.Seq2[Page, error]) iter.Seq2[Message, error] {
 			}
 			if err != nil {
 				yield(Message{}, err)
+			}
+		}
+	}
+}
+
+// scanPages yields the results of direct gets. An error comes with the last page.
+func scanPages(ctx context.Context, s *Store, q Query, batch int) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
+		q.From = max(q.From, 1)
+		for more := true; more; {
+			page, err := s.Page(ctx, q, batch)
+			if err != nil {
+				err = fmt.Errorf("read %s of %s: %w", q.Subject, q.Stream, err)
+			}
+			if !yield(page, err) || err != nil {
 				return
 			}
+			q.From, more = page.Next, page.More
 		}
 	}
 }
 
 // scanByGets is scanStream by direct gets, for a joined account, which cannot use consumers.
 func scanByGets(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
-	all := readStream(ctx, s, stream, cfg, follow)
 	if cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
-		all = newestOfSubjects(all)
+		return newestOfSubjects(readStream(ctx, s, stream, cfg, follow))
 	}
 
-	return func(yield func(Message, error) bool) {
-		for m, err := range all {
-			if err != nil {
-				err = fmt.Errorf("read %s: %w", stream, err)
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
-	}
+	return readStream(ctx, s, stream, cfg, follow)
 }
 
 // readStream reads the stored messages. With follow it then polls for new ones.
 func readStream(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		subject := commonPattern(cfg.FilterSubjects)
-		from, err := firstSequence(ctx, s, stream, subject, cfg)
-		for err == nil {
-			var p Page
-			p, err = s.Page(ctx, Query{Stream: stream, Subject: subject, From: from}, batchSize)
-			for _, m := range p.Messages {
-				if matchesAny(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
-					return
+		q := Query{Stream: stream, Subject: commonPattern(cfg.FilterSubjects), From: cfg.OptStartSeq}
+		var err error
+		if cfg.OptStartTime != nil {
+			q.From, err = s.Since(ctx, stream, q.Subject, *cfg.OptStartTime)
+		}
+		for more := true; err == nil && more; more = follow {
+			for page, failed := range scanPages(ctx, s, q, batchSize) {
+				for _, m := range page.Messages {
+					if matchesAny(m.Subject, cfg.FilterSubjects) && !yield(m, nil) {
+						return
+					}
 				}
+				q.From, err = page.Next, failed
 			}
-			from = p.Next
-			if err == nil && !p.More {
-				if !follow {
-					return
-				}
+			if err == nil && follow {
 				err = Pause(ctx, followPause)
 			}
 		}
-		yield(Message{}, err)
+		if err != nil {
+			yield(Message{}, err)
+		}
 	}
-}
-
-// firstSequence returns the first sequence of a scan.
-func firstSequence(ctx context.Context, s *Store, stream, subject string, cfg jetstream.OrderedConsumerConfig) (uint64, error) {
-	if cfg.OptStartTime == nil {
-		return max(cfg.OptStartSeq, 1), nil
-	}
-
-	return s.Since(ctx, stream, subject, *cfg.OptStartTime)
 }
 
 // newestOfSubjects yields the newest message of each subject in the order of sequences.

@@ -250,35 +250,20 @@ func (s *Store) leader(info *api.StreamInfo) string {
 	return s.nc.ConnectedServerName()
 }
 
-// StreamAge returns the creation time and the last sequence of a stream with a subject. A recreated
-// stream counts from 1, and a restored one continues from an older sequence. The error wraps
-// model.ErrNotFound.
-func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created time.Time, last uint64, err error) {
-	info, err := s.info(ctx, stream, subject)
-	if err != nil {
-		return time.Time{}, 0, err
-	}
-
-	return info.Created, info.State.LastSeq, nil
-}
-
-// LastStored is the time of the last message of a stream.
-type LastStored = model.LastStored
-
 // LastStored returns the time of the last message of each given stream. The error wraps
 // model.ErrNotFound or ErrUnanswered.
-func (s *Store) LastStored(ctx context.Context, streams ...string) ([]LastStored, error) {
+func (s *Store) LastStored(ctx context.Context, streams ...string) ([]model.LastStored, error) {
 	found, err := s.Infos(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	out := make([]LastStored, len(streams))
+	out := make([]model.LastStored, len(streams))
 	for i, stream := range streams {
 		info, err := found.Of(stream)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = LastStored{Stream: stream, Server: s.leader(info), At: info.State.LastTime, Now: info.TimeStamp}
+		out[i] = model.LastStored{Stream: stream, Server: s.leader(info), At: info.State.LastTime, Now: info.TimeStamp}
 		if info.State.Msgs == 0 {
 			out[i].At = info.Created
 		}
@@ -355,27 +340,6 @@ func silence(info *api.StreamInfo, replica *api.PeerInfo) (since time.Time, isSi
 	default:
 		return info.TimeStamp, false
 	}
-}
-
-// StreamEnd returns the last sequence of a stream with a subject, or 0 if it is empty. The leader
-// answers, unlike for direct gets, which a lagging or disconnected server answers from what it has.
-// The error wraps model.ErrNotFound.
-func (s *Store) StreamEnd(ctx context.Context, stream, subject string) (uint64, error) {
-	info, err := s.info(ctx, stream, subject)
-	if err != nil || info.State.Msgs == 0 {
-		return 0, err
-	}
-
-	return info.State.LastSeq, nil
-}
-
-func (s *Store) info(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
-	found, err := s.Infos(ctx, subject)
-	if err != nil {
-		return nil, err
-	}
-
-	return found.Of(stream)
 }
 
 // Listing describes a stream according to its leader: the creation time, the last sequence, and the

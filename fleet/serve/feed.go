@@ -208,7 +208,7 @@ func (f *feed) listNodes(ctx context.Context) error {
 
 func (f *feed) listOnce(ctx context.Context) error {
 	asked := time.Now()
-	all, err := f.Nodes.Readable(ctx)
+	all, err := f.Nodes.Nodes(ctx)
 	if err != nil {
 		return err
 	}

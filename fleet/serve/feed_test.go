@@ -117,7 +117,7 @@ func TestFeed(t *testing.T) {
 	other := kvtest.Bind(t, srv)
 	put(t, other, "web01", revision+1)
 	report(t, other, "web01", "r3")
-	if _, err := other.Delete(t.Context(), "group.all.motd"); err != nil {
+	if _, err := other.Delete(t.Context(), "group.all.motd", nil); err != nil {
 		t.Fatal(err)
 	}
 	is(t, f, "[2 ok] [r1 r2 r3] true true true")
@@ -426,8 +426,8 @@ func TestHistoryGoesOn(t *testing.T) {
 	feed := newFeed(storeOf(store), f, time.Hour, slog.New(slog.DiscardHandler))
 	feed.until, feed.block = 4, block{from: 1}
 	lost := errors.New("lost")
-	broken := func(yield func(kvstore.ReportMessage, error) bool) {
-		for m, err := range feed.Reports.Messages(t.Context(), kvstore.ReportRange{}) {
+	broken := func(yield func(model.StoredReports, error) bool) {
+		for m, err := range feed.Reports.Messages(t.Context(), model.ReportRange{}) {
 			if m.Sequence == 3 {
 				yield(m, lost)
 				return

@@ -64,7 +64,7 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 	}
 	_, labeled := bucket.Put(t.Context(), "node.web01.labels", []byte("x"))
 	_, assigned := s.Put(t.Context(), "group.web.motd", []byte("x"))
-	_, removed := s.Delete(t.Context(), "group.web.motd")
+	_, removed := s.Delete(t.Context(), "group.web.motd", nil)
 	for what, err := range map[string]error{
 		"label": labeled, "assignment": assigned, "removal": removed,
 		"request": s.PutCommand(t.Context(), "group.web", "queued", nil, 0),

@@ -126,7 +126,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 		if _, err := s.Put(t.Context(), "group.web.motd", []byte("of the operator")); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Delete(t.Context(), "group.web.motd"); err != nil {
+		if _, err := s.Delete(t.Context(), "group.web.motd", nil); err != nil {
 			t.Error(err)
 		}
 		if err := s.PutCommand(t.Context(), "group.web", "queued", nil, time.Hour); err != nil {
@@ -146,7 +146,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 				t.Errorf("put of %s = %v", key, err)
 			}
 		}
-		for _, err := range s.Ask(t.Context(), s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
+		for _, err := range kvtest.Ask(t.Context(), s, s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
 			if !errors.Is(err, requests.ErrNobody) {
 				t.Errorf("asked: %v", err)
 			}

@@ -75,7 +75,7 @@ func TestClusterLosesItsLeader(t *testing.T) {
 		s.Start(t)
 	}
 	kvtest.Eventually(t, "unassigned", func() (bool, string) {
-		_, err := store.Delete(t.Context(), "node.n0.motd")
+		_, err := store.Delete(t.Context(), "node.n0.motd", nil)
 		return err == nil, fmt.Sprint(err)
 	})
 	nodes[0].Has(t)

@@ -65,7 +65,7 @@ func TestHeadersThatCannotBeReadConcernOneKey(t *testing.T) {
 			again.Has(t, "group.all.app=one", "group.all.motd=two")
 
 			put("group.all.app", "three")
-			if _, err := store.Delete(t.Context(), "group.all.other"); err != nil {
+			if _, err := store.Delete(t.Context(), "group.all.other", nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, w := range []*kvtest.Watching{late, again} {

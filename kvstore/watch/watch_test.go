@@ -66,7 +66,7 @@ func TestFamiliesOfANode(t *testing.T) {
 	}
 	w.Has(t, "group.all.motd=group.all", "group.db.motd=group.db", "group.web.motd=group.web", "node.web01.motd=node.web01")
 	for _, family := range []string{"group.web", "node.web01"} {
-		if _, err := store.Delete(t.Context(), family+".motd"); err != nil {
+		if _, err := store.Delete(t.Context(), family+".motd", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestLostAnnouncements(t *testing.T) {
 			put("node.web01", "motd", "two")
 			put("node.web01", "new", "two")
 			put("group.web", "sshd", "two")
-			if _, err := store.Delete(t.Context(), "node.web01.gone"); err != nil {
+			if _, err := store.Delete(t.Context(), "node.web01.gone", nil); err != nil {
 				t.Fatal(err)
 			}
 			kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
@@ -265,7 +265,7 @@ func TestRecreatedStreamKeepsTheLastGood(t *testing.T) {
 		_, state := w.Entries()
 		return !state.Stream.Equal(before.Stream) && state.Err == nil, fmt.Sprintf("%+v, was of stream %s", state, before.Stream)
 	})
-	if _, err := store.Delete(t.Context(), "node.web01.sshd"); err != nil {
+	if _, err := store.Delete(t.Context(), "node.web01.sshd", nil); err != nil {
 		t.Fatal(err)
 	}
 	w.Has(t, "node.web01.cron=one", "node.web01.motd=two")

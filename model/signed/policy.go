@@ -2,14 +2,11 @@ package signed
 
 import (
 	"context"
-	"crypto"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/nats-io/nkeys"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -136,97 +133,40 @@ func CheckFamily(text string) error {
 	return model.CheckFamily(text)
 }
 
-// ErrKey means that a text is not a signing or verification key.
-var ErrKey = errors.New("not a signing key")
+// Errors of the time of signing.
+var (
+	// ErrOlder means that the node already accepted an envelope that was signed later.
+	ErrOlder = errors.New("older than an accepted signature")
+	// ErrExpired means that the envelope expired.
+	ErrExpired = errors.New("the signature expired")
+	// ErrFuture means that the envelope was signed in the future. This error is temporary.
+	ErrFuture = errors.New("signed in the future")
+)
 
-// Key is the public part of a signing key, an ed25519 nkey of the kind operator,
-// O…. The nkey of a NATS user is refused: a server chooses what a user signs.
-type Key string
+// MaxSkew is the largest accepted difference between the clocks of operators and nodes.
+const MaxSkew = 5 * time.Minute
 
-// ParseKey returns a public key. The error wraps ErrKey.
-func ParseKey(text string) (Key, error) {
-	// A key has one canonical text. Otherwise one key could count twice.
-	if raw, err := nkeys.Decode(nkeys.PrefixByteOperator, []byte(text)); err != nil || !isText(text, raw) {
-		return "", fmt.Errorf("%w: %q, a public one begins with O and has 56 characters (muster trust key ls prints it)", ErrKey, bound(text))
-	}
+// MaxRequest limits the validity of an ensure request. Nodes remember executed requests for longer.
+const MaxRequest = 24 * time.Hour
 
-	return Key(text), nil
+// Mark identifies the last accepted envelope of a target.
+type Mark struct {
+	Issued time.Time `json:"issued"`
+	Sum    string    `json:"sum"`
 }
 
-// isText reports whether a text is the canonical text of a key.
-func isText(text string, raw []byte) bool {
-	same, err := nkeys.Encode(nkeys.PrefixByteOperator, raw)
-
-	return err == nil && string(same) == text
-}
-
-// Short returns the beginning of a key, for users.
-func (k Key) Short() string { return string(k[:min(len(k), 12)]) }
-
-// verifier verifies signatures of a key.
-type verifier struct{ key Key }
-
-// Verify reports whether the signature of data is valid for the key.
-func (v verifier) Verify(_ context.Context, data, sig []byte) error {
-	pair, err := nkeys.FromPublicKey(string(v.key))
-	if err != nil {
-		return err
-	}
-
-	return pair.Verify(data, sig)
-}
-
-// KeyID returns the public key.
-func (v verifier) KeyID() (string, error) { return string(v.key), nil }
-
-// Public returns the key in the type of the standard library.
-func (v verifier) Public() crypto.PublicKey {
-	raw, err := nkeys.Decode(nkeys.PrefixByteOperator, []byte(v.key))
-	if err != nil {
+// Fresh returns an error unless a node may accept an envelope at a time after the last accepted one. The same
+// envelope may be accepted again. The error wraps ErrOlder, ErrExpired or ErrFuture.
+func (e *Envelope) Fresh(now time.Time, last Mark) error {
+	s := e.Statement
+	switch {
+	case s.Issued.After(now.Add(MaxSkew)):
+		return fmt.Errorf("%w: at %s, here it is %s", ErrFuture, s.Issued.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case !now.Before(s.Expires):
+		return fmt.Errorf("%w at %s, here it is %s", ErrExpired, s.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case s.Issued.Before(last.Issued), s.Issued.Equal(last.Issued) && e.Sum != last.Sum:
+		return fmt.Errorf("%w: signed at %s, the accepted one at %s", ErrOlder, s.Issued.UTC().Format(time.RFC3339Nano), last.Issued.UTC().Format(time.RFC3339Nano))
+	default:
 		return nil
 	}
-
-	return ed25519.PublicKey(raw)
 }
-
-// Signer is a signing key.
-type Signer struct {
-	pair nkeys.KeyPair
-	key  Key
-}
-
-// NewSigner returns the signer of a seed. The error wraps ErrKey.
-func NewSigner(seed []byte) (*Signer, error) {
-	pair, err := nkeys.FromSeed(seed)
-	if err != nil {
-		return nil, fmt.Errorf("%w: no seed found (create one with muster trust key new)", ErrKey)
-	}
-	public, err := pair.PublicKey()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrKey, err)
-	}
-	if !nkeys.IsValidPublicOperatorKey(public) {
-		return nil, fmt.Errorf("%w: the seed has the wrong kind; a signing seed begins with SO (create one with muster trust key new)", ErrKey)
-	}
-
-	return &Signer{pair, Key(public)}, nil
-}
-
-// NewSeed creates a key and returns its seed.
-func NewSeed() ([]byte, error) {
-	pair, err := nkeys.CreateOperator()
-	if err != nil {
-		return nil, err
-	}
-
-	return pair.Seed()
-}
-
-// Key returns the public part.
-func (s *Signer) Key() Key { return s.key }
-
-// KeyID returns the public part.
-func (s *Signer) KeyID() (string, error) { return string(s.key), nil }
-
-// Sign signs data.
-func (s *Signer) Sign(_ context.Context, data []byte) ([]byte, error) { return s.pair.Sign(data) }

@@ -26,7 +26,6 @@ type record struct {
 	Invalid bool `json:"invalid,omitempty"`
 }
 
-// isPending reports whether the archive still has to be unpacked.
 func (r record) isPending() bool { return r.Archive != "" && !r.Extracted }
 
 // recall returns the record of an archive. A damaged record is a pending extraction, because unpacking once
@@ -40,7 +39,6 @@ func recall(h *host.Host, name string) (record, error) {
 	return r, err
 }
 
-// remember writes a record, if there is a state directory.
 func remember(ctx context.Context, h *host.Host, r record) error {
 	if h.StateDir() == "" {
 		return nil
@@ -82,7 +80,6 @@ func (s *Spec) targetName() string {
 	return cmp.Or(s.Creates, s.ExtractParent+" "+versionInName.ReplaceAllString(filepath.Base(s.Name), "#"))
 }
 
-// recallTarget returns the record of a target, empty if it is missing or damaged.
 func recallTarget(h *host.Host, spec *Spec) (target, error) {
 	t, found, err := host.Recall[target](h, targets, spec.targetName())
 	if !found || t.Target != spec.targetName() {

@@ -224,7 +224,6 @@ func retryAfter(err error) time.Duration {
 	return status.after
 }
 
-// isFinal reports whether a retry would fail in the same way.
 func isFinal(err error) bool {
 	var status statusError
 	if errors.As(err, &status) {
@@ -401,7 +400,6 @@ type log struct {
 	began, logged time.Time
 }
 
-// progress logs the progress at intervals.
 func (l *log) progress(ctx context.Context, at, total int64) {
 	if l.logged.IsZero() {
 		l.logged = l.began

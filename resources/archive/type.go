@@ -20,7 +20,7 @@ import (
 type Type struct{}
 
 // New returns the type with its providers, for resources.All.
-func New(providers ...ArchiveProvider) *resource.Type { return resource.Of(Type{}, providers...) }
+func New(providers ...HTTP) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // Info describes the type.
 func (Type) Info() resource.Info {
@@ -46,7 +46,7 @@ const checksumValue = "checksum"
 
 // Apply fetches, unpacks and removes as planned. The pending extraction is
 // recorded before the archive is placed, and cleared afterwards.
-func (Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
+func (Type) Apply(ctx context.Context, env resource.Env, p HTTP, spec *Spec, plan resource.Plan) (outcome resource.Outcome, err error) {
 	checksum := ""
 	if plan.Has(actionDownload) {
 		if checksum, err = download(ctx, env, p, spec); err != nil {
@@ -82,7 +82,7 @@ func cleanUp(env resource.Env, spec *Spec) error {
 	return env.Host.Remove(spec.Name)
 }
 
-func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (checksum string, err error) {
+func download(ctx context.Context, env resource.Env, p HTTP, spec *Spec) (checksum string, err error) {
 	attrs, err := attributes(ctx, env, spec)
 	if err != nil {
 		return "", err
@@ -101,7 +101,7 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 }
 
 // extract unpacks the downloaded archive, or with no checksum the existing one.
-func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, downloaded string) error {
+func extract(ctx context.Context, env resource.Env, p HTTP, spec *Spec, downloaded string) error {
 	format, err := spec.ArchiveFormat()
 	if err != nil {
 		return err
@@ -145,7 +145,6 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 	return remember(ctx, env.Host, r)
 }
 
-// isRefused reports whether a valid archive was refused.
 func isRefused(err error) bool {
 	return slices.ContainsFunc([]error{hostarchive.ErrUnsafeEntry, hostarchive.ErrEntryType, files.ErrTooLarge, hostarchive.ErrTooManyEntries}, func(refusal error) bool { return errors.Is(err, refusal) })
 }
@@ -256,7 +255,6 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	return plan, err
 }
 
-// extraction returns the change of unpacking, with its cause.
 func extraction(spec *Spec, state *State, missing bool) model.Change {
 	out := model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: "not extracted", To: spec.ExtractParent}
 	switch {
@@ -272,7 +270,6 @@ func extraction(spec *Spec, state *State, missing bool) model.Change {
 
 const cleaned = "Would have cleaned up"
 
-// downloads returns the reasons to fetch the archive, as one change each.
 func downloads(spec *Spec, state *State) []model.Change {
 	found, meta, want := state.Entry, state.Metadata, state.want.attrs
 	because := func(property, from, to string) model.Change {
@@ -304,7 +301,7 @@ const mode = 0o640
 
 // Status reads the archive and resolves the properties on this machine. A
 // missing account is a resource.PrerequisiteError.
-func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p HTTP, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec)
 	if err != nil {
 		return nil, err
@@ -347,7 +344,6 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 	return files.Attrs{UID: uid, GID: gid, Mode: mode}, err
 }
 
-// targetObstacle returns why muster cannot unpack into a directory.
 func targetObstacle(env resource.Env, path string) error {
 	entry, err := env.Host.Follow(path)
 	switch {
@@ -422,6 +418,6 @@ func (Type) Relations(spec *Spec) resource.Relations {
 }
 
 // Watches returns the archive and the creates path. muster does not record other unpacked files.
-func (Type) Watches(_ ArchiveProvider, spec *Spec) []watch.Point {
+func (Type) Watches(_ HTTP, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Creates)
 }

@@ -56,7 +56,6 @@ func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec
 	return result.ExitCode == 0, nil
 }
 
-// obstacle returns why the command cannot be started.
 func obstacle(env resource.Env, spec *Spec, program string) error {
 	c := how(env, spec)
 	c.Argv = []string{program}
@@ -103,7 +102,10 @@ func how(env resource.Env, spec *Spec) command.Command {
 func (Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
-		out := newOutputLog(func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) })
+		out := outputLog{
+			emit:   func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) },
+			stdout: loggedStream{name: "stdout"}, stderr: loggedStream{name: "stderr"},
+		}
 		defer out.end()
 		c.OnLine = out.line
 	}
@@ -192,10 +194,6 @@ type loggedStream struct {
 	dropped int
 }
 
-func newOutputLog(emit func(line, stream string)) *outputLog {
-	return &outputLog{emit: emit, stdout: loggedStream{name: "stdout"}, stderr: loggedStream{name: "stderr"}}
-}
-
 func (l *outputLog) line(line string, stderr bool) {
 	s, cost := &l.stdout, len(line)+lineCost
 	if stderr {
@@ -214,7 +212,6 @@ func (l *outputLog) line(line string, stderr bool) {
 	}
 }
 
-// end logs the held lines.
 func (l *outputLog) end() {
 	for _, s := range []*loggedStream{&l.stdout, &l.stderr} {
 		if s.dropped > 0 {

@@ -57,7 +57,6 @@ func (s *Spec) split(line string) []string {
 	return words
 }
 
-// expected returns the exit codes that mean success.
 func (s *Spec) expected() []int {
 	if len(s.Returns) == 0 {
 		return []int{0}
@@ -66,7 +65,6 @@ func (s *Spec) expected() []int {
 	return s.Returns
 }
 
-// accepts reports whether an exit code means success.
 func (s *Spec) accepts(code int) bool { return slices.Contains(s.expected(), code) }
 
 // ErrNoCommand is a command without words.

@@ -36,7 +36,6 @@ type Spec struct {
 	Force            bool `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory with content"`
 }
 
-// managesContent reports whether content is managed, and not only attributes.
 func (s *Spec) managesContent() bool { return s.Content != nil || s.Source != "" }
 
 // describes reports whether the properties describe a desired state. A spec with only a name queries the

@@ -19,7 +19,7 @@ import (
 type Type struct{}
 
 // New returns the type with its providers, for resources.All.
-func New(providers ...FileProvider) *resource.Type { return resource.Of(Type{}, providers...) }
+func New(providers ...Posix) *resource.Type { return resource.Of(Type{}, providers...) }
 
 // parallel is the number of files that are written in parallel, so the system syncs many of them at
 // once.
@@ -45,9 +45,9 @@ func (Type) New() *Spec { return &Spec{} }
 
 // Apply makes the one change of the plan. A failure is Untouched if the path has not changed. After a
 // recursive removal the path alone is no proof.
-func (Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func (Type) Apply(ctx context.Context, env resource.Env, _ Posix, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	before, lookErr := env.Host.Look(spec.Name)
-	outcome, err := apply(ctx, env, p, spec, plan)
+	outcome, err := apply(ctx, env, spec, plan)
 	if err != nil && lookErr == nil && (!spec.Force || before.Kind != files.Directory) {
 		after, err := env.Host.Look(spec.Name)
 		outcome.Untouched = err == nil && after == before
@@ -56,9 +56,9 @@ func (Type) Apply(ctx context.Context, env resource.Env, p FileProvider, spec *S
 	return outcome, err
 }
 
-func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
+func apply(ctx context.Context, env resource.Env, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	if plan.Has(actionRemove) {
-		return resource.Outcome{}, p.Remove(ctx, env, spec.Name, spec.Force)
+		return resource.Outcome{}, remove(ctx, env, spec)
 	}
 	attrs, err := attributes(ctx, env, spec)
 	if err != nil {
@@ -66,30 +66,12 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 	}
 	switch {
 	case plan.Has(actionSetAttributes):
-		return resource.Outcome{}, p.SetAttributes(ctx, env, spec.Name, attrs)
+		return resource.Outcome{}, env.Host.SetAttrs(spec.Name, attrs)
 	case plan.Has(actionCreateDirectory):
-		return resource.Outcome{}, p.CreateDirectory(ctx, env, spec.Name, attrs)
-	}
-	content := Content{DropCapabilities: spec.DropCapabilities}
-	if spec.Content != nil {
-		content.Text = *spec.Content
-	}
-	if content.Source, err = sourcePath(env.Scope.Dir, spec); err != nil {
-		return resource.Outcome{}, err
-	}
-	if content.Source != "" {
-		entry, err := lookAtSource(env.Host, content.Source, spec)
-		if err != nil {
-			return resource.Outcome{}, err
-		}
-		content.Size = entry.Size
+		return resource.Outcome{}, env.Host.MakeDirectory(spec.Name, attrs)
 	}
 	outcome := planned(plan)
-	if outcome.After != "" {
-		content.Validate = spec.Validator
-	}
-
-	err = p.Store(ctx, env, spec.Name, content, attrs)
+	err = store(ctx, env, spec, attrs, outcome.After != "")
 	if errors.Is(err, syscall.EISDIR) {
 		err = fmt.Errorf("%s is a directory, not a file (remove it, or declare ensure: directory)", spec.Name)
 	}
@@ -97,7 +79,6 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 	return outcome, err
 }
 
-// planned returns the digests of the plan, for Verify.
 func planned(plan resource.Plan) resource.Outcome {
 	for _, c := range plan.Changes {
 		if c.Property == propertyContent {
@@ -132,37 +113,6 @@ func differing(plan resource.Plan) string {
 	}
 
 	return strings.Join(words, ", ")
-}
-
-// FileProvider manages paths on one platform.
-type FileProvider interface {
-	resource.Provider
-	// Status reads a path without following a link. It reads the content of a regular file only for its
-	// checksum, if reads is not nil and returns true. A path that cannot be inspected is a state with
-	// Unknown, and unreadable content is a state with Unreadable; neither is an error.
-	Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*State, error)
-	// Store atomically creates or replaces the regular file at path. It replaces a link and never follows
-	// it. It does not store content that the validate command rejects.
-	Store(ctx context.Context, env resource.Env, path string, c Content, a files.Attrs) error
-	// SetAttributes changes owner, group and mode of a regular file. It refuses a link.
-	SetAttributes(ctx context.Context, env resource.Env, path string, a files.Attrs) error
-	// CreateDirectory makes a directory and its parents, or sets the attributes of
-	// an existing one.
-	CreateDirectory(ctx context.Context, env resource.Env, path string, a files.Attrs) error
-	// Remove removes path, and a directory with entries only with force.
-	Remove(ctx context.Context, env resource.Env, path string, force bool) error
-}
-
-// Content is the content of a file: the file Source if it is set, or else Text. At most Size bytes of Source
-// are copied. Validate is the command that must accept the content; it may be empty. DropCapabilities
-// removes the capabilities of the file.
-type Content struct {
-	Text     string
-	Source   string
-	Size     int64
-	Validate string
-
-	DropCapabilities bool
 }
 
 // State is the observed state of a path. A symbolic link is present, or directory if it leads to a
@@ -202,7 +152,6 @@ func (s *State) digest() string {
 	return s.Metadata.Checksum
 }
 
-// hidden reports whether the existing content cannot be shown.
 func (s *State) hidden() bool {
 	return s.Unreadable != nil || s.Unshown != "" || s.Entry.Kind == files.File && s.digest() == ""
 }
@@ -264,6 +213,6 @@ func (Type) Relations(spec *Spec) resource.Relations {
 }
 
 // Watches returns the path and the source.
-func (Type) Watches(_ FileProvider, spec *Spec) []watch.Point {
+func (Type) Watches(_ Posix, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Source)
 }

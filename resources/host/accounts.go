@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/musterfleet/muster/resources/host/command"
 )
 
@@ -45,17 +43,15 @@ type Accounts struct {
 	log      *slog.Logger
 
 	mu sync.Mutex
-	// files are the last read tables of the files, current the tables that are valid until ForgetAccounts.
-	files   map[string]fileTable
-	current map[string]bool
-	// answers are the accounts from getent, asked the keys of its requests, by database.
-	answers map[string]accountTable
-	asked   map[[2]string]bool
+	// files are the tables of the files, answers the accounts from getent, asked the keys of its requests. All
+	// are valid until ForgetAccounts.
+	files, answers map[string]accountTable
+	asked          map[[2]string]bool
 }
 
 // NewAccounts returns accounts without reading a file.
 func NewAccounts(o AccountOptions) *Accounts {
-	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log, files: map[string]fileTable{}}
+	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log}
 	a.ForgetAccounts()
 
 	return a
@@ -92,12 +88,11 @@ func (a *Accounts) GroupName(ctx context.Context, gid uint32) string {
 	return a.name(ctx, groupDatabase, gid)
 }
 
-// ForgetAccounts makes the next lookup check the files and ask getent again. An unchanged file is not read
-// again.
+// ForgetAccounts makes the next lookup read the files and ask getent again.
 func (a *Accounts) ForgetAccounts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.current, a.answers, a.asked = map[string]bool{}, map[string]accountTable{}, map[[2]string]bool{}
+	a.files, a.answers, a.asked = map[string]accountTable{}, map[string]accountTable{}, map[[2]string]bool{}
 }
 
 // getentTimeout limits the answer of a directory service.
@@ -110,7 +105,6 @@ func (a *Accounts) FileWritten(path string) {
 	}
 }
 
-// path returns the file of a database.
 func (a *Accounts) path(database string) string { return a.dir + "/" + database }
 
 func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
@@ -164,22 +158,17 @@ func (a *Accounts) lookUp(ctx context.Context, database, key string, find func(a
 	return nil
 }
 
-// table returns the table of a database's file.
 func (a *Accounts) table(database string) (accountTable, error) {
-	t := a.files[database]
-	if a.current[database] {
-		return t.accountTable, nil
+	if t, known := a.files[database]; known {
+		return t, nil
 	}
-	if !t.isOf(a.path(database)) {
-		var err error
-		if t, err = readTable(a.path(database)); err != nil {
-			return accountTable{}, err
-		}
-		a.files[database] = t
+	content, err := os.ReadFile(a.path(database))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return accountTable{}, err
 	}
-	a.current[database] = true
+	a.files[database] = parseAccounts(string(content))
 
-	return t.accountTable, nil
+	return a.files[database], nil
 }
 
 // ask adds getent's answer about a name or number. Each key is requested once. A machine without getent uses
@@ -269,54 +258,4 @@ func ParseAccountID(s string) (uint32, bool) {
 // IsAccountNumber reports whether an owner is given as a number, which may be out of range.
 func IsAccountNumber(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
-}
-
-// fileTable is the table of a file as it was when it was read.
-type fileTable struct {
-	accountTable
-	// stamp identifies the version of the file; it is zero if a later version could have the same stamp.
-	stamp fileStamp
-}
-
-// fileStamp identifies a version of a file. It changes when the file is replaced or written, except
-// for two writes within one tick of the file system's clock.
-type fileStamp struct {
-	dev, inode   uint64
-	size         int64
-	mtime, ctime unix.Timespec
-}
-
-// clockTick is longer than the tick of any file system's clock.
-const clockTick = 2 * time.Second
-
-// readTable reads the table of a file. A missing file is an empty table.
-func readTable(path string) (fileTable, error) {
-	before, began := stampOf(path), time.Now()
-	content, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fileTable{}, err
-	}
-	t := fileTable{accountTable: parseAccounts(string(content))}
-	if changed := time.Unix(before.ctime.Unix()); before == stampOf(path) && changed.Before(began.Add(-clockTick)) {
-		t.stamp = before
-	}
-
-	return t, nil
-}
-
-// isOf reports whether the table is up to date with the file at a path.
-func (t fileTable) isOf(path string) bool { return t.stamp != fileStamp{} && t.stamp == stampOf(path) }
-
-// stampOf returns the stamp of the file at a path, or the zero stamp if the file cannot be read.
-func stampOf(path string) fileStamp {
-	var st unix.Stat_t
-	for {
-		switch err := unix.Stat(path, &st); err {
-		case nil:
-			return fileStamp{dev: uint64(st.Dev), inode: st.Ino, size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
-		case unix.EINTR:
-		default:
-			return fileStamp{}
-		}
-	}
 }

@@ -50,18 +50,10 @@ func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	var disk *files.Disk
-	runner := command.New(func(argv []string) {
-		disk.Settle()
-		if o.OnStart != nil {
-			o.OnStart(argv)
-		}
-	})
-
-	disk = files.New(files.Options{StateDir: o.StateDir, Log: o.Log, Label: labels(runner)})
+	runner := command.New(o.OnStart)
 
 	return &Host{
-		Disk:     disk,
+		Disk:     files.New(files.Options{StateDir: o.StateDir, Log: o.Log, Label: labels(runner)}),
 		Accounts: NewAccounts(AccountOptions{Commands: runner, Log: o.Log}),
 		Runner:   runner,
 		Locks:    state.NewLocks(o.StateDir),
@@ -167,7 +159,6 @@ func (h *Host) Forget(folder, name string) error {
 // selinux is the mount point of the SELinux file system.
 const selinux = "/sys/fs/selinux"
 
-// labels returns a function that returns the default label of a path, nil without SELinux.
 func labels(commands *command.Runner) func(ctx context.Context, path string) (string, error) {
 	var st unix.Statfs_t
 	if unix.Statfs(selinux, &st) != nil || st.Type != unix.SELINUX_MAGIC {

@@ -43,7 +43,6 @@ func requestsOf(spec *Spec, plan resource.Plan) []Request {
 // along is the prefix of the property of a change to another package, a side effect of the requested change.
 const along = "package#"
 
-// warnOfRemoved logs the packages that were also removed.
 func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan) {
 	var removed []string
 	for _, plan := range plans {
@@ -142,7 +141,6 @@ type forecast struct {
 	err     error
 }
 
-// repositories returns the paths of the repository files of all package managers.
 func repositories() []string {
 	return []string{resource.PathNeed("/etc/apt/sources.list"), resource.PathNeed("/etc/apt/sources.list.d/"), resource.PathNeed("/etc/yum.repos.d/")}
 }

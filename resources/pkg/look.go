@@ -155,7 +155,6 @@ func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, spec
 	return out, nil
 }
 
-// byName returns states by the names of their packages.
 func byName(states []*State) map[string]*State {
 	out := map[string]*State{}
 	for _, state := range states {
@@ -190,7 +189,6 @@ func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
 
 func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
 
-// stateFor returns the state of a spec.
 func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
 	if found == nil {
 		return nil, unreported(p, spec.Name)
@@ -216,7 +214,6 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 	return &state, nil
 }
 
-// unreported returns the error for a package without a state.
 func unreported(p PackageProvider, name string) error {
 	return fmt.Errorf("%s did not report %s", p.Name(), name)
 }

@@ -224,12 +224,10 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// wantsVersion reports whether ensure is a version.
 func (s *Spec) wantsVersion() bool {
 	return s.Ensure != model.EnsurePresent && !s.isRemoved() && s.Ensure != EnsureLatest
 }
 
-// isRemoved reports whether the package is not to be installed.
 func (s *Spec) isRemoved() bool { return s.Ensure == model.EnsureAbsent || s.Ensure == EnsurePurged }
 
 // State is the observed state of a package. Its ensure is the installed
@@ -289,5 +287,4 @@ func NewState(name string, m *Metadata) *State {
 	return state
 }
 
-// installed reports whether a version is installed.
 func (s *State) installed() bool { return s.Ensure != model.EnsureAbsent }

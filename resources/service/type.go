@@ -59,7 +59,7 @@ func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, er
 		return state, err
 	case state != nil && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
 		return state, nil
-	case spec.isGone(), errors.Is(err, ErrStopped) && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
+	case spec.Ensure == EnsureStopped && (is(spec.Enable, false) || is(spec.Masked, true)), errors.Is(err, ErrStopped) && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
 		return &State{
 			CommonState: model.CommonState{Ensure: EnsureStopped}, Missing: true,
 			Metadata: Metadata{Name: spec.Name, Provider: p.Name(), Active: "inactive", UnitFile: "not-found"},
@@ -105,28 +105,16 @@ type ServiceProvider interface {
 	ChangeAll(ctx context.Context, env resource.Env, action Action, services []string) []error
 	// Reload makes the service manager read all its files again.
 	Reload(ctx context.Context, env resource.Env) error
-}
-
-// ExternalStartDetector is a service manager that also starts services for other users.
-type ExternalStartDetector interface {
 	// AreStarted reports which services run, or will run because another user started them.
 	AreStarted(ctx context.Context, env resource.Env, services []string) []bool
-}
-
-// Deferrer is a service manager that makes some changes at the end of a run: the changes that end muster
-// itself.
-type Deferrer interface {
-	// IsDeferred reports whether a change of a service is made at the end of the run.
+	// IsDeferred reports whether a change of a service is made at the end of the run, because it ends muster
+	// itself.
 	IsDeferred(ctx context.Context, env resource.Env, action Action, service string) bool
 	// Defer returns a function that makes the change at the end of the run. Until then the state
 	// of the service includes the change.
 	Defer(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
 	// Deferred returns the function of a stop that an earlier attempt of the run deferred, nil for none.
 	Deferred(ctx context.Context, env resource.Env, service string) func(context.Context) error
-}
-
-// Watcher is a service manager that signals changes of services.
-type Watcher interface {
 	// Watches returns the points that change with a service.
 	Watches(service string) []watch.Point
 }
@@ -282,9 +270,5 @@ func files(service string) []string {
 
 // Watches returns the watches of the service manager.
 func (Type) Watches(p ServiceProvider, spec *Spec) []watch.Point {
-	if w, ok := p.(Watcher); ok {
-		return w.Watches(spec.Name)
-	}
-
-	return nil
+	return p.Watches(spec.Name)
 }

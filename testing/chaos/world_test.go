@@ -182,7 +182,7 @@ func (w *world) assign(key, text string) {
 // unassign removes one.
 func (w *world) unassign(key string) {
 	w.t.Helper()
-	if _, err := w.store.Delete(w.t.Context(), key); err != nil {
+	if _, err := w.store.Delete(w.t.Context(), key, nil); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -123,7 +123,7 @@ func (r *queryResults) only() string {
 
 // each calls take for each report of a kind from the selected nodes.
 func (r *queryResults) each(ctx context.Context, store *Store, kind string, since time.Time, take func(model.Report) error) error {
-	for m, err := range kvstore.NewReports(store.KV).Messages(ctx, kvstore.ReportRange{Node: r.only(), Kind: kind, Since: since}) {
+	for m, err := range kvstore.NewReports(store.KV).Messages(ctx, model.ReportRange{Node: r.only(), Kind: kind, Since: since}) {
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (r *queryResults) readCurrent(ctx context.Context, store *Store, since time
 }
 
 // incomplete returns the reasons why results may be missing.
-func (r *queryResults) incomplete(b kvstore.ReportBounds, since time.Time) []string {
+func (r *queryResults) incomplete(b model.ReportBounds, since time.Time) []string {
 	var out []string
 	if b.Dropped && b.Oldest.After(since) {
 		out = append(out, "reports from before "+print.Time(b.Oldest)+" are no longer stored")

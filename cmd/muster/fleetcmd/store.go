@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -113,17 +116,14 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 // Nodes returns all nodes by name. An invalid state is logged and does not hide other nodes.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := kvstore.NewNodes(s.KV).Nodes(ctx)
-	for _, err := range kvstore.SplitDenials(err) {
-		if !errors.Is(err, kvstore.ErrInvalidState) {
-			return nil, err
-		}
-		if !s.logged[err.Error()] {
-			s.logged[err.Error()] = true
-			s.log.Warn("invalid node state", "error", err)
+	for _, n := range all {
+		if problem := fmt.Sprintf("%s of node %s: %s", kvstore.ErrInvalidState, n.Node, n.Unreadable); n.Unreadable != "" && !s.logged[problem] {
+			s.logged[problem] = true
+			s.log.Warn("invalid node state", "error", problem)
 		}
 	}
 
-	return all, nil
+	return all, err
 }
 
 // All reads all nodes and all assignments concurrently. An error of the nodes takes precedence.
@@ -190,3 +190,24 @@ func (n unknownNode) Error() string {
 
 // Unwrap returns model.ErrNotFound.
 func (unknownNode) Unwrap() error { return model.ErrNotFound }
+
+// Unstored returns which documents of the nodes the server does not store, and the silent servers without an
+// earlier warning. It returns nothing if that is unknown.
+func (s *Store) Unstored(ctx context.Context, nodes []model.Node) fleet.Unstored {
+	if s.KV.Away() != nil {
+		return fleet.Unstored{}
+	}
+	found, err := fleet.FindUnstored(ctx, requests.New(s.KV), func(yield func(*model.Node) bool) {
+		for i := range nodes {
+			if !yield(&nodes[i]) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		s.log.Debug("cannot find out what NATS stores", "error", err)
+	}
+	maps.DeleteFunc(found.Silent, func(server string, _ time.Time) bool { return s.omitsNamed && !s.named.add(server) })
+
+	return found
+}

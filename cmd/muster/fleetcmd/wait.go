@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -361,4 +362,108 @@ func unreachableHint(stored *storage, statuses []fleet.RolloutStatus) string {
 	}
 
 	return fmt.Sprintf("; if %s is gone for good: %s", s.Node, remedy)
+}
+
+const (
+	// replacedEvery is the pause between two checks of what is assigned, and checksPerPause bounds what
+	// part of the time they take.
+	replacedEvery  = time.Second
+	checksPerPause = 20
+)
+
+// replacedError is a revision that another one replaced, so that it is not in force.
+type replacedError struct {
+	revision uint64
+	by       model.Entry
+}
+
+// Error names both, and who wrote the later one.
+func (r *replacedError) Error() string {
+	what := "was replaced by revision"
+	if r.by.Deleted {
+		what = "was removed with revision"
+	}
+	text := fmt.Sprintf("%s revision %d %s %d", r.by.Key, r.revision, what, r.by.Revision)
+	if r.by.By != "" {
+		text += " of " + print.OneLine(r.by.By)
+	}
+
+	return text
+}
+
+// replaced returns the error of the first revision that must be in force and was replaced, or that of reading.
+func (g Goal) replaced(ctx context.Context, s *Store) error {
+	if !g.InForce {
+		return nil
+	}
+	for _, key := range g.Keys {
+		e, err := s.Get(ctx, key)
+		switch {
+		case err == nil && e.Revision == g.Revisions[key]:
+			continue
+		case err != nil && !errors.Is(err, model.ErrNotFound):
+			return err
+		}
+		all, err := s.History(ctx, key)
+		if err != nil && !errors.Is(err, model.ErrNotFound) {
+			return err
+		}
+		if by, is := assign.Replacement(all, g.Revisions[key]); is {
+			return &replacedError{g.Revisions[key], by}
+		}
+	}
+
+	return nil
+}
+
+// watched lists nodes, and checks now and then that a goal was not replaced.
+type watched struct {
+	*Store
+	goal Goal
+	next time.Time
+}
+
+// Nodes returns all nodes, or the error that the goal was replaced.
+func (w *watched) Nodes(ctx context.Context) ([]model.Node, error) {
+	if began := time.Now(); !began.Before(w.next) {
+		if err := w.goal.replaced(ctx, w.Store); err != nil {
+			return nil, err
+		}
+		w.next = time.Now().Add(max(replacedEvery, checksPerPause*time.Since(began)))
+	}
+
+	return w.Store.Nodes(ctx)
+}
+
+// isLate reports whether a status is not that of the revision itself: the goal may have been replaced.
+func isLate(s fleet.RolloutStatus) bool {
+	return s.Status != fleet.StatusUpToDate || s.Current != s.Desired
+}
+
+// nobody returns the error of a goal that is for none of the nodes: of those that were selected, or of
+// all that are known.
+func (g Goal) nobody(names kvstore.Names, r fleet.Rollout) error {
+	where := names.Run("fleet ls " + g.Name)
+	if len(g.Nodes) > 0 {
+		nodes := print.Some(slices.Sorted(maps.Keys(g.Nodes)), names.Run("fleet nodes")+" has all")
+		if len(g.Keys) > 0 {
+			return fmt.Errorf("%s is not assigned to %s", print.Some(g.Keys, where), nodes)
+		}
+		return fmt.Errorf("%s is not assigned to %s (it is for %s)", g.Name, nodes, waitTargets(r, where))
+	}
+
+	return fmt.Errorf("no known node matches: %s, which is for %s (see %s)", g.Name, waitTargets(r, where), names.Run("fleet nodes"))
+}
+
+// waitTargets lists the targets of the assignments in the rollout.
+func waitTargets(r fleet.Rollout, where string) string {
+	var out []string
+	for _, e := range r.Entries {
+		if t, _, err := fleet.ParseKey(e.Key); err == nil && (len(r.Keys) == 0 || slices.Contains(r.Keys, e.Key)) {
+			out = append(out, t.String())
+		}
+	}
+	slices.Sort(out)
+
+	return print.Some(out, where)
 }

@@ -318,7 +318,6 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 // Close closes the archive.
 func (a *Archive) Close() error { return a.file.Close() }
 
-// isPrivate reports whether only root and the running user may write to a file.
 func isPrivate(f *os.File) bool {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Fstat(int(f.Fd()), &st) })

@@ -58,7 +58,6 @@ type entry struct {
 // visitor gets an entry and its content.
 type visitor func(entry, io.Reader) error
 
-// modeOf returns the permissions and special bits of a Unix mode.
 func modeOf(unixMode uint32) fs.FileMode {
 	mode := fs.FileMode(unixMode & 0o777)
 	for bit, set := range map[uint32]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
@@ -96,7 +95,6 @@ func (s *sourceReader) Read(b []byte) (n int, err error) {
 // sourceError has no Unwrap, so that its cause is not taken for the archive's.
 type sourceError struct{ error }
 
-// archiveError wraps an error of reading an archive.
 func archiveError(err error) error {
 	var source sourceError
 	if errors.As(err, &source) {
@@ -150,7 +148,6 @@ func (e *endReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// eachEntry visits the entries of a tar in order.
 func eachEntry(r io.Reader, visit visitor) error {
 	archive := tar.NewReader(r)
 	for {
@@ -254,7 +251,6 @@ func isTarHeader(block []byte) bool {
 	return err == nil && want == sum || sum == length*' ' && len(text) == 0
 }
 
-// decompress returns the content of a compressed tar. The caller must call release.
 func decompress(source io.Reader, format Format) (content io.Reader, release func(), err error) {
 	in := buffered(source)
 	release = func() {}
@@ -427,7 +423,6 @@ func zipEntry(file *zip.File) (entry, error) {
 	return e, err
 }
 
-// zipName returns a name with the separators of DOS replaced as unzip does.
 func zipName(file *zip.File) string {
 	if file.CreatorVersion>>8 == 0 && !strings.Contains(file.Name, "/") {
 		return strings.ReplaceAll(file.Name, `\`, "/")
@@ -474,7 +469,6 @@ func zipOwner(file *zip.File) *Owner {
 	return nil
 }
 
-// extraFields returns the fields of a tag.
 func extraFields(extra []byte, tag uint16) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(extra) >= 4 {

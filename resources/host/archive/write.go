@@ -53,7 +53,6 @@ func newWriter(root *os.Root) *writer {
 	return &writer{root: root, known: map[string]bool{}, made: map[string]fs.FileInfo{}, buffer: make([]byte, readBuffer)}
 }
 
-// write is a visitor.
 func (w *writer) write(e entry, content io.Reader) error {
 	return w.locate(w.writeEntry(e, content), e.name)
 }
@@ -77,7 +76,6 @@ func (w *writer) writeEntry(e entry, content io.Reader) error {
 	}
 }
 
-// makeParents makes the missing directories of a path.
 func (w *writer) makeParents(name string) error {
 	if w.known[name] || name == "." {
 		return nil
@@ -156,7 +154,6 @@ func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
 	return files.DropLists(int(f.Fd()))
 }
 
-// isForeign reports whether a file belongs to a user other than root and the running one.
 func isForeign(info fs.FileInfo) bool {
 	return paths.PartyOf(0, info.Sys().(*syscall.Stat_t).Uid) != paths.Trusted
 }
@@ -226,7 +223,6 @@ func (h holes) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// hardLink makes a second name of a file of the target.
 func (w *writer) hardLink(e entry) error {
 	info, err := w.root.Lstat(e.target)
 	if err != nil || !info.Mode().IsRegular() {
@@ -333,7 +329,6 @@ func (w *writer) owner(e entry) (uid, gid int, changes bool) {
 	return uid, gid, true
 }
 
-// setTime sets the modification time of an open file, unless there is none.
 func setTime(f *os.File, t time.Time) error {
 	if t.IsZero() {
 		return nil
@@ -350,7 +345,6 @@ func setTime(f *os.File, t time.Time) error {
 	return nil
 }
 
-// linkAttributes sets those of a new symbolic link.
 func (w *writer) linkAttributes(e entry) error {
 	uid, gid, changes := w.owner(e)
 	if !changes && e.modified.IsZero() {

@@ -125,7 +125,6 @@ func names(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// isFactFile reports whether a name is that of a fact file.
 func isFactFile(name string) bool {
 	return slices.Contains([]string{".json", ".yaml"}, filepath.Ext(name))
 }

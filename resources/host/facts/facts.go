@@ -156,7 +156,6 @@ func Digest(f model.Facts) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// at returns the map at a path, nil when there is none.
 func at(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		m, _ = m[key].(map[string]any)

@@ -124,7 +124,6 @@ func gatherPartitions(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"partition": map[string]any{"partitions": list}}, errors.Join(append(errs, err)...)
 }
 
-// countProcesses counts the numbers in /proc.
 func countProcesses(context.Context) (uint64, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {

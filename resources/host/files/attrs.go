@@ -155,7 +155,7 @@ func (d *Disk) Carried(path string, a Attrs, chown bool) (c Carried) {
 		return c
 	}
 	defer at.Dir.Close()
-	old := d.replaced.keep(at.Dir, at.Name)
+	old := openOld(at.Dir, at.Name)
 	if old < 0 {
 		return c
 	}
@@ -203,7 +203,6 @@ func (c Carried) Effects(dropCapabilities bool) (kept, lost []string) {
 	return kept, c.Lost
 }
 
-// maySetCapabilities reports whether this process has the capability to set file capabilities.
 func maySetCapabilities() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -223,7 +222,8 @@ func (d *Disk) carry(ctx context.Context, f *os.File, dir *paths.Dir, name strin
 		return fmt.Errorf("could not read extended attributes: %w", err)
 	}
 	for key := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
-		if !isCarried(key) || key == capabilities && o.DropCapabilities {
+		carried := slices.Contains([]string{capabilities, label, accessList}, key) || strings.HasPrefix(key, userPrefix)
+		if !carried || key == capabilities && o.DropCapabilities {
 			continue
 		}
 		value, err := attribute(old, key)
@@ -241,11 +241,6 @@ func (d *Disk) carry(ctx context.Context, f *os.File, dir *paths.Dir, name strin
 	return nil
 }
 
-func isCarried(key string) bool {
-	return slices.Contains([]string{capabilities, label, accessList}, key) || strings.HasPrefix(key, userPrefix)
-}
-
-// attribute returns an extended attribute of a file. fd may be an O_PATH descriptor.
 func attribute(fd int, name string) ([]byte, error) {
 	return readAttribute(func(b []byte) (int, error) { return unix.Getxattr(procPath(fd), name, b) })
 }
@@ -367,7 +362,6 @@ func dropList(fd int, name string) error {
 	return err
 }
 
-// procPath returns the path of the file of a descriptor.
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // hasList reports whether a path that is no link has an access control list.

@@ -34,8 +34,6 @@ type Disk struct {
 	paths   paths.Resolver
 	digests digestCache
 	buffers buffers
-	// replaced are given back after they were replaced.
-	replaced replaced
 	// Units counts changes of systemd unit files.
 	Units UnitFiles
 }

@@ -129,7 +129,6 @@ func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 	}
 }
 
-// openAt opens name relative to a directory descriptor. Errors name full.
 func openAt(dir int, name, full string, flags int, mode uint32) (descriptor, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {
@@ -193,7 +192,6 @@ func (e Entry) ReadTrusted(max int64, author paths.Author) ([]byte, error) {
 	return e.read(f, max)
 }
 
-// read reads an open file and closes it.
 func (e Entry) read(f io.ReadCloser, max int64) ([]byte, error) {
 	defer f.Close()
 	if e.Size > max {

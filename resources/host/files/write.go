@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -52,8 +51,14 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 
 // write is Write with options. It returns errShared if others could replace the file that a check reads.
 func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attrs, o WriteOptions) error {
+	// With its last name the old file loses its blocks, which may take long. The open file delays this until
+	// the new file is durable.
 	old := -1
-	defer func() { d.replaced.release(old) }()
+	defer func() {
+		if old >= 0 {
+			_ = unix.Close(old)
+		}
+	}()
 
 	return d.change(path, func(dir *paths.Dir, name string) error {
 		if o.Check != nil && dir.TakesNames(0) {
@@ -69,7 +74,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		}
 		f := created.file()
 		err = d.buffers.fill(ctx, f, content, a, func() error {
-			old = d.replaced.keep(dir, name)
+			old = openOld(dir, name)
 			return d.carry(ctx, f, dir, name, old, a, o)
 		})
 		err = errors.Join(err, f.Close())
@@ -178,7 +183,6 @@ type Sized struct {
 	Size int64
 }
 
-// copyFile copies the rest of a file, up to a size.
 func copyFile(ctx context.Context, to, from *os.File, size int64) error {
 	at, err := from.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -193,7 +197,6 @@ func copyFile(ctx context.Context, to, from *os.File, size int64) error {
 	})
 }
 
-// copyChunks calls copy until it returns less than a chunk.
 func copyChunks(ctx context.Context, copy func() (int64, error)) error {
 	for {
 		n, err := copy()
@@ -270,53 +273,14 @@ func (d *Disk) unchanged(path string, check func(path string) error) error {
 	return err
 }
 
-// maxReleasing is how many replaced files are given back at the same time beside what goes on.
-const maxReleasing = 8
-
-// replaced keeps files that are replaced until that is durable. With the last name of a file
-// its blocks are free, and where the device is told so at once (discard), or the file is large,
-// that takes milliseconds for which the rename would wait.
-type replaced struct {
-	count     atomic.Int32
-	releasing sync.WaitGroup
-	// settling is held for writing while somebody waits for releasing: none begins meanwhile.
-	settling sync.RWMutex
-}
-
-// keep opens what has a name, without following it; less than 0 for nothing.
-func (*replaced) keep(dir *paths.Dir, name string) int {
+// openOld opens the file at a name without following it; the result is negative if there is none.
+func openOld(dir *paths.Dir, name string) int {
 	fd, err := unix.Openat(dir.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1 // the rename then waits, or fails for the same reason
+		return -1
 	}
 
 	return fd
-}
-
-// release gives it back, beside what goes on unless that falls behind.
-func (r *replaced) release(fd int) {
-	if fd < 0 {
-		return
-	}
-	if r.count.Add(1) > maxReleasing {
-		_ = unix.Close(fd)
-		r.count.Add(-1)
-		return
-	}
-	r.settling.RLock()
-	defer r.settling.RUnlock()
-	r.releasing.Go(func() {
-		_ = unix.Close(fd)
-		r.count.Add(-1)
-	})
-}
-
-// Settle waits until no file is open any more that Write replaced: what is about to start may
-// unmount its file system.
-func (d *Disk) Settle() {
-	d.replaced.settling.Lock()
-	defer d.replaced.settling.Unlock()
-	d.replaced.releasing.Wait()
 }
 
 // OwnAttrs returns attributes owned by the running user.
@@ -356,7 +320,6 @@ func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) er
 	return at.Dir.Sync()
 }
 
-// changing opens the parent directory of the file to change.
 func changing(path string, parent func(string) (*paths.Place, error)) (*paths.Place, error) {
 	path = filepath.Clean(path)
 	if name := filepath.Base(path); name == "." || name == ".." || name == "/" {

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,61 +32,16 @@ type Mount struct {
 	Path string
 }
 
-// The fields of a line of mountinfo.
-const (
-	fieldID     = 0
-	fieldParent = 1
-	fieldDevice = 2
-	fieldRoot   = 3
-	fieldPath   = 4
-)
-
-// ParseMounts parses the text of /proc/self/mountinfo. It skips unknown lines.
-func ParseMounts(text []byte) map[Mount]struct{} {
-	out := map[Mount]struct{}{}
-	for line := range bytes.Lines(text) {
-		fields := strings.Fields(string(line))
-		if len(fields) <= fieldPath || !strings.HasPrefix(fields[fieldPath], "/") {
-			continue
-		}
-		m := Mount{fields[fieldID], fields[fieldParent], fields[fieldDevice], unescapeMount(fields[fieldRoot]), unescapeMount(fields[fieldPath])}
-		out[m] = struct{}{}
+// ParseMounts parses the text of /proc/self/mountinfo.
+func ParseMounts(text []byte) (map[Mount]struct{}, error) {
+	relative := func(info *mountinfo.Info) (skip, stop bool) { return !filepath.IsAbs(info.Mountpoint), false }
+	found, err := mountinfo.GetMountsFromReader(bytes.NewReader(text), relative)
+	out := make(map[Mount]struct{}, len(found))
+	for _, m := range found {
+		out[Mount{strconv.Itoa(m.ID), strconv.Itoa(m.Parent), fmt.Sprintf("%d:%d", m.Major, m.Minor), m.Root, m.Mountpoint}] = struct{}{}
 	}
 
-	return out
-}
-
-// unescapeMount returns a text with its octal escapes decoded. The kernel escapes a space as \040.
-func unescapeMount(text string) string {
-	if !strings.Contains(text, `\`) {
-		return text
-	}
-	var out strings.Builder
-	for i := 0; i < len(text); i++ {
-		if value, is := parseOctal(text[i:]); is {
-			out.WriteByte(value)
-			i += 3
-			continue
-		}
-		out.WriteByte(text[i])
-	}
-
-	return out.String()
-}
-
-// parseOctal decodes the escape at the beginning of a text, such as \040.
-func parseOctal(text string) (value byte, is bool) {
-	if len(text) < 4 || text[0] != '\\' || text[1] > '3' {
-		return 0, false
-	}
-	for _, digit := range []byte(text[1:4]) {
-		if digit < '0' || digit > '7' {
-			return 0, false
-		}
-		value = value<<3 | (digit - '0')
-	}
-
-	return value, true
+	return out, err
 }
 
 // ChangedMounts returns the sorted, distinct paths of mounts that differ between two states.
@@ -169,7 +125,9 @@ func MountsBelow(dir int, name string) ([]MountPoint, error) {
 		return nil, withoutProc(err)
 	}
 
-	return mountsBelow(ParseMounts(text), id, at, name), nil
+	table, err := ParseMounts(text)
+
+	return mountsBelow(table, id, at, name), err
 }
 
 // withoutProc names the remedy if /proc is not mounted.
@@ -277,7 +235,7 @@ func (t *MountTable) read() (map[Mount]struct{}, error) {
 		return nil, err
 	}
 
-	return ParseMounts(text), nil
+	return ParseMounts(text)
 }
 
 // Wait waits until the mounts differ from the mounts at OpenMountTable or the last Wait, and returns the

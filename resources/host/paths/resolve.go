@@ -24,7 +24,6 @@ const (
 // privileged process, even by repeated replacements.
 type walk struct{ links, names int }
 
-// root opens the root directory.
 func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", unix.O_PATH) }
 
 // open opens a directory. With O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY makes the kernel mount the file
@@ -42,7 +41,6 @@ func (w *walk) open(at int, name, path string, flags int) (*Dir, error) {
 	return dir, nil
 }
 
-// stat reads the attributes of a directory.
 func (w *walk) stat(dir *Dir) error {
 	var st unix.Stat_t
 	if err := Retry(func() error { return unix.Fstat(dir.fd, &st) }); err != nil {
@@ -92,7 +90,6 @@ func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 	return next, nil
 }
 
-// check checks a step from a directory to a subdirectory.
 func (w *walk) check(dir, next *Dir, public bool) error {
 	switch {
 	case !dir.party.MayLead(next.mode, next.uid):
@@ -202,7 +199,6 @@ func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: PartyOf(st.Mode, st.Uid)}, nil
 }
 
-// start opens the directory from which the text of the link starts.
 func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 	if filepath.IsAbs(l.text) {
 		return w.root()
@@ -216,7 +212,6 @@ func (l *link) untrusted(dir *Dir) bool {
 	return dir.party != Trusted || l.owner != Trusted
 }
 
-// check checks the target of the link.
 func (l *link) check(dir *Dir, mode, uid uint32) error {
 	switch {
 	case !l.owner.MayLead(mode, uid):
@@ -228,7 +223,6 @@ func (l *link) check(dir *Dir, mode, uid uint32) error {
 	}
 }
 
-// openFd opens name relative to a directory descriptor.
 func openFd(at int, name string, flags int) (fd int, err error) {
 	err = Retry(func() error {
 		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)

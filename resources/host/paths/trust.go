@@ -39,7 +39,6 @@ func PartyOf(mode, uid uint32) Party {
 // isOpen reports whether a mode lets all users write, without the sticky bit.
 func isOpen(mode uint32) bool { return mode&(unix.S_IWOTH|unix.S_ISVTX) == unix.S_IWOTH }
 
-// isTrusted reports whether a user is root or the running user.
 func isTrusted(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
 // MayLead reports whether a walk may continue from a directory or link of the party to another directory or

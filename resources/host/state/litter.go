@@ -88,7 +88,6 @@ func (r *litterRecord) add(dir string) error {
 	return paths.Retry(func() error { return unix.Fdatasync(int(r.file.Fd())) })
 }
 
-// clean removes the litter that an earlier run recorded.
 func (r *litterRecord) clean(ctx context.Context, log *slog.Logger) {
 	if r.joined {
 		return
@@ -130,7 +129,6 @@ func parseLitter(text string) []string {
 	return dirs
 }
 
-// cleanDir removes the temporary files of a directory and returns their names.
 func cleanDir(path string) ([]string, error) {
 	place, err := paths.OpenDir(path)
 	if paths.IsAbsent(err) {
@@ -186,7 +184,6 @@ type fileMark struct {
 
 func markOf(st *unix.Stat_t) fileMark { return fileMark{uint64(st.Dev), st.Ino, st.Size, st.Ctim} }
 
-// litterMark returns the mark of a record.
 func litterMark(path string) (fileMark, error) {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Lstat(path, &st) })
@@ -269,7 +266,6 @@ func (d *Dir) CleanTemp(ctx context.Context, own ...string) {
 
 func isDead(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }
 
-// cleanTemp removes the temporary directories of processes that have ended.
 func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger, ended func(pid int) bool) {
 	root := filepath.Join(stateDir, tempRoot)
 	entries, err := os.ReadDir(root)

@@ -104,7 +104,6 @@ func (l *Locks) join(ctx context.Context, o LockOptions, blocked bool) (joined b
 	return true, nil
 }
 
-// takeTogether takes the lock for the first run of a group, after the processes that wait for it.
 func (l *Locks) takeTogether(ctx context.Context, o LockOptions) (err error) {
 	g := &l.group
 	g.waitedFor = nil
@@ -146,14 +145,12 @@ func (l *Locks) yield(ctx context.Context, onWait func(LockHolder)) error {
 	return nil
 }
 
-// write writes the runs of the group into the lock file.
 func (g *lockGroup) write() error {
 	g.holder.RunID, g.holder.Others = g.runs[0], strings.Join(g.runs[1:], ",")
 
 	return writeHolder(g.file, g.holder)
 }
 
-// leave removes a run from the group. The last run releases the lock.
 func (g *lockGroup) leave(run string) error {
 	g.mu <- struct{}{}
 	defer func() { <-g.mu }()
@@ -269,5 +266,4 @@ func claim(f *os.File) (err error) {
 	return err
 }
 
-// hasEnded reports whether no process has this id.
 func hasEnded(pid int) bool { return pid > 0 && unix.Kill(pid, 0) == unix.ESRCH }

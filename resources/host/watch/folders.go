@@ -34,7 +34,6 @@ type folder struct {
 	err         error
 }
 
-// acquire sets the folder of a watch.
 func (s *folders) acquire(x *pathWatch, path string) error {
 	at := s.byPath[path]
 	if at == nil {
@@ -214,7 +213,6 @@ func (t *tree) walk(n *inotify) error {
 	return s.directory(to.fd, ".", 0)
 }
 
-// prune ends the watches of the tree.
 func (t *tree) prune(n *inotify) {
 	for d := range t.dirs {
 		d.trees = without(d.trees, t)
@@ -259,7 +257,6 @@ func (s *scanner) directory(parent int, name string, depth int) error {
 	return s.entriesOf(file, fd, depth)
 }
 
-// entriesOf continues with the subdirectories of a directory.
 func (s *scanner) entriesOf(file *os.File, fd, depth int) error {
 	const chunk = 1000
 	for {
@@ -275,17 +272,11 @@ func (s *scanner) entriesOf(file *os.File, fd, depth int) error {
 				return err
 			}
 		}
-		if err != nil || len(found) == 0 {
-			return ignoreEnd(err)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, unix.ENOENT), err == nil && len(found) == 0:
+			return nil // the end, or the directory was removed
+		case err != nil:
+			return err
 		}
 	}
-}
-
-// ignoreEnd ignores the error at the end of a directory and of a removed directory.
-func ignoreEnd(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-
-	return err
 }

@@ -75,7 +75,6 @@ func (n *inotify) close() {
 	}
 }
 
-// limit explains an error of the kernel.
 func limit(call string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC):
@@ -121,14 +120,12 @@ func (n *inotify) release(d *dir) {
 	n.forget(d)
 }
 
-// forget stops watching a directory.
 func (n *inotify) forget(d *dir) {
 	delete(n.dirs, d.wd)
 	// The directory may not exist any more.
 	_, _ = unix.InotifyRmWatch(n.fd, uint32(d.wd))
 }
 
-// without removes one occurrence of a value from a list.
 func without[T comparable](list []T, value T) []T {
 	at := slices.Index(list, value)
 	if at < 0 {
@@ -142,7 +139,6 @@ func without[T comparable](list []T, value T) []T {
 	return list[:last]
 }
 
-// procPath returns a path of the file that a descriptor has open.
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // event is an inotify event. The name points into the read buffer. It is empty for an event of the directory
@@ -175,7 +171,6 @@ func nextEvent(buffer []byte) (e event, rest []byte, err error) {
 	return e, buffer[length:], nil
 }
 
-// has reports whether the event is one of kinds.
 func (e event) has(kinds uint32) bool { return e.mask&kinds != 0 }
 
 // entries are the events after which a name may refer to another file.

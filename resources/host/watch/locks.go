@@ -179,7 +179,7 @@ func (m *marks) markMount(at *folder, path string) (concerned bool) {
 	}
 	in := len(at.route.places) > 0 && paths.IsWithin(path, at.route.end())
 	for x := range at.watches {
-		if in && x.isAt(path, at.route.end()) || x.route.leadsOver(path) || x.tree != nil && x.route.isAbove(path) {
+		if in && x.isAt(path, at.route.end()) || x.route.leadsOver(path) || x.tree != nil && x.route.end() != "" && paths.IsWithin(path, x.route.end()) {
 			m.markWoken(x)
 			m.markStale(x)
 			concerned = true
@@ -189,7 +189,6 @@ func (m *marks) markMount(at *folder, path string) (concerned bool) {
 	return concerned
 }
 
-// leadsOver reports whether a route passes through the directory at a path.
 func (r *route) leadsOver(path string) bool {
 	for _, place := range r.places {
 		if paths.IsWithin(place, path) {
@@ -200,18 +199,12 @@ func (r *route) leadsOver(path string) bool {
 	return false
 }
 
-// end returns the directory that a route led to, empty for an unresolved route.
 func (r *route) end() string {
 	if len(r.places) == 0 {
 		return ""
 	}
 
 	return r.places[len(r.places)-1]
-}
-
-// isAbove reports whether a path is below the end of a route.
-func (r *route) isAbove(path string) bool {
-	return len(r.places) > 0 && paths.IsWithin(path, r.end())
 }
 
 // isAt reports whether a path is the path of a point in a directory, or in its tree.

@@ -20,7 +20,12 @@ const retryAfter = time.Minute
 // latest time of the next call, zero for never.
 func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	if len(f.failed) > 0 && !now.Before(f.retry) {
-		f.retryFailed()
+		for x := range f.failed {
+			f.marks.markStale(x)
+			if x.folder.err != nil {
+				f.marks.markDirty(x.folder)
+			}
+		}
 		f.retry = now.Add(retryAfter)
 	}
 	if !f.overflow.IsZero() && !now.Before(f.overflow) {
@@ -32,11 +37,12 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	unblocked, next := f.locks.settle(f.marks.woken, now)
 	again = model.EarlierNonZero(again, next)
 	for _, x := range f.marks.woken {
+		x.woken = false
 		if x.wake != nil && (x.point.After == "" || x.failed.get() != nil) {
 			wakes = append(wakes, x.wake)
 		}
 	}
-	f.marks.resetWoken()
+	f.marks.woken = nil
 	if len(f.failed) > 0 {
 		again = model.EarlierNonZero(again, f.retry)
 	}
@@ -102,7 +108,6 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	return again
 }
 
-// settleFolder resolves a folder again and marks all watches in it.
 func (f *files) settleFolder(at *folder) {
 	if f.folders.byPath[at.path] != at {
 		return
@@ -137,16 +142,6 @@ func (f *files) settleTrees(now time.Time) (again time.Time) {
 	return again
 }
 
-// retryFailed tries to watch the failed points again.
-func (f *files) retryFailed() {
-	for x := range f.failed {
-		f.marks.markStale(x)
-		if x.folder.err != nil {
-			f.marks.markDirty(x.folder)
-		}
-	}
-}
-
 // setFailed records whether a point is watched. It wakes the watch if that changed.
 func (f *files) setFailed(x *pathWatch) {
 	err := x.lost
@@ -177,7 +172,6 @@ type marks struct {
 	trees map[*tree]struct{}
 }
 
-// markDirty marks a folder whose route must be resolved again.
 func (m *marks) markDirty(at *folder) {
 	if !at.dirty {
 		at.dirty = true
@@ -196,7 +190,6 @@ func (m *marks) markStale(x *pathWatch) {
 	}
 }
 
-// markWoken marks a watch that must be woken.
 func (m *marks) markWoken(x *pathWatch) {
 	if !x.woken {
 		x.woken = true
@@ -224,14 +217,6 @@ func (m *marks) markOwner(r *route, e event) {
 	if e.has(entries) || len(r.hops) > 1 {
 		m.markStale(r.watch)
 	}
-}
-
-// resetWoken clears the watches that one read woke.
-func (m *marks) resetWoken() {
-	for _, x := range m.woken {
-		x.woken = false
-	}
-	m.woken = nil
 }
 
 // freeTime is the time that work may take without waiting.
@@ -336,7 +321,6 @@ func (n *noise) noisiest() (out []*dir) {
 	return out
 }
 
-// emptied records that all events were read.
 func (n *noise) emptied() { clear(n.counts) }
 
 // check returns an error for a noisy directory.
@@ -348,7 +332,6 @@ func (n *noise) check(id identity, now time.Time) error {
 	return fmt.Errorf("%w: a directory on the path has more events than the kernel queues (fs.inotify.max_queued_events); muster watches it again after %s", ErrLimit, noisyFor)
 }
 
-// identify returns the identity of an open directory.
 func identify(fd int) (identity, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)

@@ -106,7 +106,6 @@ type networkFailure struct {
 	what, remedy string
 }
 
-// explainNetworkError finds the network error within err and describes it.
 func explainNetworkError(err error) networkFailure {
 	var operation *net.OpError
 	var name *net.DNSError
@@ -190,7 +189,6 @@ func firstError(outer, inner error) error {
 	return inner
 }
 
-// rootError returns the innermost wrapped error.
 func rootError(err error) error {
 	for {
 		inner := errors.Unwrap(err)

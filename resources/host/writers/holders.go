@@ -58,7 +58,6 @@ func (l *Listener) search() {
 	l.time -= threadTime() - began
 }
 
-// threadTime returns the CPU time of this thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // never fails for the calling thread
@@ -136,7 +135,6 @@ func look(path string, flags int) (file, bool) {
 	return file{major: st.Dev_major, minor: st.Dev_minor, inode: st.Ino}, err == nil
 }
 
-// names returns at most a given number of names in a directory.
 func names(dir string, most int) []string {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -166,7 +164,6 @@ func identifyBy(pid, pidfd int) writer {
 	return w
 }
 
-// identify returns the known properties of the process with a number.
 func identify(pid int) writer {
 	read := func(name string) string {
 		data, _ := os.ReadFile(procPath(pid, name))

@@ -91,7 +91,6 @@ func unavailable(err error, requests []pkg.Request) (broken, rest []pkg.Request)
 	return broken, rest
 }
 
-// removal returns the command of dpkg that removes a broken package.
 func removal(broken []pkg.Request, options ...string) []string {
 	action := "--remove"
 	if broken[0].Action == pkg.Purge {

@@ -102,7 +102,6 @@ func readAsModifier(err error, requests []pkg.Request) string {
 	return ""
 }
 
-// simulateRemoval simulates the removal of a package that only dpkg can remove.
 func simulateRemoval(ctx context.Context, env resource.Env, broken []pkg.Request) error {
 	argv := removal(broken, "--no-act")
 	_, result, err := pkg.Ask(ctx, env, argv...)
@@ -204,7 +203,6 @@ func (p *past) accepted(requests []pkg.Request) (removed []pkg.Package, done boo
 	return removed, done
 }
 
-// note records a simulation.
 func (p *past) note(requests []pkg.Request, removed []pkg.Package, err error) {
 	if p.run == "" {
 		return

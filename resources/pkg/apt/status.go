@@ -27,7 +27,6 @@ type row struct {
 	name, version, arch, status, want, homepage, summary string
 }
 
-// parseStatus reads the lines of dpkg-query.
 func parseStatus(lines []string) ([]row, error) {
 	var rows []row
 	for _, line := range lines {
@@ -204,7 +203,6 @@ func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []st
 	return out, nil
 }
 
-// isInstalled reports whether a package is installed, by lines of provides.
 func isInstalled(lines []string, name string) bool {
 	return slices.ContainsFunc(lines, func(line string) bool {
 		found, _, ok := parseProvides(line)
@@ -223,7 +221,6 @@ func parseProvides(line string) (name, provided string, ok bool) {
 	return f[0], f[2], true
 }
 
-// providersOf returns the installed packages that provide names.
 func providersOf(lines, names []string) map[string][]string {
 	out := map[string][]string{}
 	for _, line := range lines {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // ErrInvalid is a version that cannot be compared.
@@ -253,16 +255,6 @@ func cutLetters(s string) (letters, rest string) {
 	return s[:end], s[end:]
 }
 
-// OrderRPM orders versions of rpm's output, which are always valid.
-func OrderRPM(a, b string) int {
-	order, err := CompareRPM(a, b)
-	if err != nil {
-		return strings.Compare(a, b)
-	}
-
-	return order
-}
-
 // The version schemes.
 const (
 	Deb    = "deb"
@@ -321,88 +313,14 @@ func Upstream(text string) string {
 	return text
 }
 
-// semver is a semantic version (2.0.0) without its build.
-type semver struct{ core, pre []string }
-
-// parseSemver parses a semantic version with an optional v prefix.
-func parseSemver(text string) (v semver, err error) {
-	plain, build, hasBuild := strings.Cut(strings.TrimPrefix(text, "v"), "+")
-	core, pre, hasPre := strings.Cut(plain, "-")
-	v.core = strings.Split(core, ".")
-	valid := len(v.core) == 3 && (!hasBuild || areIdentifiers(build, false))
-	for _, number := range v.core {
-		valid = valid && isNumber(number)
-	}
-	if hasPre {
-		v.pre = strings.Split(pre, ".")
-		valid = valid && areIdentifiers(pre, true)
-	}
-	if !valid {
-		return v, fmt.Errorf("%w: %q is not a semantic version", ErrInvalid, text)
-	}
-
-	return v, nil
-}
-
-// areIdentifiers reports whether a text consists of identifiers separated by dots. Numbers in a
-// pre-release must not have leading zeroes.
-func areIdentifiers(text string, isPre bool) bool {
-	for id := range strings.SplitSeq(text, ".") {
-		if id == "" || strings.Trim(id, "0123456789-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
-			return false
-		}
-		if isPre && strings.Trim(id, "0123456789") == "" && !isNumber(id) {
-			return false
-		}
-	}
-
-	return true
-}
-
-// isNumber reports whether a text is a number without leading zeroes.
-func isNumber(text string) bool {
-	digits, rest := CutDigits(text)
-
-	return digits != "" && rest == "" && (digits == "0" || digits[0] != '0')
-}
-
-// compareSemver compares by precedence, which ignores the build.
+// compareSemver compares semantic versions by precedence, which ignores the build. A v may precede them.
 func compareSemver(a, b string) (int, error) {
-	va, err := parseSemver(a)
-	if err != nil {
-		return 0, err
-	}
-	vb, err := parseSemver(b)
-	if err != nil {
-		return 0, err
-	}
-	for i := range va.core {
-		if order := CompareNumbers(va.core[i], vb.core[i]); order != 0 {
-			return order, nil
-		}
-	}
-	if len(va.pre) == 0 || len(vb.pre) == 0 {
-		return cmp.Compare(len(vb.pre), len(va.pre)), nil
-	}
-	for i := range min(len(va.pre), len(vb.pre)) {
-		if order := compareIdentifiers(va.pre[i], vb.pre[i]); order != 0 {
-			return order, nil
+	a, b = "v"+strings.TrimPrefix(a, "v"), "v"+strings.TrimPrefix(b, "v")
+	for _, text := range []string{a, b} {
+		if semver.Canonical(text)+semver.Build(text) != text {
+			return 0, fmt.Errorf("%w: %q is not a semantic version", ErrInvalid, text[1:])
 		}
 	}
 
-	return cmp.Compare(len(va.pre), len(vb.pre)), nil
-}
-
-// compareIdentifiers compares two identifiers of a pre-release. A number is less than a text.
-func compareIdentifiers(a, b string) int {
-	switch aNumber, bNumber := isNumber(a), isNumber(b); {
-	case aNumber && bNumber:
-		return CompareNumbers(a, b)
-	case aNumber:
-		return -1
-	case bNumber:
-		return 1
-	default:
-		return strings.Compare(a, b)
-	}
+	return semver.Compare(a, b), nil
 }

@@ -181,7 +181,6 @@ func unitFile(root, unit string) (text string, names []string, found bool) {
 	return text, names, found
 }
 
-// findUnit returns the text of a unit file.
 func findUnit(root, name string) (text string, found bool) {
 	for _, dir := range files.UnitDirs() {
 		text, err := readBelow(root, filepath.Join(dir, name))
@@ -340,7 +339,6 @@ func entries(dir string) []os.DirEntry {
 	return list
 }
 
-// unitDirs returns when each unit directory last changed.
 func unitDirs(root string) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, dir := range append(files.UnitDirs(), "/etc/init.d") {
@@ -358,7 +356,6 @@ func unitDirs(root string) map[string]time.Time {
 	return out
 }
 
-// hasScript reports whether a service has an init script.
 func hasScript(root, name string) bool {
 	_, err := os.Stat(filepath.Join(root, "etc/init.d", strings.TrimSuffix(service.UnitName(name), ".service")))
 

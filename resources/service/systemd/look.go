@@ -130,7 +130,6 @@ func (r *reader) readStates(ctx context.Context, env resource.Env, names []strin
 	}
 }
 
-// show returns the units in the memory of systemd, in order.
 func (r *reader) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
 	release, err := r.mu.acquire(ctx)
 	if err != nil {
@@ -213,7 +212,6 @@ func (r *reader) withoutFile(name string, u unit) *service.State {
 	return state
 }
 
-// isEnabled returns whether a service is enabled according to the files.
 func (r *reader) isEnabled(ctx context.Context, env resource.Env, name string) (string, error) {
 	release, err := r.mu.acquire(ctx)
 	if err != nil {
