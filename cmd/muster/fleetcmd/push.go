@@ -136,7 +136,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		if len(goal.Keys) == 1 {
 			again[2] = goal.Keys[0]
 		}
-		statuses, waited = Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}.Run(ctx, store, goal)
+		statuses, waited = (&Wait{Env: c.Env, Goal: goal, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}).Run(ctx, store)
 	}
 	if c.IsDocument() {
 		document := struct {
