@@ -28,7 +28,7 @@ func (n *node) runRequest(id string, change func(*model.RunRequest)) []byte {
 	return data
 }
 
-// askRun asks for a run of what is assigned.
+// askRun requests a run of the assignments.
 func (n *node) askRun(data []byte) *answers {
 	a := &answers{}
 	n.agent.Requests().Run(n.t.Context(), nil, data, a.respond)
@@ -37,7 +37,7 @@ func (n *node) askRun(data []byte) *answers {
 	return a
 }
 
-// spoil changes a file, which nobody notices.
+// spoil changes a file without an event.
 func (n *node) spoil(name, content string) {
 	n.t.Helper()
 	if err := os.WriteFile(n.path(name), []byte(content), 0o600); err != nil {
@@ -59,7 +59,7 @@ func words(r model.EnsureResponse) string {
 	return strings.Join(out, "; ")
 }
 
-// TestARunIsAskedFor of all that is assigned, and of some of it; one that comes again is not made.
+// TestARunIsAskedFor: of all assignments, and of some. A repeated request starts no second run.
 func TestARunIsAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -138,8 +138,8 @@ func TestAnAskedRunFails(t *testing.T) {
 	})
 }
 
-// TestWhatDoesNotApplyIsNotAskedFor: a manifest whose condition is false, that has expired or that another one
-// overrides is none of all that is assigned; asked for by its name it is skipped.
+// TestWhatDoesNotApplyIsNotAskedFor: a run of all skips manifests that are inapplicable, expired or
+// overridden. A run by name reports them as skipped.
 func TestWhatDoesNotApplyIsNotAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -172,7 +172,7 @@ func TestWhatDoesNotApplyIsNotAskedFor(t *testing.T) {
 	})
 }
 
-// TestAskedInNoop: what would change is shown, and nothing else follows from it.
+// TestAskedInNoop shows the predicted changes and has no further effect.
 func TestAskedInNoop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -215,7 +215,7 @@ func TestAskedWhilePaused(t *testing.T) {
 	})
 }
 
-// TestRunsAskedForDuringARun are one, after it; and a pause meanwhile refuses them.
+// TestRunsAskedForDuringARun become one run after it. A pause in between refuses them.
 func TestRunsAskedForDuringARun(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.controlled = true
@@ -335,7 +335,7 @@ func TestARestartKeepsRunRequests(t *testing.T) {
 		}
 		go func() { s.release <- struct{}{} }()
 		n.stop()
-		// The run may be released before the agent shuts down: then it has done what was asked, and reports that.
+		// The run may end before the agent shuts down; then it is done and reported.
 		reported := n.take()
 		n.start()
 		n.after(3 * time.Second)

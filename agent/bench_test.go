@@ -100,7 +100,7 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 	return a, key
 }
 
-// benchRun runs the manifest as a whole, whose interval is over.
+// benchRun runs the whole manifest as on its interval.
 func benchRun(b *testing.B, a *Agent) {
 	l := a.loop
 	l.running.Lock()
@@ -112,8 +112,7 @@ func benchRun(b *testing.B, a *Agent) {
 	}
 }
 
-// BenchmarkAgentRerun is a run in which nothing is due, as it is made on
-// the interval: lock, look, summary, outbox and its fsync.
+// BenchmarkAgentRerun is a stable run on the interval: lock, observation, summary, outbox with its fsync.
 func BenchmarkAgentRerun5000(b *testing.B)  { benchmarkRerun(b, 5000) }
 func BenchmarkAgentRerun20000(b *testing.B) { benchmarkRerun(b, 20000) }
 
@@ -128,8 +127,7 @@ func benchmarkRerun(b *testing.B, n int) {
 	}
 }
 
-// BenchmarkAgentIdle tells how much memory an agent holds that has one manifest
-// of 20 files in force.
+// BenchmarkAgentIdle reports the memory of an agent with one active manifest of 20 files.
 func BenchmarkAgentIdle(b *testing.B) {
 	benchAgent(b, 20)
 	for b.Loop() {

@@ -29,7 +29,7 @@ func (n *node) cancelRequest(id string, change func(*model.CancelRequest)) []byt
 	return data
 }
 
-// kill has a cancel break off what is executed.
+// kill cancels with an abort of the current command.
 func kill(c *model.CancelRequest) { c.Kill = true }
 
 // slowRequest gives a request of the slow type.
@@ -109,7 +109,7 @@ func TestCancelARun(t *testing.T) {
 		n.tells("ensure notrun", "transaction changed slow#wait", "run changed group.all.long manifest")
 		isCancelled(t, a, "acknowledged cancelled")
 
-		// Of one that has begun, the run in hand is finished, and nothing more begins.
+		// A started request finishes its current run and starts no other.
 		n.bucket.put("group.all.second", s.manifest("b", "wait2"))
 		<-s.begun
 		s.release <- struct{}{}
@@ -154,7 +154,7 @@ func TestCancelWhatRuns(t *testing.T) {
 			if want := "acknowledged running " + string(c.phase); a.phases() != want || cancel.phases() != "running "+string(c.phase) || last.State == nil || !strings.Contains(strings.Join(last.State.Errors, " "), c.why) {
 				t.Errorf("%s: %s, the cancel %s, %+v", name, a.phases(), cancel.phases(), last.State)
 			}
-			// What is done says what came of it, whoever cancels it again.
+			// A finished request reports its result to every later cancel.
 			again := n.ask(n.cancelRequest(name, c.change))
 			if got := again.last(); again.phases() != string(c.phase) || got.State == nil || got.State.Failed != last.State.Failed {
 				t.Errorf("%s, and again: %s, %+v", name, again.phases(), got)
@@ -164,7 +164,7 @@ func TestCancelWhatRuns(t *testing.T) {
 	})
 }
 
-// TestCancelBeforeTheChange: what is only observed yet is not changed.
+// TestCancelBeforeTheChange: a resource that is still observed is not changed.
 func TestCancelBeforeTheChange(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)
@@ -182,8 +182,8 @@ func TestCancelBeforeTheChange(t *testing.T) {
 	})
 }
 
-// TestCancelOvertakesItsRequest, which is not executed, also after a restart. One that waited in
-// the stream is the result of what stood there.
+// TestCancelOvertakesItsRequest: the request is not executed, also after a restart. A request that waited in
+// the stream gets the stored result.
 func TestCancelOvertakesItsRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -204,7 +204,7 @@ func TestCancelOvertakesItsRequest(t *testing.T) {
 	})
 }
 
-// TestCancelIsRejected with why, and without a phase, which is that of the request.
+// TestCancelIsRejected with a reason and without a phase, which belongs to the request.
 func TestCancelIsRejected(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)

@@ -29,7 +29,7 @@ func (n *node) child(file, content, more string) string {
 	return "muster: {resources: [{file: [" + strings.Replace(item, `mode: "0644"`, `mode: "0644"`+more, 1) + "]}]}"
 }
 
-// TestDriftOfChildren is that of the assignment, also where they are read during the run.
+// TestDriftOfChildren counts for the assignment, also if the children are read during the run.
 func TestDriftOfChildren(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for drift, want := range map[string]bool{"report": false, "ignore": false, "repair": true} {
@@ -80,7 +80,7 @@ func TestChildIsReadAgain(t *testing.T) {
 		n.after(6 * time.Minute)
 		n.has("motd", "two")
 		n.take()
-		// One that is wrong leaves in force what was.
+		// An invalid version leaves the last good one active.
 		write("muster: {resources: [{fiel: []}]}")
 		n.after(6 * time.Minute)
 		if !slices.ContainsFunc(n.take(), func(r model.Report) bool { return strings.Contains(string(r.Data), "child.yaml:1:23: ") }) {
@@ -90,7 +90,7 @@ func TestChildIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestPollOfLateChildren is kept from their first run on.
+// TestPollOfLateChildren starts after their first run.
 func TestPollOfLateChildren(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.config.Interval = model.Duration(time.Hour)
@@ -120,7 +120,7 @@ func TestLateChildInConflict(t *testing.T) {
 	})
 }
 
-// TestMaxDepth is that of the configuration.
+// TestMaxDepth is set by the configuration.
 func TestMaxDepth(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.config.MaxDepth = 1
@@ -136,8 +136,7 @@ func TestMaxDepth(t *testing.T) {
 	})
 }
 
-// TestRequestWithAChild answers with what came of the apply; a relative path has
-// nothing to be beside of.
+// TestRequestWithAChild answers with the result of the apply. A relative path has no base directory.
 func TestRequestWithAChild(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

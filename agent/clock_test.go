@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
-// timeOfDay sets the time of day of a node; timers go on as they are.
+// timeOfDay sets the time of day of a node; timers are unaffected.
 type timeOfDay struct{ step atomic.Int64 }
 
 func (d *timeOfDay) set(step time.Duration) { d.step.Store(int64(step)) }
@@ -26,8 +26,8 @@ func (n *node) setsClock(ahead time.Duration) *timeOfDay {
 	return d
 }
 
-// An assignment ends when it is time by the server's clock, whatever that of the node
-// is; a signed one by the clock that is ahead.
+// An assignment expires by the server's clock, independent of the node's clock; a signed one expires by the
+// faster clock.
 func TestAssignmentsEndByTheServersClock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -171,8 +171,7 @@ func TestClockWithoutAServer(t *testing.T) {
 	})
 }
 
-// What is signed ends as soon as the clock of the node was set beyond that, with nothing
-// else to do.
+// A signed assignment expires as soon as the node's clock is set beyond its expiry, without another event.
 func TestSignedEndsWhenTheClockIsSet(t *testing.T) {
 	t.Parallel()
 	alice := signtest.Signer(t)
@@ -193,7 +192,7 @@ func TestSignedEndsWhenTheClockIsSet(t *testing.T) {
 	})
 }
 
-// A server that says another time cannot revive what has expired by the node's clock.
+// A server with another time cannot revive an assignment that expired by the node's clock.
 func TestServerThatLiesAboutTheTime(t *testing.T) {
 	t.Parallel()
 	alice := signtest.Signer(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// write writes a file as somebody else does, and the machine says so.
+// write writes a file as another program does, with an event.
 func (n *node) write(name, content string) {
 	n.t.Helper()
 	if err := os.WriteFile(n.path(name), []byte(content), 0o644); err != nil {
@@ -81,7 +81,7 @@ func TestDriftIsRepairedAtOnce(t *testing.T) {
 	})
 }
 
-// TestRemovedFileIsBackAtOnce, and one whose mode was changed is as it was.
+// TestRemovedFileIsBackAtOnce, and a changed mode is restored.
 func TestRemovedFileIsBackAtOnce(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {
 		if err := errors.Join(os.Remove(n.path("a")), os.Chmod(n.path("b"), 0o666)); err != nil {
@@ -116,7 +116,7 @@ func TestOwnChangesAreNoDrift(t *testing.T) {
 	})
 }
 
-// TestLookThatFindsNothingIsNoRun, which nobody wants to read of.
+// TestLookThatFindsNothingIsNoRun: it is not reported.
 func TestLookThatFindsNothingIsNoRun(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {
 		before := n.agent.State().Manifests["group.all.files"]
@@ -223,7 +223,7 @@ func TestDriftThatIsOnlyReportedIsInTheState(t *testing.T) {
 	})
 }
 
-// TestNewVersionKeepsWatches of what is the same in it.
+// TestNewVersionKeepsWatches of equal resources.
 func TestNewVersionKeepsWatches(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {
 		before := n.machine.ever
@@ -359,8 +359,8 @@ func TestReasonIsWhatStillFails(t *testing.T) {
 	})
 }
 
-// TestRepairThatFailsIsTriedAgain although nothing happens that it could see: it may be
-// that somebody was faster than the look that verified it.
+// TestRepairThatFailsIsTriedAgain without a further event: another program may have written before the
+// verification.
 func TestRepairThatFailsIsTriedAgain(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {
 		if err := errors.Join(os.Remove(n.path("a")), os.Mkdir(n.path("a"), 0o755), os.WriteFile(n.path("a/x"), nil, 0o600)); err != nil {
@@ -394,7 +394,7 @@ func (n *node) whyRan() (all []string) {
 	return all
 }
 
-// TestRetriesSaySo: what is tried again did not drift, and is no later revision.
+// TestRetriesSaySo: a retry is neither drift nor a later revision.
 func TestRetriesSaySo(t *testing.T) {
 	expect := func(n *node, what string, want ...string) {
 		n.t.Helper()
@@ -449,7 +449,7 @@ func TestRefreshThatIsRefusedAtTheEnd(t *testing.T) {
 			t.Errorf("the state is %+v", m)
 		}
 		n.after(8 * time.Second)
-		n.tells("run failed group.all.m drift") // a failure that is the same is told once
+		n.tells("run failed group.all.m drift") // an unchanged failure is reported once
 		n.after(15 * time.Second)
 		n.tells()
 		n.after(time.Second)
@@ -457,7 +457,7 @@ func TestRefreshThatIsRefusedAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestFlapping has somebody who writes a file each time it was repaired.
+// TestFlapping: another program writes a file after each repair.
 func TestFlapping(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {
 		n.machine.writers[n.path("a")] = "puppet (pid 12, puppet.service, user 0)"
@@ -507,7 +507,7 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// TestFlappingByNobodyKnown is told when the repair comes that was held back.
+// TestFlappingByNobodyKnown is reported with the delayed repair.
 func TestFlappingByNobodyKnown(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {
 		for range 7 {

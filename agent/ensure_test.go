@@ -207,8 +207,7 @@ func TestEnsureThatIsNotExecuted(t *testing.T) {
 	}
 }
 
-// TestEnsureThatIsNotTakenIsRecorded: who reads the stream finds the answer by
-// the id of the request.
+// TestEnsureThatIsNotTakenIsRecorded: the stream has the answer under the id of the request.
 func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, n *node)
@@ -297,8 +296,8 @@ func TestCommand(t *testing.T) {
 	})
 }
 
-// TestEnsureIsNotKept: what a request holds stays on disk for as long as it may
-// have to be executed, and what is sensitive is never there.
+// TestEnsureIsNotKept: a request stays on disk only while it may have to be executed; sensitive values are
+// never stored.
 func TestEnsureIsNotKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)
@@ -338,8 +337,8 @@ func sensitive(request []byte) []byte {
 	return []byte(strings.Replace(string(request), `"mode"`, `"sensitive": true, "mode"`, 1))
 }
 
-// TestSensitiveEnsureAcrossARestart: it cannot be executed, that is reported, and it
-// can be sent again. One that waited in the stream comes again from there.
+// TestSensitiveEnsureAcrossARestart: it cannot be executed, is reported, and can be sent again. A request
+// that waited in the stream is read again from there.
 func TestSensitiveEnsureAcrossARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestNeverOlderThanWhatRan: what was remembered of the bucket may be older than
-// what ran since; it is not put in force before the bucket says so itself.
+// TestNeverOlderThanWhatRan: the stored copy of the bucket may be older than a later run. It becomes active
+// only after the bucket confirms it.
 func TestNeverOlderThanWhatRan(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		bucket := n.injected()
@@ -27,7 +27,7 @@ func TestNeverOlderThanWhatRan(t *testing.T) {
 		if got := n.agent.State().Manifests["group.all.motd"]; got.Revision != newest {
 			t.Errorf("the state is %+v", got)
 		}
-		// Another family is read: that says nothing of this one.
+		// A read of another family proves nothing about this one.
 		bucket.change(func() { bucket.sync.Known = []string{"node.web01_example_net"} })
 		n.settle()
 		n.has("motd", "two")
@@ -41,8 +41,8 @@ func TestNeverOlderThanWhatRan(t *testing.T) {
 	})
 }
 
-// TestFamilyThatIsNotReadHoldsUpNoOther: what is gone from a family that was read
-// is unassigned, and what is not seen of another stays.
+// TestFamilyThatIsNotReadHoldsUpNoOther: keys missing from a read family are unassigned; keys of an unread
+// family stay.
 func TestFamilyThatIsNotReadHoldsUpNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		bucket := n.injected()
@@ -79,7 +79,7 @@ func TestKeyOfAWrongFormIsRefused(t *testing.T) {
 	})
 }
 
-// TestAllThatIsWrongIsShown: no problem hides another one; a remedy that two have is there once.
+// TestAllThatIsWrongIsShown: no problem hides another. A common remedy is shown once.
 func TestAllThatIsWrongIsShown(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		const remedy = " (permit it)"
@@ -100,7 +100,7 @@ func TestAllThatIsWrongIsShown(t *testing.T) {
 	})
 }
 
-// TestARemedyThatComesFirstStaysThere: it is not behind what else is wrong again, where nobody may read it.
+// TestARemedyThatComesFirstStaysThere: it is not moved behind other problems, where it may be cut.
 func TestARemedyThatComesFirstStaysThere(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		bucket := n.injected()

@@ -28,8 +28,8 @@ func (n *node) isMember(want ...string) {
 	}
 }
 
-// TestGroupsOfOperators: the node runs what is assigned to them, beside the groups of its
-// configuration, also after a restart; what pauses them pauses it.
+// TestGroupsOfOperators: the node runs their assignments beside its configured groups, also after a restart.
+// A pause of such a group pauses the node.
 func TestGroupsOfOperators(t *testing.T) {
 	withControl(t, func(t *testing.T, n *node) {
 		own := n.config.Groups
@@ -142,7 +142,7 @@ func TestSignedGroups(t *testing.T) {
 	})
 }
 
-// TestGroupsThatNobodySignsFor: the log of a node has those of an operator, too.
+// TestGroupsThatNobodySignsFor: the log of a node also lists groups of an operator.
 func TestGroupsThatNobodySignsFor(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.controlled = true
@@ -165,8 +165,8 @@ func TestGroupsThatNobodySignsFor(t *testing.T) {
 	})
 }
 
-// TestGroupIsShownOnceItIsRead: the state has a group of operators once NATS gave the node what is assigned to
-// it, or did not; a restart shows those of before at once.
+// TestGroupIsShownOnceItIsRead: the state shows an operator's group after NATS returned or denied its
+// assignments. After a restart it shows the earlier groups at once.
 func TestGroupIsShownOnceItIsRead(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.controlled = true

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// watched keeps the groups that it is told last.
+// watched records the last groups.
 type watched struct {
 	Assignments
 	mu     sync.Mutex
@@ -24,8 +24,8 @@ func (w *watched) SetGroups(groups []string) {
 	w.groups = groups
 }
 
-// TestGroupsChangeAtOnce: where a reload and an operator change the groups at the same time, the buckets
-// are watched for what came of both.
+// TestGroupsChangeAtOnce: if a reload and an operator change the groups at the same time, the watches follow
+// the result of both.
 func TestGroupsChangeAtOnce(t *testing.T) {
 	t.Parallel()
 	for i := range 10_000 {

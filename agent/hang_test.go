@@ -214,7 +214,7 @@ func TestDriftIsRepairedAtEachRequestOfAPut(t *testing.T) {
 		written := time.Now()
 		n.machine.happens(n.path(name), true)
 		eventually(t, fmt.Sprintf("the repair while request %d hangs", request), holds(name, "as declared"))
-		// A repair that waits for the request comes after the request timeout.
+		// A repair that waited for the request would come after the request timeout.
 		if took := time.Since(written); took > kvstore.RequestTimeout/2 {
 			t.Errorf("the repair while request %d hangs took %s", request, took)
 		}

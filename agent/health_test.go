@@ -46,7 +46,7 @@ func (c *clinic) since() int {
 	return n
 }
 
-// CheckAll finds what was so when it began.
+// CheckAll sees the resources as they were at its start.
 func (c *clinic) CheckAll(ctx context.Context, checks []model.HealthCheck, _ []string) []model.HealthResult {
 	out := make([]model.HealthResult, len(checks))
 	for i, check := range checks {
@@ -77,7 +77,7 @@ func (c *clinic) check(ctx context.Context, check model.HealthCheck) model.Healt
 	return out
 }
 
-// monitored is a node whose resource, which writes a line at each refresh, has two checks.
+// monitored is a node with one resource that has two checks and writes a line at each refresh.
 func monitored(t *testing.T, interval time.Duration, f func(n *node, c *clinic)) {
 	t.Helper()
 	bubble(t, func(_ *testing.T, n *node) {
@@ -104,7 +104,7 @@ func (n *node) restarts() int {
 	return strings.Count(string(text), "x")
 }
 
-// TestChecksOfAnOverriddenManifestDoNotCount: nobody makes them any more.
+// TestChecksOfAnOverriddenManifestDoNotCount: they no longer run.
 func TestChecksOfAnOverriddenManifestDoNotCount(t *testing.T) {
 	monitored(t, time.Minute, func(n *node, c *clinic) {
 		c.set("disk", model.HealthWarning)
@@ -306,7 +306,7 @@ func TestNoopAssignmentIsNotMonitored(t *testing.T) {
 	})
 }
 
-// TestPassBesideARepairDoesNotCount: what it found may be what the repair was about.
+// TestPassBesideARepairDoesNotCount: its finding may be the reason of the repair.
 func TestPassBesideARepairDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.watching()

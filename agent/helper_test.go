@@ -43,8 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bucket is the bucket of assignments of a node: a real one, as long as a test
-// does not need one that fails in its way.
+// bucket is the bucket of a node's assignments: a real one, unless a test needs a failing one.
 type bucket interface {
 	agent.Assignments
 	put(key, value string) (revision uint64)
@@ -70,12 +69,12 @@ func (b *natsBucket) put(key, value string) uint64 {
 
 func (b *natsBucket) remove(key string) {
 	b.t.Helper()
-	if _, err := b.store.Delete(b.t.Context(), key); err != nil {
+	if _, err := b.store.Delete(b.t.Context(), key, nil); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// memoryBucket is a bucket in memory, of which a test decides what it tells.
+// memoryBucket is a bucket in memory whose answers the test controls.
 type memoryBucket struct {
 	mu       sync.Mutex
 	revision uint64
@@ -273,11 +272,11 @@ type node struct {
 	types    resource.Types
 	clock    *status.Clock
 	outside  outside
-	// machine says what is watched happens; nil watches nothing.
+	// machine reports events of watched paths; nil: no watches.
 	machine *machine
 	// resolved counts how often a manifest was resolved.
 	resolved int
-	// controlled is that operators may write about the node.
+	// controlled permits values of operators about the node.
 	controlled bool
 	// held, when set, holds the resolving of requests until it is closed.
 	held chan struct{}
@@ -469,7 +468,7 @@ func (n *node) start() {
 	n.settle()
 }
 
-// settle waits until nothing goes on any more.
+// settle waits until the agent is idle.
 func (n *node) settle() { synctest.Wait() }
 
 // after lets time pass.
@@ -516,8 +515,7 @@ func (n *node) lacks(name string) {
 	}
 }
 
-// told gives the reports as words, without those of the node starting and
-// stopping, and forgets them.
+// told returns the reports as text, without start and stop of the node, and clears them.
 func (n *node) told() []string {
 	n.t.Helper()
 	var out []string
@@ -562,7 +560,7 @@ func (n *node) decode(r model.Report, v any) {
 	}
 }
 
-// tells fails unless the reports are these.
+// tells fails the test unless the reports equal these.
 func (n *node) tells(want ...string) {
 	n.t.Helper()
 	if got := n.told(); !slices.Equal(got, want) {
@@ -588,7 +586,7 @@ func (n *node) lastRun() model.Run {
 	return run
 }
 
-// bubble runs a test with a clock of its own.
+// bubble runs a test with a fake clock.
 func bubble(t *testing.T, f func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
-// unhashable is YAML by which a parser that merges mappings panics.
+// unhashable is YAML that makes a parser panic when it merges mappings.
 const unhashable = `{<<, {0}}`
 
 // TestRequestsThatParsersPanicOn: a request of an operator that no parser foresaw is
@@ -52,8 +52,7 @@ func TestRequestsThatParsersPanicOn(t *testing.T) {
 	}
 }
 
-// TestARejectedCommandRejectsNoOther: what comes under the same id with something else
-// is judged by itself.
+// TestARejectedCommandRejectsNoOther: another request with the same id is judged on its own.
 func TestARejectedCommandRejectsNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

@@ -98,8 +98,8 @@ func TestRequestThatExpiresWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestWhatIsSharedIsWaitedFor: what needs the same domain waits, and nobody overtakes it
-// whom it would hold up.
+// TestWhatIsSharedIsWaitedFor: a run that needs the same domain waits, and no later run that would delay it
+// overtakes it.
 func TestWhatIsSharedIsWaitedFor(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {
 		mixed := strings.Replace(n.manifest("shared", "mixed"), "resources:\n", "resources:\n    - slow:\n        - second: {ensure: present}\n", 1)
@@ -146,7 +146,7 @@ func TestDriftBesideItsOwnManifest(t *testing.T) {
 		n.take()
 		n.write("a", "drifted")
 		n.has("a", "one")
-		// The first two are those of the whole: reports are published with the next summary.
+		// The first two belong to the whole run: reports are published with the next summary.
 		n.tells("transaction changed file#a", "transaction changed file#b", "transaction changed file#a", "run changed group.all.m drift")
 		n.write("b", "drifted")
 		n.after(time.Hour)
@@ -159,7 +159,7 @@ func TestDriftBesideItsOwnManifest(t *testing.T) {
 		close(s.release)
 		n.settle()
 		n.has("b", "two")
-		// The repair may begin once nothing of the whole is to come any more, before its summary.
+		// The repair may begin after the last resource of the whole run, before its summary.
 		told := n.told()
 		repair := []string{"transaction changed file#b", "run changed group.all.m drift"}
 		whole := []string{"transaction changed slow#wait", "transaction changed slow#tied", "run changed group.all.m manifest"}
@@ -178,7 +178,7 @@ func TestDriftBesideItsOwnManifest(t *testing.T) {
 	})
 }
 
-// TestFilesBesideLongRepairs of their own manifest are repaired, however many of those there are.
+// TestFilesBesideLongRepairs: files of the same manifest are repaired, whatever the number of long repairs.
 func TestFilesBesideLongRepairs(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.watching()
@@ -219,8 +219,8 @@ func TestFilesBesideLongRepairs(t *testing.T) {
 	})
 }
 
-// TestFailureThatEndsBesideItsOwnRun: what was repaired meanwhile does not fail any more when
-// the whole comes to its end.
+// TestFailureThatEndsBesideItsOwnRun: a resource repaired during the whole run does not count as failed at
+// its end.
 func TestFailureThatEndsBesideItsOwnRun(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.watching()
@@ -314,7 +314,7 @@ func (n *node) isIn(key string, want model.Outcome) {
 	}
 }
 
-// TestANewVersionWaitsForTheRunOfTheLast, which is reported as what it was.
+// TestANewVersionWaitsForTheRunOfTheLast, which is reported under its version.
 func TestANewVersionWaitsForTheRunOfTheLast(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)
@@ -419,8 +419,8 @@ func TestOtherProcessesWaitForAllRuns(t *testing.T) {
 	})
 }
 
-// TestCommandLineThatWaitsBetweenTwoRuns: a run that began to wait for the lock after a later
-// one, which waits for it, is not kept from it by a command line.
+// TestCommandLineThatWaitsBetweenTwoRuns: a command line does not block an earlier run that waits for the
+// lock.
 func TestCommandLineThatWaitsBetweenTwoRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.watching()
@@ -432,7 +432,7 @@ func TestCommandLineThatWaitsBetweenTwoRuns(t *testing.T) {
 		<-s.begun
 		n.after(runner.Patience)
 		asked := n.ask(n.request("r1", "motd", "asked", ""))
-		n.write("a", "drifted") // its repair waits for the request, of which nothing is known
+		n.write("a", "drifted") // its repair waits for the request, whose domain is unknown
 		waits, got := make(chan struct{}), make(chan func() error, 1)
 		go func() {
 			unlock, err := state.NewLocks(n.state).Lock(n.t.Context(), state.LockOptions{Wait: true, OnWait: func(state.LockHolder) { close(waits) }})

@@ -25,7 +25,7 @@ func (n *node) present(names ...string) (count int) {
 	return count
 }
 
-// TestLimitOfAManifest spreads the changes of a manifest over minutes; others go on.
+// TestLimitOfAManifest spreads the changes of a manifest over minutes, without delays for others.
 func TestLimitOfAManifest(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -137,7 +137,7 @@ func TestLimitOfRepairs(t *testing.T) {
 	})
 }
 
-// TestDriftOfWhatIsPutOff: no look before it is its turn, whoever writes there.
+// TestDriftOfWhatIsPutOff: a delayed resource is not observed before its time, whatever its events.
 func TestDriftOfWhatIsPutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.watching()
@@ -222,8 +222,7 @@ func TestLimitIsLiftedForRepairs(t *testing.T) {
 	})
 }
 
-// TestLimitIsNotOfIncluding: the resources of an included manifest count, not the one that
-// includes it.
+// TestLimitIsNotOfIncluding counts the resources of an included manifest, not the including one.
 func TestLimitIsNotOfIncluding(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -238,8 +237,7 @@ func TestLimitIsNotOfIncluding(t *testing.T) {
 	})
 }
 
-// TestLimitBesideWhatAlwaysChanges: a command without guards does not take the turn of what
-// comes after it.
+// TestLimitBesideWhatAlwaysChanges: a command without guards does not take the slot of later resources.
 func TestLimitBesideWhatAlwaysChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -272,8 +270,7 @@ func (c *cure) CheckAll(_ context.Context, checks []model.HealthCheck, _ []strin
 	return out
 }
 
-// TestLimitPutsOffARefreshOfHealth: a resource whose check is critical is refreshed when the
-// minute is over.
+// TestLimitPutsOffARefreshOfHealth: a resource with a critical check is refreshed after the minute.
 func TestLimitPutsOffARefreshOfHealth(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		c := &cure{node: n}
@@ -299,8 +296,8 @@ func TestLimitPutsOffARefreshOfHealth(t *testing.T) {
 	})
 }
 
-// TestTurnThatIsNotNeeded: what was put off longest is in its state when its turn comes, and the
-// next one that waits has the turn, wherever it is in the manifest.
+// TestTurnThatIsNotNeeded: if the longest delayed resource needs no change at its time, the next delayed one
+// is changed, whatever its position.
 func TestTurnThatIsNotNeeded(t *testing.T) {
 	for _, order := range [][]string{{"a", "b", "c"}, {"a", "c", "b"}} {
 		bubble(t, func(t *testing.T, n *node) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTemporaryFilesOfAKilledAgent go at the next start, where only agents write. Those of
-// runs stay for the next run: one may be in progress.
+// TestTemporaryFilesOfAKilledAgent are removed at the next start, in directories that only agents write.
+// Files of runs stay for the next run, because one may be in progress.
 func TestTemporaryFilesOfAKilledAgent(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		const name = ".muster-ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -13,7 +13,7 @@ import (
 // mostBytes is what a server takes as one message by default.
 const mostBytes = 1 << 20
 
-// limitMessages has the server refuse what is too large.
+// limitMessages makes the server refuse larger messages.
 func (s *stream) limitMessages(most int) {
 	s.refuse = func(r model.Report) bool {
 		b, err := json.Marshal(r)
@@ -21,7 +21,7 @@ func (s *stream) limitMessages(most int) {
 	}
 }
 
-// TestAServerThatTakesLittle gets what was cut to its size.
+// TestAServerThatTakesLittle gets reports cut to its limit.
 func TestAServerThatTakesLittle(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.stream.max = 32 << 10
@@ -34,7 +34,7 @@ func TestAServerThatTakesLittle(t *testing.T) {
 	})
 }
 
-// TestAManifestWithThousandsOfProblems: what is said of it must go through.
+// TestAManifestWithThousandsOfProblems: its report must fit.
 func TestAManifestWithThousandsOfProblems(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.stream.limitMessages(mostBytes)
@@ -64,7 +64,7 @@ func TestAManifestWithThousandsOfProblems(t *testing.T) {
 	})
 }
 
-// TestAStateThatCannotBeStoredIsLoggedOnce: and again only when it was stored meanwhile.
+// TestAStateThatCannotBeStoredIsLoggedOnce, and again only after a success in between.
 func TestAStateThatCannotBeStoredIsLoggedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

@@ -71,7 +71,7 @@ func TestDriftIsRepairedOnTheInterval(t *testing.T) {
 
 func TestWakesAreBroughtTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.injected() // all puts come before the node looks
+		n.injected() // all puts precede the node's read
 		n.start()
 		for i := range 20 {
 			n.bucket.put("group.all.motd", n.manifest("motd", strings.Repeat("x", i)))
@@ -276,8 +276,8 @@ func TestRunThatCannotBegin(t *testing.T) {
 	})
 }
 
-// TestManifestIsResolvedOnceFromThePutToTheReport, also one that reads facts and
-// data; a run on the interval resolves that again.
+// TestManifestIsResolvedOnceFromThePutToTheReport, also one that reads facts and data. A run on the interval
+// resolves that one again.
 func TestManifestIsResolvedOnceFromThePutToTheReport(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.outside.setKV("hello", nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// machine is the watches of a node, of which a test says what happens: in a bubble no
-// time passes while a real one waits for the kernel.
+// machine provides the watches of a node; the test makes the events. In a bubble no time passes while a real
+// watch waits for the kernel.
 type machine struct {
 	mu sync.Mutex
 	// armed are the wakes by the name of the point, ever counts how often one was armed.
@@ -19,13 +19,13 @@ type machine struct {
 	ever  int
 	// refused are names that cannot be watched.
 	refused map[string]error
-	// writers are who writes, by path.
+	// writers are the writing processes by path.
 	writers map[string]string
-	// listening are the paths that somebody listens at.
+	// listening are the paths with a listener.
 	listening []string
 }
 
-// watching makes the node one that watches.
+// watching enables watches on the node.
 func (n *node) watching() *machine {
 	n.machine = &machine{armed: map[string][]*armed{}, refused: map[string]error{}, writers: map[string]string{}}
 
@@ -37,7 +37,7 @@ type armed struct {
 	name string
 	wake func()
 	err  error
-	// written is that the file was written to.
+	// written reports a write to the file.
 	written bool
 }
 
@@ -131,7 +131,7 @@ func (m *machine) listen(_ context.Context, paths []string) (drift.Writers, erro
 	return &listener{m, paths}, nil
 }
 
-// Seen returns who writes.
+// Seen returns the writers.
 func (l *listener) Seen() (out []string) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()

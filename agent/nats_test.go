@@ -156,7 +156,7 @@ func TestWithARealServer(t *testing.T) {
 func TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
 	guarded := kvtest.OneAccount(t)
 	nc := guarded.Server.Connect(t, nats.UserInfo("web01", "web01"), nats.CustomInboxPrefix(guarded.Admin.Names().InboxPrefix("web01")),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // what is denied is what is tested
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // the test is about the denial
 	store, err := kvtest.Of(nc, "")
 	if err != nil {
 		t.Fatal(err)

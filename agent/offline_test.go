@@ -81,7 +81,7 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 	})
 }
 
-// TestPolledIsNoReason why an agent that ends by itself fails: all is in its desired state.
+// TestPolledIsNoReason: polled files do not make an agent exit with an error if all is in its desired state.
 func TestPolledIsNoReason(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.watching()
@@ -161,8 +161,7 @@ func TestNATSLostInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestKilled ends an agent without a word: its assignments and what it had to
-// say are on disk.
+// TestKilled kills an agent: its assignments and unpublished reports are on disk.
 func TestKilled(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -504,8 +503,8 @@ func TestUnusableStateDirectory(t *testing.T) {
 	})
 }
 
-// TestStateSaysThatReportsAreHandedOver: what is stored after a run does not say
-// for a heartbeat that its reports wait.
+// TestStateSaysThatReportsAreHandedOver: the state after a run does not claim for a heartbeat that its
+// reports wait.
 func TestStateSaysThatReportsAreHandedOver(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -517,8 +516,8 @@ func TestStateSaysThatReportsAreHandedOver(t *testing.T) {
 	})
 }
 
-// TestAnotherAgentOfTheSameID: it is seen by what it stores, reported once, and
-// forgotten when it falls silent.
+// TestAnotherAgentOfTheSameID: it is detected by its stored state, reported once, and forgotten when it
+// becomes silent.
 func TestAnotherAgentOfTheSameID(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -542,7 +541,7 @@ func TestAnotherAgentOfTheSameID(t *testing.T) {
 	})
 }
 
-// TestAnotherAgentBesideFrequentChanges: a node whose state changes between all heartbeats also sees
+// TestAnotherAgentBesideFrequentChanges: a node whose state changes between all heartbeats also detects
 // another agent.
 func TestAnotherAgentBesideFrequentChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -562,8 +561,7 @@ func TestAnotherAgentBesideFrequentChanges(t *testing.T) {
 	})
 }
 
-// TestStopBesideAnotherAgent: the end of one of two agents of a name is not that of the
-// node.
+// TestStopBesideAnotherAgent: the node does not count as stopped when one of two agents stops.
 func TestStopBesideAnotherAgent(t *testing.T) {
 	for name, mine := range map[string]bool{"the state of the other is stored": false, "its own state is stored": true} {
 		t.Run(name, func(t *testing.T) {
@@ -587,7 +585,7 @@ func TestStopBesideAnotherAgent(t *testing.T) {
 	}
 }
 
-// TestAnotherAgentThatWasStopped: it is forgotten when it says so itself.
+// TestAnotherAgentThatWasStopped: it is forgotten when it reports its stop.
 func TestAnotherAgentThatWasStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -633,8 +631,7 @@ func TestStateDirectoryOfAnotherFormat(t *testing.T) {
 	})
 }
 
-// TestOutboxOfAnotherFormatLeavesTheStateAlone: the version of muster that wrote
-// it must be able to go on.
+// TestOutboxOfAnotherFormatLeavesTheStateAlone, so the other version of muster can continue.
 func TestOutboxOfAnotherFormatLeavesTheStateAlone(t *testing.T) {
 	n := newNode(t)
 	n.injected()

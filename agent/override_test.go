@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestOverrideThatIsNotValid: until it is valid for the first time the group's
-// stays in force, and what is said of it is true.
+// TestOverrideThatIsNotValid: the group's version stays active until the override is valid for the first
+// time, and the reports say so.
 func TestOverrideThatIsNotValid(t *testing.T) {
 	for name, override := range map[string]func(n *node) string{
 		"garbage":  func(*node) string { return "muster: [" },
@@ -80,8 +80,7 @@ func TestNothingWasEverValid(t *testing.T) {
 	})
 }
 
-// TestLogSaysItOnce: what may pass is a warning when it is new, what warns of a
-// manifest once for a revision.
+// TestLogSaysItOnce: a temporary problem is a warning once, a problem of a manifest once per revision.
 func TestLogSaysItOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

@@ -44,7 +44,7 @@ func TestAPanicAtTheEndOfARun(t *testing.T) {
 	})
 }
 
-// brokenBucket is a bucket whose entries cannot be read for some calls.
+// brokenBucket is a bucket whose reads fail for some calls.
 type brokenBucket struct {
 	*memoryBucket
 	panics, remaining atomic.Int32

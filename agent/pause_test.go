@@ -85,8 +85,7 @@ func TestAPauseThatIsOver(t *testing.T) {
 	})
 }
 
-// TestAPausedNodeOnlyObserves: what was assigned, drifted and asked for meanwhile is done, or
-// refused, and all of it comes after the pause but what was refused.
+// TestAPausedNodeOnlyObserves: assignments and drift wait for the end of the pause, and requests are refused.
 func TestAPausedNodeOnlyObserves(t *testing.T) {
 	withControl(t, func(t *testing.T, n *node) {
 		key := n.own(model.ControlPause)
@@ -272,7 +271,7 @@ func TestAPauseIsKept(t *testing.T) {
 		n.after(time.Hour)
 		n.isPaused(key)
 		restart("without the bucket")
-		n.controlled = false // as without NATS: nothing is known but what is on disk
+		n.controlled = false // as without NATS: only the data on disk is known
 		restart("without NATS")
 		n.put("group.web.more", "b", "two")
 		n.lacks("b")
@@ -310,7 +309,7 @@ func TestEachBadPauseIsShown(t *testing.T) {
 	})
 }
 
-// TestABadPauseChangesNothing: what was in force stays so, and that is reported once.
+// TestABadPauseChangesNothing: the active pause stays, and the problem is reported once.
 func TestABadPauseChangesNothing(t *testing.T) {
 	withControl(t, func(t *testing.T, n *node) {
 		key := n.own(model.ControlPause)
@@ -387,7 +386,7 @@ func TestSignedPauses(t *testing.T) {
 	})
 }
 
-// TestLabelsOfOperators win over those of the configuration.
+// TestLabelsOfOperators win over labels of the configuration.
 func TestLabelsOfOperators(t *testing.T) {
 	withControl(t, func(t *testing.T, n *node) {
 		key := n.own(model.ControlLabels)
@@ -431,7 +430,7 @@ func TestWhatIsInHandEndsWhenPaused(t *testing.T) {
 		close(s.release)
 		n.after(time.Minute)
 		got := n.told()
-		// The request goes on when the run has given back what it holds, which is before its end is reported.
+		// The request continues after the run released its lock, before the run's end is reported.
 		if at := slices.Index(got, "ensure failed"); at > 0 {
 			got = append(slices.Delete(got, at, at+1), "ensure failed")
 		}

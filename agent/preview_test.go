@@ -34,8 +34,8 @@ func (n *node) previewRaw(data string) *answers {
 	return a
 }
 
-// TestPreviewChangesNothing: the plan of a manifest is answered, and nothing of it stays: no
-// file, report, run, assignment or watch, beside an assignment of the same name in force.
+// TestPreviewChangesNothing: it answers with the plan and leaves no file, report, run, assignment or watch,
+// beside an active assignment of the same name.
 func TestPreviewChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -68,7 +68,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 		if left, err := filepath.Glob(filepath.Join(n.agent.Config().StateDir, "tmp", "*")); err != nil || len(left) > 0 {
 			t.Errorf("%v is left, %v", left, err)
 		}
-		// What is in its state is no change, and equal plans have one digest.
+		// A resource in its desired state is no change, and equal plans have equal digests.
 		b, c := n.preview("p2", "site", n.manifest("motd", "one")), n.preview("p3", "other", n.manifest("motd", "one"))
 		if p := b.last().Plan; len(p.Transactions) != 0 || p.Counts.Stable != 1 || p.Digest != c.last().Plan.Digest {
 			t.Errorf("plans %+v and %+v", p, c.last().Plan)

@@ -26,8 +26,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// A put with headers by which the server tells what a message is, and where from: it
-// is rejected like garbage, and ends nothing.
+// A put with headers of the server about kind and source of a message is rejected like garbage, and ends
+// nothing.
 func TestHeadersOfTheServerAreReportedAndTheLastGoodStays(t *testing.T) {
 	for name, header := range map[string]nats.Header{
 		"status":   {"Status": {"404"}},
@@ -65,7 +65,7 @@ func TestHeadersOfTheServerAreReportedAndTheLastGoodStays(t *testing.T) {
 	}
 }
 
-// A key whose headers cannot be read is rejected alone.
+// A key with unreadable headers is rejected alone.
 func TestUnreadableHeadersAreReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		bucket := n.injected()
@@ -174,8 +174,8 @@ func TestGarbageIsReportedOnceAndTheLastGoodStays(t *testing.T) {
 	})
 }
 
-// TestNothingOfAKeyIsValid: the newest version is garbage, and the last good one
-// is not valid any more after an upgrade that lost a type. Each is said once.
+// TestNothingOfAKeyIsValid: the newest version is garbage, and the last good one is invalid after an upgrade
+// that removed a type. Each is reported once.
 func TestNothingOfAKeyIsValid(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)
@@ -344,8 +344,8 @@ func TestTwoChangesInConflict(t *testing.T) {
 	}
 }
 
-// TestOverrideInConflict: a version of the node's own that is rejected leaves what
-// it overrides in force, also where a newcomer wants the same resource.
+// TestOverrideInConflict: a rejected override leaves the overridden version active, also if a new manifest
+// wants the same resource.
 func TestOverrideInConflict(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -403,7 +403,7 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 			t.Errorf("what may pass was reported %d times", failures)
 		}
 
-		// What it comes to now is another thing without a new revision.
+		// Its result differs now without a new revision.
 		n.outside.setKV("changed in kv", nil)
 		n.after(6 * time.Minute)
 		n.has("motd", "changed in kv")
@@ -539,8 +539,7 @@ func TestAssignmentThatExpires(t *testing.T) {
 	})
 }
 
-// gone fails unless the node says of a manifest that it knows of a revision, and
-// nothing of what it ran before.
+// gone fails the test unless the node reports a known revision of a manifest, and none that ran.
 func (n *node) gone(key string, seen uint64) {
 	n.t.Helper()
 	if got := n.agent.State().Manifests[key]; got.SeenAt.IsZero() || got != (model.ManifestState{Seen: seen, SeenAt: got.SeenAt}) {
@@ -605,8 +604,8 @@ func TestNewFactFileCountsForTheNextAssignment(t *testing.T) {
 	})
 }
 
-// TestMendedFactFileCountsAtOnce has a manifest rejected for a missing fact, and the
-// file that brings it mended: nobody waits for the interval.
+// TestMendedFactFileCountsAtOnce: a manifest is rejected for a missing fact, then the fact file is fixed. The
+// agent retries before the interval.
 func TestMendedFactFileCountsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.config.FactsDir = t.TempDir()
@@ -629,7 +628,7 @@ func TestMendedFactFileCountsAtOnce(t *testing.T) {
 	})
 }
 
-// TestProgramsAmongFactFilesAreToldOnce: other errors are told each time.
+// TestProgramsAmongFactFilesAreToldOnce: other errors are reported each time.
 func TestProgramsAmongFactFilesAreToldOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.outside.factErrors = []error{fmt.Errorf("custom: programs are %w: role.sh", facts.ErrIgnored), errors.New("cpu: unknown")}
@@ -773,8 +772,8 @@ func TestBundle(t *testing.T) {
 	})
 }
 
-// TestBundleThatWasDamagedIsFetchedAgain: whoever tidies up in the state directory
-// must not make a manifest fail until it is pushed again.
+// TestBundleThatWasDamagedIsFetchedAgain: a cleanup of the state directory must not make a manifest fail
+// until the next push.
 func TestBundleThatWasDamagedIsFetchedAgain(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
 		"a file is gone":  func(dir string) error { return os.Remove(dir + "/files/motd") },
@@ -835,8 +834,7 @@ func TestBundleThatWasDamagedIsFetchedAgain(t *testing.T) {
 	}
 }
 
-// assignBundle assigns a bundle with a manifest of files of its own, which it has, and
-// returns where it is unpacked.
+// assignBundle assigns a bundle with a manifest and its files, and returns its unpacked directory.
 func (n *node) assignBundle(more string, names ...string) (dir string) {
 	n.t.Helper()
 	user, group := hosttest.Owner(n.t)
@@ -854,8 +852,8 @@ func (n *node) assignBundle(more string, names ...string) (dir string) {
 	return n.state + "/bundles/" + digest
 }
 
-// A run waits for a bundle that is fetched again, for a while: it would fail without the
-// files, or do without them what it must not.
+// A run waits for a bundle that is fetched again, for a limited time. Without its files it would fail or skip
+// work.
 func TestRunWaitsForADamagedBundle(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, n *node) {
@@ -959,8 +957,8 @@ func TestBundleThatIsDamagedDuringARun(t *testing.T) {
 	})
 }
 
-// What a killed agent left is removed at the next start, also where nothing is assigned
-// any more and the process has the same id, as in a container.
+// Leftovers of a killed agent are removed at the next start, also without assignments and with the same
+// process id, as in a container.
 func TestLeftoversOfBundles(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, n *node) {
@@ -1005,8 +1003,8 @@ func TestRetriesOfSlowBundlesWait(t *testing.T) {
 	})
 }
 
-// While a bundle is on its way, all else goes on: other changes, repairs, and what was
-// in force of its own key.
+// During the fetch of a bundle, other changes and repairs continue, and the last good version of its key
+// stays active.
 func TestASlowBundleHoldsUpNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		data, digest := bundleOf(t, map[string]string{"manifest.yaml": n.manifest("app", "of the bundle")})
@@ -1043,7 +1041,7 @@ func TestASlowBundleHoldsUpNothing(t *testing.T) {
 			t.Errorf("late is %q", late)
 		}
 
-		// One that is not wanted any more, and one at the end of the agent, are given up.
+		// A fetch stops if its bundle is no longer assigned, and at the end of the agent.
 		_, other := bundleOf(t, map[string]string{"manifest.yaml": n.manifest("app", "never")})
 		n.bucket.put("group.all.app", strings.ReplaceAll(assigned, digest, other))
 		n.after(time.Minute)

@@ -33,7 +33,7 @@ func (d *directory) Register(_ context.Context, r registration.Registration) err
 	return d.err
 }
 
-// since returns what was registered since it was asked last, and how often it was tried.
+// since returns the registrations since the last call, and the number of attempts.
 func (d *directory) since() (sent []registration.Registration, tries int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +104,7 @@ func TestRegistrationEndsWithTheHealth(t *testing.T) {
 	})
 }
 
-// TestRegistrationOfWhatIsNotRepaired: runs that nobody asked for do not come to it.
+// TestRegistrationOfWhatIsNotRepaired: only requested runs reach it.
 func TestRegistrationOfWhatIsNotRepaired(t *testing.T) {
 	for _, drift := range []string{"report", "ignore"} {
 		registering(t, func(n *node, d *directory, c *clinic) {
@@ -192,9 +192,8 @@ func TestNoopRegistersNothing(t *testing.T) {
 	})
 }
 
-// TestRegistrationAfterARestart: no run comes to a resource whose drift is not
-// repaired, unless one is asked for, so what registered before does so again: at
-// once, or where it has a health check once that was made.
+// TestRegistrationAfterARestart: only requested runs reach a resource whose drift is not repaired. So an
+// earlier registration is renewed at once, or after its health check if it has one.
 func TestRegistrationAfterARestart(t *testing.T) {
 	for _, drift := range []string{"repair", "report", "ignore"} {
 		for _, status := range []model.HealthStatus{model.HealthOK, model.HealthCritical} {

@@ -33,8 +33,8 @@ func (n *node) stored() (bytes int64) {
 	return bytes
 }
 
-// What can never pass leaves its digest on a node, not its bytes, however much of it a server
-// sends. It is reported once, also after a restart, and the last good version stays in force.
+// A permanently invalid value leaves its digest on a node, not its bytes, however large it is. It is reported
+// once, also after a restart, and the last good version stays active.
 func TestRejectedValuesAreNotKept(t *testing.T) {
 	for name, trusts := range map[string]bool{"no manifest": false, "unsigned": true} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestRejectedValuesAreNotKept(t *testing.T) {
 	}
 }
 
-// A key that is trusted later has what it signed accepted, without another push.
+// Values signed by a newly trusted key are accepted without another push.
 func TestWhatWasRejectedIsJudgedAgain(t *testing.T) {
 	alice, bob := signtest.Signer(t), signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
@@ -101,8 +101,8 @@ func TestWhatWasRejectedIsJudgedAgain(t *testing.T) {
 	})
 }
 
-// A key that the bucket lost stays assigned for what is in force of it. One of which nothing
-// ever was, as of a server that invented it, is forgotten.
+// A key missing from the bucket stays assigned because of its active version. A key without one, as a lying
+// server may invent, is dropped.
 func TestALostKeyOfWhichNothingIsInForceIsForgotten(t *testing.T) {
 	alice := signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
@@ -132,9 +132,8 @@ func TestALostKeyOfWhichNothingIsInForceIsForgotten(t *testing.T) {
 	})
 }
 
-// Whoever may put a key of the node puts ever new revisions of it that are rejected: they are a
-// few lines and a few reports, of which the next one has how many were left out, and the state
-// of the node has the last of them.
+// A user with write access to a key of the node puts many rejected revisions: they cost a few log lines and
+// reports, the next report counts the omitted ones, and the state has the last of them.
 func TestManyRejectionsAreAFewLines(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -253,7 +252,7 @@ func TestWhatIsSignedForAnotherTimeIsReportedOnce(t *testing.T) {
 					n.bucket.put("group.web.other", n.manifest("other", fmt.Sprint(i)))
 					n.settle()
 				}
-				if shift < 0 { // what may pass is reported once by each agent
+				if shift < 0 { // a temporary problem is reported once by each agent
 					n.stop()
 					n.after(time.Second)
 					n.start()

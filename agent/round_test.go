@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// held is a node whose checks are being made, and do not come to their end.
+// held is a node whose checks are in progress and do not end.
 func held(t *testing.T, f func(n *node, c *clinic, release func())) {
 	t.Helper()
 	monitored(t, time.Minute, func(n *node, c *clinic) {

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// slow is a type whose looks and changes take as long as the test wants.
+// slow is a type whose reads and changes take as long as the test wants.
 type slow struct {
 	mu sync.Mutex
 	// takes is how long the look at a resource named look takes.
@@ -74,7 +74,7 @@ func (*slow) Info() resource.Info {
 	return resource.Info{Name: "slow", Ensures: []string{"present"}, Reads: resource.Units, Writes: resource.Units, Refreshes: true}
 }
 
-// Watches have those watched whose names are paths.
+// Watches returns the names that are paths.
 func (*slow) Watches(_ slowProvider, spec *slowSpec) []watch.Point {
 	if !strings.HasPrefix(spec.Name, "/") {
 		return nil

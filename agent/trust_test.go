@@ -35,8 +35,8 @@ func (n *node) signedFile(key, name, content string, change func(*signed.Stateme
 	return string(signtest.Sign(n.t, s, by...))
 }
 
-// refuses fails unless what came last was rejected for a reason, in a report of the
-// node and in its state, and changed nothing.
+// refuses fails the test unless the last value was rejected with a reason in a report and in the state,
+// without changes.
 func (n *node) refuses(key, reason string) {
 	n.t.Helper()
 	found := false
@@ -122,8 +122,8 @@ func TestTrustRefuses(t *testing.T) {
 	}
 }
 
-// TestTrustOlderAfterARestart: what was replaced does not come back, neither after a
-// restart, nor signed by another key, nor after the removal.
+// TestTrustOlderAfterARestart: a replaced value does not return: not after a restart, not with another key's
+// signature, not after the removal.
 func TestTrustOlderAfterARestart(t *testing.T) {
 	alice, bob := signtest.Signer(t), signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
@@ -157,7 +157,7 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 		n.bucket.put(motd, n.signedFile(motd, "motd", "third", nil, bob))
 		n.settle()
 		n.take()
-		if _, err := n.nats.DeleteSigned(t.Context(), motd, removal); err != nil {
+		if _, err := n.nats.Delete(t.Context(), motd, removal); err != nil {
 			t.Fatal(err)
 		}
 		n.refuses(motd, "older than an accepted signature")
@@ -175,8 +175,8 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 	})
 }
 
-// TestTrustWithoutMemory: a node with an empty state directory knows nothing newer than
-// what is replayed to it, and the time of that bounds it.
+// TestTrustWithoutMemory: a node with an empty state directory accepts a replayed value. The value's expiry
+// limits this.
 func TestTrustWithoutMemory(t *testing.T) {
 	alice := signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
@@ -217,7 +217,7 @@ func (n *node) removeSigned(key string, change func(*signed.Statement), by ...*s
 		change(&s)
 	}
 	proof = signtest.Sign(n.t, s, by...)
-	if _, err := n.nats.DeleteSigned(n.t.Context(), key, proof); err != nil {
+	if _, err := n.nats.Delete(n.t.Context(), key, proof); err != nil {
 		n.t.Fatal(err)
 	}
 	n.settle()
@@ -225,7 +225,7 @@ func (n *node) removeSigned(key string, change func(*signed.Statement), by ...*s
 	return proof
 }
 
-// TestTrustOfRemovals: what is in force stays until a signed removal.
+// TestTrustOfRemovals: the active version stays until a signed removal.
 func TestTrustOfRemovals(t *testing.T) {
 	alice, eve := signtest.Signer(t), signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
@@ -259,7 +259,7 @@ func TestTrustOfRemovals(t *testing.T) {
 		holds("signed for something else")
 		n.removeSigned(motd, func(s *signed.Statement) { s.Issued = time.Now().Add(-time.Hour * 24) }, alice)
 		holds("expired")
-		if _, err := n.nats.DeleteSigned(t.Context(), motd, []byte(good)); err != nil {
+		if _, err := n.nats.Delete(t.Context(), motd, []byte(good)); err != nil {
 			t.Fatal(err)
 		}
 		n.settle()
@@ -272,7 +272,7 @@ func TestTrustOfRemovals(t *testing.T) {
 	})
 }
 
-// TestTrustOfThresholds: two people, of whom one signs first.
+// TestTrustOfThresholds: two people sign, one after the other.
 func TestTrustOfThresholds(t *testing.T) {
 	alice, bob := signtest.Signer(t), signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
@@ -354,14 +354,14 @@ func TestTrustByTheClock(t *testing.T) {
 	})
 }
 
-// TestTrustTurnedOn: what is in force stays, is reported, and is replaced by what is
-// signed. What a withdrawn key signed counts as unsigned, too.
+// TestTrustTurnedOn: the active version stays, is reported, and is replaced by the next signed one.
+// Signatures of a withdrawn key count as missing.
 func TestTrustTurnedOn(t *testing.T) {
 	alice, bob := signtest.Signer(t), signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		n.put(motd, "motd", "plain")
-		// Without trust, a signed value is what it holds.
+		// Without trust, a signed value counts as its content.
 		n.bucket.put("group.web.two", n.signedFile("group.web.two", "two", "by alice", nil, alice))
 		n.settle()
 		n.has("two", "by alice")
@@ -509,7 +509,7 @@ func TestTrustTurnedOnAfterRequests(t *testing.T) {
 		if got := n.take(); len(got) != 0 {
 			t.Errorf("reported: %s", got[0].Data)
 		}
-		// Another one under the same id is judged, and so is one that is not queued.
+		// Another request with the same id is judged on its own, also if it is not queued.
 		queued("r1", n.request("r1", "evil", "x", ""))
 		n.lacks("evil")
 		if a := n.ask(done); !strings.Contains(a.last().Error, "not signed") {
@@ -556,8 +556,7 @@ func TestTrustWithoutSigners(t *testing.T) {
 	})
 }
 
-// TestTrustRecordDamaged: without what was accepted, an older version could come
-// back, so the agent does not start.
+// TestTrustRecordDamaged: the agent does not start, because without the record an older version could return.
 func TestTrustRecordDamaged(t *testing.T) {
 	alice := signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// failing is a manifest of files without a directory, each of which fails.
+// failing is a manifest of files without a directory. Each fails.
 func (n *node) failing(count int) string {
 	files := make([]string, 0, 2*count)
 	for i := range count {
@@ -21,7 +21,7 @@ func (n *node) failing(count int) string {
 	return n.manifest(files...)
 }
 
-// summary is what a run says of results that it did not report again.
+// summary contains the unchanged results that a run did not report again.
 type summary struct {
 	RunID     string       `json:"run_id"`
 	Counts    model.Counts `json:"counts"`
@@ -31,7 +31,7 @@ type summary struct {
 	} `json:"unchanged"`
 }
 
-// result returns what was reported: how many transactions, and the last summary.
+// result returns the number of reported transactions and the last summary.
 func (n *node) result() (transactions int, run summary) {
 	n.t.Helper()
 	for _, r := range n.take() {
@@ -179,7 +179,7 @@ func TestUnchangedResultsAreReportedAgainAfterARestart(t *testing.T) {
 	})
 }
 
-// A result whose report was dropped was never seen.
+// A result with a dropped report counts as unreported.
 func TestUnchangedResultsAreReportedAgainAfterALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
@@ -238,7 +238,7 @@ func TestABatchFitsIntoAMessage(t *testing.T) {
 	})
 }
 
-// The run goes on, and what it did is published.
+// The run continues, and its changes are reported.
 func TestABatchOfALongRunIsNotKeptBack(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		s := newSlow(n)

@@ -168,3 +168,263 @@ func (d Difference) Concerns(n model.Node) bool {
 
 	return false
 }
+
+// Overview returns the statuses of all assignments on each node, see Assigned.Statuses.
+func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
+	a := NewAssigned(entries)
+	out := make([][]RolloutStatus, len(nodes))
+	for i, n := range nodes {
+		out[i] = a.Statuses(n)
+	}
+
+	return out
+}
+
+// unassigned returns what a node runs without an assignment, by key.
+func (a *Assigned) unassigned(n *model.Node) []RolloutStatus {
+	var out []RolloutStatus
+	for key := range n.Manifests {
+		if a.byKey[key] != nil {
+			continue
+		}
+		m := n.Manifests[key]
+		if m.Revision == 0 {
+			continue
+		}
+		reason := "runs, but is not assigned"
+		if n.Stopped() {
+			reason = "ran, but is not assigned"
+		}
+		if m.Late != "" {
+			reason += ": " + late(&m)
+		}
+		last := m.Last()
+		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: last.Revision, Outcome: last.Outcome, At: last.At, Reason: reason})
+	}
+	slices.SortFunc(out, func(a, b RolloutStatus) int { return cmp.Compare(a.Key, b.Key) })
+
+	return out
+}
+
+// Precedence compares two assignments of the same name.
+type Precedence struct {
+	// Other is the key of the other assignment.
+	Other string
+	// Wins reports whether the nodes run this assignment instead of Other.
+	Wins bool
+	// Nodes are nodes that both assignments target.
+	Nodes []string
+}
+
+// PrecedenceOf compares the assignment of a key with others of the same name. It returns at most two results per other
+// assignment: one for the nodes on which key wins, one for the nodes on which it does not.
+func PrecedenceOf(key string, others []model.Entry, nodes []model.Node) (out []Precedence) {
+	t, name, err := ParseKey(key)
+	if err != nil {
+		return nil
+	}
+	for _, e := range others {
+		other, itsName, err := ParseKey(e.Key)
+		if err != nil || itsName != name || e.Key == key {
+			continue
+		}
+		by := map[bool][]string{}
+		for i := range nodes {
+			if v := newView(&nodes[i]); v.isIn(t) && v.isIn(other) && !v.isUnread(t, key) && !v.isUnread(other, e.Key) {
+				wins := v.isAhead(t, other)
+				by[wins] = append(by[wins], v.Node.Node)
+			}
+		}
+		for _, wins := range []bool{true, false} {
+			if len(by[wins]) > 0 {
+				out = append(out, Precedence{Other: e.Key, Wins: wins, Nodes: by[wins]})
+			}
+		}
+	}
+
+	return out
+}
+
+// ActiveKeys returns the keys that are active on the nodes on which an assignment of a name to the targets would be active,
+// each with these nodes. It returns only keys whose name include accepts.
+func ActiveKeys(targets []Target, name string, nodes []model.Node, include func(name string) bool) map[string][]string {
+	out := map[string][]string{}
+	for _, n := range nodes {
+		v := newView(&n)
+		if !slices.ContainsFunc(targets, func(t Target) bool { return v.isIn(t) && v.activeAhead(t, name) == "" }) {
+			continue
+		}
+		for key, m := range n.Manifests {
+			if t, itsName, err := ParseKey(key); err == nil && include(itsName) && m.Revision > 0 && v.isIn(t) {
+				out[key] = append(out[key], n.Node)
+			}
+		}
+	}
+
+	return out
+}
+
+// view is a node with prepared lookups of its state. A node writes its state, so the cost of a command must
+// stay linear in it.
+type view struct {
+	*model.Node
+	// families are the families of its keys by precedence. places contains their indexes by name, after the
+	// first lookup.
+	families []string
+	places   map[string]int
+	// running are the keys that it runs and that target it, by name; the key with the highest precedence
+	// wins; see active.
+	running map[string]string
+	// unread are the targets that the node could not read at its last attempt.
+	unread map[Target]bool
+}
+
+func newView(n *model.Node) view {
+	v := view{Node: n, families: model.Families(n.Node, n.Groups)}
+	if len(n.UnreadGroups) > 0 {
+		v.unread = make(map[Target]bool, len(n.UnreadGroups))
+		for _, g := range n.UnreadGroups {
+			v.unread[Target{Group: g}] = true
+		}
+	}
+
+	return v
+}
+
+// isUnread reports whether the node cannot run the assignment of a key, because it never read it and could not read
+// its target at the last attempt.
+func (v *view) isUnread(t Target, key string) bool {
+	if !v.unread[t] {
+		return false
+	}
+	m := v.Manifests[key]
+
+	return m.Revision == 0 && m.Seen == 0
+}
+
+// place returns the index of a target among the families of the node, and whether it is one of them.
+func (v *view) place(t Target) (place int, is bool) {
+	if v.places == nil {
+		v.places = make(map[string]int, len(v.families))
+		for i, family := range v.families {
+			v.places[family] = i
+		}
+	}
+	place, is = v.places[t.String()]
+
+	return place, is
+}
+
+// active returns the key of a name that the node runs and that targets it. It searches the state of the node
+// at the first call, which is rare.
+func (v *view) active(name string) string {
+	if v.running == nil {
+		v.running = map[string]string{}
+		for key, m := range v.Manifests {
+			t, name, err := ParseKey(key)
+			if err != nil || m.Revision == 0 || !v.isIn(t) {
+				continue
+			}
+			if other, ok := v.running[name]; !ok || v.wins(t, other) {
+				v.running[name] = key
+			}
+		}
+	}
+
+	return v.running[name]
+}
+
+// isIn reports whether the node is the target, or in its group.
+func (v *view) isIn(t Target) bool {
+	_, is := v.place(t)
+
+	return is
+}
+
+// wins reports whether a target takes precedence over a key of the same name.
+func (v *view) wins(t Target, key string) bool {
+	other, _, _ := ParseKey(key)
+
+	return v.isAhead(t, other)
+}
+
+// isAhead reports whether a target takes precedence over another.
+func (v *view) isAhead(t, other Target) bool {
+	place, _ := v.place(t)
+	others, _ := v.place(other)
+
+	return place < others
+}
+
+// activeAhead returns the key of a name that the node runs from a target with precedence over t, empty for
+// none.
+func (v *view) activeAhead(t Target, name string) string {
+	key := v.active(name)
+	if other, _, err := ParseKey(key); err != nil || !v.isAhead(other, t) {
+		return ""
+	}
+
+	return key
+}
+
+// Tally counts statuses.
+type Tally struct {
+	All         int `json:"-"`
+	Targets     int `json:"targets"`
+	UpToDate    int `json:"up_to_date"`
+	Failed      int `json:"failed"`
+	Rejected    int `json:"rejected"`
+	Unreachable int `json:"unreachable"`
+	Unreadable  int `json:"unreadable"`
+	Pending     int `json:"pending"`
+}
+
+// TallyOf returns the counts of statuses.
+func TallyOf(statuses []RolloutStatus) Tally {
+	var t Tally
+	for _, s := range statuses {
+		t.Add(s)
+	}
+
+	return t
+}
+
+// Add counts one status.
+func (t *Tally) Add(s RolloutStatus) {
+	t.All++
+	if s.Applies() {
+		t.Targets++
+	}
+	switch s.Status {
+	case StatusUpToDate:
+		t.UpToDate++
+	case StatusFailed:
+		t.Failed++
+	case StatusRejected:
+		t.Rejected++
+	case StatusUnreachable:
+		t.Unreachable++
+	case StatusUnreadable:
+		t.Unreadable++
+	case StatusPending:
+		t.Pending++
+	}
+}
+
+// AddAll adds the counts of another Tally.
+func (t *Tally) AddAll(o Tally) {
+	t.All += o.All
+	t.Targets += o.Targets
+	t.UpToDate += o.UpToDate
+	t.Failed += o.Failed
+	t.Rejected += o.Rejected
+	t.Unreachable += o.Unreachable
+	t.Unreadable += o.Unreadable
+	t.Pending += o.Pending
+}
+
+// NotUpToDate returns the number of statuses of nodes that are not up to date.
+func (t Tally) NotUpToDate() int { return t.Failed + t.Open() }
+
+// Open returns the number of statuses that are not final.
+func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Unreadable + t.Pending }

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestCostOfALargeState: what a command allocates is linear in what one node writes about
-// itself and in what is assigned; not parallel, because it counts.
+// TestCostOfALargeState: allocations are linear in the size of a node's state and of the assignments. The
+// test counts, so it is not parallel.
 func TestCostOfALargeState(t *testing.T) {
 	lying := func(size int) (n model.Node, entries []model.Entry) {
 		var groups []string
@@ -43,8 +43,7 @@ func TestCostOfALargeState(t *testing.T) {
 	}
 }
 
-// TestNodeStatus: what is wrong with a node as a whole wins over what it runs, and the worst of
-// that over the rest.
+// TestNodeStatus: a problem of the whole node wins over its manifests, and the worst manifest over the rest.
 func TestNodeStatus(t *testing.T) {
 	t.Parallel()
 	status := func(all ...fleet.Status) (out []fleet.RolloutStatus) {

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
-// A paused node is that, unless nothing current is known of it, and whoever waits is told.
+// A paused node counts as paused unless its data is outdated; waiting commands report it.
 func TestPausedNodes(t *testing.T) {
 	t.Parallel()
 	entries := []model.Entry{{Key: "group.all.motd", Revision: 2}, {Key: "group.all.old", Revision: 1}}
@@ -45,12 +46,12 @@ func TestPausedNodes(t *testing.T) {
 			t.Errorf("what was done before is %+v", s)
 		}
 	}
-	if _, err := fleet.CompileTarget(`state == "paused"`); err != nil {
+	if _, err := targets.Compile(`state == "paused"`); err != nil {
 		t.Error(err)
 	}
 }
 
-// What a paused node accepted and did not run is not what it runs.
+// A paused node does not run the version that it only accepted.
 func TestPausedNodesRunWhatRanLast(t *testing.T) {
 	t.Parallel()
 	entries := []model.Entry{{Key: "group.all.motd", Revision: 8}, {Key: "group.all.new", Revision: 9}}

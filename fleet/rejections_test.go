@@ -8,7 +8,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestRejections: who rejected a revision, and who would not accept again what it runs.
+// TestRejections: the nodes that rejected a revision, and the nodes that would not accept their current one
+// again.
 func TestRejections(t *testing.T) {
 	const key = "group.web.motd"
 	node := func(name string, m model.ManifestState) model.Node {

@@ -162,7 +162,7 @@ func (r Rollout) skipped(e *model.Entry, m *model.ManifestState) bool {
 func whySkipped(e placed, v *view, held string) (Status, string) {
 	switch ahead := v.activeAhead(e.target, e.name); {
 	case ahead != "":
-		return StatusPending, said(ahead) + " still runs instead"
+		return StatusPending, Shorten(ahead) + " still runs instead"
 	case held != "":
 		return StatusNotApplicable, "skipped: " + held + " holds its place, its condition is false, or it expired"
 	default:
@@ -205,7 +205,7 @@ func skippedBy(e model.Entry) string {
 	case !a.Expires.IsZero() && !a.Expires.After(time.Now()):
 		return "skipped: expired at " + a.Expires.Local().Format(model.TimeFormat)
 	case a.When != "":
-		return "skipped: its condition is false: " + said(a.When)
+		return "skipped: its condition is false: " + Shorten(a.When)
 	default:
 		return skippedReason
 	}
@@ -256,10 +256,10 @@ func (r Rollout) status(e *model.Entry, n *model.Node, m *model.ManifestState) R
 	default:
 		s.Status, s.Reason = StatusPending, pending(e, m, runs)
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
-			s.Reason += ": " + said(n.Message)
+			s.Reason += ": " + Shorten(n.Message)
 		}
 		if n.Paused != nil {
-			s.Reason = said(pausedFor(n.Paused)) + "; " + s.Reason
+			s.Reason = Shorten(pausedFor(n.Paused)) + "; " + s.Reason
 			if runs {
 				s.Paused = n.Paused
 			}
@@ -282,9 +282,9 @@ func pausedFor(p *model.Paused) string {
 // maxSaid limits the bytes of a node's text in a reason. Agents write less.
 const maxSaid = 5 << 10
 
-// said returns a node's text, cut if it is longer than any agent writes, because it may occur in many
+// Shorten returns a node's text, cut if it is longer than any agent writes, because it may occur in many
 // reasons.
-func said(text string) string {
+func Shorten(text string) string {
 	if len(text) <= maxSaid {
 		return text
 	}
@@ -308,7 +308,7 @@ func flapping(n *model.Node, key string) string {
 		text += fmt.Sprintf(", and %d more", more)
 	}
 
-	return said(text)
+	return Shorten(text)
 }
 
 // absence describes since when a node is unreachable.
@@ -327,7 +327,7 @@ func absence(n *model.Node) string {
 // failures returns the first error of a run, and the counts if there is room. A run may fail before its first
 // resource.
 func failures(m *model.ManifestState) string {
-	reason, _, _ := strings.Cut(said(m.Error), "\n")
+	reason, _, _ := strings.Cut(Shorten(m.Error), "\n")
 	switch {
 	case reason == "":
 		return m.Counts.Text()
@@ -346,7 +346,7 @@ func pending(e *model.Entry, m *model.ManifestState, runs bool) string {
 	case m.Late != "":
 		return late(m)
 	case runs && m.Error != "":
-		return said(m.Error)
+		return Shorten(m.Error)
 	case runs:
 		return "accepted, first run not finished"
 	case m.Revision == 0:
@@ -356,4 +356,45 @@ func pending(e *model.Entry, m *model.ManifestState, runs bool) string {
 	default:
 		return fmt.Sprintf("still at revision %d", m.Revision)
 	}
+}
+
+// refusedPrefix is the prefix of a rejection's reason. Nodes publish no separate field for it.
+const refusedPrefix = string(model.OutcomeRefused) + ": "
+
+// rejected reports whether a node rejected the newest revision.
+func rejected(m *model.ManifestState) bool {
+	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
+}
+
+// rejection returns the reason of a rejection.
+func rejection(m *model.ManifestState) string {
+	return Shorten(cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected)))
+}
+
+// late returns the reason why the newest revision is not active, in the word of the statuses.
+func late(m *model.ManifestState) string {
+	if reason, ok := strings.CutPrefix(m.Late, refusedPrefix); ok {
+		return string(StatusRejected) + ": " + Shorten(reason)
+	}
+
+	return Shorten(m.Late)
+}
+
+// Rejection is the reason why a node rejected the newest revision of a key.
+type Rejection struct {
+	Node   string `json:"node"`
+	Reason string `json:"reason"`
+}
+
+// Rejections returns the nodes that rejected a revision, or would not accept their active revision again, by
+// node.
+func Rejections(e model.Entry, nodes []model.Node) []Rejection {
+	var out []Rejection
+	for _, n := range nodes {
+		if m := stateOf(&e, &n); rejected(&m) && max(m.Seen, m.Revision) == e.Revision {
+			out = append(out, Rejection{n.Node, rejection(&m)})
+		}
+	}
+
+	return out
 }

@@ -173,8 +173,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Of assignments of one name a node uses its own, then its groups' in their
-// order, then that of all.
+// Among assignments of one name, a node uses its own, then its groups' in order, then that for all.
 func TestStatusesOfOneName(t *testing.T) {
 	entries := []model.Entry{
 		{Key: "group.all.motd", Revision: 1}, {Key: "group.db.motd", Revision: 2}, {Key: "group.web.motd", Revision: 3}, {Key: "node.a.motd", Revision: 4},
@@ -218,7 +217,7 @@ func TestStatusesBehindNotApplicable(t *testing.T) {
 	if len(got) != 2 || got[0].Key != "group.all.motd" || got[0].Status != fleet.StatusUpToDate || got[1].Status != fleet.StatusNotApplicable {
 		t.Errorf("got %+v", got)
 	}
-	// What stands behind the one that applies is seen by the node too, and not exempt.
+	// A node also sees the assignments behind the effective one.
 	b := node("a", nil, map[string]model.ManifestState{"node.a.motd": runs(4, model.OutcomeStable), "group.all.motd": {Seen: 3}})
 	if got = (fleet.Rollout{Entries: entries}).Statuses([]model.Node{b}); len(got) != 1 || got[0].Status != fleet.StatusUpToDate {
 		t.Errorf("got %+v", got)
@@ -278,8 +277,7 @@ func TestExplainSkipped(t *testing.T) {
 	}
 }
 
-// A group's manifest waits where the node still runs one of its own that was
-// removed, or holds on to one that is invalid now.
+// A group's manifest waits while the node runs its own removed or invalid one.
 func TestStatusBehindWhatTheNodeHolds(t *testing.T) {
 	entries := []model.Entry{{Key: "group.web.motd", Revision: 4}}
 	removed := node("a", []string{"web"}, map[string]model.ManifestState{"group.web.motd": {Seen: 4}, "node.a.motd": runs(2, model.OutcomeStable), "node.a.other": runs(3, model.OutcomeStable)})

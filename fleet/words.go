@@ -5,9 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -95,7 +93,7 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 	case StatusStopped, StatusUnreachable:
 		return absence(&n)
 	case StatusPaused:
-		return said(n.Paused.String())
+		return Shorten(n.Paused.String())
 	}
 	text, more := "", 0
 	for _, s := range manifests {
@@ -114,59 +112,4 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 	}
 
 	return text
-}
-
-// CompileTarget compiles the expression of a target. The error is a *target.Error.
-func CompileTarget(text string) (*targets.Expression, error) {
-	return targets.Compile(text, targets.Words{
-		State: texts(NodeStatuses()),
-		Status: texts([]Status{
-			StatusUpToDate, StatusFailed, StatusOverridden, StatusNotApplicable, StatusRejected, StatusPending, StatusUnreachable, StatusUnreadable, StatusUnassigned,
-		}),
-		Outcome: texts([]model.Outcome{
-			model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop,
-			model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun,
-		}),
-	})
-}
-
-// CompileResults compiles an expression over results of resources. The error is a *target.Error.
-func CompileResults(text string) (targets.Results, error) {
-	return targets.CompileResults(text, targets.ResultWords{
-		Outcome: texts([]model.Outcome{
-			model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, model.OutcomeNotRun,
-		}),
-		Cause: texts([]model.Cause{model.CauseManifest, model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseEnsure, model.CauseRequest}),
-	})
-}
-
-func texts[T ~string](words []T) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = string(w)
-	}
-
-	return out
-}
-
-// ManifestsOf returns the manifests for an expression by name: the assignment that applies to the node,
-// otherwise the first of that name.
-func ManifestsOf(statuses []RolloutStatus) func(name string) targets.Manifest {
-	byName := sync.OnceValue(func() map[string]RolloutStatus {
-		all := map[string]RolloutStatus{}
-		for _, s := range statuses {
-			_, name, err := ParseKey(s.Key)
-			if other, known := all[name]; err == nil && (!known || s.Applies() && !other.Applies()) {
-				all[name] = s
-			}
-		}
-
-		return all
-	})
-
-	return func(name string) targets.Manifest {
-		s := byName()[name]
-
-		return targets.Manifest{Status: string(s.Status), Revision: s.Current, Outcome: string(s.Outcome)}
-	}
 }

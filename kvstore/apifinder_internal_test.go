@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestExpectedDenials: what shows where JetStream is asked, and what was asked at the
-// place of another connection, may be denied; what is asked where it is may not.
+// TestExpectedDenials: requests that probe for the JetStream prefix, or use the prefix of another connection,
+// may be denied; requests with the right prefix may not.
 func TestExpectedDenials(t *testing.T) {
 	t.Parallel()
 	connection := uint64(0)
@@ -37,9 +37,8 @@ func TestExpectedDenials(t *testing.T) {
 	check("a place is chosen", map[string]bool{"x.API.STREAM.LIST": false, own: false})
 }
 
-// TestWhyNothingIsFound: of several places that do not answer the error is shown that tells
-// most. A user with permissions for one place only, where nothing listens, is not joined, unless that
-// place has answered before. A timeout is not an answer.
+// TestWhyNothingIsFound: if no prefix answers, the most specific error is shown. A user with permissions for
+// one unanswered prefix is not joined, unless that prefix has answered before. A timeout is no answer.
 func TestWhyNothingIsFound(t *testing.T) {
 	t.Parallel()
 	lost, swallowed := errors.New("disconnected"), context.DeadlineExceeded

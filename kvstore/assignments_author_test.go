@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestAuthor: each revision has who wrote it, a removal too, as they said; none where they did not.
+// TestAuthor: each revision, removals included, has the author that its writer claims, if any.
 func TestAuthor(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -30,7 +30,7 @@ func TestAuthor(t *testing.T) {
 	if _, err := b.Put(ctx, key, []byte("four")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.By("dora").Delete(ctx, key); err != nil {
+	if _, err := b.By("dora").Delete(ctx, key, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.By(strings.Repeat("x", 300)).Put(ctx, key, []byte("six")); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestOneOfManyReplacesOnACluster: who comes second learns that it was changed meanwhile, also where the servers have
-// not agreed on the first yet; and who only asks has the newest one.
+// TestOneOfManyReplacesOnACluster: the second writer gets a conflict, even before the servers agree on the
+// first write. A reader gets the newest value.
 func TestOneOfManyReplacesOnACluster(t *testing.T) {
 	t.Parallel()
 	servers := natstest.StartCluster(t, "")

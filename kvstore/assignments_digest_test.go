@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestDigestIsThatOfWhatRuns, and not that of the document around it.
+// TestDigestIsThatOfWhatRuns: the digest covers the manifest, not the document around it.
 func TestDigestIsThatOfWhatRuns(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

@@ -14,9 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestFullOfAssignments: a bucket and a queue with bounds, which fleet init also sets where
-// there were none, refuse what exceeds them, with the remedy, and lose nothing; nodes go on
-// storing states and reports.
+// TestFullOfAssignments: a full bucket or queue refuses new values, names the remedy and loses no data. fleet
+// init also adds missing limits. Nodes still store states and reports.
 func TestFullOfAssignments(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

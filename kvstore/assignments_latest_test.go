@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestLatestHasWhatWasRemoved: the revisions of all keys by time, also those that one key displaced by its many
-// revisions from the last numbers.
+// TestLatestHasWhatWasRemoved: it returns the revisions of all keys by time, also if one key has most of the
+// last sequences.
 func TestLatestHasWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -27,7 +27,7 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 		return revision
 	}
 	put("group.web.gone")
-	removed, err := kvstore.NewAssignments(store.Store).By("bob@desk").Delete(t.Context(), "group.web.gone")
+	removed, err := kvstore.NewAssignments(store.Store).By("bob@desk").Delete(t.Context(), "group.web.gone", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 	}
 }
 
-// TestAuditBehindAFlood: whoever assigns to one group again and again, or many manifests, hides nothing of what was
-// assigned to others, and it is said that there is more.
+// TestAuditBehindAFlood: many assignments to one group, or many manifests, hide no assignments to others. The
+// result reports that there are more.
 func TestAuditBehindAFlood(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -100,7 +100,7 @@ func TestAuditBehindAFlood(t *testing.T) {
 	if all, more, err = store.Audit(t.Context(), most); err != nil || !more || of(all, "bob") != most {
 		t.Errorf("%d revisions, %d of them of bob, %t, %v", len(all), of(all, "bob"), more, err)
 	}
-	// What is looked through has an end.
+	// The search is bounded.
 	for i := range 10*most + 10 {
 		put(fmt.Sprintf("group.web.n%d", i), "eve")
 	}

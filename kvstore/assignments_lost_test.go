@@ -17,7 +17,7 @@ func TestLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	revision, err := store.Delete(t.Context(), removed)
+	revision, err := store.Delete(t.Context(), removed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestRevisions: those of some families in their order, removals included; also for who may
-// make no consumer.
+// TestRevisions returns the revisions of some families in order, with removals, also without permission to
+// create consumers.
 func TestRevisions(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
@@ -21,7 +21,7 @@ func TestRevisions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := bucket.Delete(t.Context(), "group.web.b"); err != nil {
+	if _, err := bucket.Delete(t.Context(), "group.web.b", nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {

@@ -40,7 +40,7 @@ func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
 	if err != nil || string(plain.Value()) != "two" || plain.Revision() != second {
 		t.Errorf("plain get = %v, %v", plain, err)
 	}
-	last, err := store.Delete(t.Context(), "node.web01.motd")
+	last, err := store.Delete(t.Context(), "node.web01.motd", nil)
 	if err != nil || last <= second {
 		t.Fatalf("delete = %d, %v", last, err)
 	}
@@ -65,7 +65,7 @@ func TestCurrentIsThatOfTheLeader(t *testing.T) {
 	_, store := kvtest.New(t)
 	stored := func(want uint64) {
 		t.Helper()
-		if _, last, err := store.StreamAge(t.Context(), "KV_MUSTER_MANIFESTS", "$KV.MUSTER_MANIFESTS.>"); err != nil || last != want {
+		if _, last, err := kvstore.NewAssignments(store.Store).Age(t.Context()); err != nil || last != want {
 			t.Errorf("the last sequence is %d, %v, want %d", last, err, want)
 		}
 	}
@@ -86,7 +86,7 @@ func TestCurrentIsThatOfTheLeader(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	stored(3)
-	if _, err := store.Delete(t.Context(), key); err != nil {
+	if _, err := store.Delete(t.Context(), key, nil); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := store.Current(t.Context(), key); !errors.Is(err, model.ErrNotFound) {
@@ -129,7 +129,7 @@ func TestTwoOperatorsLoseNothing(t *testing.T) {
 					t.Errorf("put %s: %v", name, err)
 				}
 				if i%5 == 4 {
-					if _, err := own.Delete(t.Context(), "group.web."+name); err != nil {
+					if _, err := own.Delete(t.Context(), "group.web."+name, nil); err != nil {
 						t.Errorf("delete %s: %v", name, err)
 					}
 				}
@@ -174,7 +174,7 @@ func TestListOfWhatIsWritten(t *testing.T) {
 	for range 100 {
 		var writing sync.WaitGroup
 		writing.Go(func() {
-			for range kvstore.HistorySize / 2 { // more would have the bucket drop what is being listed
+			for range kvstore.HistorySize / 2 { // with more revisions the bucket would drop listed ones
 				if _, err := writer.Put(t.Context(), "node.web07.motd", []byte("x")); err != nil {
 					t.Error(err)
 				}
@@ -229,7 +229,7 @@ func TestInvalidNamesAreRefused(t *testing.T) {
 		if _, err := store.Put(t.Context(), model.Key(tt.family, tt.name), nil); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("put %q %q = %v", tt.family, tt.name, err)
 		}
-		if _, err := store.Delete(t.Context(), model.Key(tt.family, tt.name)); !errors.Is(err, model.ErrInvalidName) {
+		if _, err := store.Delete(t.Context(), model.Key(tt.family, tt.name), nil); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("delete %q %q = %v", tt.family, tt.name, err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestAssignmentWithHeadersThatCannotBeUsed(t *testing.T) {
 		if all, err := store.History(t.Context(), "group.web.app"); err != nil || len(all) != 1 || !strings.Contains(all[0].Refused, name) {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
-		if _, err := store.Delete(t.Context(), "group.web.app"); err != nil {
+		if _, err := store.Delete(t.Context(), "group.web.app", nil); err != nil {
 			t.Error(err)
 		}
 		if all, err := store.List(t.Context()); err != nil || len(all) != 0 {
@@ -299,7 +299,7 @@ func TestAssignmentWithHeadersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestReplaceOnlyWhatWasSeen: what another operator stored meanwhile stays.
+// TestReplaceOnlyWhatWasSeen: a value that another operator stores in between stays.
 func TestReplaceOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -336,20 +336,19 @@ func TestReplaceOnlyWhatWasSeen(t *testing.T) {
 	}
 }
 
-// TestChanges wakes for what is stored already, and for each change.
+// TestChanges wakes for stored values and for each change.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	put := func(do func(context.Context, string) (uint64, error)) {
+	put := func(do func(context.Context, string, []byte) (uint64, error)) {
 		t.Helper()
-		if _, err := do(t.Context(), "group.web.motd"); err != nil {
+		if _, err := do(t.Context(), "group.web.motd", []byte("one")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one := func(ctx context.Context, key string) (uint64, error) { return store.Put(ctx, key, []byte("one")) }
-	put(one)
+	put(store.Put)
 	woken := 0
 	for err := range store.Changes(ctx) {
 		if err != nil {
@@ -357,7 +356,7 @@ func TestChanges(t *testing.T) {
 		}
 		switch woken++; woken {
 		case 1:
-			put(one)
+			put(store.Put)
 		case 2:
 			put(store.Delete)
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"iter"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -15,13 +15,14 @@ import (
 var ErrControlChanged = errors.New("it was changed meanwhile, try again")
 
 // Control accesses the bucket of control documents, such as pauses and labels of nodes and groups.
-type Control struct {
-	store *Store
-	by    string
-}
+type Control struct{ bucket }
 
 // NewControl returns the control documents of the fleet of s.
-func NewControl(s *Store) Control { return Control{store: s} }
+func NewControl(s *Store) Control {
+	name := s.Names().Control()
+
+	return Control{bucket{series: newSeries(s, name), name: name, errChanged: ErrControlChanged, entry: newRefusable}}
+}
 
 // By returns a copy of b that records name as the author of its writes. The name is not verified.
 func (b Control) By(name string) Control {
@@ -33,23 +34,31 @@ func (b Control) By(name string) Control {
 // Put writes a control key and returns its revision. The last writer wins. The error wraps
 // model.ErrInvalidName for an invalid key, or ErrNotProvisioned if the bucket does not exist.
 func (b Control) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	return b.change(ctx, "put", key, false, value)
+	return b.change(ctx, "put", key, value, false)
 }
 
 // Replace writes a control key if its newest revision is still revision; use zero for a key that never
 // existed. Otherwise the error wraps ErrControlChanged. See Put for other errors.
 func (b Control) Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error) {
-	return b.change(ctx, "put", key, false, value, jetstream.WithExpectLastSequencePerSubject(revision))
+	return b.change(ctx, "put", key, value, false, jetstream.WithExpectLastSequencePerSubject(revision))
 }
 
 // Delete deletes a control key and returns the revision of the deletion. The proof is for nodes that
 // require signatures and may be nil. See Put for errors.
 func (b Control) Delete(ctx context.Context, key string, proof []byte) (uint64, error) {
-	return b.change(ctx, "delete", key, true, proof)
+	return b.change(ctx, "delete", key, proof, true)
 }
 
-func (b Control) change(ctx context.Context, verb, key string, removal bool, value []byte, opts ...jetstream.PublishOpt) (uint64, error) {
-	revision, err := b.publish(ctx, key, removal, value, opts)
+func (b Control) change(ctx context.Context, verb, key string, value []byte, isRemoval bool, opts ...jetstream.PublishOpt) (revision uint64, err error) {
+	if !model.IsControlKey(key) {
+		err = fmt.Errorf("%w: no control key", model.ErrInvalidName)
+	}
+	if err == nil {
+		err = b.there(ctx)
+	}
+	if err == nil {
+		revision, err = b.write(ctx, key, value, isRemoval, opts...)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%s %s: %w", verb, key, err)
 	}
@@ -57,42 +66,11 @@ func (b Control) change(ctx context.Context, verb, key string, removal bool, val
 	return revision, nil
 }
 
-func (b Control) publish(ctx context.Context, key string, removal bool, value []byte, opts []jetstream.PublishOpt) (uint64, error) {
-	if !model.IsControlKey(key) {
-		return 0, fmt.Errorf("%w: no control key", model.ErrInvalidName)
-	}
-	subject := KVSubject(b.store.Names().Control(), key)
-	m := NewMsg(subject, nil)
-	if removal {
-		m = NewDeletion(subject)
-	}
-	m.Data = value
-	SetAuthor(m, b.by)
-	if err := b.there(ctx); err != nil {
-		return 0, err
-	}
-	revision, err := b.store.Publish(ctx, m, opts...)
-	if IsReplaced(err) {
-		err = ErrControlChanged
-	}
-
-	return revision, err
-}
-
-// newControlEntry returns a revision with its author.
-func newControlEntry(key string, m Message) model.Entry {
-	e := NewEntry(key, m)
-	e.By = AuthorOf(m)
-
-	return e
-}
-
 // there returns an error that wraps ErrNotProvisioned if the bucket does not exist.
 func (b Control) there(ctx context.Context) error {
-	n := b.store.Names()
-	there, err := b.store.Has(ctx, KVStream(n.Control()), KVSubject(n.Control(), ">"))
+	there, err := b.store.Has(ctx, b.stream, b.subject)
 	if err == nil && !there {
-		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", ErrNotProvisioned, n.Control(), n.Init())
+		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", ErrNotProvisioned, b.name, b.store.Names().Init())
 	}
 
 	return err
@@ -102,47 +80,35 @@ func (b Control) there(ctx context.Context) error {
 // the deletion, and for a key that never existed, with revision zero. It wraps ErrUnreadable or
 // ErrServerHeaders for a value that must not be used.
 func (b Control) Get(ctx context.Context, key string) (model.Entry, error) {
-	return b.get(ctx, key, b.store.Last)
+	return b.read(ctx, key, false)
 }
 
 // Current reads a control key like Get, but waits up to a second for a lagging replica. The user needs
 // permission to write the key. The error wraps ErrLags if the replica still lags. See Get for other
 // errors.
 func (b Control) Current(ctx context.Context, key string) (model.Entry, error) {
-	return b.get(ctx, key, b.store.CurrentMessage)
+	return b.read(ctx, key, true)
 }
 
-func (b Control) get(ctx context.Context, key string, read func(ctx context.Context, stream, subject string) (Message, error)) (model.Entry, error) {
+func (b Control) read(ctx context.Context, key string, isCurrent bool) (model.Entry, error) {
 	if err := b.there(ctx); err != nil {
 		return model.Entry{}, err
 	}
-	bucket := b.store.Names().Control()
-	m, err := read(ctx, KVStream(bucket), KVSubject(bucket, key))
-	switch {
-	case err != nil:
-	case m.Forged:
-		err = m.Refusal()
-	case m.Deleted():
-		err = model.ErrNotFound
-	}
+	m, err := b.get(ctx, key, isCurrent)
 	if err != nil {
 		return model.Entry{Key: key, Revision: m.Sequence}, fmt.Errorf("%s: %w", key, err)
 	}
 
-	return newControlEntry(key, m), nil
+	return newEntryBy(key, m), nil
 }
 
 // History returns the stored revisions of all control keys in the families, including deletions,
 // oldest first. It returns none if the bucket does not exist, and omits messages with forged server
 // headers. The error wraps model.ErrInvalidName for an invalid family.
 func (b Control) History(ctx context.Context, families ...string) ([]model.Entry, error) {
-	bucket := b.store.Names().Control()
-	var cfg jetstream.OrderedConsumerConfig
-	for _, f := range families {
-		if err := model.CheckFamily(f); err != nil {
-			return nil, err
-		}
-		cfg.FilterSubjects = append(cfg.FilterSubjects, KVSubject(bucket, model.Key(f, ">")))
+	keys, err := keysOf(families)
+	if err != nil {
+		return nil, err
 	}
 	if err := b.there(ctx); err != nil {
 		if errors.Is(err, ErrNotProvisioned) {
@@ -151,14 +117,70 @@ func (b Control) History(ctx context.Context, families ...string) ([]model.Entry
 		return nil, err
 	}
 	var all []model.Entry
-	for m, err := range scanStream(ctx, b.store, KVStream(bucket), cfg, false) {
+	for m, err := range b.scan(ctx, jetstream.OrderedConsumerConfig{}, keys...) {
 		if err != nil {
 			return nil, err
 		}
-		if key := strings.TrimPrefix(m.Subject, KVSubject(bucket, "")); model.IsControlKey(key) && !m.Forged {
-			all = append(all, newControlEntry(key, m))
+		if key := b.key(m); model.IsControlKey(key) && !m.Forged {
+			all = append(all, newEntryBy(key, m))
 		}
 	}
 
 	return all, nil
+}
+
+// Changes returns at most most revisions of the control keys, newest first, and reports whether the bucket may have
+// more. The bucket stores 16 revisions of each key. If more revisions exist, one node or group gets a quarter of the
+// result unless the others cannot fill the rest. So a user with write access to one cannot hide changes to the others.
+func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
+	if err := b.there(ctx); err != nil {
+		return nil, false, err
+	}
+
+	return b.newest(ctx, most, true, false)
+}
+
+// ControlRevision is the newest revision of a control key, which may be a deletion.
+type ControlRevision struct {
+	model.Entry
+	// Complete reports whether Follow has yielded every revision stored before the call. For an
+	// empty bucket, the first value is complete and its Entry has no key.
+	Complete bool
+}
+
+// Follow yields the newest revision of each control key, oldest first, and then each new revision
+// until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has Refused set.
+// Follow ends after the first error, which wraps ErrNotProvisioned if the bucket does not exist.
+func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
+	return func(yield func(ControlRevision, error) bool) {
+		err := b.there(ctx)
+		var last Message
+		if err == nil {
+			last, err = b.store.Last(ctx, b.stream, b.subject)
+		}
+		switch {
+		case errors.Is(err, ErrUnreadable): // the loop below yields it as Refused
+		case errors.Is(err, model.ErrNotFound):
+			if !yield(ControlRevision{Complete: true}, nil) {
+				return
+			}
+		case err != nil:
+			yield(ControlRevision{}, err)
+			return
+		}
+		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{b.subject}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
+		for m, err := range scanStream(ctx, b.store, b.stream, cfg, true) {
+			if err != nil {
+				yield(ControlRevision{}, err)
+				return
+			}
+			f := ControlRevision{Complete: m.Sequence >= last.Sequence}
+			if key := b.key(m); model.IsControlKey(key) {
+				f.Entry = newRefusable(key, m)
+			}
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
 }

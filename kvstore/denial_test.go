@@ -72,7 +72,7 @@ func TestRemedyOfWhoAsks(t *testing.T) {
 	}
 }
 
-// TestNodesHaveARemedy: a missing permission has one, once, and nothing else has.
+// TestNodesHaveARemedy: a missing permission names one remedy once; other errors have none.
 func TestNodesHaveARemedy(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -16,9 +16,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// misplaced returns stores of a fleet with accounts: of web01 as it should be, of a
-// node that is a user of OPERATORS and one of FLEET, of an operator who is one of NODES,
-// and of carol, who is an operator as she should be.
+// misplaced returns stores of a fleet with accounts: web01 in its account, a node in OPERATORS, a node in
+// FLEET, an operator in NODES, and the operator carol in her account.
 func misplaced(t *testing.T) map[string]*kvtest.Store {
 	t.Helper()
 	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
@@ -78,13 +77,13 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAUserOfAnotherAccount: that no stream takes what it publishes has its cause.
+// TestAUserOfAnotherAccount: the error explains why no stream stores the message.
 func TestAUserOfAnotherAccount(t *testing.T) {
 	t.Parallel()
 	stores := misplaced(t)
 	for name, do := range map[string]func() error{
 		"push":   func() error { _, err := stores["bob"].Put(t.Context(), "group.web.motd", []byte("x")); return err },
-		"remove": func() error { _, err := stores["bob"].Delete(t.Context(), "group.web.motd"); return err },
+		"remove": func() error { _, err := stores["bob"].Delete(t.Context(), "group.web.motd", nil); return err },
 		"report": func() error {
 			_, err := stores["web02"].PublishReports(t.Context(), []model.Report{kvtest.Outgoing("web02", model.KindRun, "stable", 1)})
 			return err
@@ -101,8 +100,8 @@ func TestAUserOfAnotherAccount(t *testing.T) {
 	}
 }
 
-// TestAnAgentOfAUserThatIsNoNode: the permissions of two accounts within the fleet's, and
-// those of an operator, have their cause and remedy.
+// TestAnAgentOfAUserThatIsNoNode: with permissions of other accounts or of an operator, the error names cause
+// and remedy.
 func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 	t.Parallel()
 	stores := misplaced(t)

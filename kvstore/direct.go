@@ -2,8 +2,10 @@ package kvstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -21,34 +23,27 @@ const RequestTimeout = 5 * time.Second
 func (s *Store) Value(ctx context.Context, stream, subject string) (Message, error) {
 	m, err := s.Last(ctx, stream, subject)
 
-	return used(stream, subject, m, err)
+	return used(stream, m, err)
 }
 
-// used returns the message of Last, or an error if it is deleted or forged.
-func used(stream, subject string, m Message, err error) (Message, error) {
+// used returns the message of Last with an error if it is deleted or forged.
+func used(stream string, m Message, err error) (Message, error) {
 	switch {
 	case err != nil:
 		return m, err
 	case m.Forged:
 		err = m.Refusal()
 	case m.Deleted():
-		m, err = Message{}, model.ErrNotFound
+		err = model.ErrNotFound
 	default:
 		return m, nil
 	}
 
-	return m, fmt.Errorf("read %s of %s: %w", subject, stream, err)
+	return m, fmt.Errorf("read %s of %s: %w", m.Subject, stream, err)
 }
 
 // ErrLags reports that the answering server lacks messages that the leader of the stream has.
 var ErrLags = errors.New("the NATS server that answers lags behind the others, try again")
-
-// CurrentValue reads a value like Value, but waits for a lagging replica like CurrentMessage.
-func (s *Store) CurrentValue(ctx context.Context, stream, subject string) (Message, error) {
-	m, err := s.CurrentMessage(ctx, stream, subject)
-
-	return used(stream, subject, m, err)
-}
 
 // CurrentMessage reads the newest message of a subject as the leader of the stream has it, and waits
 // for a lagging replica. The user needs permission to publish to the subject. The error wraps ErrLags
@@ -189,3 +184,124 @@ func (r *refused) count(err error) error {
 // Refused returns the number of answers that did not match their request, plus the messages with
 // forged or unreadable headers.
 func (s *Store) Refused() uint64 { return s.refused.Load() }
+
+// Page is a part of a stream. Next is the first sequence of the next page. More reports whether there
+// may be further messages.
+type Page struct {
+	Messages []Message
+	Next     uint64
+	More     bool
+}
+
+// pageBytes limits the size of a page. The server closes a connection with more unsent data than
+// max_pending, which may be 32 MB (provision.ServerLimits).
+const pageBytes = 4 << 20
+
+// Page reads at most batch messages with one direct get. It returns the messages before an error
+// together with the error. It also returns Forged messages, because they must not hide the messages
+// behind them. It skips and counts messages with unreadable headers.
+func (s *Store) Page(ctx context.Context, a Query, batch int) (Page, error) {
+	return s.page(ctx, a, batch, map[string]any{"seq": a.From, "batch": batch, "max_bytes": pageBytes, "next_by_subj": a.Subject})
+}
+
+// page sends a request for at most batch messages.
+func (s *Store) page(ctx context.Context, a Query, batch int, request map[string]any) (Page, error) {
+	out := Page{Next: a.From}
+	if err := s.Bind(ctx, a.Stream); err != nil {
+		return out, err
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return out, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	subject := s.places.InUse().DirectGet(a.Stream, "")
+	ctx, done := s.denials.Permitted(ctx, To(subject))
+	out, err = repeat(ctx, s, s.readWaits(), func(ctx context.Context, heard func()) (Page, error) {
+		return s.pageOnce(ctx, a, batch, subject, body, heard)
+	})
+	if err != nil && out.Next == 0 {
+		out.Next = a.From
+	}
+
+	return out, done(err)
+}
+
+// pageOnce sends one request and reads its answers. If the answers stop for repeatAfter, the page ends
+// with More set.
+func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string, body []byte, heard func()) (Page, error) {
+	first := a.From
+	out := Page{Next: first}
+	answers, stop, err := ask(s.nc, subject, body, batch+1)
+	if err != nil {
+		return out, err
+	}
+	defer stop()
+	idle := time.NewTimer(repeatAfter)
+	defer idle.Stop()
+	for received := 0; ; received++ {
+		var reply *nats.Msg
+		select {
+		case reply = <-answers:
+			heard()
+			idle.Reset(repeatAfter)
+		case <-idle.C:
+			if out.More = len(out.Messages) > 0; out.More {
+				return out, nil
+			}
+			received--
+			continue
+		case <-ctx.Done():
+			return out, ctx.Err()
+		}
+		m, err := s.refused.decode(a, reply)
+		switch {
+		case errors.Is(err, errEndOfBatch):
+			// The last sequence may belong to a skipped message.
+			if last := number(reply, nats.JSLastSequence, 0); last >= out.Next {
+				out.Next = last + 1
+			}
+			out.More = out.Next > first && number(reply, "Nats-Num-Pending", 1) > 0
+			return out, nil
+		case errors.Is(err, model.ErrNotFound):
+			return out, nil
+		case received == batch:
+			return out, fmt.Errorf("%w: more messages than the %d requested", ErrWrongAnswer, batch)
+		case errors.Is(err, ErrUnreadable):
+			continue
+		case err != nil:
+			return out, err
+		}
+		out.Messages = append(out.Messages, m)
+		a.From = m.Sequence + 1
+		out.Next = a.From
+	}
+}
+
+// number returns the number in a header of an answer, or otherwise if there is none.
+func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(lastHeader(reply.Header, header), 10, 64); err == nil {
+		return n
+	}
+
+	return otherwise
+}
+
+// Since returns the sequence of the first message of a subject, which may be a wildcard, from a time
+// on. If there is none, it returns the sequence after the newest message.
+func (s *Store) Since(ctx context.Context, stream, subject string, at time.Time) (uint64, error) {
+	a := Query{Stream: stream, Subject: subject}
+	p, err := s.page(ctx, a, 1, map[string]any{"start_time": at, "batch": 1, "next_by_subj": subject})
+	if err != nil || p.Next > 0 {
+		return p.Next - min(p.Next, 1), err
+	}
+	// Nothing was stored since then, so continue after the newest message.
+	m, err := s.Last(ctx, stream, subject)
+	switch {
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrUnreadable):
+		return 1, nil
+	default:
+		return m.Sequence + 1, err
+	}
+}

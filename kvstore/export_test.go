@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// DecodeRegistration gives a test what is made of a registration on a subject.
+// DecodeRegistration decodes a registration from a subject, for tests.
 func DecodeRegistration(n Names, subject string, data []byte) (Registered, error) {
 	return decodeRegistration(n, Message{Subject: subject, Data: data})
 }
@@ -34,7 +34,6 @@ func Decode(n Names, m Message) iter.Seq2[model.Report, error] { return decodeRe
 
 // The scans of a stream, for tests.
 var (
-	ScanAhead  = scanAhead
 	ScanDirect = scanDirect
 	ScanStream = scanStream
 )

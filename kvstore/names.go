@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -247,3 +248,96 @@ func KVSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
 // ObjectStream returns the stream of an object store.
 func ObjectStream(bucket string) string { return "OBJ_" + bucket }
+
+// Verbs of requests to nodes. A verb is the token after the prefix in the subject.
+const (
+	VerbEnsure  = "ensure"
+	VerbRun     = "run"
+	VerbPreview = "preview"
+	VerbStatus  = "status"
+	VerbFacts   = "facts"
+	VerbPing    = "ping"
+)
+
+// Verbs returns every verb.
+func Verbs() []string {
+	return []string{VerbEnsure, VerbRun, VerbPreview, VerbStatus, VerbFacts, VerbPing}
+}
+
+// RequesterVerbs returns the verbs that users other than administrators may be permitted to use. The
+// account of requesters forwards no other verb.
+func RequesterVerbs() []string { return []string{VerbRun, VerbPreview} }
+
+// NodeState returns the subject of a node's state.
+func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+".state") }
+
+// NodeFacts returns the subject of a node's facts.
+func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+".facts") }
+
+// NodeInventory returns the subject of a node's inventory.
+func (n Names) NodeInventory(node string) string { return KVSubject(n.Nodes(), node+".inventory") }
+
+// encodedToken is the prefix of an encoded id.
+const encodedToken = "="
+
+// Token returns an id as a single subject token.
+func Token(id string) string {
+	if model.IsToken(id) {
+		return id
+	}
+
+	return encodedToken + base64.RawURLEncoding.EncodeToString([]byte(id))
+}
+
+// TokenID is the inverse of Token. ok is false for a token that Token never returns.
+func TokenID(token string) (id string, ok bool) {
+	encoded, is := strings.CutPrefix(token, encodedToken)
+	if !is {
+		return token, model.IsToken(token)
+	}
+	data, err := base64.RawURLEncoding.DecodeString(encoded)
+
+	return string(data), err == nil && Token(string(data)) == token
+}
+
+// AssignmentKey splits the key of an assignment. ok is false for any other key.
+func AssignmentKey(key string) (family, name string, ok bool) {
+	family, name, ok = model.SplitKey(key)
+
+	return family, name, ok && model.CheckName(name) == nil
+}
+
+// IsInvalidKey reports whether a key is not the key of an assignment. No node reads such a key.
+func IsInvalidKey(key string) bool {
+	_, _, ok := AssignmentKey(key)
+
+	return !ok
+}
+
+// ReportSubjects returns the subjects of the reports of a node, which may be the wildcard *: one per
+// existing kind and outcome. The stream accepts no others and limits the messages of each, which
+// limits the reports of a node.
+func (n Names) ReportSubjects(node string) []string {
+	transaction := []model.Outcome{
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeUnmet, model.OutcomeSkipped, model.OutcomeNotRun,
+	}
+	var all []string
+	all = appendReports(all, n, node, model.KindRun,
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeNotRun, model.OutcomeRefused)
+	all = appendReports(all, n, node, model.KindTransaction, append(transaction, BatchOutcome)...)
+	all = appendReports(all, n, node, model.KindHealth, model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown)
+	all = appendReports(all, n, node, model.KindEnsure, transaction...)
+	all = appendReports(all, n, node, model.KindNode,
+		model.NodeStarted, model.NodeStopped, model.NodeRefused, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping)
+
+	return all
+}
+
+// appendReports appends the subjects of a kind of report.
+func appendReports[T ~string](all []string, n Names, node, kind string, outcomes ...T) []string {
+	for _, outcome := range outcomes {
+		all = append(all, n.Report(node, kind, string(outcome)))
+	}
+
+	return all
+}

@@ -73,7 +73,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// TestMayAnswer: nodes answer on a subject of their own, on an inbox or where the server passes it on.
+// TestMayAnswer: nodes answer on their own subject, on an inbox, or on a subject that the server forwards.
 func TestMayAnswer(t *testing.T) {
 	t.Parallel()
 	n, err := kvstore.NewNames("")

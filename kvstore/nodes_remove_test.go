@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestFactsWithHeadersAreInvalid: a node that stores such ones is no other than one that stores garbage.
+// TestFactsWithHeadersAreInvalid: such facts are treated like garbage.
 func TestFactsWithHeadersAreInvalid(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -25,7 +25,7 @@ func TestFactsWithHeadersAreInvalid(t *testing.T) {
 	}
 }
 
-// TestWhatANodeStoredDoesNotKeepIt: one with headers that nobody reads is removed as any other.
+// TestWhatANodeStoredDoesNotKeepIt: a node with unreadable headers is removed like others.
 func TestWhatANodeStoredDoesNotKeepIt(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -41,8 +41,8 @@ func TestWhatANodeStoredDoesNotKeepIt(t *testing.T) {
 	}
 }
 
-// TestRemove: nothing is known of the node any more, and others stay. What marks that expires no earlier
-// than the state would, below which a server that is killed could find it again.
+// TestRemove removes all data of the node and no data of others. The delete marker expires no earlier than
+// the state, because a killed server could find the state again.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

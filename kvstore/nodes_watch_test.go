@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestWatch: what is stored already, then what nodes store and operators remove; what cannot be
-// read is told apart, and ends nothing. So it is for who may make no consumer.
+// TestWatch returns stored values, then changes and removals. Unreadable values are marked and end nothing.
+// It needs no permission to create consumers.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
@@ -58,7 +58,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestStored: the names of the nodes whose state is there, also where it cannot be read.
+// TestStored returns the names of nodes with a state, readable or not.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -47,8 +47,7 @@ func TestBatchesEnd(t *testing.T) {
 	}
 }
 
-// TestPagesAreBounded: a page of large messages ends after 4 MiB, whatever their number,
-// and the next one goes on behind it.
+// TestPagesAreBounded: a page of large messages ends after 4 MiB, and the next page continues after it.
 func TestPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -78,17 +77,17 @@ func TestPagesAreBounded(t *testing.T) {
 func TestStoredAt(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	const stream, subject = "KV_MUSTER_NODES", "$KV.MUSTER_NODES.>"
+	nodes := kvstore.NewNodes(store.Store)
 	var times []time.Time
 	for sequence := uint64(1); sequence <= 2; sequence++ {
 		if err := store.PutState(t.Context(), model.NodeState{Node: fmt.Sprint("web0", sequence)}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		_, last, err := store.StreamAge(t.Context(), stream, subject)
+		_, last, err := nodes.Age(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, err := store.Store.StoredAt(t.Context(), stream, subject, last)
+		at, err := nodes.StoredAt(t.Context(), last)
 		if err != nil || at.IsZero() {
 			t.Fatalf("%d: %s, %v", last, at, err)
 		}
@@ -97,10 +96,7 @@ func TestStoredAt(t *testing.T) {
 	if times[0].Equal(times[1]) {
 		t.Error("two messages are one")
 	}
-	if at, err := store.Store.StoredAt(t.Context(), stream, subject, 99); !errors.Is(err, model.ErrNotFound) {
+	if at, err := nodes.StoredAt(t.Context(), 99); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("99: %s, %v", at, err)
-	}
-	if at, err := store.Store.StoredAt(t.Context(), stream, "$KV.MUSTER_NODES.web02", 1); !errors.Is(err, model.ErrNotFound) {
-		t.Errorf("of another subject: %s, %v", at, err)
 	}
 }

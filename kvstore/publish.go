@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // ErrFull reports that a stream has reached the size limit set by an administrator.
@@ -199,3 +203,128 @@ func (s *Store) Ready(ctx context.Context) error {
 
 	return s.bindAll(ctx)
 }
+
+// ErrNoRoom reports that the server or the account lacks storage, or allows no further stream.
+var ErrNoRoom = errors.New("no room in JetStream")
+
+// isWithoutRoom reports whether the server or the account has no room for a message.
+func isWithoutRoom(err error) bool {
+	const (
+		accountExceeded       = 10002
+		insufficientResources = 10023
+		memoryExceeded        = 10028
+		storageExceeded       = 10047
+	)
+	var refused jetstream.JetStreamError
+
+	return errors.As(err, &refused) && refused.APIError() != nil &&
+		slices.Contains([]jetstream.ErrorCode{accountExceeded, insufficientResources, memoryExceeded, storageExceeded}, refused.APIError().ErrorCode)
+}
+
+// ExplainUnstored adds the server of the stream to the error of a message that was not stored. It
+// wraps ErrNoRoom if the server lacks storage.
+func (s *Store) ExplainUnstored(ctx context.Context, subject string, err error) error {
+	isRefused := isWithoutRoom(err)
+	if ctx.Err() != nil || !isRefused && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, repeatAfter)
+	defer cancel()
+	stream, leader := s.leaderOf(ctx, subject)
+	switch {
+	case isRefused:
+		return fmt.Errorf("%w: %w: free disk space or raise the limit (max_file_store) of the server %s, and check its /healthz", ErrNoRoom, err, cmp.Or(leader, s.nc.ConnectedServerName()))
+	case leader == "":
+		return s.unanswered(err)
+	default:
+		return fmt.Errorf("%w: %s does not store messages: free disk space, check /healthz of its server %s, and restart the server if it still refuses writes", err, stream, leader)
+	}
+}
+
+// leaderOf returns the stream with a subject and the server that leads it. leader is "" if no leader
+// answers.
+func (s *Store) leaderOf(ctx context.Context, subject string) (stream, leader string) {
+	found, err := s.Infos(ctx, subject)
+	if err != nil {
+		return "", ""
+	}
+	for name, info := range found {
+		stream = name
+		if info != nil {
+			leader = s.leader(info)
+		}
+	}
+
+	return stream, leader
+}
+
+// Sizes holds the size limits of messages: of each stream of the fleet, as last seen, and of the
+// server.
+type Sizes struct {
+	nc *nats.Conn
+	// streams maps streams to their limits.
+	streams atomic.Pointer[map[string]int64]
+	// stale reports that a stream has another limit than recorded.
+	stale atomic.Bool
+}
+
+// Sizes returns the size limits of messages.
+func (s *Store) Sizes() *Sizes { return &s.sizes }
+
+// note records the limits of the found streams.
+func (z *Sizes) note(found Infos) {
+	streams := map[string]int64{}
+	for name, info := range found {
+		if info != nil {
+			streams[name] = int64(info.Config.MaxMsgSize)
+		}
+	}
+	z.streams.Store(&streams)
+}
+
+// of returns the limit of a stream. Zero or less means that none is known.
+func (z *Sizes) of(stream string) int64 {
+	if streams := z.streams.Load(); streams != nil {
+		return (*streams)[stream]
+	}
+
+	return 0
+}
+
+// Max returns the maximum size of a value in a stream in bytes, without the room for headers. It is
+// the lower limit of the server and the stream. fallback replaces an unknown limit of the stream.
+func (z *Sizes) Max(stream string, fallback int64) int64 {
+	most := z.of(stream)
+	if most <= 0 {
+		most = fallback
+	}
+	if server := z.nc.MaxPayload(); server > 0 {
+		most = min(most, server)
+	}
+
+	return max(most-headerRoom, 0)
+}
+
+// Check returns an error that wraps model.ErrTooLarge if a value exceeds the known limit of a stream.
+// The limit is then read again before the next write.
+func (z *Sizes) Check(stream, what string, value []byte) error {
+	if most := z.of(stream) - headerRoom; most > 0 && int64(len(value)) > most {
+		z.Refresh()
+		return fmt.Errorf("%w: %s has %d bytes, the stream %s accepts %d", model.ErrTooLarge, what, len(value), stream, most)
+	}
+
+	return nil
+}
+
+// CheckMessage returns an error that wraps model.ErrTooLarge if a value exceeds the limit of the
+// server.
+func (z *Sizes) CheckMessage(what string, value []byte) error {
+	if most := z.nc.MaxPayload() - headerRoom; most > 0 && int64(len(value)) > most {
+		return fmt.Errorf("%w: %s has %d bytes, the server takes %d", model.ErrTooLarge, what, len(value), most)
+	}
+
+	return nil
+}
+
+// Refresh makes the next write read the limits again.
+func (z *Sizes) Refresh() { z.stale.Store(true) }

@@ -19,9 +19,6 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// registrationPage is the number of registrations in one read.
-const registrationPage = 500
-
 // Registrations accesses the stream of registrations.
 type Registrations struct{ store *Store }
 
@@ -35,13 +32,8 @@ const (
 	withdrawnMax = 24 * time.Hour
 )
 
-var (
-	// ErrInvalidRegistration is registration.ErrInvalid.
-	ErrInvalidRegistration = registration.ErrInvalid
-	// ErrRegistrationsNotCurrent reports that a watch may be out of date because the server does not
-	// answer.
-	ErrRegistrationsNotCurrent = errors.New("registrations cannot be kept up to date")
-)
+// ErrInvalidRegistration is registration.ErrInvalid.
+var ErrInvalidRegistration = registration.ErrInvalid
 
 // RegistrationFilter selects registrations. An empty field or * matches everything.
 type RegistrationFilter struct {
@@ -166,46 +158,12 @@ func (s Registrations) Services(ctx context.Context) ([]registration.Registratio
 // Registrations returns the current registrations, the lowest priority number first. The error wraps
 // an ErrInvalidRegistration for each unreadable registration. The readable ones are returned anyway.
 func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) ([]Registered, error) {
-	subject, err := f.subject(s.store.Names())
+	found, problems, err := s.read(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := s.read(ctx, subject)
-	all := slices.SortedFunc(maps.Values(found), compareRegistered)
 
-	return all, err
-}
-
-// read returns the accepted registrations of each node by subject, and the last sequence. The error
-// wraps the errors of unreadable registrations and of nodes above a limit.
-func (s Registrations) read(ctx context.Context, subject string) (found map[string]Registered, last uint64, err error) {
-	kept, reported := newBoundedRegistrations(), registrationProblems{}
-	var failed []error
-	for m, err := range scanDirect(ctx, s.store, s.store.Names().Registrations(), subject, registrationPage) {
-		if err != nil {
-			return nil, 0, s.explain("read registrations", err)
-		}
-		last = m.Sequence
-		if m.Deleted() && !m.Forged {
-			continue
-		}
-		r, err := decodeRegistration(s.store.Names(), m)
-		switch {
-		case err != nil:
-			failed = append(failed, reported.note(registrationNode(m.Subject), err, time.Now()))
-		case !r.hasEnded(time.Now()):
-			kept.add(m.Subject, r)
-		}
-	}
-
-	return kept.found, last, errors.Join(append(failed, kept.end()...)...)
-}
-
-func compareRegistered(a, b Registered) int {
-	return cmp.Or(
-		cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Service, b.Service), cmp.Compare(a.ProtocolName, b.ProtocolName),
-		cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Node, b.Node),
-	)
+	return slices.SortedFunc(maps.Values(found.current), compareRegistered), errors.Join(problems...)
 }
 
 // decodeRegistration decodes a registration and checks that it matches its subject, which permissions
@@ -244,4 +202,32 @@ func decodeRegistration(n Names, m Message) (Registered, error) {
 // hasEnded reports whether the registration has ended.
 func (r Registered) hasEnded(now time.Time) bool {
 	return !r.Expires.IsZero() && !now.Before(r.Expires)
+}
+
+// Flooding returns the nodes that store more registrations than readers accept, each with a
+// description. It returns nothing if the stream does not exist, and for users other than
+// administrators, who cannot read headers alone.
+func (s Registrations) Flooding(ctx context.Context) (map[string]string, error) {
+	if !s.store.Places().InUse().IsOwn() {
+		return nil, nil
+	}
+	counts := map[string]int{}
+	for m, err := range scanStream(ctx, s.store, s.store.Names().Registrations(), jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case !m.Deleted():
+			counts[registrationNode(m.Subject)]++
+		}
+	}
+	out := map[string]string{}
+	for node, n := range counts {
+		if n > MaxRegistrationsPerNode {
+			out[node] = fmt.Sprintf("flooding: %d registrations, of which readers take %d", n, MaxRegistrationsPerNode)
+		}
+	}
+
+	return out, nil
 }

@@ -131,9 +131,8 @@ func TestRegistrationsEndByThemselves(t *testing.T) {
 	}
 }
 
-// bubble runs a test with a clock of its own: registrations of a second do not end before
-// the test has seen them. It runs in a process of its own, because clients keep timers for
-// each other, which must not leave the bubble.
+// bubble runs a test with a fake clock, so registrations of a second last until the test has seen them. It
+// runs in a separate process, because clients share timers, which must stay in the bubble.
 func bubble(t *testing.T, f func(t *testing.T, srv *natstest.Bubble, s *kvtest.Store)) {
 	t.Helper()
 	if !alone.Run(t) {
@@ -146,7 +145,7 @@ func bubble(t *testing.T, f func(t *testing.T, srv *natstest.Bubble, s *kvtest.S
 	})
 }
 
-// TestWatchOfRegistrations sees what is there, what comes, what is withdrawn and what ends by itself.
+// TestWatchOfRegistrations sees existing, new, withdrawn and expired registrations.
 func TestWatchOfRegistrations(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *natstest.Bubble, s *kvtest.Store) {
 		register(t, s, shop("web01", "10.0.0.1", 1))
@@ -368,7 +367,7 @@ func TestWithoutAStreamOfRegistrations(t *testing.T) {
 	register(t, s, shop("a", "b", 1))
 }
 
-// TestFleetWithoutRegistrationsWorks is one that was provisioned by an earlier version.
+// TestFleetWithoutRegistrationsWorks uses a fleet that an earlier version provisioned.
 func TestFleetWithoutRegistrationsWorks(t *testing.T) {
 	srv, s := kvtest.New(t)
 	if err := kvtest.Manager(t, srv).DeleteStream("MUSTER_REGISTRATIONS"); err != nil {
@@ -379,7 +378,7 @@ func TestFleetWithoutRegistrationsWorks(t *testing.T) {
 	}
 }
 
-// TestLiesAreTold has registrations that say of themselves what they are not.
+// TestLiesAreTold has registrations with false claims.
 func TestLiesAreTold(t *testing.T) {
 	srv, s := kvtest.New(t)
 	nc := srv.Connect(t)
@@ -427,8 +426,7 @@ func TestLiesAreTold(t *testing.T) {
 	}
 }
 
-// TestNodeRegistersItself has the permissions of a node; what they refuse is in
-// TestNodeCanDoItsJobAndNoMore.
+// TestNodeRegistersItself uses the permissions of a node; TestNodeCanDoItsJobAndNoMore tests their limits.
 func TestNodeRegistersItself(t *testing.T) {
 	for name, make := range kvtest.Guards() {
 		t.Run(name, func(t *testing.T) {

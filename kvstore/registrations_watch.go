@@ -1,18 +1,31 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// registrationRetry is the pause before the server is asked again.
-const registrationRetry = time.Second
+const (
+	// MaxRegistrationsPerNode limits the registrations of a node that readers accept. A node can store
+	// any number.
+	MaxRegistrationsPerNode = 256
+	// MaxRegistrationBytes limits the size of these registrations in bytes.
+	MaxRegistrationBytes = 256 << 10
+	// maxProblems limits the reported problems of a node within problemsEvery.
+	maxProblems   = 8
+	problemsEvery = 10 * time.Minute
+)
+
+// ErrRegistrationsNotCurrent reports that a watch may be out of date because the server does not answer.
+var ErrRegistrationsNotCurrent = errors.New("registrations cannot be kept up to date")
 
 // WatchRegistrations yields the current registrations, then an empty Registered, and then each new,
 // renewed or ended one until ctx ends. Gone marks an ended one. The watch continues after an error
@@ -20,217 +33,228 @@ const registrationRetry = time.Second
 // outage: they stay until NATS has been back for their TTL. Any other error is the last item.
 func (s Registrations) WatchRegistrations(ctx context.Context, f RegistrationFilter) iter.Seq2[Registered, error] {
 	return func(yield func(Registered, error) bool) {
-		subject, err := f.subject(s.store.Names())
+		w, problems, err := s.read(ctx, f)
 		if err != nil {
 			yield(Registered{}, err)
 			return
 		}
-		w := registrationWatch{stream: s, subject: subject, yield: yield}
-		if last, more := w.begin(ctx); more {
-			w.run(ctx, last)
-		}
-	}
-}
-
-// registrationWatch follows registrations. The server does not announce expiries, so the watch checks
-// them itself.
-type registrationWatch struct {
-	stream  Registrations
-	subject string
-	current map[string]Registered
-	// perNode and bytes are the number and the size of the current registrations by node.
-	perNode, bytes map[string]int
-	// reported limits the problems that are yielded.
-	reported registrationProblems
-	yield    func(Registered, error) bool
-	// away reports that the server does not answer. back is the time at which it answered again.
-	away bool
-	back time.Time
-}
-
-// begin yields the current registrations and returns their last sequence.
-func (w *registrationWatch) begin(ctx context.Context) (last uint64, more bool) {
-	var err error
-	w.current, last, err = w.stream.read(ctx, w.subject)
-	for _, err := range SplitDenials(err) {
-		if !w.yield(Registered{}, err) || !errors.Is(err, ErrInvalidRegistration) {
-			return 0, false
-		}
-	}
-	w.perNode, w.bytes = map[string]int{}, map[string]int{}
-	for subject, r := range w.current {
-		w.perNode[registrationNode(subject)]++
-		w.bytes[registrationNode(subject)] += r.size
-		if !w.yield(r, nil) {
-			return 0, false
-		}
-	}
-
-	return last, w.yield(Registered{}, nil)
-}
-
-// registrationArrival is a message or an error of the stream.
-type registrationArrival struct {
-	Message
-	err error
-}
-
-// run yields what arrives after the last sequence, and what expires.
-func (w *registrationWatch) run(ctx context.Context, last uint64) {
-	scanning, cancel := context.WithCancel(ctx)
-	arrivals := make(chan registrationArrival)
-	var scan sync.WaitGroup
-	scan.Go(func() { w.scan(scanning, last, arrivals) })
-	defer scan.Wait()
-	defer cancel()
-	for more := true; more; {
-		select {
-		case a := <-arrivals:
-			more = w.accept(a)
-		case <-time.After(time.Until(w.nextExpiry())):
-			more = w.expire(ctx)
-		case <-ctx.Done():
-			w.yield(Registered{}, context.Cause(ctx))
-			more = false
-		}
-	}
-}
-
-// scan sends the messages after a sequence to arrivals until ctx ends. It retries while the server is
-// away.
-func (w *registrationWatch) scan(ctx context.Context, last uint64, arrivals chan<- registrationArrival) {
-	s := w.stream.store
-	for ctx.Err() == nil {
-		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{w.subject}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1}
-		for m, err := range scanStream(ctx, s, s.Names().Registrations(), cfg, true) {
-			if err != nil && (s.Away() != nil || errors.Is(err, context.DeadlineExceeded)) {
-				break
+		for more := w.yield(problems, yield) && yield(Registered{}, nil); more; more = w.yield(problems, yield) {
+			if Pause(ctx, followPause) != nil {
+				yield(Registered{}, context.Cause(ctx))
+				return
 			}
-			last = m.Sequence
-			select {
-			case arrivals <- registrationArrival{m, err}:
-			case <-ctx.Done():
-			}
-		}
-		_ = Pause(ctx, registrationRetry)
-	}
-}
-
-// nextExpiry returns the time of the next expiry, or of the next retry.
-func (w *registrationWatch) nextExpiry() time.Time {
-	if w.away {
-		return time.Now().Add(registrationRetry)
-	}
-	at := time.Now().Add(time.Hour)
-	for _, r := range w.current {
-		if end := w.end(r); !end.IsZero() && end.Before(at) {
-			at = end
+			problems = w.poll(ctx)
+			w.expire(ctx)
 		}
 	}
-
-	return at
 }
 
-// end returns the time at which a registration ends without a renewal, or zero for never. After an
-// outage, in which no node could renew, it is at least a TTL after the return of the server.
-func (w *registrationWatch) end(r Registered) time.Time {
-	if r.Expires.IsZero() {
-		return time.Time{}
-	}
-	if again := w.back.Add(r.TTL.Std()); again.After(r.Expires) {
-		return again
-	}
-
-	return r.Expires
-}
-
-// accept yields a registration that arrived and reports whether the watch continues.
-func (w *registrationWatch) accept(a registrationArrival) bool {
-	if a.err != nil {
-		w.yield(Registered{}, w.stream.explain("watch registrations", a.err))
-		return false
-	}
-	known, had := w.current[a.Subject]
-	if a.Deleted() {
-		w.remove(a.Subject)
-		known.Gone = true
-		return !had || w.yield(known, nil)
-	}
-	r, err := decodeRegistration(w.stream.store.Names(), a.Message)
+// read returns the registrations that a filter selects, and the problems of unreadable registrations and of nodes above a
+// limit.
+func (s Registrations) read(ctx context.Context, f RegistrationFilter) (w *registrationView, problems []error, err error) {
+	subject, err := f.subject(s.store.Names())
 	if err != nil {
-		return w.problem(a.Subject, err)
+		return nil, nil, err
 	}
-	if r.hasEnded(time.Now()) {
-		return true
-	}
-	node := registrationNode(a.Subject)
-	switch {
-	case !had && w.perNode[node] >= MaxRegistrationsPerNode:
-		return w.problem(a.Subject, tooManyRegistrations(node))
-	case w.bytes[node]+r.size-known.size > MaxRegistrationBytes:
-		return w.problem(a.Subject, tooLargeRegistrations(node))
-	case !had:
-		w.perNode[node]++
-	}
-	w.set(a.Subject, r)
+	w = &registrationView{store: s.store, subject: subject, current: map[string]Registered{}, former: map[string]Registered{}, subjects: map[string][]string{}, bytes: map[string]int{}}
+	problems = w.poll(ctx)
 
-	return w.yield(r, nil)
+	return w, problems, s.explain("read registrations", w.failed)
 }
 
-// set stores the registration of a subject.
-func (w *registrationWatch) set(subject string, r Registered) {
-	w.bytes[registrationNode(subject)] += r.size - w.current[subject].size
-	w.current[subject] = r
+// registrationView holds registrations. It accepts a limited number of each node: the first subjects in alphabetical order,
+// so that renewals do not change the selection.
+type registrationView struct {
+	store   *Store
+	subject string
+	// current holds the registrations by subject. former holds the registrations of the changed subjects before the
+	// change; a new one is empty there.
+	current, former map[string]Registered
+	// subjects holds the sorted subjects of each node, and bytes their size.
+	subjects map[string][]string
+	bytes    map[string]int
+	problems registrationProblems
+	// last is the sequence of the last message.
+	last uint64
+	// failed is the error of the last poll. back is the time of the first poll without an error after one with an error.
+	failed error
+	back   time.Time
 }
 
-// problem yields the problem of a subject unless its node has reached the limit.
-func (w *registrationWatch) problem(subject string, err error) bool {
-	err = w.reported.note(registrationNode(subject), err, time.Now())
-
-	return err == nil || w.yield(Registered{}, err)
-}
-
-// remove removes a registration.
-func (w *registrationWatch) remove(subject string) {
-	if r, had := w.current[subject]; had {
-		w.perNode[registrationNode(subject)]--
-		w.bytes[registrationNode(subject)] -= r.size
-		delete(w.current, subject)
-	}
-}
-
-// expire yields the registrations that have ended, once the server confirms it.
-func (w *registrationWatch) expire(ctx context.Context) bool {
-	err := w.stream.store.Away()
-	var stored map[string]Registered
-	if err == nil {
-		stored, _, err = w.stream.read(ctx, w.subject)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return true
-	case err != nil && !errors.Is(err, ErrInvalidRegistration):
-		wasAway := w.away
-		w.away = true
-		return wasAway || w.yield(Registered{}, fmt.Errorf("%w, the last known stay until NATS answers: %w", ErrRegistrationsNotCurrent, err))
-	case w.away:
-		w.away, w.back = false, time.Now()
-	}
-	now := time.Now()
-	for subject, r := range w.current {
-		if renewed, ok := stored[subject]; ok && renewed.At.After(r.At) {
-			r = renewed
-			w.set(subject, r)
-		}
-		if end := w.end(r); end.IsZero() || now.Before(end) {
-			continue
-		}
-		w.remove(subject)
-		r.Gone = true
-		if !w.yield(r, nil) {
+// yield yields problems and changes, and reports whether the caller wants more.
+func (w *registrationView) yield(problems []error, yield func(Registered, error) bool) bool {
+	for _, err := range problems {
+		if !yield(Registered{}, err) {
 			return false
 		}
 	}
+	for subject, r := range w.former {
+		if now, is := w.current[subject]; is {
+			r = now
+		} else {
+			r.Gone = true
+		}
+		if !yield(r, nil) {
+			return false
+		}
+	}
+	clear(w.former)
 
 	return true
+}
+
+// poll reads the messages that were stored since the last poll, and returns the problems to report.
+func (w *registrationView) poll(ctx context.Context) (problems []error) {
+	err := w.store.Away()
+	if err == nil {
+		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{w.subject}, OptStartSeq: w.last + 1}
+		var m Message
+		for m, err = range readStream(ctx, w.store, w.store.Names().Registrations(), cfg, false) {
+			if err != nil {
+				break
+			}
+			w.last = m.Sequence
+			problems = append(problems, w.accept(m)...)
+		}
+	}
+	switch {
+	case err == nil && w.failed != nil:
+		w.back = time.Now()
+	case err != nil && w.failed == nil && ctx.Err() == nil:
+		problems = append(problems, fmt.Errorf("%w, the last known stay until NATS answers: %w", ErrRegistrationsNotCurrent, err))
+	}
+	w.failed = err
+
+	return problems
+}
+
+// accept applies a message and returns the problems to report.
+func (w *registrationView) accept(m Message) (problems []error) {
+	node := registrationNode(m.Subject)
+	if m.Deleted() && !m.Forged {
+		w.remove(m.Subject)
+		return nil
+	}
+	r, err := decodeRegistration(w.store.Names(), m)
+	switch {
+	case err != nil:
+		if err = w.problems.note(node, err, time.Now()); err != nil {
+			problems = append(problems, err)
+		}
+		return problems
+	case r.hasEnded(time.Now()):
+		return nil
+	}
+	w.touch(m.Subject)
+	if _, had := w.current[m.Subject]; !had {
+		at, _ := slices.BinarySearch(w.subjects[node], m.Subject)
+		w.subjects[node] = slices.Insert(w.subjects[node], at, m.Subject)
+	}
+	w.bytes[node] += r.size - w.current[m.Subject].size
+	w.current[m.Subject] = r
+	for {
+		var over error
+		switch subjects := w.subjects[node]; {
+		case len(subjects) > MaxRegistrationsPerNode:
+			over = fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxRegistrationsPerNode)
+		case w.bytes[node] > MaxRegistrationBytes:
+			over = fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxRegistrationBytes)
+		default:
+			return problems
+		}
+		if w.problems.isNew(over, time.Now()) {
+			problems = append(problems, over)
+		}
+		w.remove(w.subjects[node][len(w.subjects[node])-1])
+	}
+}
+
+// touch records the registration of a subject before its first change.
+func (w *registrationView) touch(subject string) {
+	if _, is := w.former[subject]; !is {
+		w.former[subject] = w.current[subject]
+	}
+}
+
+// remove removes a registration.
+func (w *registrationView) remove(subject string) {
+	r, had := w.current[subject]
+	if !had {
+		return
+	}
+	w.touch(subject)
+	w.bytes[r.Node] -= r.size
+	w.subjects[r.Node] = slices.DeleteFunc(w.subjects[r.Node], func(s string) bool { return s == subject })
+	delete(w.current, subject)
+	if w.former[subject].Node == "" {
+		delete(w.former, subject)
+	}
+}
+
+// expire removes the registrations that have ended without a renewal. After an outage, in which no node could renew, they
+// end at least a TTL after the return of the server.
+func (w *registrationView) expire(ctx context.Context) {
+	if w.failed != nil || ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	for subject, r := range w.current {
+		if r.hasEnded(now) && !now.Before(w.back.Add(r.TTL.Std())) {
+			w.remove(subject)
+		}
+	}
+}
+
+// registrationNode returns the node of a subject, which the server's permissions guard, or "" for
+// another subject.
+func registrationNode(subject string) string {
+	const place, tokens = 5, 8
+	if parts := strings.Split(subject, "."); len(parts) == tokens {
+		return parts[place]
+	}
+
+	return ""
+}
+
+// registrationProblems limits the reported problems.
+type registrationProblems struct {
+	of    map[string]int
+	over  map[string]bool
+	since time.Time
+}
+
+// begin forgets the problems that were reported more than problemsEvery ago.
+func (p *registrationProblems) begin(now time.Time) {
+	if p.of == nil || now.Sub(p.since) > problemsEvery {
+		p.of, p.over, p.since = map[string]int{}, map[string]bool{}, now
+	}
+}
+
+// isNew reports whether an error was not reported lately.
+func (p *registrationProblems) isNew(err error, now time.Time) bool {
+	p.begin(now)
+	known := p.over[err.Error()]
+	p.over[err.Error()] = true
+
+	return !known
+}
+
+// note returns the error to report for a problem of a node, or nil.
+func (p *registrationProblems) note(node string, err error, now time.Time) error {
+	p.begin(now)
+	switch p.of[node]++; {
+	case p.of[node] > maxProblems:
+		return nil
+	case p.of[node] == maxProblems:
+		return fmt.Errorf("%w (further ones of node %s are not reported for a while)", err, node)
+	default:
+		return err
+	}
+}
+
+func compareRegistered(a, b Registered) int {
+	return cmp.Or(
+		cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Service, b.Service), cmp.Compare(a.ProtocolName, b.ProtocolName),
+		cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Node, b.Node),
+	)
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,15 +17,17 @@ import (
 )
 
 // Reports accesses the stream of reports.
-type Reports struct{ store *Store }
+type Reports struct{ series }
 
 // NewReports returns the reports of the fleet of s.
-func NewReports(s *Store) Reports { return Reports{s} }
+func NewReports(s *Store) Reports {
+	return Reports{series{s, "stream of reports", s.Names().Reports(), s.Names().Report("*", "*", "*")}}
+}
 
 // MaxMessage returns the maximum message size of the stream in bytes, or the default while it is
 // unknown.
 func (s Reports) MaxMessage() int64 {
-	return s.store.Sizes().Max(s.store.Names().Reports(), DefaultReportMax)
+	return s.store.Sizes().Max(s.stream, DefaultReportMax)
 }
 
 // PublishReports stores reports in order without waiting for each acknowledgement. It returns how many
@@ -39,7 +43,7 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	defer cancel()
 	subjects := make([]string, len(reports))
 	for i, r := range reports {
-		subjects[i] = s.subject(r)
+		subjects[i] = s.subjectOf(r)
 	}
 	permitted, done := s.store.Denials().Permitted(ctx, To(subjects...))
 	defer func() { _ = done(nil) }()
@@ -146,7 +150,7 @@ func (s Reports) stored(ctx context.Context, future jetstream.PubAckFuture) erro
 	}
 }
 
-func (s Reports) subject(r model.Report) string {
+func (s Reports) subjectOf(r model.Report) string {
 	return s.store.Names().Report(r.Node, r.Kind, string(r.Outcome))
 }
 
@@ -158,7 +162,7 @@ func (s Reports) message(r model.Report) (*nats.Msg, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
 	}
-	m := NewMsg(s.subject(r), data)
+	m := NewMsg(s.subjectOf(r), data)
 	m.Header.Set("Content-Type", contentType)
 	m.Header.Set(nats.MsgIdHdr, r.ID)
 
@@ -187,7 +191,7 @@ func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Re
 			yield(model.Report{}, err)
 			return
 		}
-		for m, err := range scanStream(ctx, s.store, s.store.Names().Reports(), cfg, f.Follow) {
+		for m, err := range scanStream(ctx, s.store, s.stream, cfg, f.Follow) {
 			if err != nil {
 				yield(model.Report{}, err)
 				return
@@ -232,4 +236,213 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 	}
 
 	return cfg, nil
+}
+
+// Messages yields the messages of a range in stored order. An error is the last item.
+func (s Reports) Messages(ctx context.Context, r model.ReportRange) iter.Seq2[model.StoredReports, error] {
+	return func(yield func(model.StoredReports, error) bool) {
+		names := s.store.Names()
+		cfg, err := ReportFilter{Node: r.Node, Kind: r.Kind, Since: r.Since}.consumer(names)
+		if err != nil {
+			yield(model.StoredReports{}, err)
+			return
+		}
+		switch {
+		case r.Newest:
+			cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+		case r.After > 0:
+			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
+		}
+		for m, err := range scanStream(ctx, s.store, s.stream, cfg, r.Follow) {
+			if err != nil {
+				yield(model.StoredReports{}, err)
+				return
+			}
+			if !yield(s.read(m), nil) {
+				return
+			}
+		}
+	}
+}
+
+// NewestMessage returns the last message, with sequence 0 if there is none.
+func (s Reports) NewestMessage(ctx context.Context) (model.StoredReports, error) {
+	m, err := s.store.Last(ctx, s.stream, s.subject)
+	if errors.Is(err, model.ErrNotFound) {
+		return model.StoredReports{}, nil
+	}
+	if err != nil {
+		return model.StoredReports{}, err
+	}
+
+	return s.read(m), nil
+}
+
+// Event is the function EncodeEvent as a method, for packages outside kvstore.
+func (Reports) Event(r model.Report) ([]byte, error) { return EncodeEvent(r) }
+
+// End returns the last sequence according to the leader of the stream, or 0 if the stream is empty. A lagging server may
+// answer direct gets with older messages.
+func (s Reports) End(ctx context.Context) (uint64, error) {
+	info, err := s.info(ctx)
+	if err != nil || info.State.Msgs == 0 {
+		return 0, err
+	}
+
+	return info.State.LastSeq, nil
+}
+
+// Bounds returns the retention of the stream. The error wraps model.ErrNotFound if the stream does not
+// exist.
+func (s Reports) Bounds(ctx context.Context) (model.ReportBounds, error) {
+	info, err := s.info(ctx)
+	if err != nil {
+		return model.ReportBounds{}, err
+	}
+	out := model.ReportBounds{Oldest: info.State.FirstTime, Dropped: info.State.FirstSeq > 1, PerSubject: int(max(info.Config.MaxMsgsPer, 0))}
+	if info.State.Msgs == 0 {
+		out.Oldest = time.Time{}
+	}
+
+	return out, nil
+}
+
+// read decodes a message.
+func (s Reports) read(m Message) model.StoredReports {
+	out := model.StoredReports{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
+	out.Reports, out.Invalid = s.reportsOf(m)
+
+	return out
+}
+
+// Newest returns the newest report of a node for each kind and outcome, the newest first. A batch
+// contributes all its reports. The number of reads does not depend on what the node publishes. The
+// error wraps an ErrInvalidEvent for each unreadable report, and the readable ones are returned
+// anyway. It wraps model.ErrInvalidName for an invalid node.
+func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error) {
+	if err := model.CheckNode(node, nil); err != nil {
+		return nil, err
+	}
+	subjects := s.store.Names().ReportSubjects(node)
+	found, failed := make([][]model.Report, len(subjects)), make([]error, len(subjects))
+	var reading sync.WaitGroup
+	for i, subject := range subjects {
+		reading.Go(func() { found[i], failed[i] = s.newestOf(ctx, subject) })
+	}
+	reading.Wait()
+	all := slices.Concat(found...)
+	slices.SortStableFunc(all, func(a, b model.Report) int { return b.Time.Compare(a.Time) })
+
+	return all, errors.Join(failed...)
+}
+
+// newestOf returns the reports of the newest message of a subject, or none.
+func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
+	m, err := s.store.Last(ctx, s.stream, subject)
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		return nil, nil
+	case errors.Is(err, ErrUnreadable):
+		return nil, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	case err != nil:
+		return nil, err
+	}
+	return s.reportsOf(m)
+}
+
+// reportsOf returns the readable reports of a message.
+func (s Reports) reportsOf(m Message) (all []model.Report, failed error) {
+	for r, err := range decodeReports(s.store.Names(), m) {
+		if err != nil {
+			failed = err
+			continue
+		}
+		all = append(all, r)
+	}
+
+	return all, failed
+}
+
+// subscriptionKept is the time after which the server forgets a subscription that has no reader.
+const subscriptionKept = 31 * 24 * time.Hour
+
+// Deliver yields the messages of a subscription until ctx ends. An error is the last item. It wraps
+// model.ErrInvalidName if no report has the kinds and outcomes, or model.ErrOtherAccount.
+func (s Reports) Deliver(ctx context.Context, sub model.ReportSubscription) iter.Seq2[model.ReportDelivery, error] {
+	return func(yield func(model.ReportDelivery, error) bool) {
+		cfg, err := consumer(sub, s.store.Names())
+		if err != nil {
+			yield(model.ReportDelivery{}, err)
+			return
+		}
+		for d, err := range scanDurable(ctx, s.store, s.stream, cfg) {
+			if err != nil {
+				yield(model.ReportDelivery{}, err)
+				return
+			}
+			if !yield(model.ReportDelivery{StoredReports: s.read(d.Message), Receipt: d}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// CheckSubscription returns an error if Deliver would reject the subscription.
+func (s Reports) CheckSubscription(sub model.ReportSubscription) error {
+	_, err := consumer(sub, s.store.Names())
+
+	return err
+}
+
+// consumer returns the configuration of the durable consumer of a subscription.
+func consumer(sub model.ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
+	cfg := jetstream.ConsumerConfig{
+		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,
+		InactiveThreshold: subscriptionKept,
+	}
+	switch {
+	case !model.IsToken(sub.Name):
+		return cfg, fmt.Errorf("%w: %q", model.ErrInvalidName, sub.Name)
+	case sub.After > 0:
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, sub.After+1
+	case sub.All:
+		cfg.DeliverPolicy = jetstream.DeliverAllPolicy
+	}
+	has := func(all []string, word string) bool { return len(all) == 0 || slices.Contains(all, word) }
+	batches := false
+	for _, subject := range n.ReportSubjects("*") {
+		parts := strings.Split(subject, ".")
+		kind, outcome := parts[len(parts)-2], parts[len(parts)-1]
+		switch {
+		case outcome == BatchOutcome || !has(sub.Kinds, kind) || !has(sub.Outcomes, outcome):
+			continue
+		case kind == model.KindTransaction:
+			batches = true
+		}
+		cfg.FilterSubjects = append(cfg.FilterSubjects, subject)
+	}
+	if batches {
+		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report("*", model.KindTransaction, BatchOutcome))
+	}
+	if len(cfg.FilterSubjects) == 0 {
+		return cfg, fmt.Errorf("%w: no report of the kinds %s has one of the outcomes %s", model.ErrInvalidName, sub.Kinds, sub.Outcomes)
+	}
+
+	return cfg, nil
+}
+
+// Remove removes all reports of a node. Only administrators may do that.
+func (s Reports) Remove(ctx context.Context, node string) error {
+	if err := model.CheckNode(node, nil); err != nil {
+		return err
+	}
+	stream, err := s.store.JetStream().Stream(ctx, s.stream)
+	if err == nil {
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(s.store.Names().Report(node, "*", "*")))
+	}
+	if err != nil {
+		return fmt.Errorf("remove the reports of node %s: %w", node, err)
+	}
+
+	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// transactions returns reports of one run, of which each second one failed.
+// transactions returns reports of one run. Every second one failed.
 func transactions(t *testing.T, from, count int) []model.Report {
 	t.Helper()
 	out := make([]model.Report, count)
@@ -138,7 +138,7 @@ func TestReportsOfABatchAreFiltered(t *testing.T) {
 	}
 }
 
-// What is wrong in a batch costs itself.
+// An invalid report of a batch affects only itself.
 func TestABadReportOfABatchDoesNotEndReading(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -175,7 +175,7 @@ func TestABadReportOfABatchDoesNotEndReading(t *testing.T) {
 	}
 }
 
-// Whatever a node writes into a batch, readers are not told more often than of a report.
+// Readers get at most one error per batch, whatever a node writes into it.
 func TestInvalidReportsOfABatchAreOneError(t *testing.T) {
 	t.Parallel()
 	names, err := kvstore.NewNames("muster")

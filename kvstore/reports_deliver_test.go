@@ -21,7 +21,7 @@ func publishRun(t *testing.T, store *kvtest.Store, node string, outcome model.Ou
 }
 
 // take reads as many messages as are wanted, each done, and returns their nodes.
-func take(t *testing.T, store *kvtest.Store, sub kvstore.ReportSubscription, want int) (nodes []string, last uint64) {
+func take(t *testing.T, store *kvtest.Store, sub model.ReportSubscription, want int) (nodes []string, last uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
@@ -55,10 +55,10 @@ func exists(t *testing.T, store *kvtest.Store, name string) {
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	sub := kvstore.ReportSubscription{Name: "failed", Kinds: []string{model.KindRun}, Outcomes: []string{string(model.OutcomeFailed)}}
+	sub := model.ReportSubscription{Name: "failed", Kinds: []string{model.KindRun}, Outcomes: []string{string(model.OutcomeFailed)}}
 	publishRun(t, store, "old", model.OutcomeFailed)
 
-	// It begins with what is stored from now on.
+	// It begins with reports stored from now on.
 	got := make(chan []string)
 	go func() {
 		nodes, _ := take(t, store, sub, 1)
@@ -71,7 +71,7 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("began with %q", nodes)
 	}
 
-	// What came while nobody read is delivered, in order, whatever headers a node stores.
+	// Reports stored without a reader are delivered in order, whatever their headers.
 	publishRun(t, store, "b", model.OutcomeFailed)
 	srv.Raw(t, store.Names().Report("hostile", model.KindRun, "failed"), "NATS/1.0\r\nStatus: 404\r\n\r\n", "")
 	publishRun(t, store, "c", model.OutcomeFailed)
@@ -80,7 +80,7 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("went on with %q", nodes)
 	}
 
-	// What is not done is delivered again, and nothing before it is.
+	// An unfinished report is delivered again, and no report before it.
 	publishRun(t, store, "d", model.OutcomeFailed)
 	publishRun(t, store, "e", model.OutcomeFailed)
 	for d, err := range kvstore.NewReports(store.Store).Deliver(t.Context(), sub) {
@@ -96,7 +96,8 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("delivered again %q", nodes)
 	}
 
-	// Where the server forgot it, another one goes on behind what was done, with other subjects.
+	// If the server forgot the consumer, a new one continues after the last finished report, with other
+	// subjects.
 	if err := store.JetStream().DeleteConsumer(t.Context(), "MUSTER_REPORTS", sub.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestDeliver(t *testing.T) {
 	if nodes, _ := take(t, store, sub, 3); !slices.Equal(nodes, []string{"d", "e", "f"}) {
 		t.Errorf("created again: %q", nodes)
 	}
-	if nodes, _ := take(t, store, kvstore.ReportSubscription{Name: "all", All: true}, 8); len(nodes) != 8 || nodes[0] != "old" {
+	if nodes, _ := take(t, store, model.ReportSubscription{Name: "all", All: true}, 8); len(nodes) != 8 || nodes[0] != "old" {
 		t.Errorf("all: %q", nodes)
 	}
 }
@@ -113,7 +114,7 @@ func TestDeliver(t *testing.T) {
 func TestInvalidSubscriptions(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	for _, sub := range []kvstore.ReportSubscription{{}, {Name: "a.b"}, {Name: "*"}, {Name: "a", Kinds: []string{model.KindHealth}, Outcomes: []string{string(model.OutcomeChanged)}}, {Name: "a", Outcomes: []string{"red"}}} {
+	for _, sub := range []model.ReportSubscription{{}, {Name: "a.b"}, {Name: "*"}, {Name: "a", Kinds: []string{model.KindHealth}, Outcomes: []string{string(model.OutcomeChanged)}}, {Name: "a", Outcomes: []string{"red"}}} {
 		if err := kvstore.NewReports(store.Store).CheckSubscription(sub); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%+v: %v", sub, err)
 		}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/segmentio/ksuid"
@@ -116,4 +118,138 @@ func counterText(n uint64) string {
 	}
 
 	return strconv.FormatUint(n, 10)
+}
+
+// maxInvalid limits the invalid reports of a batch, because a node may put tens of thousands into one.
+const maxInvalid = 100
+
+// decodeReports yields the reports of a message in order. An error wraps ErrInvalidEvent and occurs at
+// most once. After too many invalid reports the rest of a batch is skipped.
+func decodeReports(n Names, m Message) iter.Seq2[model.Report, error] {
+	return func(yield func(model.Report, error) bool) {
+		envelope, err := parseReportSubject(n, m.Subject)
+		batch := []json.RawMessage{m.Data}
+		if err == nil && isReportBatch(envelope) {
+			if err = json.Unmarshal(m.Data, &batch); err != nil {
+				err = fmt.Errorf("%w on %s: %w", ErrInvalidEvent, m.Subject, err)
+			}
+		}
+		if err != nil {
+			yield(model.Report{}, err)
+			return
+		}
+		for invalid := 0; len(batch) > 0 && invalid < maxInvalid; batch = batch[1:] {
+			r, err := decodeEvent(envelope, m.Subject, batch[0])
+			if err != nil {
+				invalid++
+			}
+			if (err == nil || invalid == 1) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// isReportBatch reports whether a subject is for batches.
+func isReportBatch(envelope model.Report) bool {
+	return envelope.Kind == model.KindTransaction && envelope.Outcome == BatchOutcome
+}
+
+// decodeEvent decodes an event. envelope has the values of the subject. The error wraps
+// ErrInvalidEvent, also if the report is from another node than its subject.
+func decodeEvent(envelope model.Report, subject string, data []byte) (model.Report, error) {
+	r := envelope
+	if err := fillReport(&r, data); err != nil {
+		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+	}
+	if isReportBatch(r) {
+		t, err := model.DecodeJSON[model.Transaction](r.Data)
+		if err != nil {
+			return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+		}
+		r.Outcome = t.Outcome()
+	}
+
+	return r, nil
+}
+
+// fillReport sets the fields of r that an event contains. The event must be valid and come from the node of r.
+func fillReport(r *model.Report, data []byte) error {
+	ce, err := decodeCloudEvent(data)
+	if err != nil {
+		return err
+	}
+	if err := ce.Validate(); err != nil {
+		return err
+	}
+	if want := sourcePrefix + r.Node; ce.Source() != want {
+		return fmt.Errorf("source is %q, must be %q", ce.Source(), want)
+	}
+	// JSON data is a part of the event, which is valid JSON.
+	isPart := len(ce.Data()) > 0 && !ce.DataBase64 && ce.DataMediaType() == event.ApplicationJSON
+	if !isPart && !json.Valid(ce.Data()) {
+		return errors.New("the data are not JSON")
+	}
+
+	return fillAttributes(r, ce)
+}
+
+// decodeCloudEvent decodes an event. The library panics at some invalid events.
+func decodeCloudEvent(data []byte) (ce event.Event, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("cannot decode the event: %v", problem)
+		}
+	}()
+	// UnmarshalJSON of the library accepts some invalid JSON. json.Unmarshal would validate it twice.
+	if !json.Valid(data) {
+		return ce, json.Unmarshal(data, &ce)
+	}
+
+	return ce, ce.UnmarshalJSON(data)
+}
+
+// parseReportSubject returns the node, kind and outcome in the subject of a report.
+func parseReportSubject(n Names, subject string) (model.Report, error) {
+	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix()+".report."), ".")
+	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix()) {
+		return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+	}
+	for _, t := range tokens {
+		if !model.IsToken(t) {
+			return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
+		}
+	}
+
+	return model.Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
+}
+
+// fillAttributes sets the fields of r from an event.
+func fillAttributes(r *model.Report, ce event.Event) error {
+	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
+	extensions := ce.Extensions() // a copy
+	text := func(name string) string {
+		value, _ := extensions[name].(string)
+		return value
+	}
+	r.RunID, r.Manifest, r.Digest = text("runid"), text("manifest"), text("digest")
+	r.Cause, r.CorrelationID = model.Cause(text("cause")), text("correlationid")
+	var errs [2]error
+	r.Revision, errs[0] = parseCounter("revision", text("revision"))
+	r.Seq, errs[1] = parseCounter("seq", text("seq"))
+
+	return errors.Join(errs[:]...)
+}
+
+// parseCounter is the inverse of counterText.
+func parseCounter(name, text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q is not a number", name, text)
+	}
+
+	return n, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// bounded returns a fleet with a small stream of reports, in which a node has a
-// share of 34 subjects with 8 reports of 16 KiB: 4.3 MiB of 16 MiB.
+// bounded returns a fleet with a small stream of reports. A node has a share of 34 subjects with 8 reports of
+// 16 KiB: 4.3 MiB of 16 MiB.
 func bounded(t *testing.T) (*natstest.Server, *kvtest.Store) {
 	t.Helper()
 
@@ -48,7 +48,7 @@ func reportsFlood(t *testing.T, nc *nats.Conn, store *kvtest.Store, node string,
 	}
 }
 
-// A node that floods loses its own oldest reports, and nobody else's.
+// A flooding node loses only its own oldest reports.
 func TestAFloodCostsOnlyTheNodeThatMakesIt(t *testing.T) {
 	t.Parallel()
 	srv, store := bounded(t)
@@ -95,7 +95,7 @@ func TestAFloodCostsOnlyTheNodeThatMakesIt(t *testing.T) {
 	}
 }
 
-// A subject is full where its reports of the last minutes are as many as are kept.
+// A subject is full if its recent reports reach the limit.
 func TestWhoFloodsIsNamed(t *testing.T) {
 	t.Parallel()
 	n, err := kvstore.NewNames("")

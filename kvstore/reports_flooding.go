@@ -66,7 +66,7 @@ func (s Reports) Flooding(ctx context.Context, assigned func(node string) int) (
 func (s Reports) countSubjects(ctx context.Context, since time.Time) (counts map[string]int64, runs map[string]map[string]bool, err error) {
 	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
 	counts, runs = map[string]int64{}, map[string]map[string]bool{}
-	for m, err := range scanStream(ctx, s.store, s.store.Names().Reports(), cfg, false) {
+	for m, err := range scanStream(ctx, s.store, s.stream, cfg, false) {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -39,7 +39,7 @@ func TestMessages(t *testing.T) {
 		m, err := stream.NewestMessage(t.Context())
 		return err == nil && m.Sequence == 5, fmt.Sprint(m.Sequence, err)
 	})
-	for want, r := range map[string]kvstore.ReportRange{
+	for want, r := range map[string]model.ReportRange{
 		"[1 2 3 4! 5!]": {},
 		"[3 4! 5!]":     {After: 2},
 		"[2]":           {Node: "web02"},

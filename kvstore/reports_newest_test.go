@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestNewest: one report of each kind and outcome, the newest first, and all of a batch; of no
-// other node, and also for who may make no consumer.
+// TestNewest returns one report of each kind and outcome, newest first, and all of a batch, only of this
+// node, also without permission to create consumers.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
@@ -47,7 +47,7 @@ func TestNewest(t *testing.T) {
 		for _, r := range all {
 			got = append(got, fmt.Sprint(r.Kind, " ", r.Outcome, " ", r.Seq))
 		}
-		slices.Sort(got[min(2, len(got)):]) // those of the batch have nearly the same time
+		slices.Sort(got[min(2, len(got)):]) // reports of the batch have nearly the same time
 		if want := "[run failed 3 run stable 2 transaction changed 11 transaction failed 10]"; fmt.Sprint(got) != want {
 			t.Errorf("%s: %v", name, got)
 		}

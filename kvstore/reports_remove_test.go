@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestRemove: the reports of one node go, those of others stay.
+// TestRemove removes the reports of one node and no others.
 func TestReportsRemove(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

@@ -58,7 +58,7 @@ func TestEveryOutcomeHasASubject(t *testing.T) {
 	}
 }
 
-// collect adds the constants of a file by their type; those of kinds have none.
+// collect adds the constants of a file by type; kinds have no type.
 func collect(t *testing.T, file string, constants map[string][]string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

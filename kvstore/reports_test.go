@@ -54,7 +54,7 @@ func TestMaxMessageIsThatOfTheStream(t *testing.T) {
 	}
 }
 
-// What the stream accepts is what an agent finds out from a refusal, too.
+// An agent also learns from refusals what the stream accepts.
 func TestALowerBoundIsNoticed(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -281,7 +281,7 @@ func TestPublishingStopsAtTheFirstFailure(t *testing.T) {
 	if n != 1 || !errors.Is(err, model.ErrTooLarge) || !errors.Is(err, model.ErrUndeliverable) {
 		t.Errorf("published %d, %v, want 1 and too large", n, err)
 	}
-	// Nobody keeps this subject, so nobody acknowledges.
+	// No stream stores this subject, so no server acknowledges it.
 	stray := good
 	stray.Kind = "run.of.many"
 	if n, err := store.PublishReports(t.Context(), []model.Report{good, stray}); n != 1 || err == nil {
@@ -340,7 +340,7 @@ func TestReportsKeepTheirOrderWhileTheStreamIsMade(t *testing.T) {
 	}
 }
 
-// What is published while the server is away is not kept by the client.
+// The client does not queue messages during an outage.
 func TestPublishingWithoutAServerIsAnError(t *testing.T) {
 	t.Parallel()
 	srv, _ := kvtest.New(t)

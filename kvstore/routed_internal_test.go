@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestRoutedGivesUp: whoever asks why nothing takes a message does not wait for another
-// call, which checks the formats of the fleet meanwhile, longer than its context lasts.
+// TestRoutedGivesUp: a caller that looks for the reason of a failed publish waits for another caller's format
+// check no longer than its context.
 func TestRoutedGivesUp(t *testing.T) {
 	t.Parallel()
 	s, err := New(natstest.Start(t).Connect(t), "", JoinedAPI)
@@ -26,7 +26,7 @@ func TestRoutedGivesUp(t *testing.T) {
 	}
 }
 
-// TestRoutedKnowsAnOutage: where nobody answers for the streams either, the account is not to blame.
+// TestRoutedKnowsAnOutage: if the streams do not answer either, the account is not blamed.
 func TestRoutedKnowsAnOutage(t *testing.T) {
 	t.Parallel()
 	s, err := New(natstest.Start(t).Connect(t), "", JoinedAPI)

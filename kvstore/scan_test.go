@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"testing"
 
@@ -58,23 +57,19 @@ func TestHeadersEndNoRead(t *testing.T) {
 				t.Errorf("by a consumer: %q", got)
 			}
 			for _, batch := range []int{1, 2, 256} {
-				for how, all := range map[string]iter.Seq2[kvstore.Message, error]{
-					"": kvstore.ScanDirect(ctx, s.Store, stream, of("*"), batch), " ahead": kvstore.ScanAhead(ctx, s.Store, stream, of("*"), batch),
-				} {
-					got = nil
-					for m, err := range all {
-						if err != nil {
-							t.Fatal("by gets:", err)
-						}
-						if m.Subject != of("b") {
-							got = append(got, fmt.Sprintf("%s %d %s", m.Subject, m.Sequence, m.Data))
-						} else if m.Sequence != 2 {
-							t.Errorf("by gets: %+v", m)
-						}
+				got = nil
+				for m, err := range kvstore.ScanDirect(ctx, s.Store, stream, of("*"), batch) {
+					if err != nil {
+						t.Fatal("by gets:", err)
 					}
-					if want := []string{of("a") + " 1 1", of("c") + " 3 3"}; strings.Join(got, "\n") != strings.Join(want, "\n") {
-						t.Errorf("by gets of %d%s: %q", batch, how, got)
+					if m.Subject != of("b") {
+						got = append(got, fmt.Sprintf("%s %d %s", m.Subject, m.Sequence, m.Data))
+					} else if m.Sequence != 2 {
+						t.Errorf("by gets: %+v", m)
 					}
+				}
+				if want := []string{of("a") + " 1 1", of("c") + " 3 3"}; strings.Join(got, "\n") != strings.Join(want, "\n") {
+					t.Errorf("by gets of %d: %q", batch, got)
 				}
 			}
 			// The server drops a status of the first line.
@@ -85,42 +80,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 	}
 }
 
-// TestAheadEnds: whoever stops reading waits for nothing, and a scan whose context ends says so.
-func TestAheadEnds(t *testing.T) {
-	t.Parallel()
-	_, s := kvtest.New(t)
-	stream, of := kvstore.KVStream(s.Names().Nodes()), s.Names().NodeState
-	const messages, batch = 50, 5
-	for i := range messages {
-		if _, err := s.JetStream().Publish(t.Context(), of(fmt.Sprint("web", i)), []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// read reads until it has so many, then it does something.
-	read := func(ctx context.Context, most int, then func() (goOn bool)) (count int, err error) {
-		for _, err := range kvstore.ScanAhead(ctx, s.Store, stream, of("*"), batch) {
-			if err != nil {
-				return count, err
-			}
-			if count++; count == most && !then() {
-				return count, nil
-			}
-		}
-		return count, nil
-	}
-	if count, err := read(t.Context(), 0, nil); count != messages || err != nil {
-		t.Errorf("all: %d, %v", count, err)
-	}
-	if count, err := read(t.Context(), 7, func() bool { return false }); count != 7 || err != nil {
-		t.Errorf("some: %d, %v", count, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	if count, err := read(ctx, 7, func() bool { cancel(); return true }); count == messages || !errors.Is(err, context.Canceled) {
-		t.Errorf("until its context ended: %d, %v", count, err)
-	}
-}
-
-// A consumer that is deleted meanwhile loses and repeats nothing.
+// A consumer that is deleted during the scan loses and repeats no messages.
 func TestAnotherConsumerGoesOn(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
@@ -156,8 +116,8 @@ func TestAnotherConsumerGoesOn(t *testing.T) {
 	}
 }
 
-// TestAConsumerThatDeliversNothingMore, although messages are left, is not the end: here
-// somebody else takes what was for it. Where they are removed, it is.
+// TestAConsumerThatDeliversNothingMore: missing messages are not the end if they exist (another client took
+// the delivery); removed messages are.
 func TestAConsumerThatDeliversNothingMore(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)

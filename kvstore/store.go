@@ -1,11 +1,18 @@
+// Package kvstore contains the names of all buckets, streams, keys and subjects of a fleet on NATS,
+// and reads and writes them. Each bucket and stream has a small type, such as Assignments or Reports,
+// on top of Store. Only this package and those below it use JetStream.
 package kvstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -107,3 +114,106 @@ func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedS
 
 // Conn returns the connection.
 func (s *Store) Conn() *nats.Conn { return s.nc }
+
+// Settling is the time after a reconnect in which nodes also reconnect.
+const Settling = 6 * time.Second
+
+// awayCheck is the interval of connection checks.
+const awayCheck = 100 * time.Millisecond
+
+// reconnection holds the time of the last reconnect.
+type reconnection struct{ at atomic.Pointer[time.Time] }
+
+// listen records each reconnect and then calls the previous handler.
+func (r *reconnection) listen(nc *nats.Conn) {
+	before := nc.ReconnectHandler()
+	nc.SetReconnectHandler(func(nc *nats.Conn) {
+		now := time.Now()
+		r.at.Store(&now)
+		if before != nil {
+			before(nc)
+		}
+	})
+}
+
+// Reconnected returns the time of the last reconnect, or zero.
+func (s *Store) Reconnected() time.Time {
+	if at := s.reconnected.at.Load(); at != nil {
+		return *at
+	}
+
+	return time.Time{}
+}
+
+// IsOutage is the function IsOutage as a method, for packages that do not import kvstore.
+func (*Store) IsOutage(err error) bool { return IsOutage(err) }
+
+// IsOutage reports whether a server is away or elects a leader. The operation can be retried.
+func IsOutage(err error) bool {
+	for _, outage := range []error{nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrTimeout, context.DeadlineExceeded, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, ErrUnanswered} {
+		if errors.Is(err, outage) {
+			return true
+		}
+	}
+	var asked *jetstream.APIError
+	var listed api.ApiError
+
+	return errors.As(err, &asked) && asked.Code == unavailable || errors.As(err, &listed) && listed.Code == unavailable
+}
+
+// unavailable is the error code of a temporary failure of JetStream.
+const unavailable = 503
+
+// AwaitConnection waits while the server is away. The error wraps the errors of Away and ctx.
+func (s *Store) AwaitConnection(ctx context.Context) error {
+	again := time.NewTicker(awayCheck)
+	defer again.Stop()
+	for {
+		away := s.Away()
+		if away == nil || s.nc.IsClosed() {
+			return away
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", away, context.Cause(ctx))
+		}
+	}
+}
+
+// MaxRetry is the factor from the first to the longest pause between retries.
+const MaxRetry = 30
+
+// Pause waits for d, or returns the error of the context.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// WholeSeconds rounds up to whole seconds, at least one. The server rejects other TTLs.
+func WholeSeconds(d time.Duration) time.Duration {
+	return max(time.Second, (min(d, math.MaxInt64-time.Second) + time.Second - 1).Truncate(time.Second))
+}
+
+// LagTries limits the reads of a replica that may lag.
+const LagTries = 6
+
+// LagWait returns the wait for a lagging replica after a number of retries.
+func LagWait(again int) time.Duration { return 20 * time.Millisecond << again }
+
+// UntilCurrent calls read with growing waits until it is done, because a lagging replica returns old
+// data. last marks the final call.
+func UntilCurrent(ctx context.Context, read func(last bool) (done bool, err error)) error {
+	for again := 0; ; again++ {
+		if done, err := read(again == LagTries-1); done || err != nil {
+			return err
+		}
+		if err := Pause(ctx, LagWait(again)); err != nil {
+			return err
+		}
+	}
+}

@@ -1,9 +1,16 @@
 package kvstore
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -140,3 +147,271 @@ func bucketConfig(bucket, description string, history int64) api.StreamConfig {
 
 	return cfg
 }
+
+// ErrUnanswered reports a stream whose servers do not answer, because a majority is away or they elect
+// a leader. See IsOutage.
+var ErrUnanswered = errors.New("its servers do not answer")
+
+// Infos maps stream names to their infos. The info is nil if the servers of the stream do not answer.
+type Infos map[string]*api.StreamInfo
+
+// Of returns the info of a stream. The error wraps model.ErrNotFound or ErrUnanswered.
+func (i Infos) Of(stream string) (*api.StreamInfo, error) {
+	info, listed := i[stream]
+	switch {
+	case !listed:
+		return nil, fmt.Errorf("stream %s: %w", stream, model.ErrNotFound)
+	case info == nil:
+		return nil, fmt.Errorf("stream %s: %w", stream, ErrUnanswered)
+	default:
+		return info, nil
+	}
+}
+
+// hasUnanswered reports whether the servers of a stream do not answer.
+func (i Infos) hasUnanswered() bool {
+	for _, info := range i {
+		if info == nil {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Infos returns the streams of the account with a subject, or all streams if subject is empty. It uses
+// the list of streams, which nodes may request: unlike the info of a single stream, the list never
+// contains keys.
+func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
+	found := Infos{}
+	offset := 0
+	for {
+		page, err := s.infoPage(ctx, subject, offset)
+		if err != nil {
+			return nil, fmt.Errorf("list streams: %w", err)
+		}
+		before := len(found)
+		for _, info := range page.Streams {
+			if info == nil {
+				return nil, fmt.Errorf("list streams: %w: a stream without info", ErrWrongAnswer)
+			}
+			found[info.Config.Name] = info
+		}
+		for _, name := range page.Missing {
+			found[name] = nil
+		}
+		// Total includes the missing streams.
+		shown := len(page.Streams) + len(page.Missing)
+		if offset += shown; len(found) == before || offset >= page.Total {
+			return found, nil
+		}
+	}
+}
+
+// infoPage requests a page at each API prefix until one answers.
+func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
+	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
+	if err != nil {
+		return nil, err
+	}
+
+	return findAPI(ctx, s.places, func(ctx context.Context, prefix APIPrefix) (*api.JSApiStreamListResponse, error) {
+		return s.listStreams(ctx, prefix, body)
+	})
+}
+
+// listStreams requests a page of streams at an API prefix.
+func (s *Store) listStreams(ctx context.Context, prefix APIPrefix, body []byte) (*api.JSApiStreamListResponse, error) {
+	reply, err := s.Request(ctx, prefix.StreamList(), body)
+	if err != nil {
+		return nil, err
+	}
+	var resp api.JSApiStreamListResponse
+	err = json.Unmarshal(reply.Data, &resp)
+	switch {
+	case err != nil || resp.Type != streamListType && resp.Error == nil:
+		return nil, errNotJetStream
+	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
+		return nil, ErrNoJetStream
+	}
+
+	return &resp, resp.ToError()
+}
+
+// streamListType is the type of the answer to a list request.
+const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
+
+// leader returns the name of the server that leads a stream.
+func (s *Store) leader(info *api.StreamInfo) string {
+	if info.Cluster != nil && info.Cluster.Leader != "" {
+		return info.Cluster.Leader
+	}
+
+	return s.nc.ConnectedServerName()
+}
+
+// LastStored returns the time of the last message of each given stream. The error wraps
+// model.ErrNotFound or ErrUnanswered.
+func (s *Store) LastStored(ctx context.Context, streams ...string) ([]model.LastStored, error) {
+	found, err := s.Infos(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]model.LastStored, len(streams))
+	for i, stream := range streams {
+		info, err := found.Of(stream)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = model.LastStored{Stream: stream, Server: s.leader(info), At: info.State.LastTime, Now: info.TimeStamp}
+		if info.State.Msgs == 0 {
+			out[i].At = info.Created
+		}
+		if out[i].Now.IsZero() { // a server without a cluster omits its time
+			out[i].Now = time.Now()
+		}
+	}
+
+	return out, nil
+}
+
+// silentAfter is the time without messages after which a server counts as hung or away. The servers of
+// a stream exchange a message each second.
+const silentAfter = 5 * time.Second
+
+// SilentServers returns the servers that do not answer the leaders of their streams, with the time of
+// their last answer. A new leader without any answer counts from its election.
+func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error) {
+	found, err := s.Infos(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+
+	return found.silent(), nil
+}
+
+// LastSilentServers returns the result of SilentServers at the last Survey. It sends no request.
+func (s *Store) LastSilentServers() map[string]time.Time {
+	if last := s.silent.Load(); last != nil {
+		return *last
+	}
+
+	return nil
+}
+
+// silent returns the silent servers, see Store.SilentServers.
+func (i Infos) silent() map[string]time.Time {
+	alive, silent, names := map[string]bool{}, map[string]time.Time{}, map[string]string{} // silent and names by peer id, alive by server name
+	for _, info := range i {
+		if info == nil || info.Cluster == nil {
+			continue
+		}
+		alive[info.Cluster.Leader] = true
+		for _, replica := range info.Cluster.Replicas {
+			if !strings.Contains(replica.Name, " ") { // such as "Server name unknown at this time"
+				names[replica.Peer] = replica.Name
+			}
+			since, isSilent := silence(info, replica)
+			if !isSilent {
+				alive[replica.Name] = true
+			}
+			if info.TimeStamp.Sub(since) > silentAfter && since.After(silent[replica.Peer]) {
+				silent[replica.Peer] = since
+			}
+		}
+	}
+	out := map[string]time.Time{}
+	for peer, since := range silent {
+		if name := cmp.Or(names[peer], peer); !alive[name] {
+			out[name] = since
+		}
+	}
+
+	return out
+}
+
+// silence returns since when a replica does not answer the leader of its stream.
+func silence(info *api.StreamInfo, replica *api.PeerInfo) (since time.Time, isSilent bool) {
+	switch {
+	case replica.Active > silentAfter:
+		return info.TimeStamp.Add(-replica.Active), true
+	case replica.Active == 0 && !replica.Current && info.Cluster.LeaderSince != nil:
+		return *info.Cluster.LeaderSince, true
+	default:
+		return info.TimeStamp, false
+	}
+}
+
+// Listing describes a stream according to its leader: the creation time, the last sequence, and the
+// subjects that match a filter.
+type Listing struct {
+	Created  time.Time
+	Last     uint64
+	Subjects map[string]bool
+}
+
+// Subjects lists the subjects of a stream that match a filter, including those with only a removal.
+// The leader answers, and no consumer is created. The error wraps model.ErrNotFound or ErrWrongAnswer.
+func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, error) {
+	failed := func(err error) (Listing, error) {
+		return Listing{}, fmt.Errorf("list %s of %s: %w", filter, stream, s.refused.count(err))
+	}
+	if err := s.Bind(ctx, stream); err != nil {
+		return failed(err)
+	}
+	out := Listing{Subjects: map[string]bool{}}
+	for {
+		body, err := json.Marshal(api.JSApiStreamInfoRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: len(out.Subjects)}, SubjectsFilter: filter})
+		if err != nil {
+			return failed(err)
+		}
+		reply, err := s.Request(ctx, s.places.InUse().StreamInfo(stream), body)
+		if err != nil {
+			return failed(err)
+		}
+		info, err := decodeSubjects(stream, filter, reply.Data)
+		if err != nil {
+			return failed(err)
+		}
+		if out.Created.IsZero() {
+			out.Created, out.Last = info.Created, info.State.LastSeq
+		}
+		if !info.Created.Equal(out.Created) {
+			return failed(errors.New("the stream was recreated during the list, try again"))
+		}
+		before := len(out.Subjects)
+		for subject := range info.State.Subjects {
+			out.Subjects[subject] = true
+		}
+		if len(out.Subjects) == before || len(out.Subjects) >= info.Total {
+			return out, nil
+		}
+	}
+}
+
+// decodeSubjects decodes the info of a stream. The error wraps ErrWrongAnswer if the info is of
+// another stream or lists a subject outside filter, and model.ErrNotFound if the stream does not
+// exist.
+func decodeSubjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
+	info, err := model.DecodeJSON[api.JSApiStreamInfoResponse](data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+	}
+	switch {
+	case info.Error != nil && info.Error.ErrCode == uint16(jetstream.JSErrCodeStreamNotFound):
+		return nil, fmt.Errorf("%w: %w", model.ErrNotFound, info.Error)
+	case info.Error != nil:
+		return nil, info.ToError()
+	case info.Type != streamInfoType || info.StreamInfo == nil || info.Config.Name != stream:
+		return nil, fmt.Errorf("%w: it is no info of the stream", ErrWrongAnswer)
+	}
+	for subject := range info.State.Subjects {
+		if !SubjectMatches(subject, filter) {
+			return nil, fmt.Errorf("%w: it lists %s", ErrWrongAnswer, subject)
+		}
+	}
+
+	return info, nil
+}
+
+const streamInfoType = "io.nats.jetstream.api.v1.stream_info_response"

@@ -61,7 +61,7 @@ this is not for us
 	}
 }
 
-// TestCheckOfChildren finds what is wrong in a child, on whatever node.
+// TestCheckOfChildren finds the problems of a child, independent of the node.
 func TestCheckOfChildren(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --

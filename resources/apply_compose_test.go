@@ -88,7 +88,7 @@ muster: {resources: [{file: [$DIR/a: {content: x}]}]}
 	w.wants(w.run(), "exec#broken failed", "apply#brought.yaml unmet", "file#on-apply unmet", "file#on-child unmet")
 }
 
-// A child of which a resource lacks what it requires did not succeed.
+// A child fails if a requirement of one of its resources is missing.
 func TestUnmetChild(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --
@@ -139,7 +139,7 @@ muster: {resources: [{file: [$DIR/grandchild: {content: x}]}]}
 	}
 }
 
-// TestRetry makes the tries of an apply those of its resources that say nothing else.
+// TestRetry: the retries of an apply apply to those of its resources that set none.
 func TestRetry(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --
@@ -344,7 +344,7 @@ func TestReadDuringTheRun(t *testing.T) {
 			}
 			w.wants(w.run(), "file#child.yaml changed", "file#a changed", "file#other changed", "exec#late refreshed", "apply#child.yaml changed")
 			w.wants(w.run(), "file#child.yaml stable", "file#a stable", "file#other stable", "exec#late stable", "apply#child.yaml stable")
-			// What is there now is not what the child will be.
+			// The current child is not the future one.
 			w.write("root.yaml", strings.Replace(w.read("root.yaml"), "ensure: absent", "ensure: present", 1))
 			w.opts.Env.Scope.Noop = true
 			w.wants(w.run(), "file#child.yaml noop", "apply#child.yaml skipped", "file#other stable")
@@ -383,7 +383,7 @@ muster: {resources: [{file: [$DIR/a: {content: x}]}]}
 	w.wants(w.runResolved(resolved), "file#child.yaml stable", "file#a stable", "apply#grandchild.yaml stable", "apply#child.yaml stable")
 }
 
-// TestWrongWhenReadDuringTheRun runs nothing of a child in which anything is wrong.
+// TestWrongWhenReadDuringTheRun runs no resource of an invalid child.
 func TestWrongWhenReadDuringTheRun(t *testing.T) {
 	for name, c := range map[string]struct{ child, says string }{
 		"a property":     {"{file: [$DIR/a: {content: x}, $DIR/b: {mood: x}]}", "child.yaml:1:"},
@@ -476,7 +476,7 @@ muster:
 	}
 }
 
-// TestDamagedJournal owes a refresh also to those who are found during the run.
+// TestDamagedJournal also refreshes subscribers that are found during the run.
 func TestDamagedJournal(t *testing.T) {
 	w := newWorld(t, "-- root.yaml --\nmuster: {resources: [{file: [$DIR/child.yaml: {source: from}]}, {apply: [child.yaml: {}]}]}\n-- from --\nmuster: {resources: [{file: [$DIR/a: {content: x}]}, {exec: [on-child: {command: /bin/true, refresh_only: true, subscribe: ['file#$DIR/a']}]}]}\n")
 	w.run()
@@ -512,8 +512,8 @@ muster: {resources: [{exec: [guarded: {command: /bin/true, onlyif: "test -e $DIR
 	}
 }
 
-// TestNoopOfReferencesIntoTheUnread: what a manifest that cannot be read yet
-// declares may be referred to, and nothing is unmet for that.
+// TestNoopOfReferencesIntoTheUnread: references to resources of an unread manifest are valid and count as
+// met.
 func TestNoopOfReferencesIntoTheUnread(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --

@@ -8,8 +8,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestLinksBesideAChildThatIsLeftOut: what a child declares that is left out may be referred to,
-// anything else may not. Of one that cannot be read nothing is known.
+// TestLinksBesideAChildThatIsLeftOut: references to resources of an excluded child are valid, other unknown
+// ones are not. The contents of an unreadable child are unknown.
 func TestLinksBesideAChildThatIsLeftOut(t *testing.T) {
 	const out = `{control: {if: "false"}}`
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestLinksBesideAChildThatIsLeftOut(t *testing.T) {
 				t.Fatal(w.short(err.Error()))
 			}
 			w.wants(w.runResolved(resolved), "apply#child.yaml skipped", "exec#own changed")
-			// What may be in one that cannot be read is said.
+			// References that an unreadable child may satisfy are reported.
 			says := "`require` names " + c.needs + ", which no readable manifest declares; it counts as met"
 			warned := slices.ContainsFunc(resolved.Warnings, func(p model.Problem) bool { return p.Message == says && p.Pos.Line == 1 })
 			if warned != c.unread {

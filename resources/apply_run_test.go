@@ -48,7 +48,7 @@ func TestNoopStrengthening(t *testing.T) {
 		{parent: true, child: true, noop: true},
 		{parent: false, child: true, noop: true},
 		{parent: false, child: false},
-		// What says nothing of noop is not told that it does not get its way.
+		// A resource without a noop property gets no warning.
 		{parent: true, child: "null", noop: true},
 	} {
 		for _, late := range []bool{false, true} {
@@ -87,8 +87,8 @@ muster: {resources: [{apply: [grandchild.yaml: {}]}]}
 	}
 }
 
-// TestMessagesOfChildren has what children show around their resources, also where
-// one is read during the run; one that is left out or cannot begin shows nothing.
+// TestMessagesOfChildren: children print messages before and after their resources, also when read during the
+// run. An excluded child, or one that cannot begin, prints none.
 func TestMessagesOfChildren(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		w := newWorld(t, `
@@ -159,9 +159,9 @@ func TestTransitiveTrust(t *testing.T) {
 		{"allow_apply: true", nests, ""},
 		{"allow_apply: false", nests, "child.yaml:1:31: a manifest that is included with `allow_apply: false` cannot include another (remove it, or allow it with `allow_apply: true` where this manifest is included)"},
 		{"allow_apply: false", plain, ""},
-		// The references into what it does not include are not reported as mistakes too.
+		// References into the excluded child are not reported as errors.
 		{"allow_apply: false", nests + ", {exec: [x: {command: /bin/true, require: [apply#grandchild.yaml, file#/b, apply#last.yaml]}]}", "child.yaml:1:31: a manifest that is included with `allow_apply: false`"},
-		// What is forbidden stays forbidden further down, and holds for what control excludes.
+		// A restriction also holds for grandchildren, and for resources that control excludes.
 		{"allow_apply: true", "{apply: [grandchild.yaml: {allow_apply: false}]}", "grandchild.yaml:1:31: a manifest that is included with `allow_apply: false`"},
 		{"allow_apply: false", "{apply: [grandchild.yaml: {control: {if: 'false'}}]}", "child.yaml:1:31: a manifest that is included with `allow_apply: false`"},
 	} {
@@ -222,8 +222,8 @@ func TestDepth(t *testing.T) {
 	w.wants(w.problems(), "root.yaml:1:31: a manifest includes itself: apply#child.yaml (root.yaml:1:31) -> apply#root.yaml (child.yaml:1:31) -> apply#child.yaml (root.yaml:1:31) (remove one of these resources)")
 }
 
-// TestData covers "Data Handling": external data over those of the resource over the child's own,
-// which leak neither to siblings nor to grandchildren.
+// TestData covers "Data Handling": external data wins over data of the resource, which wins over data of the
+// child. Siblings and grandchildren do not see it.
 func TestData(t *testing.T) {
 	w := newWorld(t, `
 -- root.yaml --
@@ -261,7 +261,7 @@ muster: {resources: [{file: [$DIR/sibling: {content: "${ Data.who } ${ Data.give
 	}
 }
 
-// TestSecretsInData checks that what is secret for the parent is secret in the child.
+// TestSecretsInData checks that a secret of the parent is a secret in the child.
 func TestSecretsInData(t *testing.T) {
 	for name, props := range map[string]string{
 		"data from outside":  `data: {password: "${ Data.password }", user: web}`,

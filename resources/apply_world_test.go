@@ -24,9 +24,9 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// world is a directory of manifests, whose root.yaml is run on this machine.
-// $DIR in them is the directory, shortened again in all that the world gives, and
-// files with content or source belong to whoever runs the tests.
+// world is a directory of manifests. Tests run its root.yaml on this machine. $DIR in the manifests is the
+// directory, and outputs contain $DIR again. Files with content or source belong to the user who runs the
+// tests.
 type world struct {
 	t    *testing.T
 	dir  string
@@ -41,7 +41,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, archive string) *world {
-	dir, err := os.MkdirTemp("", "muster-apply-") // that of a test may have a comma in it
+	dir, err := os.MkdirTemp("", "muster-apply-") // the path of a test may contain a comma
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func (w *world) runResolved(resolved *manifest.Resolved) []string {
 	return w.done
 }
 
-// problems are what is wrong with root.yaml, a line each.
+// problems are the problems of root.yaml, one per line.
 func (w *world) problems() []string {
 	w.t.Helper()
 	resolved, err := w.resolve()
@@ -173,7 +173,7 @@ func (w *world) logs(parts ...string) {
 	w.t.Fatalf("no line with %q in\n%s", parts, w.log.String())
 }
 
-// stopping is a journal that stops the run when something is owed.
+// stopping is a journal that stops the run at the first pending refresh.
 type stopping struct {
 	engine.Journal
 	after string

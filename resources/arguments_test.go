@@ -39,7 +39,7 @@ data: {v: [], other: o}
 // of them makes of a value v.
 var ways = [][2]string{{"%", "v"}, {"a%b", "avb"}, {`"% y"`, "v y"}, {"--f=%", "--f=v"}, {"'%'", "v"}, {"%%", "vv"}, {`\%"%"`, "vv"}}
 
-// everyWay returns a command line with all values in all ways, and what is seen of it.
+// everyWay returns a command line with all values in all forms, and its expected arguments.
 func everyWay(expression string, values ...string) (line, seen string) {
 	line = "sh $DIR/show"
 	for i, value := range values {
@@ -92,7 +92,7 @@ func TestValuesStayOneArgument(t *testing.T) {
 	}
 }
 
-// TestLateValuesStayOneArgument is the same for what is known only in the run.
+// TestLateValuesStayOneArgument uses values that are known only during the run.
 func TestLateValuesStayOneArgument(t *testing.T) {
 	const value = "a b 'c \"d \\e $(id) `id`\n;"
 	line, seen := everyWay("${ outputs('exec#y').stdout ?? '%d' }", value)
@@ -104,8 +104,8 @@ func TestLateValuesStayOneArgument(t *testing.T) {
 	}
 }
 
-// TestJetFileValuesStayOneArgument is the same for what a template prints. It prints
-// nothing of an empty value, which is an argument only in quotes.
+// TestJetFileValuesStayOneArgument uses values of a template. It prints nothing for an empty value, which is
+// an argument only in quotes.
 func TestJetFileValuesStayOneArgument(t *testing.T) {
 	values := slices.DeleteFunc(slices.Clone(hostile), func(v string) bool { return v == "" })
 	line, seen := everyWay("[[ Data.v[%d] ]]", values...)
@@ -133,7 +133,7 @@ func TestArgv(t *testing.T) {
 	}
 }
 
-// TestCommandsOfAShell keeps the meaning of a shell: what is inserted is code.
+// TestCommandsOfAShell: inserted text is shell code.
 func TestCommandsOfAShell(t *testing.T) {
 	w := newWorld(t, show+"muster: {resources: [{exec: [x: {provider: shell, onlyif: \"test ${ Data.v }\", command: \"sh $DIR/show ${ Data.v }\"}]}]}\n")
 	w.in.Data = map[string]any{"v": "a = a && true"}
@@ -302,8 +302,8 @@ func TestSecretArguments(t *testing.T) {
 	}
 }
 
-// TestIdenticalArguments has one resource declared in two documents: a value that
-// splits like what is written there makes no difference.
+// TestIdenticalArguments declares a resource in two documents: an inserted value is identical to the same
+// literal.
 func TestIdenticalArguments(t *testing.T) {
 	w := newWorld(t, "-- root.yaml --\ndata: {name: x}\nmuster: {resources: [{apply: [a.yaml: {}]}, {exec: [t: {command: \"true ${ Data.name }\"}]}]}\n-- a.yaml --\nmuster: {resources: [{exec: [t: {command: true x}]}]}\n")
 	w.wants(w.run(), "exec#t changed", "apply#a.yaml changed")

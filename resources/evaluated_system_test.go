@@ -151,7 +151,7 @@ func TestSystemStrangersTemplates(t *testing.T) {
 func TestSystemOwnTemplates(t *testing.T) {
 	manifests := evaluated()
 	manifests["resources_jet_file"] = "muster: {resources_jet_file: $DIR/stranger/list.jet}"
-	delete(manifests, "scaffold") // that needs a process of its own
+	delete(manifests, "scaffold") // needs a separate process
 	for name, root := range manifests {
 		t.Run(name, func(t *testing.T) {
 			w := newStrangersWorld(t, root)
@@ -241,8 +241,7 @@ func TestSystemStrangersData(t *testing.T) {
 	}
 }
 
-// TestSystemDataWhileSwapped has a stranger exchange data with those of root all the
-// time.
+// TestSystemDataWhileSwapped: another user exchanges data files with files of root constantly.
 func TestSystemDataWhileSwapped(t *testing.T) {
 	w := newStrangersWorld(t, `file: [$DIR/out: {content: "${ Data.text }"}]`)
 	w.write("good", "text: good")

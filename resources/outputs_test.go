@@ -65,8 +65,7 @@ func lines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestOutputsOfEachType takes the outputs of all types that have any and that
-// any user can run; that of package is taken on a machine of testing/rigs.
+// TestOutputsOfEachType tests the outputs of all types that any user can run; testing/rigs tests package.
 func TestOutputsOfEachType(t *testing.T) {
 	var producers []string
 	for _, typ := range resources.All() {
@@ -122,8 +121,7 @@ muster:
 	}
 }
 
-// TestNoopOfAFileThatIsReadAnew does not take what the file holds now for what it
-// will hold.
+// TestNoopOfAFileThatIsReadAnew: the current content of a changing file is not its future content.
 func TestNoopOfAFileThatIsReadAnew(t *testing.T) {
 	user, group := hosttest.Owner(t)
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// steps gives the order of a manifest's resources, each with what it waits for.
+// steps returns the order of a manifest's resources, each with its predecessors.
 func steps(t *testing.T, list string) []string {
 	t.Helper()
 	doc, err := manifest.Parse("m.yaml", []byte("muster:\n  resources:\n"+list))
@@ -40,9 +40,8 @@ func steps(t *testing.T, list string) []string {
 	return out
 }
 
-// TestRelationsBetweenTypes has each relation by which resources are ordered
-// although nobody says so. The one that waits is declared first, so that the
-// order shows that the relation is there.
+// TestRelationsBetweenTypes has each automatic relation. The waiting resource is declared first, so the order
+// proves the relation.
 func TestRelationsBetweenTypes(t *testing.T) {
 	const (
 		directory = "ensure: directory, owner: root, group: root, mode: '0755'"

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWordsChosenByASecret has an ordinary word that a secret decides on: the
-// property that holds it is not shown, and the word stays what it is elsewhere.
+// TestWordsChosenByASecret has an ordinary word that a secret selects: the property with the word is hidden,
+// the word itself is not.
 func TestWordsChosenByASecret(t *testing.T) {
 	const chosen = "${ Data.pw != '' ? 'enabled' : 'disabled' }"
 	for name, first := range map[string]string{
@@ -51,8 +51,8 @@ muster: {resources_jet_file: list.jet}
 	}
 }
 
-// TestReadingWhatWasWrittenWithASecret has a resource that reads the file of
-// another one: what that one hides is hidden here too, however short.
+// TestReadingWhatWasWrittenWithASecret has a resource that reads the file of another one: the other's secrets
+// are hidden here too, however short.
 func TestReadingWhatWasWrittenWithASecret(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b   string
@@ -84,8 +84,8 @@ muster:
 	}
 }
 
-// TestSecretsAtCuts has commands whose output is cut in the middle of a secret: a
-// line of the log that is too long, and the end of a long error.
+// TestSecretsAtCuts has commands whose output is cut within a secret: a long line of the log, and the end of
+// a long error.
 func TestSecretsAtCuts(t *testing.T) {
 	const secret = "correct-horse-battery"
 	w := newWorld(t, `

@@ -121,8 +121,7 @@ func (p *packed) GetBundle(context.Context, string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(p.data)), nil
 }
 
-// A bundle that cannot be moved to its place is fetched again when it is tried again, not
-// each time that somebody looks.
+// A bundle that cannot be moved to its place is fetched again at the next retry, not at every read.
 func TestBundleWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	var data bytes.Buffer

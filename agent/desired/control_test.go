@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// key is that of the pause of the node.
+// key is the key of the node's pause.
 const key = "node.web01.pause"
 
 // bucket has a pause of the node.

@@ -6,8 +6,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// FuzzAssignment reads any value of a key: it never panics, and what it accepts
-// can be run.
+// FuzzAssignment reads any value of a key without a panic. Accepted values can run.
 func FuzzAssignment(f *testing.F) {
 	for _, seed := range []string{
 		"", "muster: {resources: []}\n", "protocol: io.muster.v1.assignment\nmanifest: |\n  muster: {}\n",

@@ -46,7 +46,7 @@ func entry(t *testing.T, key string, issued, expires time.Time, by *signed.Signe
 	return model.Entry{Key: key, Value: signtest.Sign(t, signed.Statement{Target: key, Content: "muster: {}\n", Issued: issued, Expires: expires}, by)}
 }
 
-// TestClockGoesBack: what had expired stays expired, also after a restart.
+// TestClockGoesBack: an expired assignment stays expired, also after a restart.
 func TestClockGoesBack(t *testing.T) {
 	t.Parallel()
 	alice, path := signtest.Signer(t), filepath.Join(t.TempDir(), "trust.json")
@@ -67,13 +67,13 @@ func TestClockGoesBack(t *testing.T) {
 		}
 		g = open(t, path, clock, alice)
 	}
-	// What is signed now is accepted still: the clocks of operators are right.
+	// New signatures are still accepted, because operators have the right time.
 	if err := g.Assignment(t.Context(), entry(t, motd, noon.Add(-time.Minute), noon.Add(time.Hour), alice), false); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestServersClock: the time of the server ends what is signed, and revives nothing.
+// TestServersClock: the server's time ends signed assignments, and revives none.
 func TestServersClock(t *testing.T) {
 	t.Parallel()
 	alice := signtest.Signer(t)
@@ -104,7 +104,7 @@ func TestServersClock(t *testing.T) {
 	}
 }
 
-// TestAcceptedOnceItIsOnDisk: without a record, an older version could come back.
+// TestAcceptedOnceItIsOnDisk: without a record, an older version could return.
 func TestAcceptedOnceItIsOnDisk(t *testing.T) {
 	t.Parallel()
 	alice, dir := signtest.Signer(t), t.TempDir()

@@ -81,8 +81,7 @@ func TestCandidatesRunInTheOrderOf(t *testing.T) {
 	}
 }
 
-// TestResolutionIsUsedOnce: from the put to the report, unless what it reads may
-// have changed.
+// TestResolutionIsUsedOnce from put to report, unless its inputs may have changed.
 func TestResolutionIsUsedOnce(t *testing.T) {
 	made := basis{facts: 3, changes: 2, at: time.Unix(100, 0)}
 	for name, c := range map[string]struct {

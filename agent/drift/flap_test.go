@@ -196,7 +196,7 @@ func TestDelaysDouble(t *testing.T) {
 	}
 }
 
-// TestFlappingOff: without limits nothing is delayed, and flapping ends without a call.
+// TestFlappingOff: without limits no repair is delayed, and flapping ends without a call.
 func TestFlappingOff(t *testing.T) {
 	f := newFlapper(t, model.Flapping{})
 	for range 100 {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestWhatIsDroppedIsToldExactly: a long outage with restarts ends with two events: one that may have
-// arrived and one for all later drops. Their counts and numbers are exact.
+// arrived, and one for all later drops. Their counts and numbers are exact.
 func TestWhatIsDroppedIsToldExactly(t *testing.T) {
 	dir := t.TempDir()
 	const most = 128 << 10
@@ -47,8 +47,8 @@ func TestWhatIsDroppedIsToldExactly(t *testing.T) {
 	}
 }
 
-// TestDroppedWhileItWasHandedOver: what arrived is not reported as dropped, and what
-// was dropped after the event was handed over is reported by the next.
+// TestDroppedWhileItWasHandedOver: a delivered report is not reported as dropped; drops after the event was
+// sent are reported by the next one.
 func TestDroppedWhileItWasHandedOver(t *testing.T) {
 	const most = 64 << 10
 	b := open(t, t.TempDir(), most)

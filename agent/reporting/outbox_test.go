@@ -258,8 +258,8 @@ func TestDamageInTheMiddleIsReported(t *testing.T) {
 	}
 }
 
-// accounted fails unless each number up to the last is either there or reported as
-// dropped, once, and what is reported is counted right.
+// accounted fails the test unless each number up to the last is present or reported as dropped once, with
+// right counts.
 func accounted(t *testing.T, got []model.Report, last uint64) {
 	t.Helper()
 	have := map[uint64]int{}
@@ -408,7 +408,7 @@ func TestDamageWhileItIsOpen(t *testing.T) {
 	}
 	accounted(t, append(first, drain(t, b)...), 60)
 
-	// And the one that is written to.
+	// And the current segment.
 	add(t, b, 2, report("run", "failed", 100))
 	if err := b.Sync(); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func scriptsOf(t *testing.T, p Plan) []Script {
 	return out
 }
 
-// TestTheSameSeedIsTheSameFleet, and another one another.
+// TestTheSameSeedIsTheSameFleet, and another seed another one.
 func TestTheSameSeedIsTheSameFleet(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_790_000_000, 0)
@@ -77,8 +77,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFactsAreThoseOfAMachine: the size is that of a real node's, every node has its own
-// address, and only what changes all the time is another a minute later.
+// TestFactsAreThoseOfAMachine: they have a real node's size, each node has its own address, and only volatile
+// facts differ a minute later.
 func TestFactsAreThoseOfAMachine(t *testing.T) {
 	t.Parallel()
 	now, cpuFlags := time.Unix(1_790_000_000, 0), flagList()
@@ -132,7 +132,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 }
 
-// TestChoose: of a name the assignment of the first family wins, and what is none does not count.
+// TestChoose: for one name the assignment of the first family wins, and invalid ones do not count.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	entries := map[string]model.Entry{}

@@ -10,13 +10,13 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// machine is a machine whose time of day is set at will.
+// machine is a machine with a settable time of day.
 type machine struct {
 	*status.Clock
 	passed, offset time.Duration
 }
 
-// newMachine returns a machine whose clock is ahead of the server's, where it is noon.
+// newMachine returns a machine whose clock is ahead of the server's. The server's is at noon.
 func newMachine(ahead time.Duration) *machine {
 	m := &machine{offset: ahead}
 	m.Clock = status.NewClock(func() time.Time { return noon.Add(m.passed + m.offset) }, func() time.Duration { return m.passed })
@@ -56,8 +56,8 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// An exact measurement counts until its age makes a later one as exact, or the server's
-// time is another one.
+// An exact measurement counts until an equally exact later one, considering age, or until the server's time
+// jumps.
 func TestTheBestMeasurementCounts(t *testing.T) {
 	t.Parallel()
 	m := newMachine(time.Minute)
@@ -79,8 +79,7 @@ func TestTheBestMeasurementCounts(t *testing.T) {
 	}
 }
 
-// What ends by the server's clock ends when it is time there, whatever becomes of the
-// time of day; what is signed ends by the clock that is ahead.
+// Expiry by the server's clock does not depend on the time of day; signed values expire by the faster clock.
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ahead, step, unsigned, signed time.Duration }{
@@ -104,7 +103,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// While the server's time is not known, that of the node counts.
+// While the server's time is unknown, the node's time counts.
 func TestWithoutAServer(t *testing.T) {
 	t.Parallel()
 	m := newMachine(time.Hour)
@@ -134,7 +133,7 @@ func TestAServerThatLies(t *testing.T) {
 	}
 }
 
-// Measured reports a change of the offset once, also one that the node made itself.
+// Measured reports a change of the offset once, also a change by the node.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	m := newMachine(0)

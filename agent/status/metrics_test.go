@@ -156,7 +156,7 @@ func TestMetricsOfAnAgentThatBegan(t *testing.T) {
 	has(t, all, "muster_resources")
 }
 
-// TestMetricsOfWhatALimitPutsOff: the manifest has no outcome yet, and its series go on.
+// TestMetricsOfWhatALimitPutsOff: the manifest has no outcome yet, and its series continue.
 func TestMetricsOfWhatALimitPutsOff(t *testing.T) {
 	a := newAgent()
 	m := a.metrics()
@@ -166,7 +166,7 @@ func TestMetricsOfWhatALimitPutsOff(t *testing.T) {
 	has(t, all, `muster_resources{manifest="group.web.slow",state="notrun"}`, " 3")
 }
 
-// TestSeriesEndWithTheirManifest: also where nobody scrapes between.
+// TestSeriesEndWithTheirManifest, also without a scrape in between.
 func TestSeriesEndWithTheirManifest(t *testing.T) {
 	a := newAgent()
 	m := a.metrics()
@@ -200,13 +200,13 @@ func TestManyManifestsShareSeries(t *testing.T) {
 		t.Errorf("%d series, some of a very long name: %.200q", len(own), own)
 	}
 	has(t, all, `muster_last_run_success{manifest="node.web01.first"}`, " 1")
-	// 500 have names, the first of which is not one of the 600.
+	// 500 have names; the first is not one of the 600.
 	has(t, all, `muster_resources{manifest="other",state="stable"}`, " 102")
 	has(t, all, `muster_resources{manifest="other",state="failed"}`, " 1")
 	has(t, all, `muster_runs_total{cause="manifest",manifest="other",outcome="stable"}`, " 101")
 	has(t, all, `muster_last_run_success{manifest="other"}`, " 0")
 	has(t, all, `muster_last_run_timestamp_seconds{manifest="other"}`, " 1.800000499e+09")
-	// What becomes free is taken, and those that have names keep them.
+	// Freed places are used, and manifests with a name keep it.
 	delete(a.state.Manifests, "group.web.m000")
 	all = scrape(t, m)
 	has(t, all, `muster_resources{manifest="other",state="stable"}`, " 101")
@@ -236,7 +236,7 @@ func TestAPanicEndsOneScrape(t *testing.T) {
 	has(t, scrape(t, m), "muster_nats_connected", " 0")
 }
 
-// TestThePageHasEveryMetric: docs/metrics.md is the table of what is served.
+// TestThePageHasEveryMetric: docs/metrics.md lists the served metrics.
 func TestThePageHasEveryMetric(t *testing.T) {
 	_, m := busy()
 	var want []string

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestScrapesLoseNoRun of a manifest that was assigned while they went on.
+// TestScrapesLoseNoRun of a manifest that is assigned during scrapes.
 func TestScrapesLoseNoRun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -32,8 +32,8 @@ func TestDuplicateByTheServersClock(t *testing.T) {
 	}
 }
 
-// TestChangesAreShown: whatever changes wakes who stores the state and who shows it; what
-// changes nothing wakes nobody.
+// TestChangesAreShown: every change wakes the writers and readers of the state; a call without a change wakes
+// none.
 func TestChangesAreShown(t *testing.T) {
 	t.Parallel()
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, System())
@@ -211,8 +211,8 @@ func TestWithOutcome(t *testing.T) {
 	}
 }
 
-// TestWhatRanLastOutlivesWhatIsNotActive: a revision that is rejected, or does not apply, between one that ran and one
-// that waits changes nothing of what ran; and of a manifest whose first revision was rejected nothing ran.
+// TestWhatRanLastOutlivesWhatIsNotActive: a rejected or inapplicable revision between one that ran and one
+// that waits does not change the last run. A manifest whose first revision was rejected has no run.
 func TestWhatRanLastOutlivesWhatIsNotActive(t *testing.T) {
 	t.Parallel()
 	const key, fresh = "group.all.site", "group.all.new"

@@ -17,7 +17,7 @@ import (
 // inline is a command between backticks.
 var inline = regexp.MustCompile("`(?:sudo )?(muster [^`\n]*)`")
 
-// leftOut are the errors of commands of which a sentence has only the flag that it is about.
+// leftOut are the errors of commands in sentences that contain only a flag.
 var leftOut = regexp.MustCompile(`^(required argument '.*' not provided|expected argument for flag .*)$`)
 
 // placeholder replaces what stands for a number or a type.

@@ -28,10 +28,10 @@ import (
 const awaitFor = time.Minute
 
 func TestMain(m *testing.M) {
-	// Many users have 002, with which others may write to what muster would trust.
+	// Many users have umask 002, which lets others write to files that muster would trust.
 	syscall.Umask(0o022)
-	// Scripts mostly wait, for agents, batches and what is out of reach: more of them run at a
-	// time than there are processors.
+	// Scripts mostly wait, for agents, batches and unreachable nodes, so more of them run in parallel than
+	// there are processors.
 	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
@@ -70,8 +70,7 @@ func TestCommandLine(t *testing.T) {
 	})
 }
 
-// TestScriptsWaitByAwait: a loop of a shell in which a script waits has no end of its own, and says nothing of what it
-// waited for.
+// TestScriptsWaitByAwait: a shell loop in a script would have no end and no error message.
 func TestScriptsWaitByAwait(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob("../../testing/e2e/*.txtar")

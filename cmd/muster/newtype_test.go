@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/setting"
 )
 
-// TestATypeThatIsAdded has one more type than muster, as docs/adding-a-type.md
-// adds it: every command knows it, and nothing else was touched.
+// TestATypeThatIsAdded adds a type as docs/adding-a-type.md describes: every command supports it without
+// other changes.
 func TestATypeThatIsAdded(t *testing.T) {
 	types := append(resources.All(), setting.New(setting.Plain{}))
 	dir := t.TempDir()

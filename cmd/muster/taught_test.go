@@ -19,10 +19,9 @@ import (
 	"github.com/musterfleet/muster/resources"
 )
 
-// TestTaughtCommands: each command that the dashboard shows, as to whom nothing is assigned yet, is
-// one of muster. In its sources a command is the end of a text, with what is only known later
-// joined to it by +. It is not parallel: two command lines at a time would set the library's one
-// switch.
+// TestTaughtCommands: every command in texts of the dashboard is a command of muster. In its sources a
+// command is the end of a text, with late values joined by +. The test is not parallel, because two command
+// lines at a time would set the library's global switch.
 func TestTaughtCommands(t *testing.T) {
 	env := cli.NewEnv(resources.All(), strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, cli.NewInterrupt())
 	var names []string
@@ -50,7 +49,7 @@ func TestTaughtCommands(t *testing.T) {
 	}
 }
 
-// parses returns why a command line is wrong. What it names is not run.
+// parses returns the error of a command line, without running it.
 func parses(args []string) error {
 	app := commands(cli.NewEnv(resources.All(), strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, cli.NewInterrupt()))
 	_, err := parse(app, args)
@@ -95,7 +94,7 @@ func textsOf(t *testing.T, folder string) []string {
 	return out
 }
 
-// textOf returns the text that an expression has, with 1 for what is only known later.
+// textOf returns the text of an expression, with 1 for late values.
 func textOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:

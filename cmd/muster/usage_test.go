@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources"
 )
 
-// TestWrongUsage calls every command in every wrong way that its declaration
-// shows: the exit code is 64, and one line names what is wrong and the help to read.
+// TestWrongUsage calls every command in every wrong way that its declaration permits: the exit code is 64,
+// and one line names the problem and the help to read.
 func TestWrongUsage(t *testing.T) {
 	t.Setenv("MUSTER_STATE_DIR", t.TempDir())
 	t.Setenv("MUSTER_CONFIG_DIR", t.TempDir())

@@ -2,12 +2,16 @@ package ask
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/view"
+	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -144,3 +148,118 @@ func sorted(all map[string]Result) ([]StateCount, []Result) {
 
 	return states, results[:min(len(results), maxResults)]
 }
+
+// maxPlans is the maximum number of distinct plans of an action, and maxPlanBytes their maximum total size.
+const (
+	maxPlans     = 30
+	maxPlanBytes = 2 << 20
+)
+
+// tooLong replaces a plan that exceeds maxPlanBytes.
+const tooLong = "the plan is too long to show"
+
+// unsignedPreview is the note if nodes reject an unsigned preview.
+const unsignedPreview = "nodes with trust.keys preview only what a key they trust has signed, and this server signs no previews, or by another key: use muster fleet preview --sign-key FILE; or see --sign-previews of muster fleet serve"
+
+// preview requests the plans of the nodes.
+func (x *Executor) preview(ctx context.Context, r *record) error {
+	// Nodes do not report previews, so the id needs no user name.
+	asked := model.PreviewRequest{
+		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: x.Now().Add(r.Within).UTC(), Name: r.Previewed.Name, Value: r.Previewed.Value,
+	}
+	found, err := x.Backend.Preview(ctx, r.nodes, asked, func(a model.EnsureResponse) { x.set(r, Result{Node: a.Node, State: StateRunning}) })
+	if found != nil {
+		x.planned(ctx, r, found)
+	}
+
+	return err
+}
+
+// planned records the plans and the result of each node.
+func (x *Executor) planned(ctx context.Context, r *record, found *PreviewResult) {
+	for _, g := range found.Groups {
+		state := StateDone
+		if g.Outcome == WouldFail || g.Outcome == NotKnown {
+			state = StateFailed
+		}
+		for _, node := range g.Nodes {
+			x.set(r, Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
+		}
+		if strings.Contains(g.Error, "not signed") {
+			x.note(r, unsignedPreview)
+		}
+	}
+	for _, node := range found.Missing {
+		x.set(r, silent(ctx, node))
+	}
+	for _, node := range found.Unfinished {
+		if ctx.Err() != nil {
+			x.set(r, Result{Node: node, State: StateRunning, Text: "still in progress when the action ended"})
+			continue
+		}
+		x.set(r, Result{Node: node, State: StateExpired, Text: "did not finish in time"})
+	}
+	kept := keptOf(found.Groups)
+	x.change(func() { r.Plans, r.MorePlans = kept, len(found.Groups)-len(kept) })
+}
+
+// keptOf returns the first plans and replaces those that are too long.
+func keptOf(all []Group) []Group {
+	out := slices.Clone(all[:min(len(all), maxPlans)]) // releases the other plans
+	left := maxPlanBytes
+	for i, g := range out {
+		out[i].Error = cut(g.Error)
+		if g.Plan == nil {
+			continue
+		}
+		text, err := json.Marshal(g.Plan)
+		if err != nil || len(text) > left {
+			out[i].Plan, out[i].Error = nil, tooLong
+			continue
+		}
+		left -= len(text)
+	}
+
+	return out
+}
+
+// run requests runs of assigned manifests.
+func (x *Executor) run(ctx context.Context, r *record) error {
+	id := RequestID(r.By)
+	x.change(func() { r.Request = id })
+	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: r.Manifests, Noop: r.Noop, Expires: x.Now().Add(r.Within).UTC()}
+	limit, cancel := context.WithTimeout(ctx, r.Within)
+	defer cancel()
+	from := model.Sender{By: r.By, Nodes: len(r.nodes), To: fleet.JoinTargets(r.Target.families()), On: r.Target.On}
+	result, err := x.Backend.Run(limit, from, r.nodes, asked, func(a model.EnsureResponse) { x.set(r, resultOf(a)) })
+	if result != nil {
+		x.conclude(ctx, r, result)
+	}
+
+	return err
+}
+
+// conclude records the result of each node.
+func (x *Executor) conclude(ctx context.Context, r *record, found *Ensured) {
+	for _, a := range found.Answers {
+		x.set(r, resultOf(a))
+		if strings.Contains(a.Error, "not signed") {
+			x.note(r, unsignedNote)
+		}
+	}
+	for _, node := range found.Missing {
+		x.set(r, silent(ctx, node))
+	}
+}
+
+// silent returns the result of a node that has not answered. If the action was ended early, the node is pending.
+func silent(ctx context.Context, node string) Result {
+	if ctx.Err() != nil {
+		return Result{Node: node, State: StatePending, Text: "no answer before the action ended"}
+	}
+
+	return Result{Node: node, State: StateUnreachable, Text: "has not answered"}
+}
+
+// RequestID returns a new id of a request. It names the user, because reports contain it.
+func RequestID(by string) string { return ksuid.New().String() + " by " + by }

@@ -507,7 +507,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// planned is a backend whose preview has this result.
+// planned is a backend with this result of previews.
 type planned struct {
 	*webfleet.Backend
 	found *ask.PreviewResult
@@ -554,7 +554,7 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
-// panics is a backend whose preview panics.
+// panics is a backend whose previews panic.
 type panics struct{ *webfleet.Backend }
 
 func (panics) Preview(context.Context, []model.Node, model.PreviewRequest, func(model.EnsureResponse)) (*ask.PreviewResult, error) {

@@ -97,7 +97,7 @@ func TestBundleOfDirectory(t *testing.T) {
 	}
 }
 
-// Equal content gives an equal digest, whoever packs it and when.
+// Equal content has an equal digest, independent of packer and time.
 func TestBundleIsTheSameEveryTime(t *testing.T) {
 	files := map[string]string{"manifest.yaml": "muster: {}\n", "a": "1", "a.d/x": "2", "a-b": "3"}
 	first, second := write(t, files), write(t, files)
@@ -118,7 +118,7 @@ func TestBundleIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
-// A manifest that names files travels with those, and with nothing else.
+// A bundle contains the manifest and the files that it names, and no others.
 func TestBundleOfNamedFiles(t *testing.T) {
 	dir := write(t, map[string]string{"site.yaml": "muster: {}\n", "files/motd": "hello\n", "files/private": "no", "conf.d/a": "A", "conf.d/b": "B"})
 	s := read(t, filepath.Join(dir, "site.yaml"), naming("files/motd", "./conf.d"))

@@ -44,8 +44,7 @@ func TestInForceBeside(t *testing.T) {
 	}
 }
 
-// A node that says that it is in a group is named, and says nothing of manifests
-// that are for others.
+// A node that claims a group is named, but proves nothing about manifests of others.
 func TestInForceBesideNamesTheNodes(t *testing.T) {
 	nodes := []model.Node{
 		node("b", []string{"db"}, map[string]model.ManifestState{"group.db.own": runs(1, model.OutcomeStable)}),

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/testing/tartest"
 )
 
-// revision returns one that assigns a bundle, and what opens that.
+// revision returns a revision that assigns a bundle, and an opener of the bundle.
 func bundleRevision(t *testing.T, archive []byte) (model.Entry, assign.OpenBundle) {
 	t.Helper()
 	packed := tartest.Zip(t, archive)
@@ -123,7 +123,7 @@ func TestDiffShowsEachChange(t *testing.T) {
 	}
 }
 
-// TestRefusedBundle: its files are those before the one that nodes refuse.
+// TestRefusedBundle: it lists the files before the first refused one.
 func TestRefusedBundle(t *testing.T) {
 	t.Parallel()
 	e, open := bundleRevision(t, tartest.Tar(t, tartest.File("a", "x", 0o644), tartest.File("../b", "x", 0o644)))

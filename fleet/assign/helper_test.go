@@ -11,8 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// write makes files of a directory; a value that begins with -> is a link, one
-// that ends in / as a name a directory.
+// write makes files in a directory. A value with the prefix -> is a link, a name that ends in / a directory.
 func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +40,7 @@ func write(t testing.TB, files map[string]string) string {
 // anything accepts every manifest, and finds no files in it.
 func anything(string, []byte) ([]manifest.File, error) { return nil, nil }
 
-// naming accepts every manifest, as one that names files.
+// naming accepts every manifest and returns these file names.
 func naming(paths ...string) assign.ManifestCheck {
 	return func(name string, _ []byte) ([]manifest.File, error) {
 		var files []manifest.File

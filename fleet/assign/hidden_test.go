@@ -16,9 +16,9 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// hides are values that some parsers read in another way than nodes do: those of YAML
-// 1.1 end lines at more characters, those of JSON ignore case and take the last of two
-// keys. shows is what people are to see of it, hidden what they are not.
+// hides are values that some parsers read differently: YAML 1.1 ends lines at more characters, and JSON
+// ignores case and takes the last of two keys. shows is the text that people must see, hidden the text they
+// must not.
 var hides = map[string]struct{ value, shows, hidden string }{
 	"a manifest behind a document": {
 		"data: {} # motd\u2028protocol: io.muster.v1.assignment\u2028name: motd\u2028manifest: \"muster: {resources: []}\\n\"\u2028\n" +
@@ -43,7 +43,7 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 				t.Errorf("shown as\n%s", got)
 			}
 			checkShown(t, key, []byte(c.value))
-			// What is pushed over it is a change, and shown as one.
+			// A push over it is a change and shown as one.
 			m := newMemory()
 			if _, err := m.Put(t.Context(), key, []byte(c.value)); err != nil {
 				t.Fatal(err)
@@ -68,8 +68,8 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 	}
 }
 
-// checkShown checks that a value reads as nodes decode it: below the reason where they
-// reject it, a bare manifest as it is, and a document as one that is the same to nodes.
+// checkShown checks that the shown value decodes like the stored one: after the reason for a rejected value,
+// a bare manifest unchanged, a document equal for nodes.
 func checkShown(t *testing.T, key string, value []byte) {
 	t.Helper()
 	got := assign.Readable(key, value)

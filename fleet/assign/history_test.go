@@ -29,8 +29,7 @@ func documentOf(t *testing.T, a model.Assignment) []byte {
 	return value
 }
 
-// TestRevisions: what each changed since what was assigned before, and whether it is one
-// of those before it again.
+// TestRevisions: the changes of each revision against the one before, and whether it repeats an earlier one.
 func TestRevisions(t *testing.T) {
 	t.Parallel()
 	bundle := model.DigestOf([]byte("bundle"))
@@ -103,7 +102,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestRetry: a run that tries again what failed says so.
+// TestRetry: a retry run is marked.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	for _, want := range []bool{true, false} {
@@ -161,7 +160,7 @@ func TestFutureReportsDisplaceNothing(t *testing.T) {
 	}
 }
 
-// TestControl: what operators wrote, also what is not valid.
+// TestControl: values of operators, valid or not.
 func TestControl(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -233,7 +232,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestSince leaves out what was before, and all but the last.
+// TestSince omits earlier events and all but the last.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	all := []time.Time{at(1), at(2), at(3), at(4)}

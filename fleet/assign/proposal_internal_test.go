@@ -16,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
-// TestTwoSignersAtOnce: what one process signs while another waits for the key counts for
-// that one, too: it signs nothing that is older.
+// TestTwoSignersAtOnce: a process that waits for the key respects a signature made meanwhile, and signs
+// nothing older.
 func TestTwoSignersAtOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.nk")
@@ -42,7 +42,7 @@ func TestTwoSignersAtOnce(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.Sign(t.Context(), p)
+		_, err := s.SignProposal(t.Context(), p)
 		ended <- err
 	}()
 	awaitWaiter(t, path)
@@ -55,7 +55,7 @@ func TestTwoSignersAtOnce(t *testing.T) {
 	}
 }
 
-// awaitWaiter waits until somebody waits for the lock of a file.
+// awaitWaiter waits until a process waits for the lock of a file.
 func awaitWaiter(t *testing.T, path string) {
 	t.Helper()
 	info, err := os.Stat(path)

@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // Assignments is the bucket of the assignments. Errors name the key.
@@ -34,15 +39,6 @@ type Bundles interface {
 	// PutBundle stores a bundle, read from its beginning, under its digest, and
 	// returns the digest. It does not store a bundle twice.
 	PutBundle(ctx context.Context, r io.ReadSeeker) (digest string, err error)
-}
-
-// Signer signs assignments.
-type Signer interface {
-	// Assignment returns the signed value of a key. current is the current assignment, nil for none.
-	Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error)
-	// HasSigned reports whether the newest revision of a key has the signatures that a new one would have,
-	// and is no replay of an older one.
-	HasSigned(ctx context.Context, all []model.Entry) (bool, error)
 }
 
 // Push is a manifest with its targets and terms.
@@ -74,7 +70,7 @@ type Pusher struct {
 	Assignments Assignments
 	Bundles     Bundles
 	// Signer signs values; nil means unsigned.
-	Signer Signer
+	Signer *Signing
 	// OnUnsigned, if set, receives the keys whose signed values were replaced by unsigned ones.
 	OnUnsigned func(key string)
 	// OnBundle, if set, receives the size of a bundle in bytes before it is stored.
@@ -131,7 +127,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 	}
 	switch {
 	case p.Signer != nil:
-		if value, err = p.Signer.Assignment(ctx, out.Key, value, current.Value); err != nil {
+		if value, err = p.Signer.Sign(ctx, signed.Assign, out.Key, value, current.Value); err != nil {
 			return fmt.Errorf("%s: %w", out.Key, err)
 		}
 	case p.OnUnsigned != nil && signed.IsEnvelope(current.Value):
@@ -201,4 +197,122 @@ func (push Push) Value(ctx context.Context) (value []byte, digest string, bundle
 	value, err = model.EncodeAssignment(a)
 
 	return value, digest, bundle, err
+}
+
+// InForce is the key of an assignment, and the nodes that report it as active.
+type InForce struct {
+	Key   string
+	Nodes []string
+}
+
+// InForceBeside returns the active keys of other names on the targets of a push, as nodes report them. Nodes
+// reject a manifest that declares a resource differently than one of these.
+func (push Push) InForceBeside(nodes []model.Node) []InForce {
+	byKey := fleet.ActiveKeys(push.Targets, push.Name, nodes, func(name string) bool { return name != push.Name })
+	var out []InForce
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		out = append(out, InForce{key, byKey[key]})
+	}
+
+	return out
+}
+
+// Replaces returns the keys of the push, and the keys of its name that its targets would no longer run.
+func (push Push) Replaces(nodes []model.Node) []string {
+	keys := fleet.ActiveKeys(push.Targets, push.Name, nodes, func(name string) bool { return name == push.Name })
+	for _, t := range push.Targets {
+		keys[t.Key(push.Name)] = nil
+	}
+
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// sameContent reports whether two values of a key have the same Identity.
+func sameContent(key string, a, b []byte) bool {
+	id := Identity(key, a)
+
+	return id != "" && id == Identity(key, b)
+}
+
+// Identity returns a digest that is equal for values with the same assignment, signed or not, at any time. It
+// is empty for a broken envelope.
+func Identity(key string, value []byte) string {
+	v, problems := document.DecodeAssigned(key, value)
+	content := v.Content
+	if content == nil {
+		return ""
+	}
+	if problems == nil && !v.Bare {
+		v.Issued = time.Time{}
+		var err error
+		if content, err = model.EncodeAssignment(v.Assignment); err != nil {
+			return ""
+		}
+	}
+
+	return model.DigestOf(content)
+}
+
+// Readable returns a value of a key for users: a bare manifest unchanged, an assignment document as YAML with
+// the lines of the manifest, a signed document without its envelope. A rejected value follows the reason,
+// unchanged if it is no assignment.
+func Readable(key string, value []byte) string {
+	v, problems := document.DecodeAssigned(key, value)
+	text := v.Content
+	switch {
+	case problems != nil && text == nil:
+		text = value
+	case problems == nil:
+		problems = ofManifest(key, v)
+		if readable, err := AssignmentYAML(v.Assignment); err == nil && !v.Bare {
+			text = readable
+		}
+	}
+	if len(problems) > 0 {
+		return "# " + Invalid(problems) + "\n" + string(text)
+	}
+
+	return string(text)
+}
+
+// ProblemsOf returns the reasons why nodes reject an assignment, independent of the node; nil for none.
+func ProblemsOf(key string, content []byte) model.Problems {
+	v, problems := document.DecodeAssignedContent(key, content)
+	if problems == nil {
+		problems = ofManifest(key, v)
+	}
+
+	return problems
+}
+
+// AssignmentYAML returns an assignment document as YAML.
+func AssignmentYAML(a model.Assignment) ([]byte, error) {
+	encoded, err := model.EncodeAssignment(a)
+	if err != nil {
+		return nil, err
+	}
+
+	return document.YAML(encoded)
+}
+
+// ofManifest returns the problems of the manifest of a value that are independent of the node.
+func ofManifest(key string, v document.Assigned) model.Problems {
+	if v.Bundle != "" {
+		return nil
+	}
+	doc, err := manifest.Parse(key, []byte(v.Manifest))
+	if err == nil {
+		return doc.Problems()
+	}
+	problems, ok := model.FindProblems(err)
+	if !ok {
+		problems.Add(model.Position{File: key}, "", "%v", err)
+	}
+
+	return problems
+}
+
+// Invalid describes in one line why nodes reject a value.
+func Invalid(problems model.Problems) string {
+	return "nodes reject this: " + strings.Join(strings.Fields(problems.Error()), " ")
 }

@@ -148,7 +148,7 @@ func TestPushBare(t *testing.T) {
 	}
 }
 
-// TestPushDoesNotBelieveAServerThatLags: it says that what is pushed is in force, while something else is.
+// TestPushDoesNotBelieveAServerThatLags: the server claims that the pushed value is active, while another is.
 func TestPushDoesNotBelieveAServerThatLags(t *testing.T) {
 	m := newMemory()
 	push := func(manifest string) (assign.Pushed, error) {
@@ -262,7 +262,7 @@ func TestPushBundle(t *testing.T) {
 	}
 }
 
-// What is too large for the server says so, and goes through as a bundle.
+// An oversized value is refused with a reason, and fits as a bundle.
 func TestPushTooLarge(t *testing.T) {
 	m := newMemory()
 	m.limit = 600
@@ -311,13 +311,13 @@ func TestReadable(t *testing.T) {
 	if !strings.Contains(got, "manifest: |\n  muster:\n    resources: []\n") || !strings.Contains(got, "noop: true\n") {
 		t.Errorf("an assignment reads\n%s", got)
 	}
-	// An assignment that somebody wrote in YAML is one too.
+	// A handwritten YAML assignment counts too.
 	if a, problems := document.DecodeAssigned("node.a.motd", []byte(got)); problems != nil || a.Manifest != bare || !a.Noop {
 		t.Errorf("read back: %+v", a)
 	}
 }
 
-// However an assignment is read, as JSON or as YAML, the manifest is what it was.
+// The manifest stays the same, whether the assignment is JSON or YAML.
 func FuzzManifestIsKept(f *testing.F) {
 	for _, s := range []string{"muster: {}\n", "a\u0085b\u2028c\u2029d\ufeffe\x7f", "\r\n\t \"\\<>&", "\U0001f600", "'{{ ${ x } }}'", " # \n\n", "\ufffd\uffff", "\x00\x01\x1b"} {
 		f.Add(s)
@@ -470,7 +470,7 @@ func TestRollback(t *testing.T) {
 	wantError(t, err, model.ErrNotFound, "the bucket has 1")
 }
 
-// TestRollbackPrefers what is preferred, and takes nothing that no node uses.
+// TestRollbackPrefers the preferred revision, and skips revisions that no node uses.
 func TestRollbackPrefers(t *testing.T) {
 	all := []model.Entry{
 		{Key: "node.a.m", Revision: 1, Value: []byte("one")}, {Key: "node.a.m", Revision: 2, Value: []byte("two")},

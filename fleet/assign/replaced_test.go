@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestReplacement: a later revision replaces another one unless it assigns the same.
+// TestReplacement: a later revision replaces an earlier one unless both assign the same.
 func TestReplacement(t *testing.T) {
 	t.Parallel()
 	at := func(revision uint64, text string) model.Entry {

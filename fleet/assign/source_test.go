@@ -12,8 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// TestReadWaitsForNoPipe reads a pipe that nobody writes to, and a directory whose
-// manifest is one.
+// TestReadWaitsForNoPipe reads a pipe without a writer, and a directory with a pipe as manifest.
 func TestReadWaitsForNoPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

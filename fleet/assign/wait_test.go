@@ -62,7 +62,7 @@ func TestWaitUntilAllAreUpToDate(t *testing.T) {
 	}
 }
 
-// What is pushed while somebody waits is a later revision, and counts.
+// A push during the wait is a later revision and counts.
 func TestWaitLearnsOfLaterRevisions(t *testing.T) {
 	l := &lister{states: [][]model.Node{
 		{node("a", nil, sourceMotd(20, model.OutcomeStable))},
@@ -89,8 +89,8 @@ func TestWaitLearnsOfLaterRevisions(t *testing.T) {
 	}
 }
 
-// TestWaitLooksSoonAfterAnOutage: a poll that a server did not answer, or after an outage only, has no long pause
-// follow, and what it could not say of a later revision is asked again.
+// TestWaitLooksSoonAfterAnOutage: after a failed poll or an outage the next poll follows soon, and repeats
+// the unanswered question about later revisions.
 func TestWaitLooksSoonAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -3,7 +3,6 @@ package serve
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +30,17 @@ const (
 
 // Answers reads the answers to a request from the stream of reports. It reads the nodes one by one if all together
 // exceed maxAnswerBytes, so a node that floods the stream does not hide the answers of others.
-func (s source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
+//
+// The cache misses when the request has new answers.
+func (s *source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
+	key := fmt.Sprintf("%t %s %d %s", r.IsRun(), r.ID, r.Answers, r.Last)
+
+	return s.answers.Get(ctx, key, func(ctx context.Context) (view.Answers, error) {
+		return through(ctx, s, func() (view.Answers, error) { return s.readAnswers(ctx, r) })
+	})
+}
+
+func (s *source) readAnswers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
 	a := newAnswerReader(s.Reports, r)
 	full, err := a.read(ctx, model.ReportRange{}, maxAnswerBytes)
 	if err != nil || !full {
@@ -140,15 +149,6 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more (the first by bytes)", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// Answers returns the answers to a request, or api.ErrBusy. The cache misses when the request has new answers.
-func (g gated) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
-	key := fmt.Sprintf("%t %s %d %s", r.IsRun(), r.ID, r.Answers, r.Last)
-
-	return g.answers.Get(ctx, key, func(ctx context.Context) (view.Answers, error) {
-		return through(ctx, g, func() (view.Answers, error) { return g.source.Answers(ctx, r) })
-	})
-}
-
 // newAnswer returns the answer of a node.
 func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answer {
 	out := view.Answer{Node: node, Time: stored, Outcome: view.OutcomeOf(r), Text: view.DescribeAnswer(r), Runs: r.Runs}
@@ -158,28 +158,7 @@ func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answe
 	out.Duration = r.State.Duration
 	out.Stdout, _ = r.State.Outputs["stdout"].(string)
 	out.Stderr, _ = r.State.Outputs["stderr"].(string)
-	out.ExitCode = exitCode(r.State)
+	out.ExitCode = view.ExitCode(r.State)
 
 	return out
-}
-
-// exitCode returns the exit code of a command, nil if no command ran.
-func exitCode(t *model.Transaction) *int {
-	var code int
-	switch v := t.Outputs["exit_code"].(type) {
-	case float64:
-		code = int(v)
-	case int:
-		code = v
-	default:
-		var status struct {
-			ExitCode *int `json:"exit_code"`
-		}
-		if t.Noop || json.Unmarshal(t.Status, &status) != nil {
-			return nil
-		}
-		return status.ExitCode
-	}
-
-	return &code
 }

@@ -70,8 +70,8 @@ func (s *served) deaf(path, header string) {
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n%s\r\n", path, header)
 }
 
-// TestTwoHundredBrowsers, beside as many that never read, see what is reported, on their pages and in the
-// feed, and what never reads is dropped.
+// TestTwoHundredBrowsers: 200 browsers see reports on pages and in the feed beside 200 that never read, which
+// are disconnected.
 func TestTwoHundredBrowsers(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestClusterLosesTheLeaderOfReports: what is reported before, while and after the leader is lost is
-// known, once each, and the same to one that starts afterwards.
+// TestClusterLosesTheLeaderOfReports: reports before, during and after the loss of the leader are shown once
+// each. A server that starts later shows the same.
 func TestClusterLosesTheLeaderOfReports(t *testing.T) {
 	t.Parallel()
 	servers := natstest.StartCluster(t, "")
@@ -107,7 +107,7 @@ func leaderOf(t *testing.T, s *kvtest.Store, stream string) (n int) {
 	return n
 }
 
-// TestAServerThatIsCutOffIsNotBelieved: without the others it goes on to answer with what it has.
+// TestAServerThatIsCutOffIsNotBelieved: an isolated server still answers with its old data.
 func TestAServerThatIsCutOffIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	servers := natstest.StartCluster(t, "")

@@ -19,17 +19,10 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
-)
-
-// The seam between what is known and what serves it.
-var (
-	_ web.Model  = (*view.Fleet)(nil)
-	_ web.Source = source{}
 )
 
 // follow runs a feed until the test ends.
@@ -68,7 +61,7 @@ func put(t *testing.T, store *kvtest.Store, node string, revision uint64) {
 	}
 }
 
-// known describes what is known.
+// known describes the known data.
 func known(f *view.Fleet) string {
 	o := f.Overview()
 	var runs []string
@@ -92,8 +85,8 @@ func is(t *testing.T, f *view.Fleet, want string) {
 	})
 }
 
-// TestFeed: what there is, what changes, and all of it again after NATS was away; another one that
-// starts later knows the same. So it is for who may make no consumer.
+// TestFeed: existing data, changes, and all data again after an outage of NATS. A server that starts later
+// knows the same, also without permission to create consumers.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -124,7 +117,7 @@ func TestFeed(t *testing.T) {
 	other := kvtest.Bind(t, srv)
 	put(t, other, "web01", revision+1)
 	report(t, other, "web01", "r3")
-	if _, err := other.Delete(t.Context(), "group.all.motd"); err != nil {
+	if _, err := other.Delete(t.Context(), "group.all.motd", nil); err != nil {
 		t.Fatal(err)
 	}
 	is(t, f, "[2 ok] [r1 r2 r3] true true true")
@@ -233,8 +226,8 @@ func TestFeedOfAViewer(t *testing.T) {
 	is(t, f, "[1 ok] [r1 r2] true true true")
 }
 
-// TestThePastIsTooLong: what is not read of it is said on the pages that count it, and is no reason to doubt that the
-// rest is current; as soon as it is older than what is shown nothing is missing.
+// TestThePastIsTooLong: pages with counts report unread history. The rest counts as current. The notice ends
+// when the unread part is older than the shown period.
 func TestThePastIsTooLong(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -270,7 +263,7 @@ func TestThePastIsTooLong(t *testing.T) {
 	}
 }
 
-// TestPrune: a node whose state has expired is not known any more.
+// TestPrune: a node with an expired state disappears.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -287,8 +280,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestAnotherStream: one that was created again ends what is known, also where it has more messages
-// than the one before, and one that went back and stays there; one that cannot be looked at does not.
+// TestAnotherStream: a recreated stream ends the view, also with more messages than before, and so does a
+// stream that went back for good. A stream that cannot be read does not.
 func TestAnotherStream(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -325,8 +318,8 @@ func TestAnotherStream(t *testing.T) {
 	check(last, 2, false)
 }
 
-// TestStartsOver: where the stream of reports was created again, what is known is what there is, and
-// it says so. Who follows the old view is disconnected, and connects again.
+// TestStartsOver: after the stream of reports was recreated, the view has its data only and says so.
+// Followers of the old view are disconnected and reconnect.
 func TestStartsOver(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -368,8 +361,8 @@ func TestStartsOver(t *testing.T) {
 	})
 }
 
-// TestHistory: the past is read in blocks, the newest first, until it is older than is kept, over
-// what was removed of it and what cannot be read.
+// TestHistory: the past is read in blocks, newest first, up to the retention, across removed and unreadable
+// messages.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -389,8 +382,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestWhatTheStreamDroppedIsSaid of a node that reports more than is kept of it, and of no other: one that follows
-// since before knows more.
+// TestWhatTheStreamDroppedIsSaid for a node that reports more than the stream retains, and for no other. A
+// follower from before knows more.
 func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -421,7 +414,7 @@ func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
 	}
 }
 
-// TestHistoryGoesOn: where reading the past fails, it goes on behind what was added, which counts once.
+// TestHistoryGoesOn: after a failure, reading continues after the last added block, which counts once.
 func TestHistoryGoesOn(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -433,8 +426,8 @@ func TestHistoryGoesOn(t *testing.T) {
 	feed := newFeed(storeOf(store), f, time.Hour, slog.New(slog.DiscardHandler))
 	feed.until, feed.block = 4, block{from: 1}
 	lost := errors.New("lost")
-	broken := func(yield func(kvstore.ReportMessage, error) bool) {
-		for m, err := range feed.Reports.Messages(t.Context(), kvstore.ReportRange{}) {
+	broken := func(yield func(model.StoredReports, error) bool) {
+		for m, err := range feed.Reports.Messages(t.Context(), model.ReportRange{}) {
 			if m.Sequence == 3 {
 				yield(m, lost)
 				return
@@ -502,7 +495,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestItsOwnPermissionsAreEnough: with those of its role it sees nodes, labels, runs and events.
+// TestItsOwnPermissionsAreEnough to see nodes, labels, runs and events.
 func TestItsOwnPermissionsAreEnough(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)

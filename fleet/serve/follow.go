@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,10 @@ import (
 
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
+	"github.com/musterfleet/muster/fleet/web/metrics"
 	"github.com/musterfleet/muster/fleet/webhook"
 )
 
@@ -84,9 +89,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	if executor != nil {
 		defer executor.Close()
 	}
-	source := newGated(newSource(f.Store, f.Log))
-	source.away = f.Store.Connection.Away
-	h := newHandler(ctx, model, source, f.Options, executor)
+	h := newHandler(ctx, model, newSource(f.Store, f.Log), f.Options, executor)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}
@@ -116,4 +119,94 @@ func (f *follower) executor(model *view.Fleet) *ask.Executor {
 	}
 
 	return ask.NewExecutor(ask.ExecutorOptions{Model: model, Backend: f.Backend(paused), Away: f.Store.Connection.Away, Log: f.Log})
+}
+
+// newHandler serves the dashboard, the API, metrics and registered services. Streams end with ctx.
+func newHandler(ctx context.Context, model *view.Fleet, source api.Source, o Options, acts *ask.Executor) http.Handler {
+	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Webhooks: o.Webhooks.Figures, Version: o.Version, Log: o.Log})
+	mux := http.NewServeMux()
+	asked := within(ctx, api.New(api.Options{Model: model, Source: source, Actions: acts, Log: o.Log}))
+	mux.Handle(api.Root, asked)
+	mux.Handle(api.Root+"/", asked)
+	mux.Handle("GET /metrics", figures.Handler())
+	mux.Handle("GET /sd/registrations", metrics.Discovery(source, o.Log))
+	mux.Handle("/", web.New(web.Options{Model: model, Source: source, Log: o.Log, Version: o.Version, Done: ctx.Done(), Actions: acts}))
+
+	return mux
+}
+
+// within cancels requests when ctx ends.
+func within(ctx context.Context, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		both, end := context.WithCancel(r.Context())
+		defer end()
+		defer context.AfterFunc(ctx, end)()
+		h.ServeHTTP(w, r.WithContext(both))
+	})
+}
+
+const (
+	// MaxConnections limits the connections, which need no credentials.
+	MaxConnections = 1000
+	// shutdownGrace is the time for requests to finish at the end.
+	shutdownGrace = 3 * time.Second
+)
+
+// patience has the maximum times for the header, the body and the answer of a request (except streams), and for an idle
+// connection. A connection needs no credentials.
+type patience struct{ header, body, answer, idle time.Duration }
+
+// defaultPatience returns the timeouts of the server.
+func defaultPatience() patience {
+	return patience{header: 10 * time.Second, body: 10 * time.Second, answer: time.Minute, idle: 2 * time.Minute}
+}
+
+// Run follows a fleet and serves it at a listener until ctx ends. It returns the cause of the end.
+func Run(ctx context.Context, l net.Listener, guard *access.Guard, o Options) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer stop(nil)
+	f := newFollower(o)
+	following.Go(func() { stop(f.run(ctx)) })
+
+	return serve(ctx, l, guard.Handler(f), defaultPatience(), o.Log)
+}
+
+// serve answers requests until ctx ends. It is the parent of the contexts of requests.
+func serve(ctx context.Context, l net.Listener, h http.Handler, p patience, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: p.forBodies(h), ReadHeaderTimeout: p.header, WriteTimeout: p.answer, IdleTimeout: p.idle, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	serving, stop := context.WithCancel(ctx)
+	var shutdown sync.WaitGroup
+	defer shutdown.Wait()
+	defer stop()
+	shutdown.Go(func() {
+		<-serving.Done()
+		late, end := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		defer end()
+		if server.Shutdown(late) != nil {
+			_ = server.Close() // do not wait for slow readers
+		}
+	})
+	err := server.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return context.Cause(ctx)
+	}
+
+	return err
+}
+
+// forBodies limits the time for bodies, also if h does not read them, because the server reads them before it answers.
+// The server's own limit for requests would end streams.
+func (p patience) forBodies(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			// A writer without deadlines, as in tests, does not wait.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.body))
+		}
+		h.ServeHTTP(w, r)
+	})
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,33 +16,62 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/segmentio/ksuid"
 )
 
-// slowSource is a source whose runs are there when it is released.
-type slowSource struct {
-	web.Source
-	asked, released chan struct{}
+// connection is a connection that is lost if it has an error.
+type connection struct {
+	Connection
+	lost error
 }
 
-func (s slowSource) Run(context.Context, string, string) (view.RunDetail, error) {
-	s.asked <- struct{}{}
-	<-s.released
+func (c connection) Away() error { return c.lost }
 
-	return view.RunDetail{}, model.ErrNotFound
+// sourceOf returns a source of a store with a connection.
+func sourceOf(s Store) *source {
+	if s.Connection == nil {
+		s.Connection = connection{}
+	}
+
+	return newSource(s, slog.New(slog.DiscardHandler))
 }
 
-// TestNothingIsReadWithoutAConnection: who asks has the answer at once, and waits for no timeout.
+// heldReports is a stream of reports without reports that is read when it is released, and that names the node whose
+// reports are read.
+type heldReports struct {
+	Reports
+	nodes    chan string
+	released chan struct{}
+	err      func(node string) error
+}
+
+func newHeldReports() heldReports {
+	return heldReports{nodes: make(chan string, 100), released: make(chan struct{}), err: func(string) error { return nil }}
+}
+
+func (r heldReports) Messages(_ context.Context, in model.ReportRange) iter.Seq2[model.StoredReports, error] {
+	return func(yield func(model.StoredReports, error) bool) {
+		if in.Since.IsZero() {
+			return // the second search for the run
+		}
+		r.nodes <- in.Node
+		<-r.released
+		if err := r.err(in.Node); err != nil {
+			yield(model.StoredReports{}, err)
+		}
+	}
+}
+
+// TestNothingIsReadWithoutAConnection: requests are answered at once, without a timeout.
 func TestNothingIsReadWithoutAConnection(t *testing.T) {
 	t.Parallel()
-	g := newGated(nil) // which would panic
-	g.away = func() error { return errors.New("disconnected") }
+	g := sourceOf(Store{Connection: connection{lost: errors.New("disconnected")}}) // any read would panic
 	h := newHandler(t.Context(), view.New(view.Options{}), g, Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/nodes/web01/facts", nil))
@@ -53,27 +83,27 @@ func TestNothingIsReadWithoutAConnection(t *testing.T) {
 // TestFewReadAtOnce: however many pages are asked for, few of them read from NATS at the same time.
 func TestFewReadAtOnce(t *testing.T) {
 	t.Parallel()
-	slow := slowSource{asked: make(chan struct{}, 100), released: make(chan struct{})}
-	g := newGated(slow)
+	slow := newHeldReports()
+	g := sourceOf(Store{Reports: slow})
 	h := newHandler(t.Context(), view.New(view.Options{}), g, Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil)
 	done := make(chan int)
 	const pages = 20
-	for i := range pages {
+	for range pages {
 		go func() {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/runs/web01/"+strconv.Itoa(i), nil))
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/runs/web01/"+ksuid.New().String(), nil))
 			done <- w.Code
 		}()
 	}
 	for range maxAsked {
-		<-slow.asked
+		<-slow.nodes
 	}
-	if n := len(slow.asked); n > 0 {
+	if n := len(slow.nodes); n > 0 {
 		t.Errorf("%d more read at the same time", n)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := g.Run(ended, "web01", "x"); !errors.Is(err, api.ErrBusy) {
+	if _, err := g.Run(ended, "web01", ksuid.New().String()); !errors.Is(err, api.ErrBusy) {
 		t.Error(err)
 	}
 	close(slow.released)
@@ -84,13 +114,10 @@ func TestFewReadAtOnce(t *testing.T) {
 	}
 }
 
-// registered is a source of registrations that counts who reads them.
-type registered struct {
-	web.Source
-	reads, released chan struct{}
-}
+// registered is a stream of registrations that counts who reads them.
+type registered struct{ reads, released chan struct{} }
 
-func (r registered) Registrations(context.Context) ([]registration.Registration, error) {
+func (r registered) Services(context.Context) ([]registration.Registration, error) {
 	r.reads <- struct{}{}
 	<-r.released
 
@@ -101,7 +128,7 @@ func (r registered) Registrations(context.Context) ([]registration.Registration,
 func TestRegistrationsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	slow := registered{reads: make(chan struct{}, 100), released: make(chan struct{})}
-	g := newGated(slow)
+	g := sourceOf(Store{Registrations: slow})
 	// However long the goroutines take to begin.
 	g.registrations = newTTLCache[[]registration.Registration](time.Hour, 1)
 	h := newHandler(t.Context(), view.New(view.Options{}), g, Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil)
@@ -126,24 +153,6 @@ func TestRegistrationsAreReadOnce(t *testing.T) {
 	if n := len(slow.reads); n > 0 {
 		t.Errorf("they are read %d times more", n)
 	}
-}
-
-// heldSource is a source that says of which node a run is read, and has none of web02, and fails with all others,
-// when it is released.
-type heldSource struct {
-	web.Source
-	nodes    chan string
-	released chan struct{}
-}
-
-func (s heldSource) Run(_ context.Context, node, _ string) (view.RunDetail, error) {
-	s.nodes <- node
-	<-s.released
-	if node != "web02" {
-		return view.RunDetail{}, errors.New("no")
-	}
-
-	return view.RunDetail{}, model.ErrNotFound
 }
 
 // readers returns what lets some users read, and their tokens.
@@ -173,10 +182,16 @@ func readers(t *testing.T, names ...string) (*access.Guard, map[string]string) {
 // the log.
 func TestNobodyHoldsAllPlaces(t *testing.T) {
 	t.Parallel()
-	slow := heldSource{nodes: make(chan string, 100), released: make(chan struct{})}
+	slow := newHeldReports()
+	slow.err = func(node string) error {
+		if node != "web02" {
+			return errors.New("no")
+		}
+		return nil
+	}
 	guard, secrets := readers(t, "eve", "anna")
 	var log strings.Builder
-	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(slow), Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.NewTextHandler(&log, nil))}, nil))
+	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), sourceOf(Store{Reports: slow}), Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.NewTextHandler(&log, nil))}, nil))
 	var asking sync.WaitGroup
 	ask := func(name, path string) {
 		asking.Go(func() {
@@ -190,9 +205,9 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 			}
 		})
 	}
-	for i := range 15 {
-		ask("eve", "/runs/web01/"+strconv.Itoa(i))
-		ask("eve", "/api/v1/nodes/web01/runs/"+strconv.Itoa(i))
+	for range 15 {
+		ask("eve", "/runs/web01/"+ksuid.New().String())
+		ask("eve", "/api/v1/nodes/web01/runs/"+ksuid.New().String())
 	}
 	of := map[string]int{}
 	next := func() {
@@ -206,8 +221,8 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	for range maxOwn {
 		next()
 	}
-	ask("anna", "/runs/web02/x")
-	ask("anna", "/api/v1/nodes/web02/runs/x")
+	ask("anna", "/runs/web02/"+ksuid.New().String())
+	ask("anna", "/api/v1/nodes/web02/runs/"+ksuid.New().String())
 	for range 2 {
 		next()
 	}
@@ -222,27 +237,27 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	}
 }
 
-// heldAudit is a source of which the audit is read when it is released, and that says for whom it is.
+// heldAudit is a bucket of assignments whose audit is read when it is released, and that names the user.
 type heldAudit struct {
-	web.Source
+	Assignments
 	reads    chan string
 	released chan struct{}
 }
 
-func (s heldAudit) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
+func (s heldAudit) Audit(ctx context.Context, _ int) ([]model.Entry, bool, error) {
 	s.reads <- access.UserOf(ctx).Name
 	<-s.released
 
 	return nil, false, nil
 }
 
-// TestTheAuditIsReadForAll: who asks the API, or searches, takes of their own share; the page that all look at is of
-// nobody, and has a place also when its reader has none left.
+// TestTheAuditIsReadForAll: API requests and searches use the share of their user. The common page uses no
+// share and works for a user without one left.
 func TestTheAuditIsReadForAll(t *testing.T) {
 	t.Parallel()
 	held := heldAudit{reads: make(chan string, 100), released: make(chan struct{})}
 	guard, secrets := readers(t, "eve")
-	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(held), Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil))
+	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), sourceOf(Store{Assignments: held}), Options{Webhooks: &webhook.Webhooks{}, Log: slog.New(slog.DiscardHandler)}, nil))
 	var asking sync.WaitGroup
 	ask := func(path string) {
 		asking.Go(func() {

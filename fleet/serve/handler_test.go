@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestPathsOfPrograms: what is no path below /api is answered in JSON, with where the document is.
+// TestPathsOfPrograms: unknown paths below /api get JSON with the location of the document.
 func TestPathsOfPrograms(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

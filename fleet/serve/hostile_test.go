@@ -17,8 +17,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestFlood: of a node that reports without an end the newest is kept, all others are as current as
-// without it, and what is kept is bounded.
+// TestFlood: a flooding node has its newest reports, the data of others is current, and memory is limited.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

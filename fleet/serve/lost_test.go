@@ -18,7 +18,7 @@ func TestOverviewNamesLostManifests(t *testing.T) {
 	srv, store := kvtest.New(t)
 	const lost, removed = "group.web.motd", "group.web.removed"
 	state := model.NodeState{Node: "web01", Groups: []string{"web"}, Manifests: map[string]model.ManifestState{lost: {Revision: 1, Outcome: model.OutcomeStable}, removed: {Revision: 1, Outcome: model.OutcomeStable}}}
-	if _, err := store.Delete(t.Context(), removed); err != nil {
+	if _, err := store.Delete(t.Context(), removed, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.PutState(t.Context(), state, time.Hour); err != nil {
@@ -36,7 +36,7 @@ func TestOverviewNamesLostManifests(t *testing.T) {
 			t.Errorf("%q is missing in the page", want)
 		}
 	}
-	if _, err := store.Delete(t.Context(), lost); err != nil {
+	if _, err := store.Delete(t.Context(), lost, nil); err != nil {
 		t.Fatal(err)
 	}
 	kvtest.Eventually(t, "the overview names no manifest", func() (bool, string) {

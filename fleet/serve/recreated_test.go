@@ -21,8 +21,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestBucketsCreatedAgain: where a bucket was created again, what is known is what it has, and what it gets,
-// although its revisions begin anew, and it says so. So it is for who may make no consumer.
+// TestBucketsCreatedAgain: the view has the data of the new bucket although its revisions start again, and
+// says so; also without permission to create consumers.
 func TestBucketsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	for _, bucket := range []string{"MUSTER_NODES", "MUSTER_MANIFESTS"} {
@@ -89,9 +89,8 @@ func restore(t *testing.T, srv *natstest.Server, dir string) {
 	srv.Start(t)
 }
 
-// TestRestoredAndOvertaken: a stream that was restored from an older copy is another one, although so
-// much is published at once that it is never seen with a lower sequence; one that only goes on, over
-// restarts too, is not. So it is for who may make no consumer.
+// TestRestoredAndOvertaken: a restored stream is detected even if many new messages hide its lower sequence.
+// A stream that only continues, restarts included, is the same. Also without permission to create consumers.
 func TestRestoredAndOvertaken(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
@@ -109,7 +108,7 @@ func TestRestoredAndOvertaken(t *testing.T) {
 	}
 	look := func(last seen) seen {
 		t.Helper()
-		for _, stream := range viewer.streams() { // one that cannot be read keeps what was known
+		for _, stream := range viewer.streams() { // an unreadable one keeps the known data
 			kvtest.Eventually(t, "the streams can be read", func() (bool, string) {
 				_, _, err := stream.stream.Age(t.Context())
 				return err == nil, fmt.Sprint(err)
@@ -148,8 +147,8 @@ func TestRestoredAndOvertaken(t *testing.T) {
 	}
 }
 
-// TestRestoredWhileServed: what the stream of reports does not have any more after a restore is not
-// shown any more, although nodes go on reporting, and the page says so.
+// TestRestoredWhileServed: reports that are missing after a restore disappear, although nodes continue to
+// report, and the page says so.
 func TestRestoredWhileServed(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -73,7 +73,7 @@ func TestBrowsersWithTLS(t *testing.T) {
 	}
 }
 
-// TestPatience: nobody keeps a connection by sending a body that never comes, or by reading nothing.
+// TestPatience: a client that sends no body, or reads no answer, cannot hold a connection.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	short := patience{header: time.Minute, body: 100 * time.Millisecond, answer: time.Minute, idle: 100 * time.Millisecond}

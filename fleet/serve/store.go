@@ -49,8 +49,8 @@ type Stream interface {
 // Nodes is the bucket of nodes.
 type Nodes interface {
 	Stream
-	// Readable returns all nodes. Nodes whose state cannot be read are Unreadable.
-	Readable(ctx context.Context) ([]model.Node, error)
+	// Nodes returns all nodes. Nodes whose state cannot be read are Unreadable.
+	Nodes(ctx context.Context) ([]model.Node, error)
 	// Stored yields the names of the nodes that have a state.
 	Stored(ctx context.Context) iter.Seq2[string, error]
 	// State returns the state of a node, or an error that wraps model.ErrNotFound.

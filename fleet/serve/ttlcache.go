@@ -3,33 +3,33 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // readTimeout limits one read.
 const readTimeout = 10 * time.Second
 
-// errNotRead is returned to callers that waited for a read that panicked.
+// errNotRead means that a read panicked.
 var errNotRead = errors.New("reading ended without a value")
 
 // ttlCache caches values by key for a fixed time. Concurrent callers of Get share one read and its value.
 // Create it with newTTLCache.
 type ttlCache[T any] struct {
-	keep time.Duration
-	most int
+	keep  time.Duration
+	most  int
+	reads singleflight.Group
 
 	mu     sync.Mutex
 	values map[string]*cachedValue[T]
 }
 
-// cachedValue holds the result of a read. Its fields are valid after done is closed.
 type cachedValue[T any] struct {
-	done chan struct{}
-	was  T
-	err  error
-	// at is the time at which the read started.
-	at time.Time
+	value T
+	at    time.Time
 }
 
 // newTTLCache returns a cache that holds at most most values and drops each one keep after it was read.
@@ -37,67 +37,63 @@ func newTTLCache[T any](keep time.Duration, most int) *ttlCache[T] {
 	return &ttlCache[T]{keep: keep, most: most, values: map[string]*cachedValue[T]{}}
 }
 
-// Get returns the cached value of a key, or reads it. Callers that arrive during a read wait for its result. The
-// cache drops errors of read immediately. If ctx ends, Get stops waiting for another caller's read; a read that Get
-// started continues for the other callers, for at most readTimeout. If read panics, Get panics and the waiting
-// callers receive errNotRead.
-func (v *ttlCache[T]) Get(ctx context.Context, key string, read func(context.Context) (T, error)) (none T, err error) {
-	is, first := v.value(key)
-	if first {
-		v.read(ctx, key, is, read)
-	}
+// Get returns the cached value of a key, or reads it. The cache does not hold errors of read. If ctx ends, Get stops
+// waiting, and the read continues for other callers, for at most readTimeout.
+func (c *ttlCache[T]) Get(ctx context.Context, key string, read func(context.Context) (T, error)) (none T, err error) {
+	result := c.reads.DoChan(key, func() (_ any, err error) {
+		if known := c.known(key); known != nil {
+			return known.value, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		defer func() {
+			if why := recover(); why != nil {
+				err = fmt.Errorf("%w: %v", errNotRead, why)
+			}
+		}()
+		value, err := read(ctx)
+		if err == nil {
+			c.add(key, value)
+		}
+
+		return value, err
+	})
 	select {
-	case <-is.done:
-		return is.was, is.err
+	case r := <-result:
+		value, _ := r.Val.(T)
+		return value, r.Err
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
 }
 
-// value returns the entry of a key, and whether it is new. The caller reads a new entry. A new entry replaces
-// the oldest one of a full cache.
-func (v *ttlCache[T]) value(key string) (is *cachedValue[T], first bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if is := v.values[key]; is != nil {
-		return is, false
-	}
-	for len(v.values) >= v.most {
+func (c *ttlCache[T]) known(key string) *cachedValue[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.values[key]
+}
+
+// add adds a value. It replaces the oldest one of a full cache.
+func (c *ttlCache[T]) add(key string, value T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.values) >= c.most {
 		oldest := ""
-		for k, is := range v.values {
-			if o := v.values[oldest]; o == nil || is.at.Before(o.at) {
+		for k, v := range c.values {
+			if o := c.values[oldest]; o == nil || v.at.Before(o.at) {
 				oldest = k
 			}
 		}
-		delete(v.values, oldest)
+		delete(c.values, oldest)
 	}
-	is = &cachedValue[T]{done: make(chan struct{}), at: time.Now()}
-	v.values[key] = is
-
-	return is, true
-}
-
-// read reads the value of a key. It ignores the cancellation of ctx, because other callers may wait for the value.
-func (v *ttlCache[T]) read(ctx context.Context, key string, is *cachedValue[T], read func(context.Context) (T, error)) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
-	defer cancel()
-	is.err = errNotRead
-	defer func() {
-		if is.err != nil {
-			v.forget(key, is)
+	added := &cachedValue[T]{value, time.Now()}
+	c.values[key] = added
+	time.AfterFunc(c.keep, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.values[key] == added {
+			delete(c.values, key)
 		}
-		close(is.done)
-	}()
-	if is.was, is.err = read(ctx); is.err == nil {
-		time.AfterFunc(v.keep, func() { v.forget(key, is) })
-	}
-}
-
-// forget removes a value from the cache, unless a newer one has replaced it.
-func (v *ttlCache[T]) forget(key string, is *cachedValue[T]) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.values[key] == is {
-		delete(v.values, key)
-	}
+	})
 }

@@ -84,8 +84,8 @@ func reads(t *testing.T, store *kvtest.Store) {
 	})
 }
 
-// TestWebhookOfAnotherStream: where the stream was created again, what is in it now is sent from its
-// beginning, also where the courier notices before serve starts over.
+// TestWebhookOfAnotherStream: after the stream was recreated, its reports are sent from the beginning, even
+// if the courier notices before serve starts over.
 func TestWebhookOfAnotherStream(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -121,8 +121,8 @@ func TestWebhooksOfServe(t *testing.T) {
 	})
 }
 
-// TestWebhookThatFailsIsNoProblemOfTheFigures: the overview and a metric of its own say it, nothing says that the
-// figures are not current.
+// TestWebhookThatFailsIsNoProblemOfTheFigures: the overview and a metric show it, and the figures stay
+// current.
 func TestWebhookThatFailsIsNoProblemOfTheFigures(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

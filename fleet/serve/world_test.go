@@ -98,7 +98,7 @@ func run(t *testing.T, f *follower) {
 	})
 }
 
-// text returns what is at a path.
+// text returns the content of a path.
 func (s *served) text(path string) string {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+strings.TrimPrefix(path, "/"), nil)
@@ -126,7 +126,7 @@ func (s *served) get(path string, to any) {
 	}
 }
 
-// overview returns that of now.
+// overview returns the current overview.
 func (s *served) overview() (o view.Overview) {
 	s.t.Helper()
 	s.get("overview", &o)
@@ -134,7 +134,7 @@ func (s *served) overview() (o view.Overview) {
 	return o
 }
 
-// complete waits until all that is stored is known, and nothing is wrong but what is expected to be.
+// complete waits until all stored data is known, with only the expected problems.
 func (s *served) complete() {
 	s.t.Helper()
 	kvtest.Eventually(s.t, "all is known", func() (bool, string) {
@@ -143,10 +143,10 @@ func (s *served) complete() {
 	})
 }
 
-// lists are what the API has of a fleet that does not change with the time at which it is asked.
+// lists are the lists of the API that do not depend on the time of the request.
 var lists = []string{"nodes?limit=1000", "manifests", "runs?limit=1000", "events?limit=1000", "requests"}
 
-// known returns what is known: all lists, and of the overview what is counted.
+// known returns all lists and the counts of the overview.
 func (s *served) known() string {
 	s.t.Helper()
 	var out strings.Builder

@@ -164,8 +164,8 @@ func propertyOf(p *model.Package, space Space) string {
 	}
 }
 
-// texts has the warning about a name of each space, in the order of the warnings.
-var texts = [...]struct {
+// formats has the warning about a name of each space, in the order of the warnings.
+var formats = [...]struct {
 	Space
 	format, prefix string
 }{
@@ -188,7 +188,7 @@ func (f *Finder) Warnings(nodes int) []string {
 		return nil
 	}
 	out := f.unknownFacts(nodes)
-	for _, text := range texts {
+	for _, text := range formats {
 		if !f.Needs(text.Space) {
 			continue
 		}

@@ -1,13 +1,19 @@
 package targets
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/vm/runtime"
 
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
 // patcher records the names that an expression uses, rejects costly and pointless parts, and inserts the functions of
@@ -45,7 +51,7 @@ func (p *patcher) Visit(node *ast.Node) {
 				n.Arguments[0] = chargedText(n.Arguments[0])
 			}
 		}
-		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" && !slices.Contains(nodeNames(), callee.Value) {
+		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" && !slices.Contains(NodeNames(), callee.Value) {
 			p.refused.Hint = p.hintForFunction()
 		}
 	case *ast.BuiltinNode:
@@ -77,7 +83,7 @@ func (p *patcher) name(node *ast.Node, n *ast.IdentifierNode) {
 		ast.Patch(node, call(nameFacts))
 	case slices.Contains(p.names, n.Value):
 		p.used[n.Value] = true
-	case slices.Contains(nodeNames(), n.Value):
+	case slices.Contains(NodeNames(), n.Value):
 		p.refuse(n, n.Value+" is of nodes, not of results", "--on selects nodes by it")
 	case n.Value != nameAbs && !slices.Contains(versionFunctions(), n.Value):
 		p.refuse(n, "unknown name "+n.Value, p.hintForName(n.Value))
@@ -165,8 +171,8 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 		return
 	}
 	for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
-		name, known := p.wordsOf(sides[0])
-		if known == nil {
+		known := p.wordsOf(sides[0])
+		if known.all == nil {
 			continue
 		}
 		others := []ast.Node{sides[1]}
@@ -174,8 +180,8 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 			others = list.Nodes
 		}
 		for _, other := range others {
-			if word, ok := other.(*ast.StringNode); ok && word.Value != "" && !slices.Contains(known, word.Value) {
-				p.refuse(other, name+" is never "+quote(word.Value), hintForWord(word.Value, known))
+			if word, ok := other.(*ast.StringNode); ok && word.Value != "" && !slices.Contains(known.all, word.Value) {
+				p.refuse(other, known.name+" is never "+quote(word.Value), hintForWord(word.Value, known.all))
 			}
 		}
 	}
@@ -199,12 +205,7 @@ func condition(n ast.Node) ast.Node {
 
 // charged returns an operand of unknown type with a call that counts its bytes.
 func charged(n ast.Node, deep bool) ast.Node {
-	if c, ok := n.(*ast.CallNode); ok {
-		if callee, ok := c.Callee.(*ast.IdentifierNode); ok && callee.Value == nameCharge {
-			return n
-		}
-	}
-	if !isAny(n) {
+	if !isAny(n) || isCallOf(n, nameCharge) {
 		return n
 	}
 	counted := call(nameCharge, n, &ast.BoolNode{Value: deep})
@@ -234,4 +235,316 @@ func call(name string, arguments ...ast.Node) ast.Node {
 	}
 
 	return n
+}
+
+// Remedies for durations and times.
+const (
+	hintDuration = `write a duration as text, such as "90s", "15m" or "2h30m"`
+	hintTime     = `write a time as text, such as "2006-01-02T15:04:05Z", or age(heard) > "1h" for how long ago`
+)
+
+// readMoments parses the texts that durations and times are compared with when the expression is compiled. An invalid
+// text is an error of the expression.
+func (p *patcher) readMoments(n *ast.BinaryNode) {
+	switch n.Operator {
+	case "==", "!=", "<", "<=", ">", ">=":
+	default:
+		return
+	}
+	for _, sides := range []struct{ of, text *ast.Node }{{&n.Left, &n.Right}, {&n.Right, &n.Left}} {
+		text, ok := (*sides.text).(*ast.StringNode)
+		switch {
+		case !ok:
+		case isDuration(*sides.of):
+			d, err := time.ParseDuration(text.Value)
+			if err != nil {
+				p.refuse(text, quote(text.Value)+" is no duration", hintDuration)
+				return
+			}
+			*sides.text = constant(text, d)
+		case (*sides.of).Type() == reflect.TypeFor[time.Time]():
+			at, ok := parseTime(text.Value)
+			if !ok {
+				p.refuse(text, quote(text.Value)+" is no time", hintTime)
+				return
+			}
+			*sides.text = constant(text, at)
+		}
+	}
+}
+
+// isDuration reports whether a node of the tree is a duration.
+func isDuration(n ast.Node) bool {
+	return isCallOf(n, "age") || n.Type() == reflect.TypeFor[time.Duration]()
+}
+
+// constant returns a constant that replaces a text.
+func constant(text *ast.StringNode, v any) ast.Node {
+	n := &ast.ConstantNode{Value: v}
+	n.SetType(reflect.TypeOf(v))
+	n.SetLocation(text.Location())
+
+	return n
+}
+
+// parseTime parses a time, in the local zone without a zone.
+func parseTime(text string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, true
+		}
+	}
+
+	return time.Time{}, false
+}
+
+// The functions over versions.
+const (
+	nameVersions = "compare"
+	nameOlder    = "older"
+	nameNewer    = "newer"
+	nameUpstream = "upstream"
+)
+
+func versionFunctions() []string { return []string{nameVersions, nameOlder, nameNewer, nameUpstream} }
+
+// compareVersions returns the order of the two versions that a function compares, by a scheme if there is a third
+// parameter. known is false if a version is missing.
+func compareVersions(function string, p []any) (order int, known bool, err error) {
+	scheme := ""
+	if len(p) > 2 {
+		scheme, _ = p[2].(string)
+	}
+	var versions [2]string
+	for i := range versions {
+		text, ok := p[i].(string)
+		if p[i] != nil && !ok {
+			return 0, false, notVersion(function, i, kind(p[i]))
+		}
+		versions[i] = text
+	}
+	if p[0] == nil || p[1] == nil {
+		return 0, false, nil
+	}
+	if order, err = version.CompareBy(scheme, versions[0], versions[1]); err != nil {
+		return 0, false, fmt.Errorf("%s: %w", function, err)
+	}
+
+	return order, true, nil
+}
+
+// notVersion returns the error of an argument, counted from 0, that is not text.
+func notVersion(function string, argument int, kind string) error {
+	return fmt.Errorf("argument %d of %s is %s, not a version", argument+1, function, kind)
+}
+
+// versions returns the functions over versions. A missing version is neither older nor newer.
+func versions() []expr.Option {
+	is := func(function string, want int) func(...any) (any, error) {
+		return func(p ...any) (any, error) {
+			order, known, err := compareVersions(function, p)
+			return known && order == want, err
+		}
+	}
+	two, three := new(func(any, any) bool), new(func(any, any, any) bool)
+
+	return []expr.Option{
+		expr.Function(nameVersions, func(p ...any) (any, error) {
+			order, known, err := compareVersions(nameVersions, p)
+			if !known {
+				return nil, err
+			}
+			return order, nil
+		}, new(func(any, any) any), new(func(any, any, any) any)),
+		expr.Function(nameOlder, is(nameOlder, -1), two, three),
+		expr.Function(nameNewer, is(nameNewer, 1), two, three),
+		expr.Function(nameUpstream, func(p ...any) (any, error) {
+			text, ok := p[0].(string)
+			switch {
+			case p[0] == nil:
+				return nil, nil
+			case !ok:
+				return nil, notVersion(nameUpstream, 0, kind(p[0]))
+			default:
+				return version.Upstream(text), nil
+			}
+		}, new(func(any) any)),
+	}
+}
+
+// checkVersions rejects an argument of a function over versions that is never a version or a scheme.
+func (p *patcher) checkVersions(n *ast.CallNode, function string) {
+	if !slices.Contains(versionFunctions(), function) {
+		return
+	}
+	for i, argument := range n.Arguments {
+		is, hint := kindOf(argument), ""
+		switch {
+		case is == "":
+			continue
+		case i == 2:
+			p.refuse(argument, fmt.Sprintf("argument %d of %s is %s, not a version scheme", i+1, function, is), hintForScheme(""))
+			return
+		case isCallOf(argument, namePackage):
+			hint = "write " + argument.String() + ".version"
+		case is == kind(0.0) && isLiteral(argument):
+			hint = `write it in quotes, such as "1.2"`
+		}
+		p.refuse(argument, notVersion(function, i, is).Error(), hint)
+	}
+}
+
+// isLiteral reports whether a node is a number in the expression.
+func isLiteral(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		return true
+	default:
+		return false
+	}
+}
+
+// kindOf returns the kind of an argument that is never text, in a word; empty if it may be text or missing.
+func kindOf(n ast.Node) string {
+	if isCallOf(n, namePackage) {
+		return kind((*Package)(nil))
+	}
+	is := n.Type()
+	if _, isNil := n.(*ast.NilNode); isNil || is == nil || is.Kind() == reflect.Interface || is.Kind() == reflect.String {
+		return ""
+	}
+
+	return kind(reflect.Zero(is).Interface())
+}
+
+// hintForScheme names the schemes, or the one nearest to a word.
+func hintForScheme(word string) string {
+	return cmp.Or(document.DidYouMean(word, version.Schemes()), "it is one of "+strings.Join(version.Schemes(), ", "))
+}
+
+// checkScheme rejects an unknown version scheme.
+func (p *patcher) checkScheme(n *ast.CallNode, function string) {
+	if !slices.Contains(versionFunctions(), function) || len(n.Arguments) < 3 {
+		return
+	}
+	if scheme, ok := n.Arguments[2].(*ast.StringNode); ok && !slices.Contains(version.Schemes(), scheme.Value) {
+		p.refuse(scheme, "unknown version scheme "+quote(scheme.Value), hintForScheme(scheme.Value))
+	}
+}
+
+// warn adds a warning once, because the tree is visited several times.
+func (p *patcher) warn(text string) {
+	if !slices.Contains(p.warnings, text) {
+		p.warnings = append(p.warnings, text)
+	}
+}
+
+// warnOfTexts warns of <, <=, > and >= with text, which probably is a version or a number.
+func (p *patcher) warnOfTexts(n *ast.BinaryNode) {
+	switch n.Operator {
+	case "<", "<=", ">", ">=":
+	default:
+		return
+	}
+	for _, side := range []ast.Node{n.Left, n.Right} {
+		if text, ok := side.(*ast.StringNode); ok {
+			p.warn(fmt.Sprintf("%s %s compares texts character by character (\"9\" is more than \"10\"); use older or newer for versions, and a number without quotes for numbers", n.Operator, quote(text.Value)))
+			return
+		}
+	}
+}
+
+// safe returns the functions that replace operations of the language on values of unknown type. The language fails on a
+// missing value, but facts differ between nodes, so a missing fact compares false here.
+func safe() []expr.Option {
+	return append(versions(), []expr.Option{
+		expr.Function(nameTruth, func(p ...any) (any, error) { return truth(p[0]) }, new(func(any) bool)),
+		expr.Function(nameGet, func(p ...any) (any, error) { return get(p[0], p[1]) }, new(func(any, any) any)),
+		expr.Function(nameList, func(p ...any) (any, error) { return orEmpty(p[0], []any{}), nil }, new(func(any) any)),
+		expr.Function(nameText, func(p ...any) (any, error) { return orEmpty(p[0], ""), nil }, new(func(any) any)),
+		expr.Function(nameCompare, func(p ...any) (any, error) { return compare(p[0], p[1], p[2]), nil }, new(func(string, any, any) bool)),
+		expr.Function(nameCompute, func(p ...any) (any, error) { return compute(p[0], p[1], p[2]), nil }, new(func(string, any, any) any)),
+		expr.Function(nameAbs, func(p ...any) (any, error) { return absolute(p[0]), nil }, new(func(any) any)),
+	}...)
+}
+
+// truth returns a value as a condition. A missing value is false.
+func truth(v any) (bool, error) {
+	switch v := v.(type) {
+	case nil:
+		return false, nil
+	case bool:
+		return v, nil
+	default:
+		return false, fmt.Errorf("a value is %s, not true or false", kind(v))
+	}
+}
+
+// get returns an element of a mapping, a list or a package, nil for a missing one.
+func get(of, key any) (any, error) {
+	switch of := of.(type) {
+	case *Package:
+		return of.value(key)
+	case map[string]any:
+		if name, ok := key.(string); ok {
+			return of[name], nil
+		}
+	case []any:
+		if i, ok := key.(int); ok && i >= 0 && i < len(of) {
+			return of[i], nil
+		}
+	}
+
+	return nil, nil
+}
+
+func orEmpty(v, empty any) any {
+	if v == nil {
+		return empty
+	}
+
+	return v
+}
+
+// compare compares two values. A missing value is neither less nor more.
+func compare(operator, a, b any) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	switch operator {
+	case "<":
+		return runtime.Less(a, b)
+	case "<=":
+		return runtime.LessOrEqual(a, b)
+	case ">":
+		return runtime.More(a, b)
+	default:
+		return runtime.MoreOrEqual(a, b)
+	}
+}
+
+// compute calculates with two values. The result is missing if one of them is.
+func compute(operator, a, b any) any {
+	if a == nil || b == nil {
+		return nil
+	}
+	switch operator {
+	case "+":
+		return runtime.Add(a, b)
+	case "-":
+		return runtime.Subtract(a, b)
+	case "*":
+		return runtime.Multiply(a, b)
+	default:
+		return runtime.Divide(a, b)
+	}
+}
+
+// absolute returns a number without its sign.
+func absolute(v any) any {
+	if compare("<", v, 0) {
+		return compute("-", 0, v)
+	}
+
+	return v
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-var words = targets.Words{State: []string{"ok", "failed", "unreachable"}, Status: []string{"up-to-date", "rejected"}, Outcome: []string{"stable", "changed"}}
-
 // web01 is a node for tests.
 func web01() targets.Node {
 	return targets.Node{
@@ -42,7 +40,7 @@ func facts() model.Facts {
 
 func compile(t *testing.T, text string) *targets.Expression {
 	t.Helper()
-	e, err := targets.Compile(text, words)
+	e, err := targets.Compile(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +115,7 @@ func TestErrors(t *testing.T) {
 		`grop("web")`:                       `target expression ` + "`grop(\"web\")`" + `, column 1: unknown name grop; did you mean ` + "`group`?",
 		`group(web)`:                        `column 7: unknown name web; text needs quotes: "web"; the names are node, host,`,
 		`state == "ok" && lables.x`:         "column 18: unknown name lables; did you mean `labels`?",
-		`repeat("a", 100) == "a"`:           `column 1: unknown name repeat; the functions are group, manifest, package, age, all,`,
+		`repeat("a", 100) == "a"`:           `column 1: unknown name repeat; the functions are group, package, manifest, age, all,`,
 		`now() > 1`:                         `unknown name now`,
 		`node = "web01"`:                    `column 6: unexpected =; write == to compare`,
 		`node =~ "web"`:                     `column 6: unexpected =~; write matches to compare with a pattern, such as node matches "^web"`,
@@ -131,7 +129,7 @@ func TestErrors(t *testing.T) {
 		``:                                  `it is empty; write a condition`,
 		`manifest("x").foo == ""`:           `a manifest has status, revision and outcome`,
 		`state == "failde"`:                 "column 10: state is never `failde`; did you mean `failed`?",
-		`"xyzzyx" != state`:                 "state is never `xyzzyx`; it is one of ok, failed, unreachable",
+		`"xyzzyx" != state`:                 "state is never `xyzzyx`; it is one of unreadable, stopped, unreachable, paused, failed",
 		`state in ["ok", "failde"]`:         "column 17: state is never `failde`",
 		`manifest("x").status == "rejectd"`: "did you mean `rejected`?",
 		`manifest("x").outcome == "chnged"`: "did you mean `changed`?",
@@ -153,7 +151,7 @@ func TestErrors(t *testing.T) {
 		strings.Repeat(" ", 9000):           `the expression is too long; put the nodes into a group`,
 		strings.Repeat("!", 2000) + "true":  `nodes`,
 	} {
-		_, err := targets.Compile(text, words)
+		_, err := targets.Compile(text)
 		if e := (*targets.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
 			t.Errorf("%.50s: %v", text, err)
 		}
@@ -167,13 +165,12 @@ func TestResults(t *testing.T) {
 		Node: "web01", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Type: "file", Name: "/etc/motd", Resource: "file#/etc/motd", Outcome: "changed", Cause: "drift", Revision: 7,
 		Drift: true, Drifted: "mode: 0666", Latency: 2 * time.Second, Error: "one\ntwo", RunID: "r1",
 	}
-	words := targets.ResultWords{Outcome: []string{"changed", "failed"}, Cause: []string{"drift", "schedule"}}
 	for text, want := range map[string]bool{
 		`drift && latency > "1s"`: true, `latency > "1m"`: false, `latency == "2s"`: true, `type == "service" && outcome == "failed"`: false, `resource endsWith "motd" && revision > 6`: true,
 		`time >= "2026-01-02T03:04:05Z"`: true, `time < "2026-01-02T03:04:05Z"`: false, `age(time) > "1h"`: true, `error contains "two"`: true, `any([type, name], # == "file")`: true,
 		`cause in ["drift", "schedule"] && !noop`: true, `run_id == "r1" && drifted matches "^mode"`: true,
 	} {
-		q, err := targets.CompileResults(text, words)
+		q, err := targets.CompileResults(text)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -183,19 +180,19 @@ func TestResults(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`outcome == "faild"`: "query `outcome == \"faild\"`, column 12: outcome is never `faild`; did you mean `failed`?", `cause == "x"`: "cause is never `x`; it is one of drift, schedule",
+		`outcome == "faild"`: "query `outcome == \"faild\"`, column 12: outcome is never `faild`; did you mean `failed`?", `cause == "x"`: "cause is never `x`; it is one of manifest, schedule, drift",
 		`latncy > "1s"`: "column 1: unknown name latncy; did you mean `latency`?", `latency > 5`: `mismatched types a duration and int); write a duration as text`,
 		`latency > "5"`: "`5` is no duration", `labels.rack == "a3"`: "column 1: labels is of nodes, not of results; --on selects nodes by it", `x == "a"`: "unknown name x; text needs quotes: \"x\"; the names are node, time", `group("web")`: "group is of nodes, not of results",
 		`facts.a == 1`: "facts is of nodes, not of results", `drift && `: "it is not complete", `Result.node == "a"`: "unknown name Result",
 	} {
-		_, err := targets.CompileResults(text, words)
+		_, err := targets.CompileResults(text)
 		if e := (*targets.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	done := make(chan struct{})
 	close(done)
-	q, err := targets.CompileResults(`drift`, words)
+	q, err := targets.CompileResults(`drift`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +268,7 @@ func FuzzTarget(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := targets.Compile(text, words)
+		e, err := targets.Compile(text)
 		if err != nil {
 			if got := err.Error(); !strings.HasPrefix(got, "target expression ") {
 				t.Error(got)
@@ -291,7 +288,7 @@ func FuzzTarget(f *testing.F) {
 
 // BenchmarkMatch evaluates an expression for 10,000 nodes.
 func BenchmarkMatch(b *testing.B) {
-	e, err := targets.Compile(`group("web") && facts.host.info.platform == "debian" && labels.rack == "a3" && state != "unreachable"`, words)
+	e, err := targets.Compile(`group("web") && facts.host.info.platform == "debian" && labels.rack == "a3" && state != "unreachable"`)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,34 +1,25 @@
 package view
 
 import (
+	"hash/maphash"
+	"strings"
 	"sync"
 	"time"
-)
 
-// activityOptions configure a Log.
-type activityOptions struct {
-	// Keep is the retention time.
-	Keep time.Duration
-	// Events and Runs limit the retained events and runs. If others need the room, one node uses at most a
-	// hundredth.
-	Events, Runs int
-	// IsKnown reports whether a node exists: its last few events and runs are retained. It must not call
-	// back.
-	IsKnown func(node string) bool
-	// Changed is called after a change that readers see. It must not call back.
-	Changed func()
-}
+	"github.com/musterfleet/muster/model"
+)
 
 // activityLog contains the events and runs of the fleet. It is safe for concurrent use.
 type activityLog struct {
-	options activityOptions
+	// changed is called after a change that readers see. It must not call back.
+	changed func()
 
 	mu        sync.RWMutex
 	words     eventWords
 	repeats   repeats
 	events    *bounded[happened]
 	runs      runs
-	requests  requests
+	requests  *requests
 	points    points
 	counts    counts
 	attention *attentionCounts
@@ -38,31 +29,31 @@ type activityLog struct {
 
 // invalidMessages counts unreadable messages and contains the reason of the last one.
 type invalidMessages struct {
-	Count int
-	Last  string
+	count int
+	last  string
 }
 
-// newActivityLog returns an empty log.
-func newActivityLog(o activityOptions) *activityLog {
-	l := &activityLog{
-		options: o, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
-		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: newFollowers(),
-	}
-	l.events.isKnown, l.runs.isKnown = o.IsKnown, o.IsKnown
-
-	return l
-}
-
-// Invalid returns the unreadable messages.
-func (l *activityLog) Invalid() invalidMessages {
+func (l *activityLog) unreadable() invalidMessages {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
 	return l.invalid
 }
 
-// Forget removes the data of unknown nodes.
-func (l *activityLog) Forget(nodes ...string) {
+// newActivityLog returns an empty log. The last few events and runs of a node that isKnown reports are retained;
+// isKnown must not call back.
+func newActivityLog(o Options, isKnown func(node string) bool, changed func()) *activityLog {
+	l := &activityLog{
+		changed: changed, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
+		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: followers{all: map[*follower]bool{}},
+	}
+	l.events.isKnown, l.runs.isKnown = isKnown, isKnown
+
+	return l
+}
+
+// forget removes the data of unknown nodes.
+func (l *activityLog) forget(nodes ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range nodes {
@@ -71,8 +62,8 @@ func (l *activityLog) Forget(nodes ...string) {
 	}
 }
 
-// OfNode returns the newest runs and events of a node, newest first.
-func (l *activityLog) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
+// ofNode returns the newest runs and events of a node, newest first.
+func (l *activityLog) ofNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	runs, events := []RunRow{}, []Event{}
@@ -86,19 +77,408 @@ func (l *activityLog) OfNode(name string, mostRuns, mostEvents int) ([]RunRow, [
 	return runs, events
 }
 
-// Points returns the counts of the intervals since a time, oldest first.
-func (l *activityLog) Points(since, now time.Time) []Point {
+// pointsSince returns the counts of the intervals since a time, oldest first.
+func (l *activityLog) pointsSince(since, now time.Time) []Point {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
 	return l.points.get(since, now)
 }
 
-// Top returns the resources that need attention most, of one manifest or, for an empty name, of all. current
+// top returns the resources that need attention most, of one manifest or, for an empty name, of all. current
 // are the current failures.
-func (l *activityLog) Top(manifest string, current []Failure, now time.Time) Top {
+func (l *activityLog) top(manifest string, current []Failure, now time.Time) Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
 	return l.attention.Top(manifest, current, now)
+}
+
+// Event is a report in the feed.
+type Event struct {
+	// Seq is its sequence number in the stream, where the feed resumes. The reports of a batch share one.
+	// Time is the time when the server stored it.
+	Seq      uint64        `json:"seq"`
+	ID       string        `json:"id"`
+	Time     time.Time     `json:"time"`
+	Node     string        `json:"node"`
+	Kind     string        `json:"kind"`
+	Outcome  model.Outcome `json:"outcome"`
+	Cause    model.Cause   `json:"cause,omitempty"`
+	Manifest string        `json:"manifest,omitempty"`
+	Resource string        `json:"resource,omitempty"`
+	RunID    string        `json:"run_id,omitempty"`
+	// CorrelationID is the id of the request that it answers.
+	CorrelationID string `json:"correlation_id,omitempty"`
+	// By is the unverified name of the request's sender, as the node repeats it.
+	By string `json:"by,omitempty"`
+	// Text describes the event in one line. A long line is cut.
+	Text string `json:"text"`
+}
+
+// EventQuery selects events. Empty fields select all.
+type EventQuery struct {
+	Node, Kind, Manifest, RunID string
+	Outcome                     model.Outcome
+	Cause                       model.Cause
+	Search                      string
+	// Before selects events of lower Seq, 0 all. After selects events of higher Seq, for Follow only.
+	Before, After uint64
+	// Since and Until select the events that the server stored at or after Since and before Until; zero means no limit.
+	Since, Until time.Time
+	// Limit is the maximum number of events, 0 for 100.
+	Limit int
+}
+
+// RunRow is a run in a list. Outcome is empty until its summary is known.
+type RunRow struct {
+	RunID    string      `json:"run_id"`
+	Node     string      `json:"node"`
+	Manifest string      `json:"manifest"`
+	Revision uint64      `json:"revision"`
+	Cause    model.Cause `json:"cause"`
+	// Retry means that it repeats a failed run.
+	Retry    bool          `json:"retry,omitempty"`
+	Outcome  model.Outcome `json:"outcome,omitempty"`
+	Started  time.Time     `json:"started"`
+	Duration time.Duration `json:"duration"`
+	Counts   model.Counts  `json:"counts"`
+	Error    string        `json:"error,omitempty"`
+}
+
+// RequestRow is a request and the answers of nodes.
+type RequestRow struct {
+	// ID is the correlation id of the answers.
+	ID string `json:"id"`
+	// By is the sender and Nodes the number of nodes, unverified, as most answers repeat them. They are empty
+	// and zero if they are unknown.
+	By    string `json:"by,omitempty"`
+	Nodes int    `json:"nodes,omitempty"`
+	// To are the unverified targets, On is the unverified target expression. Both are empty if they are
+	// unknown.
+	To       string    `json:"to,omitempty"`
+	On       string    `json:"on,omitempty"`
+	Resource string    `json:"resource"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	Answers  int       `json:"answers"`
+	Failed   int       `json:"failed"`
+	Changed  int       `json:"changed"`
+}
+
+// IsRun marks a run request. The id of a run request may equal the id of another request.
+func (r RequestRow) IsRun() bool { return r.Resource == ofRun }
+
+// Point counts the reports of one interval by the clock of the server: runs, changed and failed runs, and
+// repairs of drift.
+type Point struct {
+	At       time.Time `json:"at"`
+	Runs     int       `json:"runs"`
+	Changed  int       `json:"changed"`
+	Failed   int       `json:"failed"`
+	Repaired int       `json:"repaired"`
+}
+
+// Add adds a message of the stream. A repeated message changes nothing. The order does not matter.
+func (l *activityLog) Add(m model.StoredReports) {
+	all := make([]excerpt, 0, 1) // most messages are one report
+	for _, r := range m.Reports {
+		all = append(all, excerptOf(r, m.Sequence, m.Stored))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.message(&m)
+	if m.Invalid != nil {
+		l.invalid.count++
+		l.invalid.last = firstLine(m.Invalid.Error(), maxText)
+		l.changed()
+	}
+	for i := range all {
+		l.add(&all[i], position{m.Sequence, i})
+	}
+}
+
+// AddRuns adds runs before the reports between them and the known reports. They appear in lists, but are
+// counted only when Add adds them again.
+func (l *activityLog) AddRuns(m model.StoredReports) {
+	for i, r := range m.Reports {
+		t := excerptOf(r, m.Sequence, m.Stored)
+		if t.run == nil {
+			continue
+		}
+		l.mu.Lock()
+		h := l.words.keep(&t.Event)
+		l.addRun(&t, &h, position{m.Sequence, i})
+		l.changed()
+		l.mu.Unlock()
+	}
+}
+
+// addRun adds the summary of a run to the list.
+func (l *activityLog) addRun(t *excerpt, h *happened, at position) {
+	t.run.Outcome = h.outcome
+	l.runs.summary(t.Node, at, l.words.keepRun(h, t.run))
+}
+
+func (l *activityLog) add(t *excerpt, at position) {
+	e := &t.Event
+	if l.repeats.seenBefore(e.Node, e.ID) {
+		return
+	}
+	l.changed()
+	h := l.words.keep(e)
+	l.counts.report(t, at.seq)
+	it := l.events.newItem(e.Node, at, h)
+	l.events.put(it)
+	e.Node, e.Resource, e.CorrelationID, e.By = it.siblings.node, h.resource, h.correlation, h.by
+	l.followers.publish(it)
+	if t.run != nil {
+		l.addRun(t, &h, at)
+		l.points.add(e.Time, t)
+	} else if e.Kind == model.KindTransaction && e.RunID != "" {
+		l.runs.part(e.Node, at, l.words.keepRun(&h, &RunRow{Started: e.Time}))
+	}
+	for _, a := range t.attention {
+		a.Resource = l.words.strings.Share(a.Resource)
+		l.attention.Add(e.Node, e.Time, a)
+	}
+	// A node answers a request once. Its later answers, while the request is remembered, are only events.
+	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+keyOf(e.Resource, e.CorrelationID)) {
+		l.requests.add(at, t)
+	}
+}
+
+// matcher is a compiled query of events.
+type matcher struct{ EventQuery }
+
+func newMatcher(q EventQuery) matcher {
+	q.Search = strings.ToLower(q.Search)
+
+	return matcher{q}
+}
+
+// matches reports whether the query selects an event of a node, at any place.
+func (m *matcher) matches(node string, h *happened) bool {
+	switch {
+	case m.Node != "" && m.Node != node, m.Kind != "" && m.Kind != h.kind, m.RunID != "" && m.RunID != h.runID,
+		m.Outcome != "" && m.Outcome != h.outcome, m.Cause != "" && m.Cause != h.cause:
+		return false
+	case m.Manifest != "" && m.Manifest != h.manifest && !model.IsKeyOf(h.manifest, m.Manifest):
+		return false
+	case !m.Since.IsZero() && h.at.Time().Before(m.Since), !m.Until.IsZero() && !h.at.Time().Before(m.Until):
+		return false
+	case m.Search == "":
+		return true
+	}
+	has := func(text string) bool { return strings.Contains(strings.ToLower(text), m.Search) }
+
+	return m.Search == strings.ToLower(h.correlation) || has(h.text) || has(h.resource) || has(h.manifest) || has(node)
+}
+
+// limit returns the number of rows to return.
+func (m *matcher) limit() int {
+	if m.Limit <= 0 {
+		return defaultLimit
+	}
+
+	return min(m.Limit, maxLimit)
+}
+
+// defaultLimit and maxLimit are limits of the rows of a list.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// page returns events, newest first, and whether older ones are retained.
+func (l *activityLog) page(q EventQuery) (events []Event, more bool) {
+	m := newMatcher(q)
+	limit := m.limit()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	events = []Event{}
+	l.events.newest(q.Before, func(it *item[happened]) bool {
+		if !m.matches(it.siblings.node, &it.value) {
+			return true
+		}
+		// Events of one batch stay on one page. The next page continues before their sequence number.
+		if n := len(events); n >= limit && events[n-1].Seq != it.seq {
+			more = true
+			return false
+		}
+		events = append(events, eventOf(it))
+		return true
+	})
+
+	return events, more
+}
+
+// Runs returns runs, newest first.
+func (l *activityLog) Runs(q EventQuery) []RunRow {
+	m := newMatcher(q)
+	m.Kind = "" // they are runs
+	limit := m.limit()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	out := []RunRow{}
+	l.runs.newest(q.Before, func(it *item[runRow]) bool {
+		r := &it.value
+		if m.matches(it.siblings.node, &happened{runID: r.id, text: r.error, at: r.started, sameEvent: &sameEvent{manifest: r.manifest, outcome: r.outcome, cause: r.cause}}) {
+			out = append(out, rowOf(it))
+		}
+		return len(out) < limit
+	})
+
+	return out
+}
+
+// followed is the number of events that wait for a reader. A reader with more is too slow.
+const followed = 512
+
+// follower is a reader of events.
+type follower struct {
+	matcher
+	events chan Event
+}
+
+// followers are the readers of events.
+type followers struct {
+	all map[*follower]bool
+	// last is the newest place.
+	last position
+}
+
+// Follow returns a channel with the events after q.After, or for 0 the new events, in order, until cancel. It
+// closes the channel if the reader is too slow or if too many events are already waiting. The reader then
+// requests a page again.
+func (l *activityLog) Follow(q EventQuery) (events <-chan Event, cancel func()) {
+	w := &follower{newMatcher(q), make(chan Event, followed)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.followers.all[w] = true
+	if q.After > 0 {
+		l.events.after(q.After, func(it *item[happened]) bool {
+			l.followers.send(w, it)
+			return l.followers.all[w]
+		})
+	}
+
+	return w.events, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.followers.end(w)
+	}
+}
+
+// publish sends an event to the followers, unless a newer event was published.
+func (f *followers) publish(it *item[happened]) {
+	if it.compare(f.last) <= 0 {
+		return
+	}
+	f.last = it.position
+	for w := range f.all {
+		f.send(w, it)
+	}
+}
+
+// send sends an event to a reader, unless the reader is too slow.
+func (f *followers) send(w *follower, it *item[happened]) {
+	if !w.matches(it.siblings.node, &it.value) {
+		return
+	}
+	select {
+	case w.events <- eventOf(it):
+	default:
+		f.end(w)
+	}
+}
+
+// end closes the channel of a reader, once.
+func (f *followers) end(w *follower) {
+	if f.all[w] {
+		delete(f.all, w)
+		close(w.events)
+	}
+}
+
+// runs are the newest runs, by the places of their summaries. A row without an outcome has the place of a
+// transaction, because its summary is unknown.
+type runs struct {
+	*bounded[runRow]
+	// byID contains the runs by hashes of node and id that no node can predict.
+	byID map[uint64]*item[runRow]
+	seed maphash.Seed
+}
+
+func newRuns(most int) runs {
+	r := runs{newBounded[runRow](most), map[uint64]*item[runRow]{}, maphash.MakeSeed()}
+	r.dropped = func(it *item[runRow]) { delete(r.byID, hashOf(r.seed, it.siblings.node, it.value.id)) }
+
+	return r
+}
+
+// summary adds the summary of a run.
+func (r runs) summary(node string, at position, row runRow) {
+	id := hashOf(r.seed, node, row.id)
+	known := r.byID[id]
+	switch {
+	case known == nil:
+	case known.value.outcome == "":
+		r.remove(known)
+	default:
+		return // a node reports a run once
+	}
+	r.add(id, r.newItem(node, at, row))
+}
+
+// part adds a transaction of a run. The summary may arrive later.
+func (r runs) part(node string, at position, row runRow) {
+	if id := hashOf(r.seed, node, row.id); r.byID[id] == nil {
+		r.add(id, r.newItem(node, at, row))
+	}
+}
+
+// add adds a run. It registers the id first, because the run may be dropped immediately.
+func (r runs) add(id uint64, it *item[runRow]) {
+	r.byID[id] = it
+	r.put(it)
+}
+
+// rememberedReports is the minimum number of remembered reports. It exceeds the reports within the minutes in
+// which a node may repeat one.
+const rememberedReports = 100_000
+
+// repeats finds repeated reports by hashes that no node can predict.
+type repeats struct {
+	seed maphash.Seed
+	// recent becomes before when it is full.
+	recent, before map[uint64]struct{}
+}
+
+func newRepeats() repeats {
+	return repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}
+}
+
+// seenBefore reports whether this report of a node was already added.
+func (r *repeats) seenBefore(node, id string) bool {
+	hash := hashOf(r.seed, node, id)
+	if _, seen := r.recent[hash]; seen {
+		return true
+	}
+	if _, seen := r.before[hash]; seen {
+		return true
+	}
+	if len(r.recent) >= rememberedReports {
+		r.before, r.recent = r.recent, make(map[uint64]struct{}, rememberedReports)
+	}
+	r.recent[hash] = struct{}{}
+
+	return false
+}
+
+// hashOf returns a hash of a node and an id that the node chose.
+func hashOf(seed maphash.Seed, node, id string) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+
+	return maphash.String(seed, node)*odd + maphash.String(seed, id)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestRunsThatAreNotKept: what is older than all that there is room for leaves nothing behind.
+// TestRunsThatAreNotKept: runs older than the retained ones leave nothing behind.
 func TestRunsThatAreNotKept(t *testing.T) {
 	t.Parallel()
-	l := view.NewActivityLog(view.ActivityOptions{Keep: time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return false }, Changed: func() {}})
+	l := view.New(view.Options{Keep: time.Hour, Events: 100, Runs: 100})
 	add := func(seq uint64, node, run, kind, protocol string) {
 		r := model.Report{Node: node, RunID: run, ID: ksuid.New().String(), Kind: kind, Type: protocol, Outcome: model.OutcomeFailed, Data: []byte(`{}`)}
-		l.Add(view.StreamMessage{Seq: seq, Stored: time.Now(), Reports: []model.Report{r}})
+		l.Add(model.StoredReports{Sequence: seq, Stored: time.Now(), Reports: []model.Report{r}})
 	}
 	for i := range uint64(1000) {
 		node, run := fmt.Sprintf("web%d", i), fmt.Sprintf("r%d", i)
@@ -34,10 +34,10 @@ func TestRunsThatAreNotKept(t *testing.T) {
 func TestRequestsThatAreNotKept(t *testing.T) {
 	t.Parallel()
 	const kept = 1000
-	l := view.NewActivityLog(view.ActivityOptions{Keep: time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return true }, Changed: func() {}})
+	l := view.New(view.Options{Keep: time.Hour, Events: 100, Runs: 100})
 	for i := range uint64(kept + 10) {
 		r := model.Report{Node: "web1", ID: ksuid.New().String(), CorrelationID: fmt.Sprint("id", i), Kind: model.KindEnsure, Type: model.ProtocolEnsureResponse, Outcome: model.OutcomeChanged, Data: []byte(`{}`)}
-		l.Add(view.StreamMessage{Seq: 10_000 - i, Stored: time.Now(), Reports: []model.Report{r}})
+		l.Add(model.StoredReports{Sequence: 10_000 - i, Stored: time.Now(), Reports: []model.Report{r}})
 	}
 	if all := l.Requests(); len(all) != kept {
 		t.Errorf("%d requests are kept", len(all))

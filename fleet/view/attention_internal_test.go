@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestOneNodeBringsInFew: whatever names a node chooses, it takes no room from the others, and what is over counts no
-// more.
+// TestOneNodeBringsInFew: the names of one node take no room from others, and ended problems stop counting.
 func TestOneNodeBringsInFew(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -52,8 +52,8 @@ func largeFleet() (nodes []model.Node, entries []model.Entry) {
 }
 
 // manyMessages returns runs of many nodes, each with a transaction.
-func manyMessages() []view.StreamMessage {
-	out := make([]view.StreamMessage, 0, manyReports)
+func manyMessages() []model.StoredReports {
+	out := make([]model.StoredReports, 0, manyReports)
 	for seq := uint64(1); len(out) < manyReports; seq += 2 {
 		name, id := fmt.Sprintf("web%05d", seq%manyNodes), ksuid.New().String()
 		t := document(name, model.KindTransaction, model.ProtocolTransaction, model.OutcomeChanged, model.Transaction{
@@ -102,7 +102,7 @@ func BenchmarkOverview(b *testing.B) {
 	before := cpu(b)
 	for b.Loop() {
 		f.SetNode(nodes[0])
-		f.Forget()
+		f.ForgetOverview()
 		f.Overview()
 	}
 	b.ReportMetric(float64((cpu(b)-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
@@ -125,7 +125,7 @@ func BenchmarkNodes(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory says what is live when the view is full.
+// BenchmarkMemory reports the live heap of a full view.
 func BenchmarkMemory(b *testing.B) {
 	live := func() float64 {
 		runtime.GC()
@@ -144,7 +144,7 @@ func BenchmarkMemory(b *testing.B) {
 		afterNodes := live()
 		for again := range uint64(2) {
 			for _, m := range manyMessages() {
-				m.Seq += again * manyReports
+				m.Sequence += again * manyReports
 				f.Add(m)
 			}
 		}

@@ -17,8 +17,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestAFloodPushesOutNobodyElse: of what others reported their share stays, and of the node that
-// floods the newest is there.
+// TestAFloodPushesOutNobodyElse: other nodes keep their share of reports, and the flooding node its newest.
 func TestAFloodPushesOutNobodyElse(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{Events: 1000, Runs: 1000})
@@ -182,8 +181,7 @@ func TestManyManifests(t *testing.T) {
 	}
 }
 
-// TestFollow: events come in their order, those that a reader missed first; one that does not
-// read holds up nobody.
+// TestFollow: events arrive in order, missed ones first. A reader that stops delays no other.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -233,8 +231,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestOldAndWrongTimes: what happened when is told by the clock of the server, and what is older
-// than is kept counts for nothing.
+// TestOldAndWrongTimes: the server's clock dates events, and events older than the retention do not count.
 func TestOldAndWrongTimes(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{Keep: time.Hour})
@@ -273,8 +270,8 @@ func TestNodesOfAResourceAreThoseOfTheTimeThatCounts(t *testing.T) {
 	}
 }
 
-// TestWhatFailsOnMostNodesComesFirst: a failure that goes on is reported once a day, so one that comes and goes
-// on one node has more reports.
+// TestWhatFailsOnMostNodesComesFirst: a lasting failure is reported once a day, so a flapping one on a single
+// node has more reports.
 func TestWhatFailsOnMostNodesComesFirst(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{Keep: time.Hour})
@@ -364,7 +361,7 @@ func TestWhatFailsBehindAnError(t *testing.T) {
 	}
 }
 
-// TestLongNamesFailNow: a resource whose name is kept shortened is found in the error that has all of it.
+// TestLongNamesFailNow: a resource with a shortened name matches the error with its full name.
 func TestLongNamesFailNow(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestChanges: what each revision did, by whom, as far as anybody knows; a part of any of it selects.
+// TestChanges: the change and the known author of each revision. Any part of them selects it.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	value := func(text string) []byte { return []byte(text) }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestSame: equal values are one, and however many there are, what is kept of them is bounded.
+// TestSame: equal values share memory, and the table of values is limited.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	type pair struct {
 		text   string
 		number int
 	}
-	s := newInterned[pair]()
+	s := interned[pair]{}
 	first := s.Share(pair{"a", 0})
 	if s.Share(pair{"a", 0}) != first || s.Share(pair{"a", 1}) == first || s.Share(pair{"b", 0}) == first {
 		t.Error("equal values are not one, or others are")
@@ -23,7 +23,7 @@ func TestSame(t *testing.T) {
 			t.Fatalf("%d: %+v", i, *got)
 		}
 	}
-	if got := len(s.byHash); got == 0 || got > 5000 {
+	if got := len(s); got == 0 || got > 5000 {
 		t.Errorf("%d are kept", got)
 	}
 	if *first != (pair{"a", 0}) || *s.Share(pair{"a", 0}) != *first {
@@ -31,7 +31,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestTexts: they are bounded too, and a long one is nobody else's.
+// TestTexts: texts are limited too, and long ones are not shared.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	texts := internedTexts{}

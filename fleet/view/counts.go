@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // maxCounts limits the counted kinds and outcomes, because nodes choose them.
@@ -34,11 +36,11 @@ func (l *activityLog) SetEnd(seq uint64) {
 }
 
 // message counts a message of the stream.
-func (c *counts) message(m *StreamMessage) {
-	if m.Seq > c.read {
-		c.read, c.newest = m.Seq, m.Stored
+func (c *counts) message(m *model.StoredReports) {
+	if m.Sequence > c.read {
+		c.read, c.newest = m.Sequence, m.Stored
 	}
-	if m.Invalid != nil && c.isNew(m.Seq) {
+	if m.Invalid != nil && c.isNew(m.Sequence) {
 		c.unreadable++
 	}
 }
@@ -70,6 +72,85 @@ func (l *activityLog) Totals() Totals {
 	slices.SortFunc(out.Reports, func(a, b ReportCount) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
 	})
+
+	return out
+}
+
+// Totals counts the messages of the stream since the view began, and the unread messages.
+type Totals struct {
+	// Reports are counted once each, by kind and outcome.
+	Reports []ReportCount
+	// Unreadable counts the messages that could not be read as a whole.
+	Unreadable uint64
+	// Repaired counts repairs of drift.
+	Repaired uint64
+	// Behind is the number of unread messages of the stream.
+	Behind uint64
+	// Newest is the time when the server stored the newest read message, zero for none.
+	Newest time.Time
+}
+
+// ReportCount is the number of reports of a kind and outcome.
+type ReportCount struct {
+	Kind    string
+	Outcome model.Outcome
+	Count   uint64
+}
+
+// intervals is the number of intervals of the retention time.
+const intervals = 288
+
+// points counts reports by interval.
+type points struct {
+	every time.Duration
+	// ring contains the counts of each interval at its number modulo the length.
+	ring [intervals + 1]point
+}
+
+// point is a Point with the number of its interval, counted from 1970.
+type point struct {
+	number int64
+	Point
+}
+
+func newPoints(keep time.Duration) points { return points{every: max(keep/intervals, time.Second)} }
+
+func (p *points) number(at time.Time) int64 { return at.UnixNano() / int64(p.every) }
+
+// add counts the summary of a run.
+func (p *points) add(at time.Time, t *excerpt) {
+	number := p.number(at)
+	in := &p.ring[uint64(number)%uint64(len(p.ring))]
+	switch {
+	case in.number > number:
+		return // too old
+	case in.number < number:
+		*in = point{number: number}
+	}
+	in.Runs++
+	in.Repaired += t.repaired
+	switch {
+	case t.Outcome.IsFailure():
+		in.Failed++
+	case t.Outcome == model.OutcomeChanged:
+		in.Changed++
+	}
+}
+
+// get returns all intervals since a time.
+func (p *points) get(since, now time.Time) []Point {
+	last := p.number(now)
+	first := max(p.number(since), last-intervals+1)
+	out := make([]Point, 0, max(last-first+1, 0))
+	for number := first; number <= last; number++ {
+		one := Point{At: time.Unix(0, number*int64(p.every)).UTC()}
+		if in := p.ring[uint64(number)%uint64(len(p.ring))]; in.number == number {
+			at := one.At
+			one = in.Point
+			one.At = at
+		}
+		out = append(out, one)
+	}
 
 	return out
 }

@@ -14,8 +14,8 @@ func TestTotals(t *testing.T) {
 	t.Parallel()
 	stored := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := view.New(view.Options{})
-	message := func(seq uint64, id string, invalid error) view.StreamMessage {
-		return view.StreamMessage{Seq: seq, Stored: stored.Add(time.Duration(seq) * time.Second), Invalid: invalid, Reports: []model.Report{{
+	message := func(seq uint64, id string, invalid error) model.StoredReports {
+		return model.StoredReports{Sequence: seq, Stored: stored.Add(time.Duration(seq) * time.Second), Invalid: invalid, Reports: []model.Report{{
 			Node: "web01", ID: id, Kind: model.KindRun, Outcome: model.OutcomeChanged, Type: model.ProtocolRun,
 			Data: []byte(`{"protocol": "io.muster.v1.run", "run_id": "r", "node": "web01", "manifest": "group.web.motd", "counts": {"total": 2}, "retry": true, "drift": {"detected": 2, "repaired": 2}}`),
 		}}}
@@ -44,7 +44,7 @@ func TestTotals(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for i := range uint64(1000) {
-		f.Add(view.StreamMessage{Seq: 10 + i, Reports: []model.Report{{Node: "web01", ID: string(rune('A' + i)), Kind: model.KindRun, Outcome: model.Outcome(string(rune('A' + i)))}}})
+		f.Add(model.StoredReports{Sequence: 10 + i, Reports: []model.Report{{Node: "web01", ID: string(rune('A' + i)), Kind: model.KindRun, Outcome: model.Outcome(string(rune('A' + i)))}}})
 	}
 	if got := f.Totals(); len(got.Reports) != 200 {
 		t.Errorf("%d kinds and outcomes", len(got.Reports))

@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // DescribeReport returns the subject of a report in a word or two, and a short description, empty if the outcome is
@@ -18,33 +19,33 @@ import (
 func DescribeReport(r model.Report) (subject, summary string) {
 	switch r.Type {
 	case model.ProtocolTransaction:
-		t := decodeOrZero[model.Transaction](r.Data)
+		t := decoded[model.Transaction](r.Data)
 		if len(t.Errors) > 0 {
-			return t.Label(), DescribeTransaction(&t)
+			return t.Label(), DescribeTransaction(t)
 		}
-		return t.Ref().String(), DescribeTransaction(&t)
+		return t.Ref().String(), DescribeTransaction(t)
 	case model.ProtocolEnsureResponse:
-		subject, response := "ensure", decodeOrZero[model.EnsureResponse](r.Data)
+		subject, response := "ensure", decoded[model.EnsureResponse](r.Data)
 		if response.State != nil {
 			subject += " " + response.State.Ref().String()
 		}
-		return subject, DescribeAnswer(response)
+		return subject, DescribeAnswer(*response)
 	case model.ProtocolRunResponse:
-		return "run", DescribeAnswer(decodeOrZero[model.EnsureResponse](r.Data))
+		return "run", DescribeAnswer(*decoded[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
-		h := decodeOrZero[model.HealthReport](r.Data)
+		h := decoded[model.HealthReport](r.Data)
 		if h.Output == "" && h.Was != "" {
 			h.Output = "was " + string(h.Was)
 		}
 		return h.Resource.String() + " " + h.Check, h.Output
 	case model.ProtocolNode:
-		state := decodeOrZero[model.NodeState](r.Data)
+		state := decoded[model.NodeState](r.Data)
 		if state.Message == "" && state.Event == model.NodeStarted {
 			state.Message = "muster " + state.Version
 		}
 		return "", state.Message
 	case model.ProtocolRun:
-		summary = DescribeRun(decodeOrZero[model.Run](r.Data))
+		summary = DescribeRun(decoded[model.Run](r.Data))
 	}
 	if r.Manifest != "" && r.Revision != 0 {
 		return fmt.Sprintf("%s@%d", r.Manifest, r.Revision), summary
@@ -58,7 +59,7 @@ func SenderOf(r model.Report) string {
 	if r.Kind != model.KindEnsure {
 		return ""
 	}
-	a := decodeOrZero[model.EnsureResponse](r.Data)
+	a := decoded[model.EnsureResponse](r.Data)
 	if a.Sender == nil {
 		return ""
 	}
@@ -66,22 +67,21 @@ func SenderOf(r model.Report) string {
 	return a.Sender.By
 }
 
-// decodeOrZero decodes a document. An invalid document is empty, and the report shows only its envelope.
-func decodeOrZero[T any](data json.RawMessage) T {
+// decoded decodes a document. An invalid document is empty, and the report shows only its envelope.
+func decoded[T any](data json.RawMessage) *T {
 	v, err := model.DecodeJSON[T](data)
 	if err != nil {
-		var none T
-		return none
+		return new(T)
 	}
 
-	return *v
+	return v
 }
 
 // maxUnchanged limits the named runs with unchanged results, because a node may write any number.
 const maxUnchanged = 10
 
 // DescribeRun describes a run in one line: counts, duration, errors.
-func DescribeRun(r model.Run) string {
+func DescribeRun(r *model.Run) string {
 	text := r.Counts.Text() + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
 		text += " (noop)"
@@ -140,7 +140,7 @@ func describeResult(t *model.Transaction) string {
 	case t.SkipReason != "":
 		return t.SkipReason
 	}
-	if code := exitCode(t); code != nil {
+	if code := ExitCode(t); code != nil {
 		return fmt.Sprintf("ran (exit %d)", *code)
 	}
 	var words []string
@@ -167,13 +167,20 @@ func describeResult(t *model.Transaction) string {
 	return strings.Join(words, ", ")
 }
 
-// exitCode returns the exit code of a command that ran, or nil.
-func exitCode(t *model.Transaction) *int {
+// ExitCode returns the exit code of a command, nil if no command ran.
+func ExitCode(t *model.Transaction) *int {
+	switch v := t.Outputs["exit_code"].(type) {
+	case float64:
+		code := int(v)
+		return &code
+	case int:
+		return &v
+	}
 	if t.Noop || len(t.Status) == 0 {
 		return nil
 	}
 
-	return decodeOrZero[struct {
+	return decoded[struct {
 		ExitCode *int `json:"exit_code"`
 	}](t.Status).ExitCode
 }
@@ -250,4 +257,200 @@ func DescribeRuns(all []model.RequestedRun) string {
 	}
 
 	return text
+}
+
+// ChangeKind is the effect of a revision of a control key.
+type ChangeKind string
+
+// The kinds. A revision that no node uses is refused.
+const (
+	ChangePaused  ChangeKind = "paused"
+	ChangeResumed ChangeKind = "resumed"
+	ChangeWritten ChangeKind = "written"
+	ChangeRemoved ChangeKind = "removed"
+	ChangeRefused ChangeKind = "refused"
+)
+
+// ControlChange describes a revision of a control key.
+type ControlChange struct {
+	Key      string     `json:"key"`
+	Revision uint64     `json:"revision"`
+	Time     time.Time  `json:"at"`
+	Kind     ChangeKind `json:"kind"`
+	// By is the unverified author, empty if unknown. Text describes the change in one line.
+	By   string `json:"by,omitempty"`
+	Text string `json:"text"`
+	// Signed means that it has a signature, which only nodes verify.
+	Signed bool `json:"signed,omitempty"`
+}
+
+// IsBy reports whether the author of a change is a user, with or without the host or the source
+// after the name.
+func IsBy(author, user string) bool {
+	rest, is := strings.CutPrefix(author, user)
+
+	return is && (rest == "" || rest[0] == '@' || rest[0] == ' ')
+}
+
+// ControlChanges describes revisions of control keys that contain a text in their key, name or description, ignoring
+// case. An empty text selects all.
+func ControlChanges(all []model.Entry, search string) []ControlChange {
+	search = strings.ToLower(search)
+	out := []ControlChange{}
+	for _, e := range all {
+		c := ControlChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: changeKindOf(e)}
+		c.Text, c.Signed = DescribeControl(e)
+		// Older revisions have no author, except pauses.
+		if p, err := decodePause(e.Value); err == nil {
+			c.By = cmp.Or(c.By, p.By)
+		}
+		if strings.Contains(strings.ToLower(strings.Join([]string{c.Key, c.By, c.Text}, " ")), search) {
+			out = append(out, c)
+		}
+	}
+
+	return out
+}
+
+func changeKindOf(e model.Entry) ChangeKind {
+	_, name, _ := model.SplitKey(e.Key)
+	switch {
+	case e.Refused != "":
+		return ChangeRefused
+	case e.Deleted && name == model.ControlPause:
+		return ChangeResumed
+	case e.Deleted:
+		return ChangeRemoved
+	case name == model.ControlPause:
+		return ChangePaused
+	default:
+		return ChangeWritten
+	}
+}
+
+// DescribeControl describes a revision of a control key in one line, and reports whether it has a signature, which
+// only nodes verify.
+func DescribeControl(c model.Entry) (text string, isSigned bool) {
+	isSigned = signed.IsEnvelope(c.Value)
+	_, name, _ := model.SplitKey(c.Key)
+	switch {
+	case c.Refused != "":
+		return "not used: it " + c.Refused, isSigned
+	case c.Deleted && name == model.ControlPause:
+		return "resumed", isSigned
+	case c.Deleted:
+		return name + " removed", isSigned
+	}
+	text, err := controlText(name, c.Value)
+	if err != nil {
+		text = "not used: " + err.Error()
+	}
+
+	return text, isSigned
+}
+
+func controlText(name string, value []byte) (string, error) {
+	switch name {
+	case model.ControlPause:
+		p, err := decodePause(value)
+		return p.String(), err
+	case model.ControlLabels, model.ControlGroups:
+		text, err := DescribeControlValue(name, value)
+		if text == nothingOf(name) {
+			return text, err
+		}
+		return name + " " + text, err
+	default:
+		return "no key that muster knows", nil
+	}
+}
+
+// DescribeControlValue describes the value of a control key by the last part of the key: end, author and reason of a
+// pause; labels; groups.
+func DescribeControlValue(name string, value []byte) (string, error) {
+	switch name {
+	case model.ControlPause:
+		p, err := decodePause(value)
+		return p.Details(), err
+	case model.ControlLabels:
+		l, err := decodeSigned(value, model.DecodeLabels)
+		return cmp.Or(l.String(), nothingOf(name)), err
+	case model.ControlGroups:
+		g, err := decodeSigned(value, model.DecodeGroups)
+		return cmp.Or(g.String(), nothingOf(name)), err
+	default:
+		return "", nil
+	}
+}
+
+// nothingOf describes an empty list: no labels, no groups.
+func nothingOf(name string) string { return "no " + name }
+
+func decodePause(value []byte) (model.Paused, error) {
+	p, err := decodeSigned(value, model.DecodePause)
+
+	return model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}, err
+}
+
+// decodeSigned decodes a document with or without an envelope.
+func decodeSigned[T any](value []byte, decode func([]byte) (T, error)) (T, error) {
+	content, err := signed.Content(value)
+	if err != nil {
+		var none T
+		return none, err
+	}
+
+	return decode(content)
+}
+
+// ChangeAssigned is a revision with an assignment.
+const ChangeAssigned ChangeKind = "assigned"
+
+// AssignmentChange is a revision of an assignment, or its removal.
+type AssignmentChange struct {
+	Key      string     `json:"key"`
+	Revision uint64     `json:"revision"`
+	Time     time.Time  `json:"at"`
+	Kind     ChangeKind `json:"kind"`
+	// By is the unverified author, empty if unknown.
+	By string `json:"by,omitempty"`
+	// Problem is the reason why no node uses it, empty for none.
+	Problem string `json:"problem,omitempty"`
+}
+
+// AssignmentChanges describes revisions of assignments that contain a text in their key, name, kind or problem,
+// ignoring case. An empty text selects all.
+func AssignmentChanges(all []model.Entry, search string) []AssignmentChange {
+	search = strings.ToLower(search)
+	out := []AssignmentChange{}
+	for _, e := range all {
+		c := AssignmentChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: ChangeAssigned, Problem: e.Refused}
+		switch {
+		case e.Refused != "":
+			c.Kind = ChangeRefused
+		case e.Deleted:
+			c.Kind = ChangeRemoved
+		case e.Invalid:
+			c.Kind, c.Problem = ChangeRefused, "its key is not node.<node>.<name> or group.<group>.<name>"
+		}
+		if strings.Contains(strings.ToLower(strings.Join([]string{c.Key, c.By, string(c.Kind), c.Problem}, " ")), search) {
+			out = append(out, c)
+		}
+	}
+
+	return out
+}
+
+// MergeChanges returns changes of assignments and control keys as one list, oldest first. The text of an assignment
+// is the reason why no node uses it.
+func MergeChanges(assigned []AssignmentChange, written []ControlChange) []ControlChange {
+	out := slices.Clone(written)
+	for _, a := range assigned {
+		out = append(out, ControlChange{Key: a.Key, Revision: a.Revision, Time: a.Time, Kind: a.Kind, By: a.By, Text: a.Problem})
+	}
+	slices.SortFunc(out, func(a, b ControlChange) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Key, b.Key))
+	})
+
+	return out
 }

@@ -89,7 +89,7 @@ func TestReportReads(t *testing.T) {
 	}
 }
 
-// A node may write what it likes, as much as fits into a report.
+// A node may write any text that fits into a report.
 func TestSummariesAreNoLongerThanReports(t *testing.T) {
 	for name, r := range map[string]model.Report{
 		"unchanged": {Type: model.ProtocolRun, Data: json.RawMessage(`{"unchanged":[` + strings.Repeat(`{},`, 20_000) + `{}]}`)},

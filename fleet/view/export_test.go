@@ -7,25 +7,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Forget makes the next overview a new one.
-func (f *Fleet) Forget() { f.overview.made = time.Time{} }
+// ForgetOverview makes the next overview a new one.
+func (f *Fleet) ForgetOverview() { f.overview.made = time.Time{} }
 
-// The event log for tests.
-type (
-	ActivityLog     = activityLog
-	ActivityOptions = activityOptions
-)
-
-// NewActivityLog returns an empty event log.
-func NewActivityLog(o ActivityOptions) *ActivityLog { return newActivityLog(o) }
-
-// FoundRuns returns how many runs are found by their ids.
+// FoundRuns returns the number of runs that are found by their ids.
 func (l *activityLog) FoundRuns() int { return len(l.runs.byID) }
 
-// SetPatience changes how long an expression may take that needs no facts.
+// SetPatience changes the time limit of expressions without facts.
 func (a *inventory) SetPatience(most time.Duration) { a.selector.plainPatience = most }
 
-// Shared returns how many bytes have the texts that nodes have in common.
+// Shared returns the number of bytes of the texts that nodes share.
 func (a *inventory) Shared() (sum int) {
 	for text := range a.states.strings {
 		sum += len(text)
@@ -34,16 +25,13 @@ func (a *inventory) Shared() (sum int) {
 	return sum
 }
 
-// The nodes of the view for tests.
-type (
-	Inventory        = inventory
-	InventoryOptions = inventoryOptions
-)
+// KnownSummary returns the overview of nodes that a view knows.
+func KnownSummary(nodes []model.Node, all *fleet.Assigned, version string, now time.Time) Summary {
+	a := newInventory(Options{}, func() {})
+	a.entries = all
+	for _, n := range nodes {
+		a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0, now))
+	}
 
-// NewInventory returns an inventory without nodes.
-func NewInventory(o InventoryOptions) *Inventory { return newInventory(o) }
-
-// SummaryFrom calls summaryFrom.
-func SummaryFrom(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
-	return summaryFrom(nodes, manifest, all, version, now)
+	return a.summary(version, now)
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestSlowTarget: an expression that looks at too much of too many nodes ends, and keeps nobody else
-// from selecting nodes.
+// TestSlowTarget: an expensive expression ends and blocks no other selection.
 func TestSlowTarget(t *testing.T) {
 	t.Parallel()
-	f := view.NewInventory(view.InventoryOptions{Changed: func() {}})
+	f := view.New(view.Options{})
 	f.SetPatience(50 * time.Millisecond)
 	groups := make([]string, 20)
 	for i := range groups {
@@ -26,11 +25,11 @@ func TestSlowTarget(t *testing.T) {
 		f.SetNode(model.Node{NodeState: model.NodeState{Node: fmt.Sprint("web", i), Groups: slices.Clone(groups)}})
 	}
 	slow := strings.Repeat("any(groups, ", 3) + strings.TrimSuffix(strings.Repeat(`node matches "x$" || `, 200), "|| ") + ")))"
-	if _, err := f.List(view.NodeQuery{On: slow}); !errors.Is(err, view.ErrSlowTarget) {
+	if _, err := f.Nodes(view.NodeQuery{On: slow}); !errors.Is(err, view.ErrSlowTarget) {
 		t.Error(err)
 	}
 	f.SetPatience(time.Minute)
-	if p, err := f.List(view.NodeQuery{On: `group("group-3")`}); err != nil || p.Matching != 2000 {
+	if p, err := f.Nodes(view.NodeQuery{On: `group("group-3")`}); err != nil || p.Matching != 2000 {
 		t.Errorf("%d, %v", p.Matching, err)
 	}
 }
@@ -38,7 +37,7 @@ func TestSlowTarget(t *testing.T) {
 // TestLabelsOfYesterday: a node that has other long labels again and again leaves none of them behind.
 func TestLabelsOfYesterday(t *testing.T) {
 	t.Parallel()
-	f := view.NewInventory(view.InventoryOptions{Changed: func() {}})
+	f := view.New(view.Options{})
 	for i := range 200 {
 		labels := map[string]string{}
 		for l := range 100 {

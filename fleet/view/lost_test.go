@@ -35,14 +35,9 @@ func TestLostManifests(t *testing.T) {
 	)
 	entries := []model.Entry{summaryEntry(assigned, 1, 0)}
 	all := fleet.NewAssigned(entries)
-	var known []*view.Node
-	for i, statuses := range fleet.Overview(nodes, entries) {
-		n := view.NewNode(nodes[i], statuses, all)
-		known = append(known, &n)
-	}
 	for name, s := range map[string]view.Summary{
 		"Of":   view.SummaryOf(nodes, entries, "1.0.0", now),
-		"From": view.SummaryFrom(known, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.0.0", now),
+		"From": view.KnownSummary(nodes, all, "1.0.0", now),
 	} {
 		if got := fmt.Sprint(s.Revisions()); got != "map[group.web.lost:129 group.web.removed:5]" {
 			t.Errorf("%s: %s", name, got)

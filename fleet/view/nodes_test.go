@@ -32,8 +32,7 @@ func names(t *testing.T, f *view.Fleet, q view.NodeQuery) []string {
 	return out
 }
 
-// TestSilenceNeedsNoEvent: a node that stores nothing more becomes unreachable, and readers are
-// told.
+// TestSilenceNeedsNoEvent: a silent node becomes unreachable, and readers are notified.
 func TestSilenceNeedsNoEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +65,7 @@ func TestSilenceNeedsNoEvent(t *testing.T) {
 	})
 }
 
-// TestNodesOfAList: what was reported since the list was asked for stays.
+// TestNodesOfAList: reports newer than the request for the list stay.
 func TestNodesOfAList(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -95,8 +94,8 @@ func TestNodesOfAList(t *testing.T) {
 	}
 }
 
-// TestAssignmentsChange: the statuses of the nodes for which they are follow, and of those that
-// still run what is not assigned any more.
+// TestAssignmentsChange updates the statuses of the assigned nodes, and of nodes that still run an unassigned
+// manifest.
 func TestAssignmentsChange(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -237,8 +236,7 @@ func TestNodeWarnings(t *testing.T) {
 	}
 }
 
-// TestStatesStayWhole: what is kept in little memory of the manifests of a node is what it reported, at any time, and
-// for judging it again.
+// TestStatesStayWhole: the compact form of a node's manifests returns all reported fields at any time.
 func TestStatesStayWhole(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWhatIsNotStoredIsSaid: of which nodes the history is not complete, on the page of a node only its own, until
-// what is missing would not be kept any more.
+// TestWhatIsNotStoredIsSaid names the nodes with an incomplete history, on the page of a node only that node,
+// until the missing part is older than the retention.
 func TestWhatIsNotStoredIsSaid(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{Keep: time.Hour})

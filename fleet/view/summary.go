@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"runtime"
+	"maps"
+	"regexp"
 	"slices"
-	"sort"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/mod/semver"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -160,72 +161,38 @@ type Failure struct {
 func SummaryOf(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
 	all := fleet.NewAssigned(entries)
 	c := newCounter(all)
-	parts := slices.Collect(slices.Chunk(nodes, max(1, (len(nodes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))))
-	counters := make([]*counter, len(parts))
-	var counting sync.WaitGroup
-	for i, part := range parts {
-		counters[i] = c.another()
-		counting.Go(func() { counters[i].count(part, all) })
-	}
-	counting.Wait()
-	for _, part := range counters {
-		c.merge(part)
-	}
-
-	return c.summary(all, func(i int) string { return nodes[i].Node }, version, now)
-}
-
-// count counts nodes and their statuses.
-func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 	var statuses []fleet.RolloutStatus
 	for i := range nodes {
 		n := &nodes[i]
 		statuses = all.AppendStatuses(statuses[:0], n)
-		state := fleet.NodeStatus(*n, statuses)
-		c.node(n, state)
-		if state == fleet.StatusPaused {
-			c.paused(fleet.Worst(func(yield func(fleet.Status) bool) {
-				for k := range statuses {
-					if !yield(statuses[k].Status) {
-						return
-					}
-				}
-			}))
-		}
-		of := func(key string) model.ManifestState { return n.Manifests[key] }
-		for k := range statuses {
-			c.status(of, &statuses[k], n.Paused != nil)
-		}
+		c.node(n, fleet.NodeStatus(*n, statuses), pointers(statuses), func(key string) model.ManifestState { return n.Manifests[key] })
 	}
+
+	return c.summary(all, version, now)
 }
 
-// summaryFrom returns the overview of nodes with known statuses. It requests the status of a manifest by the index
-// of the node and the key, because Manifests may be missing.
-func summaryFrom(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
-	c := newCounter(all)
-	for i, n := range nodes {
-		c.node(&n.Node, n.State)
-		c.pausedOf(n)
-		of := func(key string) model.ManifestState { return manifest(i, key) }
-		for k := range n.Statuses {
-			c.status(of, &n.Statuses[k].RolloutStatus, n.Paused != nil)
+// pointers yields the addresses of the elements.
+func pointers[T any](all []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
 		}
 	}
-
-	return c.summary(all, func(i int) string { return nodes[i].Node.Node }, version, now)
 }
 
 // summary returns the overview of the counted nodes, sorted by name.
-func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version string, now time.Time) Summary {
+func (c *counter) summary(all *fleet.Assigned, version string, now time.Time) Summary {
 	never := map[string]bool{}
 	for _, s := range all.NeverSeen(func(node string) bool {
-		at, is := sort.Find(c.nodes, func(i int) int { return strings.Compare(node, name(i)) })
-		return is && at < c.nodes
+		_, is := slices.BinarySearch(c.nodes, node)
+		return is
 	}) {
 		c.status(nil, &s, false)
 		never[s.Node] = true
 	}
-	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
+	out := Summary{At: now, Total: len(c.nodes), States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
 	out.Flapping, out.Clocks, out.Outboxes, out.Messages = c.sortedFlapping(), c.clocks, c.outboxes, c.messages
 	out.Versions = sortedVersions(c.versions, version)
 	out.Lost = []Lost{}
@@ -236,7 +203,7 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 	slices.SortStableFunc(out.Outboxes, func(a, b Outbox) int { return cmp.Compare(b.Reports, a.Reports) })
 	out.Incomplete = []string{}
 	if c.unreadable > 0 {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", c.unreadable, c.nodes))
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", c.unreadable, len(c.nodes)))
 	}
 	if len(never) > 0 {
 		out.Incomplete = append(out.Incomplete, fmt.Sprintf("nodes that have assignments but were never seen: %d; the node total excludes them, and their assignments count as unreachable", len(never)))
@@ -247,16 +214,18 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 
 // counter collects the overview.
 type counter struct {
-	nodes, unreadable int
-	keys              map[string]assignedKey
-	byStatus          map[fleet.Status]*State
-	manifests         []Manifest
-	failures          map[failureID]*failingNodes
-	flapping          map[flappingID]*Flapping
-	versions          map[string]*Version
-	clocks            []Clock
-	outboxes          []Outbox
-	messages          []Message
+	// nodes are the names of the nodes.
+	nodes      []string
+	unreadable int
+	keys       map[string]assignedKey
+	byStatus   map[fleet.Status]*State
+	manifests  []Manifest
+	failures   map[failureID]*failingNodes
+	flapping   map[flappingID]*Flapping
+	versions   map[string]*Version
+	clocks     []Clock
+	outboxes   []Outbox
+	messages   []Message
 	// lost are the unassigned manifests by key, unchecked the number of the other unassigned manifests. rest
 	// is the number that the current node may still add, negative for a node that is away.
 	lost            map[string]*Lost
@@ -308,22 +277,25 @@ func newCounter(all *fleet.Assigned) *counter {
 		keys[e.Key] = assignedKey{place, e.Time}
 	}
 
-	return (&counter{keys: keys, manifests: manifests}).another()
-}
-
-// another returns an empty counter for the same assignments. It shares the unchanged parts.
-func (c *counter) another() *counter {
 	return &counter{
-		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
+		keys: keys, manifests: manifests, byStatus: map[fleet.Status]*State{},
 		failures: map[failureID]*failingNodes{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
 		clocks: []Clock{}, outboxes: []Outbox{}, messages: []Message{}, lost: map[string]*Lost{},
 	}
 }
 
-// node counts a node without its statuses.
-func (c *counter) node(n *model.Node, state fleet.Status) {
-	c.nodes++
-	c.state(n, state)
+// node counts a node with its statuses. manifest returns the state of a manifest, because Manifests may be missing.
+func (c *counter) node(n *model.Node, state fleet.Status, statuses iter.Seq[*fleet.RolloutStatus], manifest func(key string) model.ManifestState) {
+	c.nodes = append(c.nodes, n.Node)
+	c.state(n, state, statuses)
+	c.reported(n, state)
+	for s := range statuses {
+		c.status(manifest, s, n.Paused != nil)
+	}
+}
+
+// reported counts what a node reports about itself.
+func (c *counter) reported(n *model.Node, state fleet.Status) {
 	c.rest = -1
 	if n.Unreadable != "" {
 		c.unreadable++
@@ -346,8 +318,8 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 	}
 }
 
-// state counts the state of a node.
-func (c *counter) state(n *model.Node, state fleet.Status) {
+// state counts the state of a node, and the state that a paused node would have without its pause.
+func (c *counter) state(n *model.Node, state fleet.Status, statuses iter.Seq[*fleet.RolloutStatus]) {
 	if c.byStatus[state] == nil {
 		c.byStatus[state] = &State{State: state}
 	}
@@ -356,33 +328,19 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 	if state == fleet.StatusUnreadable || state == fleet.StatusStopped || state == fleet.StatusUnreachable {
 		s.Since = model.EarlierNonZero(s.Since, n.Heard)
 	}
-}
-
-// statesFrom counts nodes, which are sorted by name, by state.
-func statesFrom(nodes iter.Seq[*Node]) []State {
-	c := counter{byStatus: map[fleet.Status]*State{}}
-	for n := range nodes {
-		c.state(&n.Node, n.State)
-		c.pausedOf(n)
+	if state != fleet.StatusPaused {
+		return
 	}
-
-	return c.states()
-}
-
-// pausedOf counts a paused node by its state without the pause.
-func (c *counter) pausedOf(n *Node) {
-	if n.State == fleet.StatusPaused {
-		c.paused(n.Otherwise())
-	}
-}
-
-// paused counts an already counted paused node by its state without the pause.
-func (c *counter) paused(otherwise fleet.Status) {
-	s := c.byStatus[fleet.StatusPaused]
 	if s.Otherwise == nil {
 		s.Otherwise = map[fleet.Status]int{}
 	}
-	s.Otherwise[otherwise]++
+	s.Otherwise[fleet.Worst(func(yield func(fleet.Status) bool) {
+		for r := range statuses {
+			if !yield(r.Status) {
+				return
+			}
+		}
+	})]++
 }
 
 // status counts a status of a node. The node may be paused and has the manifests; it is nil if it was never
@@ -471,4 +429,287 @@ func (c *counter) sortedManifests() []Manifest {
 	})
 
 	return out
+}
+
+// Flapping is a resource of a manifest that flaps on nodes.
+type Flapping struct {
+	Manifest string `json:"manifest"`
+	Resource string `json:"resource"`
+	// By is the writer that the first of the nodes saw.
+	By string `json:"by"`
+	Members
+}
+
+// flappingID identifies a resource on all nodes.
+type flappingID struct{ name, resource string }
+
+// Clock is a node with a wrong clock.
+type Clock struct {
+	Node string `json:"node"`
+	model.ClockOffset
+}
+
+// Outbox is a node with unpublished reports.
+type Outbox struct {
+	Node    string `json:"node"`
+	Reports int    `json:"reports"`
+}
+
+// Message is a problem that a node reports about itself. A long message is cut.
+type Message struct {
+	Node    string `json:"node"`
+	Message string `json:"message"`
+}
+
+// Version is a version of muster on nodes.
+type Version struct {
+	Version string `json:"version"`
+	// Older means that it is earlier than the reference version.
+	Older bool `json:"older"`
+	// Current means that it is the reference version.
+	Current bool `json:"current"`
+	Members
+}
+
+// flaps counts the flapping resources of a node.
+func (c *counter) flaps(n *model.Node) {
+	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
+		_, name, err := fleet.ParseKey(f.Manifest)
+		if err != nil {
+			name = firstLine(f.Manifest, maxText)
+		}
+		id := flappingID{name, firstLine(f.Resource.String(), maxText)}
+		known := c.flapping[id]
+		if known == nil {
+			known = &Flapping{Manifest: id.name, Resource: id.resource, By: firstLine(f.By(), maxText)}
+			c.flapping[id] = known
+		}
+		known.add(n.Node)
+	}
+}
+
+func (c *counter) sortedFlapping() []Flapping {
+	out := []Flapping{}
+	for _, f := range c.flapping {
+		out = append(out, *f)
+	}
+	slices.SortFunc(out, func(a, b Flapping) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+	})
+
+	return out
+}
+
+// maxVersion limits the bytes of a version.
+const maxVersion = 40
+
+// version counts the version of a node.
+func (c *counter) version(n *model.Node) {
+	text := strings.ToValidUTF8(n.Version[:min(len(n.Version), maxVersion)], "")
+	v := c.versions[text]
+	if v == nil {
+		v = &Version{Version: text}
+		c.versions[text] = v
+	}
+	v.add(n.Node)
+}
+
+// sortedVersions returns versions, newest first, and marks versions that are earlier than or equal to the
+// given one. A node could claim any version, so the newest claimed version is no reference.
+func sortedVersions(versions map[string]*Version, current string) []Version {
+	out := []Version{}
+	for _, v := range versions {
+		v.Older, v.Current = IsOlder(v.Version, current), strings.TrimPrefix(v.Version, "v") == strings.TrimPrefix(current, "v")
+		out = append(out, *v)
+	}
+	slices.SortFunc(out, func(a, b Version) int {
+		return cmp.Or(semver.Compare(semverOf(b.Version), semverOf(a.Version)), cmp.Compare(a.Version, b.Version))
+	})
+
+	return out
+}
+
+// IsOlder reports whether a version is earlier than another. An invalid version is not.
+func IsOlder(version, current string) bool {
+	a, b := semverOf(version), semverOf(current)
+
+	return semver.IsValid(a) && semver.IsValid(b) && semver.Compare(a, b) < 0
+}
+
+// semverOf returns a version in the form of semver.
+func semverOf(version string) string { return "v" + strings.TrimPrefix(version, "v") }
+
+// Limits of unassigned manifests: any node can report any number of them.
+const (
+	// maxUnassignedOfNode limits the counted manifests of one node, maxUnassigned the counted manifests of all nodes.
+	maxUnassignedOfNode = 20
+	maxUnassignedTotal  = 10_000
+	// maxChecked limits the manifests whose keys are checked.
+	maxChecked = 50
+)
+
+// Lost is a manifest that reachable nodes run although the bucket lost its key.
+type Lost struct {
+	Key string `json:"key"`
+	// Revision is the newest revision that a node runs.
+	Revision uint64 `json:"revision"`
+	Members
+}
+
+// unassigned counts a manifest that the current node runs without an assignment, unless the node is away.
+func (c *counter) unassigned(s *fleet.RolloutStatus) {
+	if c.rest < 0 {
+		return
+	}
+	l := c.lost[s.Key]
+	if c.rest == 0 || l == nil && len(c.lost) >= maxUnassignedTotal {
+		c.unchecked++
+		return
+	}
+	c.rest--
+	if l == nil {
+		l = &Lost{Key: s.Key}
+		c.lost[s.Key] = l
+	}
+	l.Revision = max(l.Revision, s.Current)
+	l.add(s.Node)
+}
+
+// sortedUnassigned returns the unassigned manifests to check, the most frequent first, and the number of the others.
+func (c *counter) sortedUnassigned() (all []Lost, more int) {
+	sorted := slices.SortedFunc(maps.Values(c.lost), func(a, b *Lost) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Key, b.Key))
+	})
+	more = c.unchecked
+	for i, l := range sorted {
+		if i < maxChecked {
+			all = append(all, *l)
+		} else {
+			more += l.Nodes
+		}
+	}
+
+	return all, more
+}
+
+// Revisions returns the keys of Unassigned with the revisions that nodes run.
+func (s *Summary) Revisions() map[string]uint64 {
+	out := make(map[string]uint64, len(s.Unassigned))
+	for _, l := range s.Unassigned {
+		out[l.Key] = l.Revision
+	}
+
+	return out
+}
+
+// SetLost moves the manifests of Unassigned whose keys are lost to Lost, and clears Unassigned.
+func (s *Summary) SetLost(lost map[string]bool) {
+	s.Lost = []Lost{}
+	for _, l := range s.Unassigned {
+		if lost[l.Key] {
+			s.Lost = append(s.Lost, l)
+		}
+	}
+	if s.Unassigned = nil; len(s.Lost) > 0 {
+		s.LostUnchecked = s.unchecked
+	}
+}
+
+// LostTitle returns the number of lost manifests, empty for none.
+func (s *Summary) LostTitle() string {
+	switch len(s.Lost) {
+	case 0:
+		return ""
+	case 1:
+		return "1 manifest has lost its key"
+	default:
+		return fmt.Sprintf("%d manifests have lost their keys", len(s.Lost))
+	}
+}
+
+// LostRemedy returns the remedy for the lost manifests, with the command that removes a key.
+func (s *Summary) LostRemedy(remove string) string {
+	if len(s.Lost) == 1 {
+		return "push it again or run " + remove
+	}
+
+	return "push them again or run " + remove
+}
+
+// errorLine is an error that begins with the line of a manifest, and the type of the resource on that line. The
+// resource may have another name on each node.
+var errorLine = regexp.MustCompile(`^(\S+:\d+:\d+): (?:([a-z][a-z0-9_-]*)#)?`)
+
+// placeID identifies a line of a manifest.
+type lineID struct {
+	manifest, place, of string
+	status              fleet.Status
+}
+
+// sortedFailures returns the failures by line, the most frequent first.
+func (c *counter) sortedFailures(now time.Time) []Failure {
+	places := map[lineID][]*failingNodes{}
+	out := []Failure{}
+	for _, f := range c.failures {
+		found := errorLine.FindStringSubmatch(f.Error)
+		if found == nil {
+			out = append(out, f.at(now))
+			continue
+		}
+		id := lineID{f.Manifest, found[1], found[2], f.Status}
+		places[id] = append(places[id], f)
+	}
+	for _, all := range places {
+		out = append(out, together(all, now))
+	}
+	slices.SortFunc(out, compareFailures)
+
+	return out
+}
+
+func compareFailures(a, b Failure) int {
+	return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))
+}
+
+// together merges failures of one line.
+func together(all []*failingNodes, now time.Time) Failure {
+	if len(all) == 1 {
+		return all[0].at(now)
+	}
+	parts := make([]Failure, len(all))
+	sum := failingNodes{}
+	for i, f := range all {
+		parts[i] = f.at(now)
+		sum.claims = append(sum.claims, f.claims...)
+	}
+	slices.SortFunc(parts, compareFailures)
+	sum.Failure = Failure{Manifest: parts[0].Manifest, Status: parts[0].Status, Error: parts[0].Error, parts: parts}
+	for _, part := range parts {
+		sum.Nodes += part.Nodes
+		sum.More += part.More
+		sum.First = append(sum.First, part.First...)
+	}
+	sum.Differ = sum.Nodes - parts[0].Nodes
+	slices.Sort(sum.First)
+	sum.First = slices.Clip(sum.First[:min(len(sum.First), maxFirst)])
+
+	return sum.at(now)
+}
+
+// Texts returns the failures with one text each.
+func (f Failure) Texts() iter.Seq[Failure] {
+	if f.parts == nil {
+		return slices.Values([]Failure{f})
+	}
+
+	return slices.Values(f.parts)
+}
+
+// Differs reports the number of nodes with another text, empty for none.
+func (f Failure) Differs() string {
+	if f.Differ == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf(" (the text differs on %d of them)", f.Differ)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -185,8 +184,8 @@ func TestOneNodeDoesNotDecideSinceWhen(t *testing.T) {
 	}
 }
 
-// TestSinceWhen: what is away says since when, of the node where it has been so for longest; what fails or was
-// rejected since when it is so on most nodes.
+// TestSinceWhen: unreachable counts from the node with the longest absence; failed and rejected from the time
+// of most nodes.
 func TestSinceWhen(t *testing.T) {
 	t.Parallel()
 	const motd = "group.web.motd"
@@ -256,8 +255,7 @@ func TestOneNodeDoesNotFillTheOverview(t *testing.T) {
 	}
 }
 
-// TestPaused: what is pending only because its node is paused is told apart from what is late, and a paused node that
-// fails stays one.
+// TestPaused: pending because of a pause is separate from late. A paused node that fails counts as failed.
 func TestPaused(t *testing.T) {
 	t.Parallel()
 	const motd = "group.web.motd"
@@ -280,12 +278,7 @@ func TestPaused(t *testing.T) {
 	list := fleet.NewAssigned(entries)
 	of := func(nodes []model.Node) view.Summary {
 		got := view.SummaryOf(nodes, entries, "", now)
-		each := make([]*view.Node, len(nodes))
-		for i, n := range nodes {
-			one := view.NewNode(n, list.Statuses(n), list)
-			each[i] = &one
-		}
-		if from := view.SummaryFrom(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, list, "", now); !reflect.DeepEqual(from.Manifests, got.Manifests) || !reflect.DeepEqual(from.States, got.States) {
+		if from := view.KnownSummary(nodes, list, "", now); !reflect.DeepEqual(from.Manifests, got.Manifests) || !reflect.DeepEqual(from.States, got.States) {
 			t.Errorf("%+v %+v, from nodes that are compared %+v %+v", got.States, got.Manifests, from.States, from.Manifests)
 		}
 
@@ -309,7 +302,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// TestNode: since when a node has its status, and since when it should run what it does not.
+// TestNode: since when a node has its status, and since when its assignment is pending.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	const motd, own = "group.web.motd", "node.a.own"
@@ -380,9 +373,9 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestNodesAreCountedOnAllCores: the parts of the fleet that are counted beside each other add up to what counting one
-// node after the other finds. It is not parallel, because it sets how many cores there are.
-func TestNodesAreCountedOnAllCores(t *testing.T) {
+// TestKnownNodesAreCountedAlike: the overview of nodes that a view knows equals the overview of their states.
+func TestKnownNodesAreCountedAlike(t *testing.T) {
+	t.Parallel()
 	const motd = "group.web.motd"
 	entries := []model.Entry{summaryEntry(motd, 7, time.Hour), summaryEntry("node.web001.own", 7, 2*time.Hour), summaryEntry("node.web090.own", 7, 3*time.Hour), summaryEntry("node.web0905.own", 7, 3*time.Hour)}
 	var nodes []model.Node
@@ -407,12 +400,6 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 			}
 		}))
 	}
-	all := fleet.NewAssigned(entries)
-	each := make([]*view.Node, len(nodes))
-	for i, n := range nodes {
-		one := view.NewNode(n, all.Statuses(n), all)
-		each[i] = &one
-	}
 	text := func(s view.Summary) string {
 		out, err := json.MarshalIndent(s, "", " ")
 		if err != nil {
@@ -420,21 +407,17 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 		}
 		return string(out)
 	}
-	want := text(view.SummaryFrom(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.2.0", now))
+	want := text(view.SummaryOf(nodes, entries, "1.2.0", now))
 	if strings.Count(want, "web001") < 4 || !strings.Contains(want, "never seen: 1;") {
-		t.Fatalf("one after the other: %s", want)
+		t.Fatalf("of their states: %s", want)
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, cores := range []int{1, 2, 3, 7, 200} {
-		runtime.GOMAXPROCS(cores)
-		if got := text(view.SummaryOf(nodes, entries, "1.2.0", now)); got != want {
-			t.Errorf("on %d cores: %s, want %s", cores, got, want)
-		}
+	if got := text(view.KnownSummary(nodes, fleet.NewAssigned(entries), "1.2.0", now)); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// BenchmarkOf makes the overview of 10,000 nodes, each with five manifests of groups and one of
-// its own, some of which fail.
+// BenchmarkOf computes the overview of 10,000 nodes, each with five manifests of groups and one of its own.
+// Some fail.
 func BenchmarkOf(b *testing.B) {
 	var nodes []model.Node
 	var entries []model.Entry
@@ -513,8 +496,8 @@ func TestFailuresOfALine(t *testing.T) {
 	}
 }
 
-// TestRejectionsOfSeveralKeys: what is wrong with a manifest that nodes have under keys of their own is one error, also
-// where there is more than one problem.
+// TestRejectionsOfSeveralKeys: the problems of a manifest that nodes have under different keys are one error,
+// also with several problems.
 func TestRejectionsOfSeveralKeys(t *testing.T) {
 	t.Parallel()
 	rejected := func(key string) func(*model.Node) {

@@ -44,17 +44,15 @@ type targetEvaluator struct {
 	byExpression map[string]targetResult
 }
 
-func newTargetEvaluator() *targetEvaluator {
-	return &targetEvaluator{
-		plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: targetPatience, factsPatience: factsPatience, byExpression: map[string]targetResult{},
-	}
+func newTargetEvaluator(plain, facts time.Duration) *targetEvaluator {
+	return &targetEvaluator{plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: plain, factsPatience: facts, byExpression: map[string]targetResult{}}
 }
 
-// newReportedEvaluator returns a selector for expressions that nodes reported. They do not delay expressions
+// newReportedEvaluator returns an evaluator for expressions that nodes reported. They do not delay expressions
 // of users, and each takes little time at long intervals.
 func newReportedEvaluator() *targetEvaluator {
-	s := newTargetEvaluator()
-	s.plainPatience, s.factsPatience, s.keepsAll = reportedPatience, reportedFactsPatience, true
+	s := newTargetEvaluator(reportedPatience, reportedFactsPatience)
+	s.keepsAll = true
 
 	return s
 }
@@ -63,15 +61,15 @@ func newReportedEvaluator() *targetEvaluator {
 type targetResult struct {
 	made      time.Time
 	matches   map[string]bool
-	undecided []fleet.Undecided
+	undecided []targets.Undecided
 	warnings  []string
 	err       error
 }
 
 // selectNodes returns the nodes that an expression matches, and the nodes for which it cannot be evaluated.
-// The error is a *target.Error, wraps ErrSlowTarget, or is an error of reading facts.
+// The error is a *targets.Error, wraps ErrSlowTarget, or is an error of reading facts.
 func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState) (targetResult, error) {
-	e, err := fleet.CompileTarget(on)
+	e, err := targets.Compile(on)
 	if err != nil {
 		return targetResult{}, err
 	}
@@ -121,7 +119,7 @@ func (a *inventory) choose(ctx context.Context, e *targets.Expression, all []*no
 		most = max(len(all), 1)
 	}
 	out, byName := targetResult{matches: map[string]bool{}}, map[string]*nodeState{}
-	s := fleet.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts, Inventories: a.options.Inventories}
+	s := targets.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts, Inventories: a.options.Inventories}
 	var nodes []model.Node
 	for part := range slices.Chunk(all, most) {
 		nodes = slices.Grow(nodes[:0], len(part))
@@ -142,7 +140,7 @@ func (a *inventory) choose(ctx context.Context, e *targets.Expression, all []*no
 		for _, n := range all {
 			byName[n.name()] = n
 		}
-		out.warnings = fleet.Warnings(e, func(yield func(*model.Node) bool) {
+		out.warnings = targets.Warnings(e, func(yield func(*model.Node) bool) {
 			for _, n := range all {
 				if !yield(&n.Node.Node) {
 					return

@@ -22,7 +22,7 @@ func answerOf(node, id string, from *model.Sender) model.Report {
 	return r
 }
 
-// TestNodesWithoutAnAnswerAreNamed, where that can be told: by the targets that the sender named.
+// TestNodesWithoutAnAnswerAreNamed if the sender named targets.
 func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -62,7 +62,8 @@ func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 	}
 }
 
-// TestTargetThatANodeReportedHoldsUpNobody: a node may invent a request, with any target. What came of it is remembered.
+// TestTargetThatANodeReportedHoldsUpNobody: a node may invent a request with any target. The result is
+// cached.
 func TestTargetThatANodeReportedHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,8 +100,8 @@ func TestTargetThatANodeReportedHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestRunsAreOtherRequests: whoever may have what is assigned run, and nothing else, can give such a request the id of another one,
-// and the nodes that refuse it answer by that id. They have not answered the other one.
+// TestRunsAreOtherRequests: a user with permission for runs only can reuse the id of another request.
+// Refusals of such a run do not count as answers to the other request.
 func TestRunsAreOtherRequests(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -164,8 +165,8 @@ func TestWhatWasAskedIsWhatMostSay(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreGone: who answered is known also where the answers are not kept any more, as those of a node that
-// floods, up to a bound; then nobody is said to have given none.
+// TestAnswersThatAreGone: the responders are known, up to a limit, after their answers were dropped, as for a
+// flooding node. Beyond the limit no node is listed as unanswered.
 func TestAnswersThatAreGone(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{Events: 3})

@@ -55,8 +55,8 @@ func failureOf(name, manifest, id, resource string) model.Report {
 }
 
 // message returns what the stream stored some time ago.
-func message(seq uint64, age time.Duration, all ...model.Report) view.StreamMessage {
-	return view.StreamMessage{Seq: seq, Stored: time.Now().Add(-age), Reports: all}
+func message(seq uint64, age time.Duration, all ...model.Report) model.StoredReports {
+	return model.StoredReports{Sequence: seq, Stored: time.Now().Add(-age), Reports: all}
 }
 
 // seqs returns the sequences of events.
@@ -72,14 +72,14 @@ func seqs(events []view.Event) []uint64 {
 // TestTheOrderDoesNotMatter: reports that come late, twice or out of order make the same view.
 func TestTheOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
-	var all []view.StreamMessage
+	var all []model.StoredReports
 	for i := range 40 {
 		name, id := fmt.Sprintf("web%d", i%4), fmt.Sprintf("run%d", i)
 		all = append(all,
 			message(uint64(10*i+1), time.Minute, failureOf(name, "group.web.motd", id, "/etc/motd"), failureOf(name, "group.web.motd", id, "/etc/other")),
 			message(uint64(10*i+2), time.Minute, runOf(name, "group.web.motd", id, model.OutcomeFailed)))
 	}
-	tell := func(order []view.StreamMessage) string {
+	tell := func(order []model.StoredReports) string {
 		f := view.New(view.Options{})
 		for _, m := range order {
 			f.Add(m)
@@ -230,7 +230,7 @@ func TestInvalidReports(t *testing.T) {
 	}
 }
 
-// TestWhoAskedIsWhatMostNodesSay: each repeats what the sender said, and one may name anybody.
+// TestWhoAskedIsWhatMostNodesSay: each node repeats the sender's name, and one may lie.
 func TestWhoAskedIsWhatMostNodesSay(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -255,7 +255,7 @@ func TestWhoAskedIsWhatMostNodesSay(t *testing.T) {
 	}
 }
 
-// TestARequestHasAName: of one that was refused, or cancelled before it began, no answer has its resource.
+// TestARequestHasAName: no answer to a refused or early cancelled request names its resource.
 func TestARequestHasAName(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})

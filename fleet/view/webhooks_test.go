@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// TestWarningsOfWebhooks: a webhook that is late is not one that fails, until it does.
+// TestWarningsOfWebhooks: a late webhook is not a failing one until it fails.
 func TestWarningsOfWebhooks(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})

@@ -33,7 +33,7 @@ func newActing(t *testing.T, d webfleet.Data) acting {
 	}), t}
 }
 
-// do makes a request of a browser in which somebody signed in.
+// do makes a request of a signed-in browser.
 func (a acting) do(method, path, token string, form url.Values, headers ...string) (*http.Response, string) {
 	a.t.Helper()
 	var body io.Reader
@@ -57,7 +57,7 @@ func (a acting) do(method, path, token string, form url.Values, headers ...strin
 	return w.Result(), w.Body.String()
 }
 
-// hidden are the fields of a form that nobody fills in.
+// hidden are the hidden fields of a form.
 var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
 // asked returns a form as a browser sends it: with what the page has that asks.
@@ -115,7 +115,7 @@ func TestReadersCannotAct(t *testing.T) {
 			t.Errorf("%s, of nobody: %s", path, r.Status)
 		}
 	}
-	// Without a guard nobody is anybody.
+	// Without a guard there are no users.
 	alone := web.New(web.Options{Model: a.Fleet, Source: a.Fleet, Actions: a.Executor})
 	off := web.New(web.Options{Model: a.Fleet, Source: a.Fleet})
 	for _, path := range acts {
@@ -133,8 +133,8 @@ func TestReadersCannotAct(t *testing.T) {
 	}
 }
 
-// TestOtherSitesCannotAct: a browser that sends what a page of another site says is refused, whatever
-// cookie it has; behind a proxy that of the URL is no other one.
+// TestOtherSitesCannotAct: a browser request from another site is refused, whatever its cookie. The URL
+// behind a proxy is no other site.
 func TestOtherSitesCannotAct(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
@@ -163,8 +163,8 @@ func TestOtherSitesCannotAct(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatWasShown: nothing is done for other nodes than those of the page that asked, nor for all of
-// the fleet unless that was confirmed. The page asks again, with what was filled in.
+// TestOnlyWhatWasShown: an action affects only the nodes of the confirmation page, and the whole fleet only
+// after confirmation. Otherwise the page appears again with the entered values.
 func TestOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
@@ -211,7 +211,7 @@ func TestOnlyWhatWasShown(t *testing.T) {
 	a.act("resume", url.Values{"on": {"true"}, "nodes": {"20"}, "all": {"yes"}})
 }
 
-// TestNothingIsDoneWhileNATSIsAway: the form says so, and has what was filled in.
+// TestNothingIsDoneWhileNATSIsAway: the form reports it and keeps the entered values.
 func TestNothingIsDoneWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
@@ -240,7 +240,7 @@ func TestNothingIsDoneWhileNATSIsAway(t *testing.T) {
 	}
 }
 
-// TestOnlyTheNodesThatWereShown: as many others are not those that somebody confirmed; the page asks again.
+// TestOnlyTheNodesThatWereShown: other nodes of the same number need a new confirmation.
 func TestOnlyTheNodesThatWereShown(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
@@ -263,7 +263,7 @@ func TestOnlyTheNodesThatWereShown(t *testing.T) {
 	}
 }
 
-// TestActPages: a form leads to what came of it, which others see, too.
+// TestActPages: a form redirects to its results, which others also see.
 func TestActPages(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
@@ -296,7 +296,7 @@ func TestActPages(t *testing.T) {
 	if r, text := a.do(http.MethodGet, "/actions/nope", a.Read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "This server does not know it") {
 		t.Errorf("an unknown one: %s", r.Status)
 	}
-	// Who is no administrator of NATS pauses, and sees why nothing more.
+	// A user who is no NATS administrator may pause, and sees why other actions are refused.
 	a.Backend.Denied = io.ErrClosedPipe
 	if _, text := a.do(http.MethodGet, "/nodes/web003", a.Operate, nil); strings.Contains(text, "/actions/run") || !strings.Contains(text, "/actions/pause") {
 		t.Error("there is a button that does nothing")
@@ -359,7 +359,7 @@ func TestActionIsLive(t *testing.T) {
 	}
 }
 
-// TestCancel: an operator who may not wait sees what has the places, and ends it; who reads does not.
+// TestCancel: an operator without a free place sees who holds the places and can cancel; a viewer cannot.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
@@ -429,7 +429,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestControlChanges: who wrote what about nodes, as far as anybody knows.
+// TestControlChanges: the known authors of values about nodes.
 func TestControlChanges(t *testing.T) {
 	t.Parallel()
 	d := webfleet.Sample(3, time.Now())
@@ -480,7 +480,7 @@ func TestReadersSeeNoPlans(t *testing.T) {
 			}
 		}
 	}
-	// What is drawn for one is not shown to the other.
+	// A page for one user is not shown to another.
 	if _, text := a.do(http.MethodGet, path, a.Operate, nil); !strings.Contains(text, secrets[0]) {
 		t.Error("an operator sees what a reader does")
 	}
@@ -503,7 +503,7 @@ func TestALinkWritesNoManifest(t *testing.T) {
 	}
 }
 
-// TestPreview: an assignment, one of its revisions, or what somebody wrote; equal plans are shown once.
+// TestPreview: of an assignment, a revision, or an entered manifest. Equal plans are shown once.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(60, time.Now()))

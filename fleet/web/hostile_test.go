@@ -15,11 +15,11 @@ import (
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
-// hostile is what a node may say anywhere: HTML, scripts, links, characters that reorder text or that a
-// terminal obeys, what is no UTF-8, and a very long line.
+// hostile is text that a node may write anywhere: HTML, scripts, links, characters that reorder text or
+// control a terminal, invalid UTF-8, and a very long line.
 var hostile = "\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascript:alert(1) http://evil.example/ \u202etxt.exe\u2066 \x1b[31m\x00 \xff " + strings.Repeat("long", 10_000)
 
-// raw is what no page may have of what others wrote.
+// raw is text of others that no page may contain.
 var raw = regexp.MustCompile(`<script>|<img|href="[^"/#]|src="[^"/]|[\x00\x1b]|\x{202e}|\x{2066}`)
 
 // TestHostileNodes: nothing that a node says is more than a text, and none fills a page.
@@ -38,7 +38,7 @@ func TestHostileNodes(t *testing.T) {
 			t.Errorf("%s does not show what there is", path)
 		}
 	}
-	// The same from whoever makes somebody follow a link.
+	// The same through a link from another site.
 	for _, path := range []string{"/nodes?on=%3Cscript%3E%E2%80%AE", "/nodes?q=%22%3E%3Cscript%3E%00", "/nodes/%3Cscript%3E", "/manifests/%3Cscript%3E", "/runs/%3Cscript%3E/%E2%80%AE", "/events?node=%22%3E%3Cscript%3E", "/audit/%3Cscript%3E", "/%3Cscript%3E", "/nodes?state=%3Cscript%3E&sort=%22%3E%3Cscript%3E"} {
 		if at := raw.FindString(get(t, h, path).Body.String()); at != "" {
 			t.Errorf("%s has %q", path, at)

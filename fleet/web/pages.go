@@ -1,20 +1,26 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 func (s *site) overview(r *http.Request) screen {
@@ -32,7 +38,7 @@ func (s *site) nodes(r *http.Request) screen {
 	d := page.NodesData{Query: nodeQuery(r), Acts: s.may(r)}
 	if d.Query.On != "" {
 		// The error is shown beside the field, before nodes are read.
-		_, err := fleet.CompileTarget(d.Query.On)
+		_, err := targets.Compile(d.Query.On)
 		d.Err = asTargetError(err)
 	}
 
@@ -296,3 +302,155 @@ func reader(ctx context.Context, r *http.Request) context.Context {
 
 // searchOf returns the search text.
 func searchOf(r *http.Request) string { return strings.TrimSpace(r.URL.Query().Get("q")) }
+
+// control is the page of changes of pauses, labels and groups.
+func (s *site) control(r *http.Request) screen {
+	search, times := searchOf(r), timesOf(r)
+
+	return screen{
+		Frame: s.frame("Audit", "Audit"), controls: page.AuditControls("/audit/nodes", "Part of a node, a group, a name or a text", search, times),
+		content: func(ctx context.Context, now time.Time) (content, error) {
+			all, more, err := s.Source.Control(reader(ctx, r))
+			if err != nil {
+				return content{}, err
+			}
+
+			return shown(page.Control(view.ControlChanges(within(all, times), search), more, search, now))
+		},
+	}
+}
+
+func (s *site) run(r *http.Request) screen {
+	d := page.RunData{Node: r.PathValue("node"), ID: r.PathValue("run"), Show: page.Shown(r.URL.Query().Get("show"))}
+
+	return screen{
+		Frame: s.frame("Run on "+d.Node, "Nodes"), live: true, pace: runPace,
+		controls: page.Heading("Run on "+d.Node, false, page.Link{Text: "Nodes", URL: "/nodes"}, page.Link{Text: d.Node, URL: page.NodeURL(d.Node)}),
+		content: func(ctx context.Context, now time.Time) (content, error) {
+			d := d
+			var err error
+			d.Detail, err = s.Source.Run(ctx, d.Node, d.ID)
+			switch {
+			case errors.Is(err, model.ErrNotFound):
+				return absent("run", d.ID, "The stream of reports has nothing of it: reports are kept for a time.", page.Link{Text: "Show the events of the node", URL: page.EventsURL(view.EventQuery{Node: d.Node})}), nil
+			case err != nil:
+				return content{}, err
+			}
+			d.Detail.Progress = s.Model.Progress()
+			d.SourceFile, d.Source = s.manifestOf(ctx, d.Detail)
+
+			// A run with a summary does not change, so the stream of reports is not read again.
+			return content{page.Run(d, now), http.StatusOK, d.Detail.Run != nil || d.Detail.Request != ""}, nil
+		},
+	}
+}
+
+// manifestOf returns the lines of the manifest of a run and the file name in its errors, if the errors contain
+// positions. It works for plain manifests whose revision is still in the bucket, and returns nothing otherwise.
+func (s *site) manifestOf(ctx context.Context, d view.RunDetail) (file string, lines []string) {
+	if d.Run == nil || d.Run.OK() || d.Run.Revision == 0 {
+		return "", nil
+	}
+	all, err := s.Source.History(ctx, d.Run.Manifest)
+	if err != nil {
+		return "", nil // show the page without it
+	}
+	for _, e := range all {
+		text := string(e.Value)
+		if e.Revision == d.Run.Revision && e.Key == d.Run.Manifest && assign.Readable(e.Key, e.Value) == text {
+			return e.Key, strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		}
+	}
+
+	return "", nil
+}
+
+// registered returns the registrations that contain a text, by service and address.
+func registered(all []registration.Registration, search string) []registration.Registration {
+	search = strings.ToLower(search)
+	out := slices.DeleteFunc(slices.Clone(all), func(r registration.Registration) bool {
+		return !strings.Contains(strings.ToLower(strings.Join([]string{r.Service, r.Cluster, r.ProtocolName, r.Address, r.Node, strconv.Itoa(r.Port)}, " ")), search)
+	})
+	slices.SortFunc(out, func(a, b registration.Registration) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+	})
+
+	return out
+}
+
+// manifestsOf returns a page of the manifests whose names contain a text, in their order.
+func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from int) page.ManifestsData {
+	matching := slices.DeleteFunc(slices.Clone(all), func(m view.ManifestRow) bool {
+		return !strings.Contains(strings.ToLower(m.Name), strings.ToLower(search))
+	})
+
+	return page.ManifestsData{Progress: p, Search: search, Offset: from, Rows: matching[min(from, len(matching)):min(from+page.PageSize, len(matching))], Matching: len(matching)}
+}
+
+// auditOf returns a page of the revisions of assignments that contain a text, and whether there are more.
+func auditOf(all []model.Entry, more bool, search string, from int) page.AuditData {
+	found := view.AssignmentChanges(all, search)
+	from = min(from, len(found))
+
+	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), More: more}
+}
+
+// within returns the revisions that were stored in a time range.
+func within(all []model.Entry, times page.Times) []model.Entry {
+	return slices.DeleteFunc(slices.Clone(all), func(e model.Entry) bool {
+		return !times.Since.IsZero() && e.Time.Before(times.Since) || !times.Until.IsZero() && !e.Time.Before(times.Until)
+	})
+}
+
+// termsOf returns the terms of assignments by revision.
+func termsOf(all []view.ManifestRow) map[uint64]*model.Terms {
+	out := map[uint64]*model.Terms{}
+	for _, m := range all {
+		for _, k := range m.Keys {
+			out[k.Revision] = k.Terms
+		}
+	}
+
+	return out
+}
+
+// maxRevision is the maximum size of a revision for comparison in bytes.
+const maxRevision = 256 << 10
+
+// historyOf reverses revisions, so that the newest comes first.
+func historyOf(entries []model.Entry) []page.Revision {
+	var out []page.Revision
+	before := ""
+	for i, e := range entries {
+		text, long := "", len(e.Value) > maxRevision
+		if !e.Deleted && !long {
+			text = assign.Readable(e.Key, e.Value)
+		}
+		r := page.Revision{Entry: e}
+		switch {
+		case long || i > 0 && len(entries[i-1].Value) > maxRevision:
+			r.What = "Too long to be compared here: muster fleet show " + e.Key + " --diff --revision " + strconv.FormatUint(e.Revision, 10)
+		case i == 0:
+			r.What, r.Lines = "The oldest revision that is kept", split(text)
+		default:
+			r.What, r.Lines = "Changes to the revision before", split(udiff.Unified("revision "+page.RevisionText(entries[i-1].Revision), "revision "+page.RevisionText(e.Revision), before, text))
+			if len(r.Lines) == 0 {
+				r.What = "The same as the revision before"
+			}
+		}
+		before = text
+		out = append(out, r)
+	}
+	slices.Reverse(out)
+
+	return out
+}
+
+func split(text string) []string {
+	var out []string
+	for l := range strings.Lines(text) {
+		out = append(out, strings.TrimRight(l, "\r\n"))
+	}
+
+	return out
+}

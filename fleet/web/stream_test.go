@@ -88,7 +88,7 @@ func stop(f *webfleet.Fleet, i int) {
 	})
 }
 
-// TestUpdates: whoever looks at a page gets its content again when it changed, and only then.
+// TestUpdates: a page gets its content again only after a change.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	f := sample(20)
@@ -97,7 +97,7 @@ func TestUpdates(t *testing.T) {
 	if name, data := live.next(); name != "page" || !strings.Contains(data, "0 of 20 nodes") {
 		t.Fatalf("it begins with %s %q", name, data)
 	}
-	// A change that this page does not show sends nothing: the next thing that comes is what it shows.
+	// A change elsewhere sends nothing: the next event is a change of this page.
 	f.Change(func(d *webfleet.Data) { d.Requests = nil })
 	stop(f, 4)
 	if _, data := live.next(); !strings.Contains(data, "1 of 20 nodes") {
@@ -109,7 +109,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestStreamGoesOn: a browser that has the content gets it only when it is another one.
+// TestStreamGoesOn: a browser with the current content gets only other content.
 func TestStreamGoesOn(t *testing.T) {
 	t.Parallel()
 	f := sample(5)
@@ -165,7 +165,7 @@ func TestFinalPagesEnd(t *testing.T) {
 	}
 }
 
-// TestManyBrowsersCostAsMuchAsOne: those who look at the same page share what is drawn.
+// TestManyBrowsersCostAsMuchAsOne: browsers of one page share its rendering.
 func TestManyBrowsersCostAsMuchAsOne(t *testing.T) {
 	t.Parallel()
 	const browsers = 200
@@ -201,7 +201,7 @@ func TestManyBrowsersCostAsMuchAsOne(t *testing.T) {
 	}
 }
 
-// slowBrowser does not read: what is written to it fails when its time is over.
+// slowBrowser does not read. Writes to it fail after the deadline.
 type slowBrowser struct {
 	*httptest.ResponseRecorder
 	deadline time.Time
@@ -233,8 +233,7 @@ func TestSlowBrowserIsDropped(t *testing.T) {
 	}
 }
 
-// TestQuietStreamStays: what a browser has read has no deadline any more. One that passes would end
-// the stream where it is one of HTTP/2.
+// TestQuietStreamStays: delivered data has no deadline. A passed deadline would end an HTTP/2 stream.
 func TestQuietStreamStays(t *testing.T) {
 	t.Parallel()
 	f := sample(5)
@@ -269,8 +268,8 @@ func (r *runReads) Run(context.Context, string, string) (view.RunDetail, error) 
 	return view.RunDetail{}, nil
 }
 
-// TestOpenRun: the page of a run without a summary reads the stream of reports every five seconds at
-// most, however much changes meanwhile.
+// TestOpenRun: the page of a run without a summary reads the stream of reports at most every five seconds,
+// whatever changes.
 func TestOpenRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ func has(t *testing.T, h http.Handler, path string, status int, texts ...string)
 	return body
 }
 
-// pages are the pages of a sample, each with what it has.
+// pages are the pages of a sample with their expected content.
 var pages = map[string][]string{
 	"/":                                            {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "that something is wrong with", "group.canary is not permitted", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "none known now", "64 reports"},
 	"/nodes":                                       {"500 nodes", "db001", "db001.fra1.example.net", "rack=b2", "Failed <b>", "Next</a>", "1–50 of 500"},
@@ -97,7 +97,7 @@ var pages = map[string][]string{
 	"/runs/" + webfleet.FailedRun + "?show=failed": {"1 resource<", "warm-cache"},
 }
 
-// TestPages: each page has what it is for, protects who looks at it, and is small.
+// TestPages: each page has its content and security headers, and is small.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	h := dashboard(sample(500))
@@ -191,7 +191,7 @@ func TestEmptyFleet(t *testing.T) {
 	has(t, h, "/nodes/web000/facts?q=zzz", http.StatusOK, "No fact has that")
 }
 
-// TestAuditHasWhatWasRemoved, and who did it, beside what is assigned, and what no node reads.
+// TestAuditHasWhatWasRemoved with its author, beside the assignments and values that no node reads.
 func TestAuditHasWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	f := sample(5)
@@ -242,7 +242,7 @@ func TestEventsOfAnUnassignedManifest(t *testing.T) {
 	}
 }
 
-// TestEventsByTheWordOfThePage: what a page calls rejected is found by that word, too.
+// TestEventsByTheWordOfThePage: the page's word "rejected" finds its events.
 func TestEventsByTheWordOfThePage(t *testing.T) {
 	t.Parallel()
 	f := sample(5)
@@ -309,7 +309,7 @@ func TestAnnotationsThatShareALabel(t *testing.T) {
 	}
 }
 
-// TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
+// TestIncomplete: missing data and problems are shown on the affected pages.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	f := sample(20)
@@ -326,7 +326,7 @@ func TestIncomplete(t *testing.T) {
 		f.Change(c.change)
 		h = dashboard(f)
 		for _, path := range []string{"/", "/nodes", "/nodes/web000", "/manifests", "/manifests/nginx", "/events", "/requests"} {
-			// What is shown is not current: so a browser does not call it live.
+			// The shown data is outdated, so a browser does not call it live.
 			if body := has(t, h, path, http.StatusOK, c.text); strings.Contains(body, "data-stale") != strings.Contains(body, "NATS cannot") {
 				t.Errorf("%s: whether it is current: %s", path, body)
 			}
@@ -388,7 +388,7 @@ func TestSinceWhen(t *testing.T) {
 	}
 }
 
-// TestOnlyTheVersionOfTheServerIsInOrder: nobody knows whether another one is earlier than a build without a number.
+// TestOnlyTheVersionOfTheServerIsInOrder: versions cannot be compared with a build without a number.
 func TestOnlyTheVersionOfTheServerIsInOrder(t *testing.T) {
 	t.Parallel()
 	f := sample(20)
@@ -434,7 +434,7 @@ func TestPendingHasAReasonAndAnAge(t *testing.T) {
 	}
 }
 
-// TestUnknown: what there is not leads on.
+// TestUnknown: pages of missing objects link to existing ones.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	h := dashboard(sample(5))
@@ -462,7 +462,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestExpressions: what is wrong with a target expression is shown with its place, and marks the field.
+// TestExpressions: a problem of a target expression shows its position and marks the field.
 func TestExpressions(t *testing.T) {
 	t.Parallel()
 	h := dashboard(sample(10))
@@ -476,7 +476,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestSourceFails: what NATS cannot tell is said, and the rest of the dashboard goes on.
+// TestSourceFails: errors of NATS are shown, and the rest of the dashboard works.
 func TestSourceFails(t *testing.T) {
 	t.Parallel()
 	f := sample(5)
@@ -488,7 +488,7 @@ func TestSourceFails(t *testing.T) {
 	has(t, h, "/", http.StatusOK)
 }
 
-// TestPagesThatFailFillNoLog: whoever reads asks for as many as they like.
+// TestPagesThatFailFillNoLog: users may request any number of them.
 func TestPagesThatFailFillNoLog(t *testing.T) {
 	t.Parallel()
 	f := sample(5)
@@ -519,8 +519,8 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestCompleteSaysNothing: where all is read no page says that something is missing, also a run, which
-// is read when somebody looks at it.
+// TestCompleteSaysNothing: after all data is read, no page reports missing data, including a run, which is
+// read on request.
 func TestCompleteSaysNothing(t *testing.T) {
 	t.Parallel()
 	h := dashboard(sample(30))

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
+	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -137,9 +141,8 @@ type Courier struct {
 	// share limits the reports of each node; leftOut counts the reports that exceeded it.
 	share   *Shares
 	leftOut int
-	// overNotice shows leftOut.
-	overNotice timedWarning
-	lateness   lateness
+	// overNotice shows leftOut, lateNotice the age of the report that is being sent.
+	overNotice, lateNotice notice
 	// warned is set after the first warning about an invalid report.
 	warned bool
 }
@@ -163,7 +166,7 @@ func (c *Courier) locate(ctx context.Context) {
 // Deliver sends reports until ctx ends or they cannot be read.
 func (c *Courier) Deliver(ctx context.Context) error {
 	c.locate(ctx)
-	defer c.leave()
+	defer func() { c.lateNotice.change(c.inTime, 0, nil) }()
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, model.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
@@ -286,4 +289,153 @@ func hold(ctx context.Context, d model.ReportDelivery, wait time.Duration) error
 	}
 
 	return nil
+}
+
+// begin shows the age of the report that is sent next.
+func (c *Courier) begin(stored time.Time) {
+	c.lateNotice.change(func() {
+		c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
+		if age := time.Since(stored); age > c.late {
+			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: what it sends now was stored %d min ago", c.sender.Name, int(age.Minutes())))
+		} else {
+			c.Show.Clear(c.aboutLate())
+		}
+	}, 0, nil)
+}
+
+// end records the end of a report. The warning stays until the next report, which this or another server may send.
+func (c *Courier) end() { c.lateNotice.change(func() {}, c.idle, c.inTime) }
+
+// inTime clears the warning.
+func (c *Courier) inTime() {
+	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = time.Time{} })
+	c.Show.Clear(c.aboutLate())
+}
+
+func (c *Courier) aboutLate() string { return c.About() + " late" }
+
+// overShare counts and shows n skipped reports of a node that exceeded its share.
+func (c *Courier) overShare(ctx context.Context, d model.ReportDelivery, n int) {
+	name, node := c.sender.Name, d.Reports[0].Node // all are reports of one node
+	c.leftOut += n
+	c.figures.Change(name, func(f *Counts) { f.OverShare += uint64(n) })
+	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
+	about := c.About() + " share"
+	text := fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, time.Now().Local().Format(model.TimeFormat))
+	c.overNotice.change(func() { c.Show.Warning(about, text) }, noticeFor, func() { c.Show.Clear(about) })
+}
+
+// notice is a text that changes now, and again after some time unless another change comes first.
+type notice struct {
+	mu sync.Mutex
+	// changes counts changes. The timer of an earlier change may be running and must not undo a later one.
+	changes int
+	timer   *time.Timer
+}
+
+// change calls now, and later after a wait; later may be nil.
+func (n *notice) change(now func(), wait time.Duration, later func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	n.changes++
+	now()
+	if later == nil {
+		return
+	}
+	change := n.changes
+	n.timer = time.AfterFunc(wait, func() { n.end(change, later) })
+}
+
+// end calls later, unless another change came.
+func (n *notice) end(change int, later func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.changes == change {
+		later()
+	}
+}
+
+// Figures count the reports of webhooks, by name. The zero value is ready. Its methods may be called from several
+// goroutines.
+type Figures struct {
+	mu  sync.Mutex
+	all map[string]Counts
+}
+
+// Counts are the figures of one webhook since serve started.
+type Counts struct {
+	// Sent counts accepted reports, Refused counts rejected ones.
+	Sent, Refused uint64
+	// OverShare counts reports that were skipped because their node reports too much.
+	OverShare uint64
+	// Failing is set if the last attempt failed.
+	Failing bool
+	// Sending is the time at which the current report was stored, zero if there is none.
+	Sending time.Time
+}
+
+// Change changes the figures of a webhook.
+func (f *Figures) Change(name string, change func(*Counts)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[string]Counts{}
+	}
+	c := f.all[name]
+	change(&c)
+	f.all[name] = c
+}
+
+// All returns a copy of the figures.
+func (f *Figures) All() map[string]Counts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return maps.Clone(f.all)
+}
+
+// Shares limit the reports of each node: a number at once, and one more after each interval. The caller passes the time.
+// Create them with NewShares.
+type Shares struct {
+	most  int
+	every time.Duration
+	nodes map[string]*rate.Limiter
+	// prune is the number of nodes at which Take forgets nodes with a full share.
+	prune int
+}
+
+// minPruned is the number of nodes that Shares remember at least.
+const minPruned = 1000
+
+// NewShares returns shares of at most so many reports, which grow by one after each interval.
+func NewShares(most int, every time.Duration) *Shares {
+	return &Shares{most: most, every: every, nodes: map[string]*rate.Limiter{}, prune: minPruned}
+}
+
+// Take takes one report from the share of a node and reports whether there was one left.
+func (s *Shares) Take(node string, at time.Time) bool {
+	one := s.nodes[node]
+	if one == nil {
+		s.forget(at)
+		one = rate.NewLimiter(rate.Every(s.every), s.most)
+		s.nodes[node] = one
+	}
+
+	return one.AllowN(at, 1)
+}
+
+// forget forgets the nodes with a full share, if there are many nodes.
+func (s *Shares) forget(at time.Time) {
+	if len(s.nodes) < s.prune {
+		return
+	}
+	for node, one := range s.nodes {
+		if one.TokensAt(at) >= float64(s.most) {
+			delete(s.nodes, node)
+		}
+	}
+	s.prune = max(2*len(s.nodes), minPruned)
 }

@@ -107,7 +107,7 @@ func (s *shown) Clear(about string) {
 	delete(s.now, about)
 }
 
-// text returns what is shown about something.
+// text returns the texts about an object.
 func (s *shown) text(about string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +185,8 @@ func deliverTo(t *testing.T, store *kvtest.Store, w *Webhooks, show Notices, log
 	return stop
 }
 
-// TestWebhooks: what fails is sent again and holds up what follows, what is refused is left out, and
-// another serve goes on where one ended.
+// TestWebhooks: a failed report is sent again and delays later ones, a refused one is skipped, and another
+// serve continues at the same position.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -309,7 +309,7 @@ func TestWebhookOfABatch(t *testing.T) {
 	r.has(t, "web01", "web01", "web01")
 }
 
-// TestWebhookOfNoEvent: a report whose id is no id of muster cannot be sent, and is counted.
+// TestWebhookOfNoEvent: a report with a foreign id cannot be sent, and is counted.
 func TestWebhookOfNoEvent(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

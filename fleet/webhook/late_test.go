@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestWebhookThatIsBehind: how old the report is that is sent is a figure and a notice, which end when nothing
-// comes for a while.
+// TestWebhookThatIsBehind: the age of the current report is a metric and a notice, which end after a quiet
+// time.
 func TestWebhookThatIsBehind(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -27,7 +27,7 @@ func TestWebhookThatIsBehind(t *testing.T) {
 	before := time.Now()
 	report(t, store, "web01", "r")
 	<-asked
-	// The times of servers are coarser than those of this process.
+	// Server times are coarser than the times of this process.
 	if got := w.figures.All()["pager"].Sending; got.Before(before.Add(-time.Second)) || got.After(time.Now().Add(time.Second)) {
 		t.Errorf("sent is what was stored at %s, and that was %s", got, before)
 	}
@@ -41,7 +41,7 @@ func TestWebhookThatIsBehind(t *testing.T) {
 	})
 }
 
-// TestWebhookIsBehindUntilTheNextReport: between two reports a webhook is not in time, and one that reads no more is.
+// TestWebhookIsBehindUntilTheNextReport: a webhook stays late between two reports, also if it stops reading.
 func TestWebhookIsBehindUntilTheNextReport(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

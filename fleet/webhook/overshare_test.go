@@ -38,8 +38,8 @@ func changes(t *testing.T, store *kvtest.Store, node string, n int) {
 	}
 }
 
-// TestWebhookOfAFlood: what a node reports beyond its share is left out where the webhook is late, and said; those
-// of other nodes are sent.
+// TestWebhookOfAFlood: a late webhook skips and reports the reports of a node beyond its share; reports of
+// others are sent.
 func TestWebhookOfAFlood(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -60,7 +60,7 @@ func TestWebhookOfAFlood(t *testing.T) {
 	}
 }
 
-// TestWebhookInTimeLeavesNothingOut: nobody waits for the node, however much it reports.
+// TestWebhookInTimeLeavesNothingOut: without a delay no reports are skipped, however many a node sends.
 func TestWebhookInTimeLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -71,7 +71,7 @@ func TestWebhookInTimeLeavesNothingOut(t *testing.T) {
 	r.has(t, "web01", "web01", "web01", "web01")
 }
 
-// TestWebhookLogOfAFloodIsBounded: a node may go on for as long as it likes.
+// TestWebhookLogOfAFloodIsBounded, for any duration of the flood.
 func TestWebhookLogOfAFloodIsBounded(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -142,19 +142,23 @@ func TestTriesOfRefusedReportsCount(t *testing.T) {
 	})
 }
 
-// TestTimedWarningOutlivesTheTimerOfAnEarlierOne: a timer that had fired when the warning was replaced clears
-// nothing; that of the last one does.
-func TestTimedWarningOutlivesTheTimerOfAnEarlierOne(t *testing.T) {
+// TestNoticeOutlivesTheTimerOfAnEarlierOne: a timer that had fired when the notice changed clears nothing; the timer of
+// the last change does.
+func TestNoticeOutlivesTheTimerOfAnEarlierOne(t *testing.T) {
 	t.Parallel()
-	w, show := &timedWarning{}, &shown{now: map[string]string{}}
-	w.replace(time.Hour, show, "share", "1 report")
-	w.replace(time.Hour, show, "share", "2 reports")
-	if w.clear(1, show, "share"); show.text("share") != "2 reports" {
+	n, show := &notice{}, &shown{now: map[string]string{}}
+	remove := func() { show.Clear("share") }
+	replace := func(during time.Duration, text string) {
+		n.change(func() { show.Warning("share", text) }, during, remove)
+	}
+	replace(time.Hour, "1 report")
+	replace(time.Hour, "2 reports")
+	if n.end(1, remove); show.text("share") != "2 reports" {
 		t.Errorf("shown %q", show.now)
 	}
-	if w.clear(2, show, "share"); show.text("share") != "" {
+	if n.end(2, remove); show.text("share") != "" {
 		t.Errorf("shown %q", show.now)
 	}
-	w.replace(time.Nanosecond, show, "share", "3 reports")
+	replace(time.Nanosecond, "3 reports")
 	kvtest.Eventually(t, "it is cleared", func() (bool, string) { return show.text("share") == "", show.text("share") })
 }

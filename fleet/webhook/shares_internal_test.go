@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestShares: each node has its own, which comes back with time, up to what it was.
+// TestShares: each node has a share, which refills over time up to its limit.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_800_000_000, 0)

@@ -1,3 +1,4 @@
+// Package connect connects to NATS from options, files, or a context of the nats CLI.
 package connect
 
 import (
@@ -283,4 +284,38 @@ func apiAt(prefix, domain string) string {
 	}
 
 	return strings.TrimSuffix(prefix, ".")
+}
+
+// nats-server 2.11 is the first version with message TTLs and batched direct gets.
+const minServerMajor, minServerMinor = 2, 11
+
+// ErrServer reports a nats-server that is too old. muster neither reads nor writes there.
+var ErrServer = errors.New("nats-server is too old")
+
+// CheckServer returns an error that wraps ErrServer if the version is too old. It accepts versions of
+// another form, such as those of source builds.
+func CheckServer(version string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
+		return nil
+	}
+	if major > minServerMajor || major == minServerMajor && minor >= minServerMinor {
+		return nil
+	}
+
+	return fmt.Errorf("%w: it has version %s, muster needs %d.%d or later", ErrServer, version, minServerMajor, minServerMinor)
+}
+
+// ErrControlLine reports a line longer than the server's max_control_line. Only the CONNECT line with
+// the JWT of the user can be that long. The error comes with ErrEnded.
+var ErrControlLine = errors.New("maximum control line exceeded")
+
+// withControlLine wraps err with ErrControlLine if the server sent that error. Inside TLS and
+// WebSockets only the client reads the server's errors.
+func withControlLine(err error) error {
+	if err == nil || errors.Is(err, ErrControlLine) || !strings.Contains(strings.ToLower(err.Error()), ErrControlLine.Error()) {
+		return err
+	}
+
+	return fmt.Errorf("%w: %w", ErrEnded, ErrControlLine)
 }

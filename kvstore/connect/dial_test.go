@@ -119,7 +119,7 @@ func TestDialByNKey(t *testing.T) {
 	}
 }
 
-// A password may come through a pipe, as of a shell's <(...): it can be read once.
+// A password may come through a pipe, as from a shell's <(...). A pipe can be read once.
 func TestDialByAPasswordInAPipe(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

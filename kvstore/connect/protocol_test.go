@@ -63,7 +63,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// pipe is a server in the test, of which each connection is an end of a pipe.
+// pipe is a server in the test. Each connection is an end of a pipe.
 type pipe chan net.Conn
 
 func (p pipe) Dial(string, string) (net.Conn, error) {
@@ -287,8 +287,7 @@ func FuzzAnnounced(f *testing.F) {
 	})
 }
 
-// FuzzProtocol: what is let through neither depends on how it arrives, nor ends the
-// client.
+// FuzzProtocol: the filtered text does not depend on how it is split, and never ends the client.
 func FuzzProtocol(f *testing.F) {
 	for _, seed := range []string{
 		"PING\r\n", "MSG a 1 3\r\nabc\r\nPING\r\n", "HMSG a 1 r 12 14\r\nNATS/1.0\r\n\r\nxy\r\n", "-ERR 'Permissions Violation'\r\n", info, "MSG a 1 0\r\n\r\n", "MSG \na 1 9\r\n",

@@ -26,8 +26,7 @@ func welcome(conn net.Conn, announced []string) {
 	}
 }
 
-// TestAnnouncedServersKeepNobodyAway: after each of those that a server announced, which may be any, one that was configured
-// is tried.
+// TestAnnouncedServersKeepNobodyAway: the client tries a configured server after each announced one.
 func TestAnnouncedServersKeepNobodyAway(t *testing.T) {
 	t.Parallel()
 	var dialed atomic.Int64
@@ -75,7 +74,7 @@ func TestAnnouncedServersKeepNobodyAway(t *testing.T) {
 	}
 }
 
-// TestAnnouncedServersAreUsed where the one that was configured is gone.
+// TestAnnouncedServersAreUsed if the configured server is gone.
 func TestAnnouncedServersAreUsed(t *testing.T) {
 	t.Parallel()
 	cluster := natstest.StartCluster(t, "")

@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// Whoever has another certificate is not taken for the server, and one that wants
-// TLS is not talked to without it.
+// The client rejects another certificate, and never talks without TLS to a server that requires it.
 func TestDialByTLS(t *testing.T) {
 	t.Parallel()
 	authority, other := natstest.NewAuthority(t), natstest.NewAuthority(t).CA

@@ -1,8 +1,14 @@
 package provision
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
+
+	"github.com/nats-io/jwt/v2"
 
 	"github.com/musterfleet/muster/kvstore"
 )
@@ -169,4 +175,258 @@ func heardByNodes(n kvstore.Names) []string {
 	}
 
 	return append(subjects, "$SRV.>")
+}
+
+// Signer has the account keys of a NATS operator that issues JWTs.
+type Signer struct {
+	// Keys are the public keys of the accounts by name.
+	Keys map[string]string
+	// Activate signs an activation with the key of the exporting account. It permits another account
+	// one import.
+	Activate func(account string, c *jwt.ActivationClaims) (string, error)
+}
+
+// Claims returns the claims of the accounts by name. Each export requires an activation. Otherwise
+// every account of the NATS operator could import it.
+func (a Accounts) Claims(s Signer) (map[string]*jwt.AccountClaims, error) {
+	all := map[string]*jwt.AccountClaims{}
+	for _, account := range a.All() {
+		claims := jwt.NewAccountClaims(s.Keys[account.Name])
+		claims.Name = account.Name
+		if account.JetStream {
+			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
+		}
+		if account.DenyByDefault {
+			nothing := jwt.Permission{Deny: jwt.StringList{">"}}
+			claims.DefaultPermissions = jwt.Permissions{Pub: nothing, Sub: nothing}
+		}
+		if l := account.Limits; l != (AccountLimits{}) {
+			claims.Limits.Conn, claims.Limits.Subs = int64(l.Connections), int64(l.Subscriptions)
+			claims.Limits.LeafNodeConn = 0
+		}
+		for _, e := range account.Exports {
+			claims.Exports.Add(e.claims())
+		}
+		for _, i := range account.Imports {
+			imported, err := i.claims(s, i.from(a.Fleet), s.Keys[account.Name])
+			if err != nil {
+				return nil, fmt.Errorf("import %s of %s: %w", i.Subject, account.Name, err)
+			}
+			claims.Imports.Add(imported)
+		}
+		for _, m := range account.Mappings {
+			claims.AddMapping(jwt.Subject(m.From), jwt.WeightedMapping{Subject: jwt.Subject(m.To)})
+		}
+		all[account.Name] = claims
+	}
+
+	return all, nil
+}
+
+func (e Export) claims() *jwt.Export {
+	out := &jwt.Export{Name: kindOf(e.Service).String() + " " + e.Subject, Subject: jwt.Subject(e.Subject), Type: kindOf(e.Service), TokenReq: true}
+	if e.Service {
+		out.ResponseType, out.ResponseThreshold = jwt.ResponseTypeStream, answerThreshold
+	}
+
+	return out
+}
+
+func (i Import) claims(s Signer, from, to string) (*jwt.Import, error) {
+	activation := jwt.NewActivationClaims(to)
+	activation.ImportSubject, activation.ImportType = jwt.Subject(i.Subject), kindOf(i.Service)
+	token, err := s.Activate(from, activation)
+	if err != nil {
+		return nil, err
+	}
+	local := i.Local
+	if local == "" {
+		local = i.Subject
+	}
+
+	return &jwt.Import{
+		Name: i.Subject, Subject: jwt.Subject(i.Subject), LocalSubject: jwt.RenamingSubject(local),
+		Account: s.Keys[from], Token: token, Type: kindOf(i.Service), Share: i.Share,
+	}, nil
+}
+
+// ClaimsJSON returns the claims by account name as JSON. The owner of the keys fills in the public
+// keys and activations.
+func (a Accounts) ClaimsJSON() ([]byte, error) {
+	keys, names := map[string]string{}, map[string]string{}
+	for _, account := range a.All() {
+		keys[account.Name] = "<public key of " + account.Name + ">"
+		names[keys[account.Name]] = account.Name
+	}
+	claims, err := a.Claims(Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) {
+		return fmt.Sprintf("<activation for %s of %s %s, signed by %s>", names[c.Subject], c.ImportType, c.ImportSubject, account), nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	parts := map[string]jwt.Account{}
+	for name, claim := range claims {
+		parts[name] = claim.Account
+	}
+
+	return indentedJSON(parts)
+}
+
+// indentedJSON returns a value as indented JSON with readable wildcards.
+func indentedJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+
+	return b.Bytes(), err
+}
+
+func kindOf(service bool) jwt.ExportType {
+	if service {
+		return jwt.Service
+	}
+
+	return jwt.Stream
+}
+
+// Users maps the name of an account to its users. Each user is the text of one list entry in the
+// configuration of nats-server.
+type Users map[string][]string
+
+// ServerConfig returns the accounts as a block of the configuration of nats-server.
+func (a Accounts) ServerConfig(users Users) string {
+	var b strings.Builder
+	b.WriteString("# a reload that adds accounts does not connect them with each other: reload nats-server a second time\naccounts: {\n")
+	for _, account := range a.All() {
+		fmt.Fprintf(&b, "  %s: {\n", account.Name)
+		if account.JetStream {
+			b.WriteString("    jetstream: enabled\n")
+		}
+		if account.DenyByDefault {
+			b.WriteString("    # a user without permissions, whose include is missing, may do nothing\n")
+			b.WriteString("    default_permissions: {publish: {deny: \">\"}, subscribe: {deny: \">\"}}\n")
+		}
+		if account.Limits != (AccountLimits{}) {
+			b.WriteString("    " + account.Limits.config() + "\n")
+		}
+		writeList(&b, "users", users[account.Name])
+		writeList(&b, "exports", textLines(account.Exports, Export.config))
+		writeList(&b, "imports", textLines(account.Imports, func(i Import) string { return i.config(i.from(a.Fleet)) }))
+		if len(account.Mappings) > 0 {
+			b.WriteString("    mappings: {\n")
+			for _, m := range account.Mappings {
+				fmt.Fprintf(&b, "      %q: %q\n", m.From, m.To)
+			}
+			b.WriteString("    }\n")
+		}
+		b.WriteString("  }\n")
+	}
+	b.WriteString("}\n")
+
+	return b.String()
+}
+
+// writeList writes a list with one entry per line. It writes nothing for an empty list.
+func writeList(b *strings.Builder, name string, entries []string) {
+	if len(entries) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "    %s: [\n", name)
+	for _, entry := range entries {
+		fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(strings.TrimSuffix(entry, "\n"), "\n", "\n      "))
+	}
+	b.WriteString("    ]\n")
+}
+
+func textLines[T any](all []T, line func(T) string) []string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = line(one)
+	}
+
+	return out
+}
+
+func (e Export) config() string {
+	to := strings.Join(e.To, ", ")
+	if !e.Service {
+		return fmt.Sprintf("{stream: %q, accounts: [%s]}", e.Subject, to)
+	}
+
+	return fmt.Sprintf("{service: %q, accounts: [%s], response_type: stream, threshold: %q}", e.Subject, to, answerThreshold)
+}
+
+func (i Import) config(from string) string {
+	kind, more := "stream", ""
+	if i.Service {
+		kind = "service"
+	}
+	if i.Local != "" {
+		more = fmt.Sprintf(", to: %q", i.Local)
+	}
+	if i.Share {
+		more += ", share: true"
+	}
+
+	return fmt.Sprintf("{%s: {account: %s, subject: %q}%s}", kind, from, i.Subject, more)
+}
+
+// from returns the name of the exporting account.
+func (i Import) from(fleet Account) string { return cmp.Or(i.From, fleet.Name) }
+
+// DefaultNodes is the default number of nodes for the limits.
+const DefaultNodes = 10_000
+
+// Limits of users and of the server.
+const (
+	// operatorConnections limits all operators without administrator rights together.
+	operatorConnections = 500
+	// requesterConnections limits all programs that send requests together.
+	requesterConnections = 50
+	// fleetConnections is reserved for administrators.
+	fleetConnections = 500
+	// maxSubscriptions limits a connection. A node has seven subscriptions per group and about twenty
+	// others.
+	maxSubscriptions = 1000
+	// maxPending limits the data that the server buffers for a slow connection. An administrator reads
+	// 256 reports of 64 KiB at once, other users pages of 4 MiB.
+	maxPending = "32MB"
+)
+
+// Limits protect accounts from each other.
+type AccountLimits struct {
+	// Connections limits all users of the account together, Subscriptions each connection. Zero means
+	// no limit.
+	Connections, Subscriptions int
+}
+
+func (l AccountLimits) config() string {
+	return fmt.Sprintf("limits: {max_connections: %d, max_subscriptions: %d}", l.Connections, l.Subscriptions)
+}
+
+// For returns the accounts with limits for a number of nodes. Each node may have two connections,
+// because the server may not have noticed the loss of one.
+func (a Accounts) For(nodes int) Accounts {
+	a.Nodes.Limits = AccountLimits{Connections: 2*nodes + 10, Subscriptions: maxSubscriptions}
+	a.Operators.Limits = AccountLimits{Connections: operatorConnections, Subscriptions: maxSubscriptions}
+	a.Requesters.Limits = AccountLimits{Connections: requesterConnections, Subscriptions: maxSubscriptions}
+
+	return a
+}
+
+// ServerLimits returns settings of nats-server for all fleets together, outside the accounts. They
+// leave room for administrators when all other users have reached their limits.
+func ServerLimits(fleets ...Accounts) string {
+	connections := 0
+	for _, a := range fleets {
+		connections += fleetConnections
+		for _, account := range a.All() {
+			connections += account.Limits.Connections
+		}
+	}
+
+	return fmt.Sprintf("# above the limits of all accounts together, so that administrators can always connect\nmax_connections: %d\n"+
+		"# how much the server buffers for a connection that does not read; administrators read up to 16 MB at once. It cannot be changed by a reload: set it before the server starts\n#max_pending: %s\n", connections, maxPending)
 }

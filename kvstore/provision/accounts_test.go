@@ -67,8 +67,7 @@ func TestAccountsAreJoined(t *testing.T) {
 	}
 }
 
-// A user whose permissions are forgotten, as where the include is missing, does
-// nothing, and not everything that the account may.
+// A user without permissions, as after a forgotten include, may do nothing.
 func TestUserWithoutPermissionsMayDoNothing(t *testing.T) {
 	t.Parallel()
 	a, err := provision.AccountsOf("")
@@ -89,7 +88,7 @@ func TestUserWithoutPermissionsMayDoNothing(t *testing.T) {
 		} {
 			subscribing, publishing := connect(), connect()
 			_, err := subscribing.SubscribeSync("muster.changed.>")
-			// A denial comes before the answer to a flush.
+			// A denial arrives before the answer to a flush.
 			if err := errors.Join(err, publishing.Publish("fleet.API.STREAM.LIST", nil), subscribing.Flush(), publishing.Flush()); err != nil {
 				t.Fatal(err)
 			}

@@ -47,7 +47,7 @@ func electing(t *testing.T, lists int32, first func(*api.JSApiStreamListResponse
 	return store, listed
 }
 
-// without removes a stream from a list, as one of which no server answers.
+// without removes a stream from a list, as if its servers did not answer.
 func without(stream string) func(*api.JSApiStreamListResponse) {
 	return func(page *api.JSApiStreamListResponse) {
 		var answered []*api.StreamInfo
@@ -82,7 +82,7 @@ func TestElectionsAreWaitedFor(t *testing.T) {
 			if err := provision.New(store).Check(t.Context(), c.needed...); !errors.Is(err, c.want) || listed.Load() != c.lists {
 				t.Errorf("%v after %d lists", err, listed.Load())
 			}
-			// What was listed is not listed once more before something is read.
+			// The list is not requested again before the next read.
 			if err := store.Ready(t.Context()); err != nil || listed.Load() != c.lists {
 				t.Errorf("ready: %v after %d lists", err, listed.Load())
 			}
@@ -90,7 +90,8 @@ func TestElectionsAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotAnswerDoesNotHideTheRest: a stream that is missing is an error beside it, one that differs a remark.
+// TestWhatDoesNotAnswerDoesNotHideTheRest: a missing stream is an error, a different one a warning; neither
+// hides the other.
 func TestWhatDoesNotAnswerDoesNotHideTheRest(t *testing.T) {
 	t.Parallel()
 	const silent = "stream MUSTER_REGISTRATIONS: its servers do not answer: it is not checked"

@@ -13,9 +13,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// An answer of the fleet, whatever reply subject it is asked for with, enters no
-// other import of the one export. The server promises nothing of the kind, but
-// everything rests on it: hence a test for the server that is pinned.
+// An answer of the fleet enters no other import of the same export, whatever its reply subject. The server
+// does not promise this, but the isolation depends on it, so the pinned server is tested.
 func TestAnswersDoNotLeaveTheAccount(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T, config string) []*natstest.Server{
@@ -81,8 +80,7 @@ func newCourier(t *testing.T, servers []*natstest.Server) courier {
 	return courier{servers}
 }
 
-// local and inFleet are the names of what is imported: in the account, and in the
-// fleet's.
+// local and inFleet are the names of the import in the account and in the fleet's account.
 func local(i provision.Import) string {
 	if i.Local != "" {
 		return i.Local
@@ -98,7 +96,7 @@ func inFleet(i provision.Import) string { return i.Subject }
 func (courier) targets(a provision.Account, name func(provision.Import) string) []string {
 	var all []string
 	for _, i := range a.Imports {
-		// A list that is asked for by an answer cannot be told from any other.
+		// A request for a list through an answer looks like any other request.
 		if i.Service && !strings.HasSuffix(i.Subject, ".LIST") {
 			all = append(all, strings.NewReplacer("*", "courier", ">", "courier.x").Replace(name(i)))
 		}
@@ -140,7 +138,7 @@ func (c courier) deliver(t *testing.T, user, api string, targets, reached []stri
 		t.Fatal(err)
 	}
 	within := slices.Concat(c.targets(a.Nodes, inFleet), c.targets(a.Operators, inFleet))
-	// Another server of a cluster may pass them on later than the one that is asked.
+	// Other servers of a cluster may forward messages later.
 	kvtest.Eventually(t, user+"'s answers in the fleet", func() (bool, string) {
 		got := heard(within)
 		return len(got) >= len(reached)*len(requests), fmt.Sprint(got)
@@ -150,8 +148,7 @@ func (c courier) deliver(t *testing.T, user, api string, targets, reached []stri
 	}
 }
 
-// listen hears everything that a user may hear, and returns what it has heard on
-// some subjects.
+// listen subscribes to all permitted subjects and returns the messages of some.
 func listen(t *testing.T, nc *nats.Conn) func(subjects []string) []string {
 	t.Helper()
 	sub, err := nc.SubscribeSync(">")

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// Each setting that muster needs, and what becomes of one that differs. What
-// needs a cluster to be set up is here, all else is tested on a server too.
+// Each setting that muster needs, and the treatment of a different value. Settings that need a cluster are
+// tested here, all others also on a server.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	names, err := kvstore.NewNames("")
@@ -66,7 +66,7 @@ func TestCompare(t *testing.T) {
 		if got := strings.Join(lines, "\n"); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
-		// What is merged needs no further change, unless that was refused.
+		// Merged settings need no further change, unless the server refuses them.
 		if left, _ := compare(merged, want, 0); len(left) != 0 && refusals([]Difference{{Changes: changes}}) == nil {
 			t.Errorf("%s: still %v after the change", name, left)
 		}

@@ -34,7 +34,7 @@ func TestDashboardIsAViewer(t *testing.T) {
 	}
 }
 
-// TestDashboardWritesOnlyPauses: with actions it pauses and resumes, and writes nothing else.
+// TestDashboardWritesOnlyPauses: with actions it may pause and resume, and write nothing else.
 func TestDashboardWritesOnlyPauses(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
@@ -64,7 +64,7 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 	}
 	_, labeled := bucket.Put(t.Context(), "node.web01.labels", []byte("x"))
 	_, assigned := s.Put(t.Context(), "group.web.motd", []byte("x"))
-	_, removed := s.Delete(t.Context(), "group.web.motd")
+	_, removed := s.Delete(t.Context(), "group.web.motd", nil)
 	for what, err := range map[string]error{
 		"label": labeled, "assignment": assigned, "removal": removed,
 		"request": s.PutCommand(t.Context(), "group.web", "queued", nil, 0),

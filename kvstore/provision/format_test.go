@@ -60,7 +60,7 @@ func TestUnknownFormatIsNotProvisioned(t *testing.T) {
 	}
 }
 
-// TestMissingFormatIsAdded to what was provisioned without one; all works before.
+// TestMissingFormatIsAdded adds a format to older buckets, which work without it.
 func TestMissingFormatIsAdded(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -82,8 +82,8 @@ func TestMissingFormatIsAdded(t *testing.T) {
 	}
 }
 
-// TestNodeRefusesAnUnknownFormat: when it binds, and when it is back after the
-// bucket was changed. It reads and writes nothing; what it has stays in force.
+// TestNodeRefusesAnUnknownFormat at binding, and after the bucket changed during an outage. It reads and
+// writes nothing; its assignments stay active.
 func TestNodeRefusesAnUnknownFormat(t *testing.T) {
 	t.Parallel()
 	srv, admin := kvtest.New(t)
@@ -123,8 +123,8 @@ func TestNodeRefusesAnUnknownFormat(t *testing.T) {
 	before.Has(t, "node.web01.motd=one")
 }
 
-// TestFirstFormatIsConverted: a bucket with an index beside each family, as earlier
-// versions kept it, is not read before, and loses its indexes and nothing else.
+// TestFirstFormatIsConverted: a bucket of the first format has an index beside each family. It is refused
+// before the conversion, which removes only the indexes.
 func TestFirstFormatIsConverted(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"1", ""} {
@@ -174,7 +174,7 @@ func TestFirstFormatIsConverted(t *testing.T) {
 	}
 }
 
-// TestQueuedCommandsAreConverted: those of a family shared a subject.
+// TestQueuedCommandsAreConverted: older requests of a family share a subject.
 func TestQueuedCommandsAreConverted(t *testing.T) {
 	t.Parallel()
 	srv, admin := kvtest.New(t)

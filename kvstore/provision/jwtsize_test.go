@@ -38,7 +38,7 @@ func groupsOf(n int) (groups []string) {
 	return groups
 }
 
-// TestTheSizeOfAJWT is that of one of the library, and all fit into ControlLine.
+// TestTheSizeOfAJWT compares the size with a JWT of the library; all fit into ControlLine.
 func TestTheSizeOfAJWT(t *testing.T) {
 	t.Parallel()
 	for _, node := range []string{"x", "web01", strings.Repeat("webserver-", 6)} {
@@ -52,8 +52,8 @@ func TestTheSizeOfAJWT(t *testing.T) {
 	}
 }
 
-// TestALongJWTIsKnownBefore: a server by default, which has the control line of 4 KB, accepts
-// each node whose JWT is not called long, and refuses others; one with ControlLine accepts all.
+// TestALongJWTIsKnownBefore: a server with the default control line of 4 KB accepts exactly the JWTs that
+// muster does not call long. A server with ControlLine accepts all.
 func TestALongJWTIsKnownBefore(t *testing.T) {
 	t.Parallel()
 	issuer := kvtest.NewIssuer(t)

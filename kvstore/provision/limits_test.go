@@ -84,8 +84,7 @@ func TestConnectionsOfNodesAreBounded(t *testing.T) {
 	}
 }
 
-// What is printed for the server leaves room for administrators, for one fleet and for
-// several.
+// The printed limits leave room for administrators, for one fleet and for several.
 func TestServerLimitsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
@@ -159,8 +158,8 @@ func TestOtherKindsOfConnectionAreRefused(t *testing.T) {
 	}
 }
 
-// says returns all that a listener answers until it closes the connection. It must read all
-// of the text before: an answer may be lost with what it has not read.
+// says returns all data that a listener sends until it closes the connection. The listener must read all of
+// the text first: unread data can discard its answer.
 func says(t *testing.T, address, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

@@ -120,7 +120,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	for _, family := range []string{"node." + node, group, "group.all"} {
 		kvtest.Answers(t, g.Admin, names.Request(kvstore.VerbPing, family), nil, 1)
 		phases := 0
-		for _, err := range g.Admin.Ask(t.Context(), names.Request(kvstore.VerbEnsure, family), nil) {
+		for _, err := range kvtest.Ask(t.Context(), g.Admin, names.Request(kvstore.VerbEnsure, family), nil) {
 			if must("ask", err); phases == 2 {
 				break
 			}
@@ -146,7 +146,7 @@ func written(t *testing.T, s *kvtest.Store, keys ...string) {
 	}
 }
 
-// refusedAll tries what is another node's, and everybody's but the node's.
+// refusedAll tries subjects of another node, and subjects of all others.
 func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 	t.Helper()
 	api := string(g.API)
@@ -350,7 +350,7 @@ func nodeAnswersForItselfOnly(t *testing.T, g kvtest.Guarded) {
 		t.Fatal(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	for r, err := range g.Admin.Ask(t.Context(), "muster.status.all", nil) {
+	for r, err := range kvtest.Ask(t.Context(), g.Admin, "muster.status.all", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,8 +366,8 @@ func nodeAnswersForItselfOnly(t *testing.T, g kvtest.Guarded) {
 	}
 }
 
-// Who answers a plain request is not known: all that are asked may publish to its one
-// inbox. docs/security.md says so.
+// A plain request does not identify its responder: every requested node may publish to its inbox.
+// docs/security.md says so.
 func TestPlainRequestsDoNotTellWhoAnswers(t *testing.T) {
 	t.Parallel()
 	for name, start := range kvtest.Guards() {
@@ -392,8 +392,7 @@ func TestPlainRequestsDoNotTellWhoAnswers(t *testing.T) {
 	}
 }
 
-// What a node may read it may have sent to where another node listens; that one
-// must not take it.
+// A node may direct readable messages to the subjects of another node, which must ignore them.
 func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 	t.Parallel()
 	g := kvtest.OneAccount(t)

@@ -115,7 +115,7 @@ func TestApplyRestoresWhatOthersDropped(t *testing.T) {
 	}
 }
 
-// What muster works with all the same is another error than what it does not.
+// Tolerable differences and fatal ones are different errors.
 func TestCheckTellsWhatDiffersFromWhatIsUnusable(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -132,7 +132,7 @@ func TestCheckTellsWhatDiffersFromWhatIsUnusable(t *testing.T) {
 	}
 }
 
-// A limit at which something that is put is refused or lost is found and lifted.
+// A limit that refuses or drops stored values is found and raised.
 func TestApplyLiftsLimits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -181,8 +181,8 @@ func TestApplyLiftsLimits(t *testing.T) {
 	}
 }
 
-// TestWhatOperatorsWriteAboutNodesIsBounded: also on a fleet that exists and holds less, and not on one that holds
-// more; at the bound nothing is lost, and the error names the flag.
+// TestWhatOperatorsWriteAboutNodesIsBounded on new fleets and on fleets with a lower limit; a higher limit
+// stays. At the limit no data is lost, and the error names the flag.
 func TestWhatOperatorsWriteAboutNodesIsBounded(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -260,8 +260,8 @@ func TestApplyKeepsWhatAnAdministratorChose(t *testing.T) {
 	}
 }
 
-// A bucket of nodes as it was made once, with marks and therefore rollup, is
-// usable, and brought up to date without losing what it holds.
+// A bucket of nodes of an earlier version, with delete markers and rollup, is usable and updated without data
+// loss.
 func TestApplyForbidsRollup(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -354,15 +354,14 @@ func TestPlainClientsUseTheBuckets(t *testing.T) {
 		if err := kv.Delete(t.Context(), "node.web01.motd"); err != nil {
 			t.Errorf("%s: delete: %v", bucket, err)
 		}
-		// What others than administrators write is not purged by a rollup, only by the stream.
+		// Only the stream can purge data of users who are no administrators; a rollup cannot.
 		if err := kv.Purge(t.Context(), "node.web01.motd"); (err != nil) != (bucket != "MUSTER_DATA") {
 			t.Errorf("%s: purge: %v", bucket, err)
 		}
 	}
 }
 
-// A stream of reports as it was before there were bounds is usable, and gets them
-// with what it holds, as far as that is within them.
+// A stream of reports without limits is usable, and gets limits without losing reports within them.
 func TestApplyBoundsTheReportsOfAnExistingFleet(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestNodesAnswerNowhereElse: who may have a node run cannot have it write by its answer: neither to what the
-// node may write, nor to what another may, which the permission to respond has the server take.
+// TestNodesAnswerNowhereElse: a requester cannot make a node publish its answer to the node's own subjects,
+// nor to subjects of others that the response permission would allow.
 func TestNodesAnswerNowhereElse(t *testing.T) {
 	t.Parallel()
 	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
@@ -25,7 +25,7 @@ func TestNodesAnswerNowhereElse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// What was sent before has been answered when this is.
+		// Earlier messages are answered before this one.
 		phases(t, s, []string{"muster.run.node.web01"}, "web01")
 		for _, m := range all(targets) {
 			t.Errorf("the node answered on %s", m)

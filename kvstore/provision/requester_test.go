@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// serving has the nodes accept every kind of request, and returns what they accepted.
+// serving makes the nodes accept every kind of request, and returns the accepted ones.
 func serving(t *testing.T, connect func(node string) *nats.Conn) <-chan string {
 	t.Helper()
 	accepted := make(chan string, 1000)
@@ -56,7 +56,7 @@ func phases(t *testing.T, s *kvtest.Store, subjects []string, want ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
 	got := map[string]int{}
-	for r, err := range s.AskEach(ctx, all) {
+	for r, err := range s.Ask(ctx, all) {
 		if err != nil {
 			t.Fatalf("%q: %v", subjects, err)
 		}
@@ -78,7 +78,7 @@ func requester(t *testing.T, s *kvtest.Store, accepted <-chan string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			got := map[string]bool{}
-			for r := range s.Ask(ctx, names.Request(verb, "group.all"), []byte("are you there")) {
+			for r := range kvtest.Ask(ctx, s, names.Request(verb, "group.all"), []byte("are you there")) {
 				if got[r.Node] = true; len(got) == 2 {
 					return true, ""
 				}
@@ -150,7 +150,7 @@ func TestRequesterMayDoNothingElse(t *testing.T) {
 			// Other verbs, and where nodes listen to what streams say.
 			"muster.ensure.node.web01", "muster.ensure.group.web", "muster.ensure.all", "muster.status.node.web01", "muster.facts.all", "muster.ping.all", "muster.exec.all",
 			"muster.changed.node.web01.x", "muster.changed.command.node.web01.x", "muster.command.node.web01.x", "muster.command.group.all.x", "$SRV.PING", "$SRV.PING.muster",
-			// Answers in the name of nodes, its own included, and those of others.
+			// Answers in the name of nodes: of the sender and of others.
 			"muster.answer.board.x.web01", "muster.answer.other.x.web01", "_INBOX.x", "_INBOX_board.x", "_INBOX_web01.x", "_INBOX_looks.x", "_R_.x",
 			// Buckets and streams.
 			"$KV.MUSTER_MANIFESTS.node.web01.x", "$KV.MUSTER_MANIFESTS.group.all.x", "$KV.MUSTER_CONTROL.node.web01.labels", "$KV.MUSTER_CONTROL.node.web01.groups", "$KV.MUSTER_CONTROL.x",
@@ -185,7 +185,7 @@ func TestRequesterMayDoNothingElse(t *testing.T) {
 			if err := s.CheckRequests(t.Context(), verb); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 				t.Errorf("%s: %v", verb, err)
 			}
-			for _, err := range s.Ask(t.Context(), s.Names().Request(verb, "node.web01"), nil) {
+			for _, err := range kvtest.Ask(t.Context(), s, s.Names().Request(verb, "node.web01"), nil) {
 				if !errors.Is(err, requests.ErrNobody) || !errors.Is(err, requests.ErrRequestsNotPermitted) {
 					t.Errorf("%s: %v", verb, err)
 				}
@@ -197,8 +197,7 @@ func TestRequesterMayDoNothingElse(t *testing.T) {
 	})
 }
 
-// TestRequesterOfOneVerb: who may have nodes run what is assigned may not have them preview, which runs
-// guards of its own.
+// TestRequesterOfOneVerb: permission to run assignments does not permit previews, which run other guards.
 func TestRequesterOfOneVerb(t *testing.T) {
 	t.Parallel()
 	a := kvtest.Must(t, func() (provision.Accounts, error) { return provision.AccountsOf("") })
@@ -243,7 +242,7 @@ func TestRequesterOfOneVerb(t *testing.T) {
 	if err := s.CheckRequests(t.Context(), kvstore.VerbPreview); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 		t.Error(err)
 	}
-	// The same permissions in another account reach nobody, which is said.
+	// The same permissions in another account reach no node, and the error says so.
 	if err := store("misplaced").CheckRequests(t.Context(), kvstore.VerbRun); !errors.Is(err, requests.ErrRequestsNotPermitted) || !strings.Contains(err.Error(), "not in the account REQUESTERS") {
 		t.Error(err)
 	}
@@ -254,8 +253,8 @@ func TestRequesterOfOneVerb(t *testing.T) {
 	}
 }
 
-// TestAnswersReachWhoAsked: a requester hears neither what others are answered, nor do others hear it; and
-// no node answers for another, by itself or by what the server answers to it.
+// TestAnswersReachWhoAsked: requesters do not hear each other's answers, and no node answers for another,
+// directly or through an answer of the server.
 func TestAnswersReachWhoAsked(t *testing.T) {
 	t.Parallel()
 	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
@@ -270,7 +269,7 @@ func TestAnswersReachWhoAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		kvtest.Answers(t, g.Admin, "muster.run.all", nil, 2)
-		// Its own connections share a name, and its own answers are behind those of others.
+		// Its connections share a name, and its answers follow those of others.
 		kvtest.Answers(t, s, "muster.run.node.web01", nil, 1)
 		m, err := heard.NextMsg(kvtest.Deadline)
 		if err != nil || !strings.HasPrefix(m.Subject, "muster.answer.board.") || !strings.HasSuffix(m.Subject, ".web01") {
@@ -304,7 +303,7 @@ func TestAnswersReachWhoAsked(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 		defer cancel()
 		lied := false
-		for r, err := range s.Ask(ctx, "muster.preview.group.web", nil) {
+		for r, err := range kvtest.Ask(ctx, s, "muster.preview.group.web", nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -324,9 +323,9 @@ func TestAnswersReachWhoAsked(t *testing.T) {
 	})
 }
 
-// TestAnswersAreNoRequests: what the server answers to operators and requesters, who name for it where nodes
-// listen, reaches no node from the account of operators, and from that of requesters only where they may ask,
-// as nothing that is a request. That it does get there in a cluster is why the account is one of its own.
+// TestAnswersAreNoRequests: answers of the server that operators and requesters direct to subjects of nodes
+// arrive at no node from the operators' account. From the requesters' account they arrive only on permitted
+// subjects, and never as a request. In a cluster they do arrive, which is why requesters have an account.
 func TestAnswersAreNoRequests(t *testing.T) {
 	t.Parallel()
 	for name, count := range map[string]int{"one server": 1, "cluster": 3} {
@@ -380,7 +379,7 @@ func TestAnswersAreNoRequests(t *testing.T) {
 					return len(got) == len(targets)*len(reads), fmt.Sprint(got)
 				})
 			}
-			// What was sent before has arrived when a request of the same account has.
+			// Earlier messages arrive before a request of the same account.
 			requester := servers[0].Connect(t, nats.UserInfo("requester", "requester"))
 			kvtest.Eventually(t, "the request behind them", func() (bool, string) {
 				if err := requester.Publish("muster.preview.node.web02", []byte("the last")); err != nil {
@@ -411,7 +410,7 @@ func TestAnswersAreNoRequests(t *testing.T) {
 				if !strings.HasPrefix(subject, "muster.run.") && !strings.HasPrefix(subject, "muster.preview.") {
 					t.Errorf("%s reached nodes, %d times", subject, times)
 				}
-				// Those of the operator would come beside the three of the requester.
+				// The operator's messages would follow the three of the requester.
 				if times > 3 {
 					t.Errorf("%s reached nodes %d times", subject, times)
 				}
@@ -423,8 +422,8 @@ func TestAnswersAreNoRequests(t *testing.T) {
 	}
 }
 
-// TestRequestersAreAddedByReload: a fleet gets the account while it runs: after two reloads, as accounts do that a
-// reload adds, requests reach its nodes, whose connections stay, and the administrator asks them as before.
+// TestRequestersAreAddedByReload: a running fleet gets the account by two reloads, like other accounts. Then
+// requests reach its nodes, whose connections stay, and the administrator's requests work as before.
 func TestRequestersAreAddedByReload(t *testing.T) {
 	t.Parallel()
 	config := kvtest.AccountsConfig(t)

@@ -126,7 +126,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 		if _, err := s.Put(t.Context(), "group.web.motd", []byte("of the operator")); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Delete(t.Context(), "group.web.motd"); err != nil {
+		if _, err := s.Delete(t.Context(), "group.web.motd", nil); err != nil {
 			t.Error(err)
 		}
 		if err := s.PutCommand(t.Context(), "group.web", "queued", nil, time.Hour); err != nil {
@@ -146,7 +146,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 				t.Errorf("put of %s = %v", key, err)
 			}
 		}
-		for _, err := range s.Ask(t.Context(), s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
+		for _, err := range kvtest.Ask(t.Context(), s, s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
 			if !errors.Is(err, requests.ErrNobody) {
 				t.Errorf("asked: %v", err)
 			}
@@ -160,7 +160,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 	})
 }
 
-// trespassing returns the store of a user who does what is not permitted, on a connection of its own.
+// trespassing returns the store of a user who tries forbidden actions, on a new connection.
 func trespassing(t *testing.T, g kvtest.Guarded, user string) *kvtest.Store {
 	t.Helper()
 	nc := g.Connect(t, user)
@@ -169,7 +169,7 @@ func trespassing(t *testing.T, g kvtest.Guarded, user string) *kvtest.Store {
 	return kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(nc, "") })
 }
 
-// A rollup would remove what is assigned to others.
+// A rollup would remove assignments of others.
 func TestOperatorCannotRemoveWhatIsAssignedToOthers(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
@@ -223,8 +223,7 @@ func TestRolesAreRendered(t *testing.T) {
 	}
 }
 
-// TestOnlyAdministratorsForgetNodes: who may assign to nodes, or only looks, removes neither
-// what they stored nor their reports.
+// TestOnlyAdministratorsForgetNodes: operators and viewers remove neither data nor reports of nodes.
 func TestOnlyAdministratorsForgetNodes(t *testing.T) {
 	t.Parallel()
 	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {

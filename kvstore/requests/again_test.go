@@ -42,7 +42,7 @@ func asked(t *testing.T, s *kvtest.Store, all []requests.Request, nodes int, the
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
 	got := map[string]bool{}
-	for r, err := range s.AskEach(ctx, all) {
+	for r, err := range s.Ask(ctx, all) {
 		if err != nil {
 			continue // that answers may be lost
 		}
@@ -67,8 +67,8 @@ func TestANodeThatComesLateIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestNodesThatConnectLaterThanTheOperatorAreAskedAgain: after the server was away, its clients come
-// back one by one.
+// TestNodesThatConnectLaterThanTheOperatorAreAskedAgain: after an outage of the server, its clients reconnect
+// one by one.
 func TestNodesThatConnectLaterThanTheOperatorAreAskedAgain(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]struct {
@@ -126,8 +126,8 @@ func TestNodesThatAreAwaitedAreAskedAgain(t *testing.T) {
 				nodes++
 			}
 			late, served := kvtest.Bind(t, srv), make(chan struct{})
-			// The first question asks for permissions, too.
-			for _, err := range store.AskEach(t.Context(), ensureOf(store, "node.nobody")) {
+			// The first request also checks permissions.
+			for _, err := range store.Ask(t.Context(), ensureOf(store, "node.nobody")) {
 				if !errors.Is(err, requests.ErrNobody) {
 					t.Error(err)
 				}
@@ -148,7 +148,7 @@ func TestNodesThatAreAwaitedAreAskedAgain(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentWithoutAConnection: what is asked meanwhile is sent when it is back.
+// TestNothingIsSentWithoutAConnection: requests wait for the connection.
 func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -157,7 +157,7 @@ func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for r, err := range store.AskEach(ctx, ensureOf(store, "node.web01")) {
+	for r, err := range store.Ask(ctx, ensureOf(store, "node.web01")) {
 		t.Errorf("while away: %+v, %v", r, err)
 	}
 	back := make(chan struct{})

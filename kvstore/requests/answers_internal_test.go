@@ -3,6 +3,7 @@ package requests
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -10,8 +11,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// A message that is dropped, because more arrived than may wait, does not end the
-// question: it is said, and what follows is read.
+// A message dropped by a full buffer does not end the request: it is reported, and later answers are read.
 func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 	t.Parallel()
 	nc := natstest.Start(t).Connect(t)
@@ -38,7 +38,7 @@ func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 		answer("web01")
 	}
 	all := newAnswers()
-	go New(store).read(t.Context(), sub, question{answer: func(node string) string { return names.Reply("q", node) }}, 0, 0, all, never{})
+	go New(store).read(t.Context(), sub, question{answer: func(node string) string { return names.Reply("q", node) }}, 0, 0, all, &repeats{subject: func(string) string { return "" }, reconnected: func() time.Time { return time.Time{} }, count: maxRepeats})
 	if one, _ := all.next(t.Context()); !errors.Is(one.err, ErrLost) || !errors.Is(one.err, nats.ErrSlowConsumer) || one.last {
 		t.Errorf("first %+v", one)
 	}

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,15 +49,6 @@ type Reply struct {
 	Flood bool
 }
 
-// Ask sends a request to the nodes that subscribe to a subject, see Names.Request. It yields the
-// answers as they arrive until the context ends, which is no error. A node may send several answers.
-// Ask yields an error that wraps ErrLost at most once and continues. Any other error is the last item.
-// It wraps ErrNobody or model.ErrTooLarge, or comes from the connection. The caller may be slow: Ask
-// buffers up to 32 answers or 2 MiB per node.
-func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
-	return s.ask(ctx, []Request{{Subject: subject, Data: request}}, never{})
-}
-
 // Request is a request to the nodes that subscribe to a subject.
 type Request struct {
 	Subject string
@@ -64,26 +58,16 @@ type Request struct {
 	Awaited []string
 }
 
-// AskEach sends several requests of one verb with one subscription and yields the answers like Ask.
-// all must not be empty. With several requests, it never returns ErrNobody.
+// Ask sends requests of one verb to the nodes that subscribe to their subjects, see Names.Request. all must not be empty. Ask
+// yields the answers as they arrive until the context ends, which is no error. A node may send several answers.
+// Ask yields an error that wraps ErrLost at most once and continues. Any other error is the last item.
+// It wraps ErrNobody, except for several requests, or model.ErrTooLarge, or comes from the connection. The caller may be
+// slow: Ask buffers up to 32 answers or 2 MiB per node.
 //
-// AskEach waits for a connection. Nodes must execute each request once, by its id, because AskEach
+// Ask waits for a connection. Nodes must execute each request once, by its id, because Ask
 // repeats requests: to nodes that do not answer, to groups while an awaited node is missing, and to
 // all after a reconnect.
-func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
-	return func(yield func(Reply, error) bool) {
-		if err := s.store.AwaitConnection(ctx); err != nil {
-			if ctx.Err() == nil {
-				yield(Reply{}, fmt.Errorf("ask %s: %w", all[0].Subject, err))
-			}
-			return
-		}
-		s.ask(ctx, all, newRepeats(s.store, all, time.Now()))(yield)
-	}
-}
-
-// ask implements Ask and AskEach.
-func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq2[Reply, error] {
+func (s Client) Ask(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		subject := all[0].Subject
 		concerned := make([]string, 0, len(all)+1)
@@ -92,6 +76,10 @@ func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq
 			concerned = append(concerned, r.Subject)
 			err = cmp.Or(err, s.store.Sizes().CheckMessage("request", r.Data))
 		}
+		if err == nil {
+			err = s.store.AwaitConnection(ctx)
+		}
+		again := newRepeats(s.store, all, time.Now())
 		if err == nil {
 			err = s.permitted(ctx, s.store.Names().VerbOf(subject))
 		}
@@ -166,15 +154,15 @@ func (s Client) newQuestion() question {
 
 // send sends requests. early is the number of messages that arrived before the server confirmed them:
 // only such a message can report "no responders" for a single request. A lost connection is no error
-// for repeated requests, which may have reached nodes.
-func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string, again repeater) (early int, err error) {
+// , because the requests may have reached nodes.
+func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string, again *repeats) (early int, err error) {
 	if err := s.publish(all, reply); err != nil {
 		return 0, err
 	}
 	flush, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
 	if err := s.store.Confirm(flush); err != nil {
-		if again.isRepeated() && !s.store.Conn().IsClosed() && flush.Err() == nil {
+		if !s.store.Conn().IsClosed() && flush.Err() == nil {
 			return 0, nil
 		}
 		return 0, err
@@ -214,4 +202,239 @@ func readReply(q question, m *nats.Msg) (r Reply, ok bool) {
 	r.Node = m.Header.Get(NodeHeader)
 
 	return r, r.Node != "" && m.Subject == q.answer(r.Node)
+}
+
+// Limits for the answers of one node to one question. A node needs three small answers.
+const (
+	maxAnswers     = 32
+	maxAnswerBytes = 2 << 20
+)
+
+// lossCheck is the interval of connection checks while no answer arrives.
+const lossCheck = time.Second
+
+// ErrLost reports that answers may be lost, because the connection was lost or answers arrived faster
+// than they were read. Ask continues after it.
+var ErrLost = errors.New("answers may be lost")
+
+// received is one element that Ask yields. last marks the final error.
+type received struct {
+	reply Reply
+	err   error
+	last  bool
+}
+
+// answers buffers the answers to one question, so that they are read as fast as they arrive. The
+// server closes slow connections.
+type answers struct {
+	arrived chan struct{}
+
+	mu      sync.Mutex
+	waiting []received
+	// sent counts the answers of each node. Only read uses it.
+	sent map[string]sent
+	// lost reports whether a loss was recorded. Only read uses it.
+	lost bool
+}
+
+// sent counts the answers of a node.
+type sent struct{ count, bytes int }
+
+// isTooMuch reports whether further answers of the node are dropped.
+func (s sent) isTooMuch() bool { return s.count > maxAnswers || s.bytes > maxAnswerBytes }
+
+func newAnswers() *answers {
+	return &answers{arrived: make(chan struct{}, 1), sent: map[string]sent{}}
+}
+
+// next waits for an answer. ok is false if the context has ended.
+func (a *answers) next(ctx context.Context) (out received, ok bool) {
+	for {
+		a.mu.Lock()
+		if len(a.waiting) > 0 {
+			out, a.waiting = a.waiting[0], a.waiting[1:]
+			a.mu.Unlock()
+			return out, true
+		}
+		a.mu.Unlock()
+		select {
+		case <-a.arrived:
+		case <-ctx.Done():
+			return out, false
+		}
+	}
+}
+
+func (a *answers) add(one received) {
+	a.mu.Lock()
+	a.waiting = append(a.waiting, one)
+	a.mu.Unlock()
+	select {
+	case a.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// addReply adds an answer of a node. If the node exceeds its limits, addReply adds one error instead
+// and drops later answers.
+func (a *answers) addReply(r Reply) {
+	if r.Node != "" {
+		s := a.sent[r.Node]
+		if s.isTooMuch() {
+			return
+		}
+		s.count, s.bytes = s.count+1, s.bytes+len(r.Data)+len(r.Problem)
+		a.sent[r.Node] = s
+		if s.isTooMuch() {
+			r = Reply{Node: r.Node, Flood: true, Problem: fmt.Sprintf("a flood of answers: more than %d, or %d MiB; the rest is dropped", maxAnswers, maxAnswerBytes>>20)}
+		}
+	}
+	a.add(received{reply: r})
+}
+
+// addLoss adds the error that answers may be lost, once.
+func (a *answers) addLoss(err error) {
+	if !a.lost {
+		a.lost = true
+		a.add(received{err: fmt.Errorf("%w: %w", ErrLost, err)})
+	}
+}
+
+// read reads answers until the context ends or the connection is closed, and sends due requests again.
+// It continues after a lost message or connection, because the client reconnects and subscribes again.
+// reconnects is the number of reconnects before the question was sent.
+func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again *repeats) {
+	nc := s.store.Conn()
+	heard := time.Now()
+	for count := 0; ; {
+		wait, done := context.WithTimeout(ctx, lossCheck)
+		m, err := sub.NextMsgWithContext(wait)
+		done()
+		if s.store.Away() == nil {
+			// A failed publish is lost with the connection, and repeated later.
+			_ = s.publish(again.due(time.Now()), q.reply)
+		}
+		if !nc.IsClosed() && (!nc.IsConnected() || nc.Stats().Reconnects != reconnects) {
+			to.addLoss(nats.ErrDisconnected)
+		}
+		switch {
+		case err == nil:
+			heard = time.Now()
+			if r, ok := readReply(q, m); ok {
+				again.answered(r.Node)
+				to.addReply(r)
+			}
+		case errors.Is(err, nats.ErrSlowConsumer):
+			to.addLoss(err)
+			continue
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			if time.Since(heard) >= repeatEvery {
+				s.store.LeaveSilent(ctx)
+				heard = time.Now()
+			}
+			continue
+		case errors.Is(err, nats.ErrNoResponders) && count == 0 && early > 0:
+			to.add(received{err: ErrNobody, last: true})
+			return
+		case errors.Is(err, nats.ErrNoResponders):
+			// Another client can send this status too. It says nothing about other nodes.
+		default:
+			to.add(received{err: err, last: true})
+			return
+		}
+		count++
+	}
+}
+
+const (
+	// repeatEvery is the pause before a request is sent again to a node without an answer.
+	repeatEvery = 2 * time.Second
+	// repeatFor is how long such requests are repeated on a stable connection.
+	repeatFor = kvstore.Settling + time.Second
+	// A node leaves a hung server after up to 20 s, and may first try that server again for 5 s. In
+	// that time its request is repeated less often.
+	repeatLateEvery = 6 * time.Second
+	repeatLateFor   = 32 * time.Second
+	// maxRepeats limits the repetitions. A node answers each of them, see maxAnswers.
+	maxRepeats = 8
+)
+
+// repeats decides which requests are sent again. One goroutine uses it.
+type repeats struct {
+	// waiting holds the requests to single nodes without an answer, by subject. groups holds all other
+	// requests.
+	waiting map[string]Request
+	groups  []Request
+	// awaited holds the nodes without an answer that the caller expects.
+	awaited map[string]bool
+	// subject returns the request subject of a node.
+	subject func(node string) string
+	// reconnected returns the time of the last reconnect.
+	reconnected func() time.Time
+	// begun is the time of the first request. toNodes and toGroups are the times of the last requests
+	// to nodes and groups.
+	begun, toNodes, toGroups time.Time
+	count                    int
+}
+
+// newRepeats returns the repeater for requests that are sent now.
+func newRepeats(store *kvstore.Store, all []Request, now time.Time) *repeats {
+	names := store.Names()
+	verb := names.VerbOf(all[0].Subject)
+	out := &repeats{
+		waiting: map[string]Request{}, awaited: map[string]bool{}, reconnected: store.Reconnected, begun: now, toNodes: now, toGroups: now,
+		subject: func(node string) string { return names.Request(verb, model.NodeFamily(node)) },
+	}
+	for _, r := range all {
+		for _, node := range r.Awaited {
+			out.awaited[node] = true
+		}
+		if strings.HasPrefix(r.Subject, out.subject("")) {
+			out.waiting[r.Subject] = r
+			continue
+		}
+		out.groups = append(out.groups, r)
+	}
+
+	return out
+}
+
+func (r *repeats) answered(node string) {
+	delete(r.waiting, r.subject(node))
+	delete(r.awaited, node)
+}
+
+// isSettling reports whether nodes may still reconnect after the last loss.
+func (r *repeats) isSettling(now time.Time) bool { return now.Sub(r.reconnected()) < kvstore.Settling }
+
+// isFinal reports whether no further node will subscribe. Awaited nodes may still reconnect after an
+// outage that ended before this process started.
+func (r *repeats) isFinal(now time.Time) bool { return !r.isSettling(now) && len(r.awaited) == 0 }
+
+// due returns the requests to single nodes without an answer, for a limited time. It adds the requests
+// to groups while awaited nodes are missing, once after a reconnect, and once when all nodes had time
+// to reconnect.
+func (r *repeats) due(now time.Time) []Request {
+	if r.count >= maxRepeats {
+		return nil
+	}
+	var out []Request
+	up := r.reconnected()
+	isLost := r.toNodes.Before(up)
+	since, age := now.Sub(r.toNodes), now.Sub(r.begun)
+	isDue := isLost || since >= repeatEvery && (r.isSettling(r.toNodes) || age < repeatFor) || since >= repeatLateEvery && age < repeatLateFor
+	if isDue {
+		r.toNodes = now
+		out = slices.Collect(maps.Values(r.waiting))
+	}
+	settled := up.Add(kvstore.Settling)
+	if isDue && len(r.awaited) > 0 || r.toGroups.Before(up) || r.toGroups.Before(settled) && !now.Before(settled) {
+		r.toGroups = now
+		out = append(out, r.groups...)
+	}
+	if len(out) > 0 {
+		r.count++
+	}
+
+	return out
 }

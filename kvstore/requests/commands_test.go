@@ -152,8 +152,7 @@ func TestHandledCommandsAreNotReadAgain(t *testing.T) {
 	}
 }
 
-// A command that could not be taken comes again, one that came live too; the
-// others do not wait for it.
+// An unaccepted request is delivered again, also one that arrived live. Others do not wait for it.
 func TestCommandsThatAreNotTakenComeAgain(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -187,8 +186,8 @@ func TestCommandsThatAreNotTakenComeAgain(t *testing.T) {
 	}
 }
 
-// TestReplacedCommandsThatAreNotTakenComeAgain: one that was put again under its id, and
-// could not be taken then, is read again although that subject was handled.
+// TestReplacedCommandsThatAreNotTakenComeAgain: a request that was stored again under its id, and was not
+// accepted, is read again although its subject was handled.
 func TestReplacedCommandsThatAreNotTakenComeAgain(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -234,9 +233,8 @@ func awaitCall(t *testing.T, calls <-chan int, n int) {
 	}
 }
 
-// TestReplacedCommandsWhoseAnnouncementIsLostComeAgain: more announcements arrive than are
-// kept while a command is handled; one of those that are lost is of a command that was
-// put again.
+// TestReplacedCommandsWhoseAnnouncementIsLostComeAgain: the announcements during a slow request exceed the
+// buffer. One of the lost ones belongs to a request that was stored again.
 func TestReplacedCommandsWhoseAnnouncementIsLostComeAgain(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -297,8 +295,7 @@ func TestReplacedCommandsWhoseAnnouncementIsLostComeAgain(t *testing.T) {
 	await("second")
 }
 
-// TestACommandIsReplacedAtOnce: also within the window in which the server knows the ids of
-// messages.
+// TestACommandIsReplacedAtOnce, also within the duplicate window of the server.
 func TestACommandIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -374,8 +371,8 @@ func TestCommandsAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever an id is, and whatever headers a client puts, each command is handled
-// once, in the order in which it was put, and one that must not be executed is named.
+// Each request is handled once, in the order of storing, whatever its id and headers. Invalid ones are
+// reported.
 func TestCommandsOfAnyKind(t *testing.T) {
 	t.Parallel()
 	for name, early := range map[string]bool{"queued": true, "live": false} {

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestAConnectionThatIsLostWithTheRequest: it is lost before the server has confirmed the request, which is sent
-// again over the next one. That answers may be lost is said once.
+// TestAConnectionThatIsLostWithTheRequest: the connection breaks before the server confirms the request,
+// which is sent again over the next one. The possible loss of answers is reported once.
 func TestAConnectionThatIsLostWithTheRequest(t *testing.T) {
 	t.Parallel()
 	for name, families := range map[string][]string{"one node": {"node.web01"}, "two nodes": {"node.web01", "node.web02"}, "a group": {"group.web"}} {
@@ -28,7 +28,7 @@ func TestAConnectionThatIsLostWithTheRequest(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 			defer cancel()
 			got, losses := map[string]bool{}, 0
-			for r, err := range store.AskEach(ctx, ensureOf(store, families...)) {
+			for r, err := range store.Ask(ctx, ensureOf(store, families...)) {
 				switch {
 				case errors.Is(err, requests.ErrLost):
 					losses++

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// Whoever has the server deliver messages to a node does not fill its log.
+// Messages that the server forwards to a node do not fill its log.
 func TestAFloodOfDeliveriesIsAFewLines(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -74,7 +74,7 @@ func TestAFloodOfAnswersHidesNoOther(t *testing.T) {
 		_ = answerAs("db01", question, []byte("done"))
 	}()
 	count, floods := 0, 0
-	for r, err := range store.Ask(t.Context(), "muster.ensure.all", nil) {
+	for r, err := range kvtest.Ask(t.Context(), store, "muster.ensure.all", nil) {
 		if errors.Is(err, requests.ErrLost) {
 			continue
 		}
@@ -96,7 +96,7 @@ func TestAFloodOfAnswersHidesNoOther(t *testing.T) {
 	}
 }
 
-// A question goes on over a lost connection, and says that it was.
+// A request survives a lost connection and reports it.
 func TestALostConnectionEndsNoQuestion(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -113,7 +113,7 @@ func TestALostConnectionEndsNoQuestion(t *testing.T) {
 	})
 	kvtest.Answers(t, store, "muster.ping.all", nil, 1)
 	lost, cut, answered := false, false, 0
-	for _, err := range store.Ask(t.Context(), "muster.ensure.all", nil) {
+	for _, err := range kvtest.Ask(t.Context(), store, "muster.ensure.all", nil) {
 		switch {
 		case errors.Is(err, requests.ErrLost):
 			lost = true

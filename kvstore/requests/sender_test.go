@@ -15,8 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestSendersAreNamed: nodes get who sent a request, at once or by the queue, and nothing where nobody
-// says so.
+// TestSendersAreNamed: nodes get the sender of live and queued requests, or no name if the sender gave none.
 func TestSendersAreNamed(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -38,7 +37,7 @@ func TestSendersAreNamed(t *testing.T) {
 			kvtest.Eventually(t, verb+" is answered", func() (bool, string) {
 				ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 				defer cancel()
-				for _, err := range client.Ask(ctx, store.Names().Request(verb, "node.web01"), []byte("{}")) {
+				for _, err := range kvtest.Ask(ctx, client, store.Names().Request(verb, "node.web01"), []byte("{}")) {
 					return err == nil, ""
 				}
 				return false, "no answer"

@@ -14,9 +14,9 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestNobodyAnswersForAnother: a node hears what all are asked, and answers with its own permissions in
-// the name of another: on the subject of that, on that of nobody, by a header, and without one. Of
-// ping and ensure only what a node answers for itself counts.
+// TestNobodyAnswersForAnother: a node hears a request to all nodes and answers in the name of another: on
+// that node's subject, on an unknown node's subject, with a header, and without one. Only its answers for
+// itself count.
 func TestNobodyAnswersForAnother(t *testing.T) {
 	t.Parallel()
 	for name, guard := range map[string]func(*testing.T) kvtest.Guarded{"one account": kvtest.OneAccount, "two accounts": kvtest.ByConfig} {
@@ -47,7 +47,7 @@ func TestNobodyAnswersForAnother(t *testing.T) {
 			for _, verb := range verbs {
 				ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 				seen := map[string]string{}
-				for r, err := range g.Admin.Ask(ctx, g.Admin.Names().Request(verb, "group.all"), []byte(`{}`)) {
+				for r, err := range kvtest.Ask(ctx, g.Admin, g.Admin.Names().Request(verb, "group.all"), []byte(`{}`)) {
 					if err != nil {
 						t.Fatal(err)
 					}

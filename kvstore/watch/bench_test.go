@@ -33,8 +33,8 @@ func BenchmarkPutUntilWoken(b *testing.B) {
 	}
 }
 
-// From one put for a group until every one of a thousand nodes, each on its own
-// connection, is woken with it. They spread what they read over 100 ms.
+// From one put for a group until each of a thousand connected nodes is woken with it. Their reads spread over
+// 100 ms.
 func BenchmarkFanOut1000(b *testing.B) {
 	srv, store := kvtest.New(b)
 	var woken sync.WaitGroup

@@ -75,12 +75,12 @@ func TestClusterLosesItsLeader(t *testing.T) {
 		s.Start(t)
 	}
 	kvtest.Eventually(t, "unassigned", func() (bool, string) {
-		_, err := store.Delete(t.Context(), "node.n0.motd")
+		_, err := store.Delete(t.Context(), "node.n0.motd", nil)
 		return err == nil, fmt.Sprint(err)
 	})
 	nodes[0].Has(t)
 	var listed []model.Entry
-	// A replica that has just started again answers with what it has.
+	// A restarted replica answers with its old data.
 	kvtest.Eventually(t, "listed", func() (bool, string) {
 		var err error
 		listed, err = store.List(t.Context())

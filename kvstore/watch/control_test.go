@@ -14,8 +14,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// controlOptions are those of a node that waits for nothing but announcements, or audits all
-// the time.
+// controlOptions returns the options of a node that only follows announcements, or that audits constantly.
 func controlOptions(audit time.Duration) watch.Options {
 	return watch.Options{Node: "web01", Groups: []string{"web"}, Audit: audit, GroupJitter: time.Millisecond, Retry: time.Millisecond, Gone: time.Millisecond}
 }
@@ -37,8 +36,8 @@ func write(t *testing.T, s *kvtest.Store, keys ...string) {
 	}
 }
 
-// What operators write about a node is announced, and what is about others is not; an assignment
-// of the same key is another thing.
+// Values about a node are announced to it, values about other nodes are not. An assignment of the same key is
+// independent.
 func TestControlIsAnnounced(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -60,8 +59,8 @@ func TestControlIsAnnounced(t *testing.T) {
 	}
 }
 
-// A fleet of an earlier version has no such bucket: there is nothing, which is no error. Once
-// there is one, what is put there is known, also to who was told nothing.
+// A fleet of an earlier version has no such bucket, which is no error. When the bucket is created, its values
+// become known without an announcement.
 func TestControlOfAFleetWithoutIt(t *testing.T) {
 	t.Parallel()
 	for name, audit := range map[string]time.Duration{"announced": kvtest.Never, "audited": 5 * time.Millisecond} {

@@ -18,8 +18,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// withheld gives the administrator of a server, and a store of web01 whose
-// permissions are those of the group web only.
+// withheld returns an administrator, and a store of web01 with permissions for the group web only.
 func withheld(t *testing.T) (srv *natstest.Server, admin, node *kvtest.Store) {
 	t.Helper()
 	srv = natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, "+kvtest.Guarded{API: kvstore.OwnAPI}.Permissions(t, "web01").ServerConfig()+"}\n]}}"))
@@ -38,7 +37,7 @@ func withheld(t *testing.T) (srv *natstest.Server, admin, node *kvtest.Store) {
 	return srv, admin, node
 }
 
-// quiet keeps the client from printing what is refused.
+// quiet suppresses the client's output of denials.
 func quiet() nats.Option { return nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) }
 
 // TestOneFamilyThatCannotBeRead: the others are known all the same, at start, on
@@ -75,8 +74,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	w.WokenBy(t, "group.all.sshd")
 }
 
-// TestADeniedSubscriptionHasOneRemedy: also where the denial names one itself, as that of
-// the subject on which answers arrive does.
+// TestADeniedSubscriptionHasOneRemedy, also if the denial contains a remedy, as for the inbox.
 func TestADeniedSubscriptionHasOneRemedy(t *testing.T) {
 	t.Parallel()
 	srv, admin, node := withheld(t)
@@ -147,7 +145,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 			return nil
 		},
 		"ask": func() error {
-			for _, err := range node.Ask(t.Context(), node.Names().Request(kvstore.VerbPing, "group.all"), nil) {
+			for _, err := range kvtest.Ask(t.Context(), node, node.Names().Request(kvstore.VerbPing, "group.all"), nil) {
 				return err
 			}
 			return nil

@@ -12,9 +12,8 @@ import (
 	"github.com/musterfleet/muster/testing/racing"
 )
 
-// A thousand nodes, each on a connection of its own; the server is restarted in
-// the middle of a thousand puts, half of them by a client that knows nothing of
-// an index. Every node is current within one audit, and there is no consumer.
+// A thousand nodes on separate connections. The server restarts during a thousand puts, half of them without
+// muster. Every node is current within one audit, and no consumer exists.
 func TestThousandNodesOverARestart(t *testing.T) {
 	nodes := racing.Less(1000, 200)
 	srv, store := kvtest.New(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// A server whose clock was wrong, or that lied, stored what the node knows in the future:
-// what another one has is newer all the same.
+// A server with a wrong clock, or a lying one, dated the known values in the future. Values of another server
+// are still newer.
 func TestATimeInTheFutureHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -78,8 +78,8 @@ func provisioned(t *testing.T, nc *nats.Conn) *kvtest.Store {
 	return store
 }
 
-// A node that was forgotten is not there again after the server was killed, and killed again. It
-// finds all that its index lacks, but for what is marked.
+// A forgotten node stays forgotten after two kills of the server. The server rebuilds its index except for
+// delete markers.
 func TestServerKilledAfterNodesWereForgotten(t *testing.T) {
 	t.Parallel()
 	play, connect := mortal(t)
@@ -111,9 +111,8 @@ func TestServerKilledAfterNodesWereForgotten(t *testing.T) {
 	}
 }
 
-// The server is killed while keys of one family are put, again and again: some are
-// stored and were never announced. A node that was there all the time and one that
-// is new find each.
+// The server is killed repeatedly during puts to one family, so some values are stored without an
+// announcement. A running node and a new one find each.
 func TestServerKilledAmidPuts(t *testing.T) {
 	t.Parallel()
 	play, connect := mortal(t)

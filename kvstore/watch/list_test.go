@@ -19,8 +19,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// silent is a fleet whose server announces nothing, and a node that audits all the
-// time: what it finds, it finds by itself.
+// silent is a fleet whose server announces nothing, and a node that audits constantly and so finds all
+// changes.
 func silent(t *testing.T, o watch.Options) (*natstest.Server, *kvtest.Store, *kvtest.Watching) {
 	t.Helper()
 	srv, store := kvtest.New(t)
@@ -157,8 +157,8 @@ func TestPurgedKeyStaysUntilItIsMissingTwice(t *testing.T) {
 	w.Has(t, "node.web01.motd=two", "node.web01.sshd=one")
 }
 
-// Headers by which the server tells where a message is from change nothing when a
-// client puts them: the value is refused, what is known of others stays right.
+// Clients cannot change the source of a message with headers of the server: the value is refused, and known
+// values of others stay right.
 func TestPutWithHeadersOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]nats.Header{

@@ -3,15 +3,14 @@ package watch
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/musterfleet/muster/kvstore"
 )
 
 const (
-	// maxPending limits the waiting keys of a family, and maxPendingBytes their length in bytes. If a
-	// key does not fit, the family is compared with the bucket instead.
-	maxPending      = 1000
-	maxPendingBytes = 256 << 10
 	// maxTaken limits the keys that are read in one step.
 	maxTaken = 120
 	// patience is how long a key waits for its announced sequence. Then the stored message counts.
@@ -26,16 +25,8 @@ type pending struct {
 	together bool
 
 	mu sync.Mutex
-	// queues holds one queue per family, in the order of parts.
-	queues []queue
-}
-
-// queue holds the keys of one family.
-type queue struct {
-	keys  map[string]announcement
-	bytes int
-	// overflowed reports whether keys were dropped.
-	overflowed bool
+	// queues holds the keys of each family, in the order of parts.
+	queues []map[string]announcement
 }
 
 // announcement is a key to read, with the time of the read and the lowest expected sequence.
@@ -51,9 +42,9 @@ type announcement struct {
 }
 
 func newPending(families int) *pending {
-	p := &pending{came: make(chan struct{}, 1), queues: make([]queue, families)}
+	p := &pending{came: make(chan struct{}, 1), queues: make([]map[string]announcement, families)}
 	for i := range p.queues {
-		p.queues[i].keys = map[string]announcement{}
+		p.queues[i] = map[string]announcement{}
 	}
 
 	return p
@@ -63,12 +54,11 @@ func newPending(families int) *pending {
 // nevertheless.
 func (p *pending) add(family int, key string, sequence uint64, due time.Time) {
 	p.mu.Lock()
-	q := &p.queues[family]
 	a := announcement{family: family, key: key, sequence: sequence, due: due, since: due}
-	if before, ok := q.keys[key]; ok {
+	if before, ok := p.queues[family][key]; ok {
 		a.due, a.since, a.sequence = before.due, before.since, max(a.sequence, before.sequence)
 	}
-	q.put(a)
+	p.queues[family][key] = a
 	p.mu.Unlock()
 	select {
 	case p.came <- struct{}{}:
@@ -80,23 +70,10 @@ func (p *pending) add(family int, key string, sequence uint64, due time.Time) {
 func (p *pending) again(a announcement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := &p.queues[a.family]
-	if before, ok := q.keys[a.key]; ok {
+	if before, ok := p.queues[a.family][a.key]; ok {
 		a.sequence, a.tries, a.due = max(a.sequence, before.sequence), before.tries, before.due
 	}
-	q.put(a)
-}
-
-// put adds or replaces a key if there is room.
-func (q *queue) put(a announcement) {
-	if _, ok := q.keys[a.key]; !ok {
-		if len(q.keys) >= maxPending || q.bytes+len(a.key) > maxPendingBytes {
-			q.overflowed = true
-			return
-		}
-		q.bytes += len(a.key)
-	}
-	q.keys[a.key] = a
+	p.queues[a.family][a.key] = a
 }
 
 // next returns the earliest time at which a key is due. ok is false if no key waits.
@@ -104,7 +81,7 @@ func (p *pending) next() (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, q := range p.queues {
-		for _, a := range q.keys {
+		for _, a := range q {
 			if !ok || a.due.Before(at) {
 				at, ok = a.due, true
 			}
@@ -123,10 +100,9 @@ func (p *pending) take(now time.Time) []announcement {
 	if p.together {
 		now = p.dueTogether(now)
 	}
-	for i := range p.queues {
-		q := &p.queues[i]
+	for _, q := range p.queues {
 		var due []announcement
-		for _, a := range q.keys {
+		for _, a := range q {
 			if !a.due.After(now) {
 				due = append(due, a)
 			}
@@ -134,8 +110,7 @@ func (p *pending) take(now time.Time) []announcement {
 		slices.SortFunc(due, func(a, b announcement) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key)) })
 		due = due[:min(len(due), max(1, maxTaken/len(p.queues)))]
 		for _, a := range due {
-			delete(q.keys, a.key)
-			q.bytes -= len(a.key)
+			delete(q, a.key)
 		}
 		taken = append(taken, due...)
 	}
@@ -151,7 +126,7 @@ func (p *pending) take(now time.Time) []announcement {
 func (p *pending) dueTogether(now time.Time) time.Time {
 	last, isDue := now, false
 	for _, q := range p.queues {
-		for _, a := range q.keys {
+		for _, a := range q {
 			isDue = isDue || !a.due.After(now)
 			if a.due.After(last) {
 				last = a.due
@@ -165,16 +140,111 @@ func (p *pending) dueTogether(now time.Time) time.Time {
 	return last
 }
 
-// overflowed returns the families with dropped keys since the last call.
-func (p *pending) overflowed() (families []int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.queues {
-		if p.queues[i].overflowed {
-			families = append(families, i)
-			p.queues[i].overflowed = false
+// part is the state of one family. Families do not wait for each other.
+type part struct {
+	family string
+	// at is the time of the next comparison with the bucket.
+	at    time.Time
+	retry time.Duration
+	// complete reports whether the family was read completely at least once.
+	complete bool
+	err      error
+	// newest is the last message of the family at the last complete read. gone holds the keys that
+	// were deleted then.
+	newest mark
+	gone   map[string]bool
+}
+
+// mark identifies a stored message. It has the time, because a recreated bucket counts from 1 again.
+type mark struct {
+	sequence uint64
+	time     int64
+}
+
+func markOf(m kvstore.Message) mark {
+	if m.Sequence == 0 {
+		return mark{}
+	}
+
+	return mark{sequence: m.Sequence, time: m.Time.UnixNano()}
+}
+
+// isLost reports whether m was stored later but has a smaller sequence. Then the stream was recreated
+// or restored.
+func (k mark) isLost(m kvstore.Message) bool {
+	return m.Sequence < k.sequence && m.Time.UnixNano() > k.time
+}
+
+// parts are the families of a node, its own first.
+type parts []*part
+
+// newParts returns families that are all due now.
+func newParts(families []string, retry time.Duration) parts {
+	var all parts
+	for _, family := range families {
+		all = append(all, &part{family: family, at: time.Now(), retry: retry})
+	}
+
+	return all
+}
+
+// of returns the family of a key. The key may be invalid.
+func (all parts) of(key string) *part {
+	i := slices.IndexFunc(all, func(p *part) bool { return strings.HasPrefix(key, p.family+".") })
+
+	return all[max(i, 0)] // the node subscribes to no other family
+}
+
+// next returns the earliest time at which a family is due.
+func (all parts) next() time.Time {
+	at := all[0].at
+	for _, p := range all {
+		if p.at.Before(at) {
+			at = p.at
 		}
 	}
 
-	return families
+	return at
+}
+
+// due returns the due families.
+func (all parts) due(now time.Time) []*part {
+	var due []*part
+	for _, p := range all {
+		if !p.at.After(now) {
+			due = append(due, p)
+		}
+	}
+
+	return due
+}
+
+// soon schedules a comparison of all families, because announcements were lost while the server was
+// away. It compares complete families together after the spread: a resume must not overtake an earlier
+// pause.
+func (all parts) soon(spread time.Duration) {
+	now := time.Now()
+	for _, p := range all {
+		at := now
+		if p.complete {
+			at = at.Add(spread)
+		}
+		if at.Before(p.at) {
+			p.at = at
+		}
+	}
+}
+
+// state returns the complete families, the families with errors, and these errors.
+func (all parts) state() (known, failed []string, why []error) {
+	for _, p := range all {
+		if p.complete {
+			known = append(known, p.family)
+		}
+		if p.err != nil {
+			failed, why = append(failed, p.family), append(why, p.err)
+		}
+	}
+
+	return known, failed, why
 }

@@ -34,7 +34,7 @@ func TestResubscriptionComesLaterEachTime(t *testing.T) {
 	}
 }
 
-// TestPermittedAgainIsCheckedOnce: a moment after a connection on which nothing was denied.
+// TestPermittedAgainIsCheckedOnce checks soon after a connection without denials.
 func TestPermittedAgainIsCheckedOnce(t *testing.T) {
 	t.Parallel()
 	o := Options{Audit: 5 * time.Minute, Retry: time.Second, Rand: func() float64 { return 1 }}

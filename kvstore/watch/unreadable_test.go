@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestHeadersThatCannotBeReadConcernOneKey: an operator of a group can store them, and
-// holds up no other assignment of it, nor what was in force of that key.
+// TestHeadersThatCannotBeReadConcernOneKey: an operator of a group can store them. They delay no other
+// assignment of the group, and the last good value of the key stays active.
 func TestHeadersThatCannotBeReadConcernOneKey(t *testing.T) {
 	t.Parallel()
 	const block = "NATS/1.0\r\nfoo\r\n\r\n"
@@ -54,7 +54,7 @@ func TestHeadersThatCannotBeReadConcernOneKey(t *testing.T) {
 				t.Errorf("%+v, %v", e, err)
 			}
 
-			// A node that begins now, and one that knew the key before.
+			// A new node, and one that knew the key.
 			late := kvtest.Watch(t, kvtest.Bind(t, srv, quiet()), o)
 			unreadable(late, "group.all.app", "group.all.other")
 			late.Has(t, "group.all.motd=two")
@@ -65,7 +65,7 @@ func TestHeadersThatCannotBeReadConcernOneKey(t *testing.T) {
 			again.Has(t, "group.all.app=one", "group.all.motd=two")
 
 			put("group.all.app", "three")
-			if _, err := store.Delete(t.Context(), "group.all.other"); err != nil {
+			if _, err := store.Delete(t.Context(), "group.all.other", nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, w := range []*kvtest.Watching{late, again} {

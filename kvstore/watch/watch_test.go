@@ -66,7 +66,7 @@ func TestFamiliesOfANode(t *testing.T) {
 	}
 	w.Has(t, "group.all.motd=group.all", "group.db.motd=group.db", "group.web.motd=group.web", "node.web01.motd=node.web01")
 	for _, family := range []string{"group.web", "node.web01"} {
-		if _, err := store.Delete(t.Context(), family+".motd"); err != nil {
+		if _, err := store.Delete(t.Context(), family+".motd", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestWakesOnceWhenNothingIsAssigned(t *testing.T) {
 	}
 }
 
-// What was published while the node was away was never announced to it.
+// Values stored during the node's outage were never announced to it.
 func TestLostAnnouncements(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -163,7 +163,7 @@ func TestLostAnnouncements(t *testing.T) {
 			put("node.web01", "motd", "two")
 			put("node.web01", "new", "two")
 			put("group.web", "sshd", "two")
-			if _, err := store.Delete(t.Context(), "node.web01.gone"); err != nil {
+			if _, err := store.Delete(t.Context(), "node.web01.gone", nil); err != nil {
 				t.Fatal(err)
 			}
 			kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_MANIFESTS")
@@ -260,25 +260,25 @@ func TestRecreatedStreamKeepsTheLastGood(t *testing.T) {
 	}
 	w.Has(t, "node.web01.cron=one", "node.web01.motd=two", "node.web01.sshd=one")
 	w.Keeps(t, "node.web01.cron", "node.web01.sshd")
-	// An audit that was in progress meanwhile may have found less.
+	// An audit in progress may have found less.
 	kvtest.Eventually(t, "all is well with the new stream", func() (bool, string) {
 		_, state := w.Entries()
 		return !state.Stream.Equal(before.Stream) && state.Err == nil, fmt.Sprintf("%+v, was of stream %s", state, before.Stream)
 	})
-	if _, err := store.Delete(t.Context(), "node.web01.sshd"); err != nil {
+	if _, err := store.Delete(t.Context(), "node.web01.sshd", nil); err != nil {
 		t.Fatal(err)
 	}
 	w.Has(t, "node.web01.cron=one", "node.web01.motd=two")
 	w.Keeps(t, "node.web01.cron")
 
-	// A node that starts again with what it knew keeps it too.
+	// A restarted node also keeps its known values.
 	w.Stop()
 	o.Gone = 20 * time.Millisecond
 	again := kvtest.WatchSince(t, kvtest.Bind(t, srv), o, remembered(t, w))
 	again.Synced(t)
 	again.Keeps(t, "node.web01.cron")
 	again.Has(t, "node.web01.cron=one", "node.web01.motd=two")
-	// In its own stream a name that is gone is unassigned; only the list tells.
+	// In its own stream, a missing name is unassigned; only the list shows it.
 	purge(t, srv, "node.web01.motd")
 	again.Has(t, "node.web01.cron=one")
 	again.Keeps(t, "node.web01.cron")
@@ -295,7 +295,7 @@ func TestRecreatedStreamIsNoticedByAPut(t *testing.T) {
 	}
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond})
 	w.Synced(t)
-	w.Has(t, "group.all.cron=one", "group.all.sshd=one", "node.web01.motd=one") // the listener has the values, too
+	w.Has(t, "group.all.cron=one", "group.all.sshd=one", "node.web01.motd=one") // the listener also has the values
 	kvtest.Recreate(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS", func(*api.StreamConfig) {})
 	if _, err := store.Put(t.Context(), "node.web01.new", []byte("two")); err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestWatchStartsWithoutAServer(t *testing.T) {
 	})
 	w.Has(t, "node.web01.old=one")
 	srv.Start(t)
-	// What was known of a bucket that nobody remembers stays until it is settled.
+	// Values of an unknown bucket stay until the identity is settled.
 	w.Has(t, "node.web01.motd=two", "node.web01.old=one")
 	w.Keeps(t, "node.web01.old")
 }

@@ -1,13 +1,19 @@
+// Package signed defines what operators sign and how a node verifies it: statements in DSSE envelopes, keys,
+// and the policy of a node. It is pure: keys, policy, earlier envelopes and the time are arguments.
 package signed
 
 import (
 	"bytes"
+	"context"
+	"crypto"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/nats-io/nkeys"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
 	"github.com/musterfleet/muster/model"
@@ -136,3 +142,174 @@ func Revision(e model.Entry) (Action, []byte, error) {
 
 	return action, []byte(envelope.Statement.Content), nil
 }
+
+// Sign returns the envelope of a statement with a signature of each signer. It returns an error for an
+// invalid statement.
+func Sign(ctx context.Context, s Statement, signers ...*Signer) ([]byte, error) {
+	s.Protocol = model.ProtocolStatement
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	payload, err := model.EncodeJSON(s)
+	if err != nil {
+		return nil, err
+	}
+
+	return (&Envelope{Statement: s, payload: payload}).Add(ctx, signers...)
+}
+
+// Add returns the envelope with the signatures of further signers. Existing signatures are not repeated.
+func (e *Envelope) Add(ctx context.Context, signers ...*Signer) ([]byte, error) {
+	providers := make([]dsse.Signer, len(signers))
+	for i, s := range signers {
+		providers[i] = s
+	}
+	by, err := dsse.NewEnvelopeSigner(providers...)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := by.SignPayload(ctx, PayloadType, e.payload)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	out := *e
+	out.signatures = slices.Clone(e.signatures)
+	for _, s := range signed.Signatures {
+		out.signatures = append(slices.DeleteFunc(out.signatures, func(o dsse.Signature) bool { return o.KeyID == s.KeyID }), s)
+	}
+	if len(out.signatures) > MaxSignatures {
+		return nil, fmt.Errorf("sign: an envelope has at most %d signatures", MaxSignatures)
+	}
+
+	return json.Marshal(out.dsse())
+}
+
+// Signers returns the distinct keys with valid signatures, trusted or not.
+func (e *Envelope) Signers(ctx context.Context) []Key {
+	var out []Key
+	for _, s := range e.signatures {
+		key, err := ParseKey(s.KeyID)
+		if err == nil && !slices.Contains(out, key) && len(e.validOf(ctx, []Key{key})) > 0 {
+			out = append(out, key)
+		}
+	}
+
+	return out
+}
+
+// validOf returns the keys among keys that have signed.
+func (e *Envelope) validOf(ctx context.Context, keys []Key) []Key {
+	verifiers := make([]dsse.Verifier, len(keys))
+	for i, k := range keys {
+		verifiers[i] = verifier{k}
+	}
+	by, err := dsse.NewMultiEnvelopeVerifier(1, verifiers...)
+	if err != nil {
+		return nil // there is no key
+	}
+	accepted, err := by.Verify(ctx, e.dsse())
+	if err != nil {
+		return nil
+	}
+	out := make([]Key, len(accepted))
+	for i, a := range accepted {
+		out[i] = Key(a.KeyID)
+	}
+
+	return out
+}
+
+// ErrKey means that a text is not a signing or verification key.
+var ErrKey = errors.New("not a signing key")
+
+// Key is the public part of a signing key, an ed25519 nkey of the kind operator,
+// O…. The nkey of a NATS user is refused: a server chooses what a user signs.
+type Key string
+
+// ParseKey returns a public key. The error wraps ErrKey.
+func ParseKey(text string) (Key, error) {
+	// A key has one canonical text. Otherwise one key could count twice.
+	if raw, err := nkeys.Decode(nkeys.PrefixByteOperator, []byte(text)); err != nil || !isText(text, raw) {
+		return "", fmt.Errorf("%w: %q, a public one begins with O and has 56 characters (muster trust key ls prints it)", ErrKey, bound(text))
+	}
+
+	return Key(text), nil
+}
+
+// isText reports whether a text is the canonical text of a key.
+func isText(text string, raw []byte) bool {
+	same, err := nkeys.Encode(nkeys.PrefixByteOperator, raw)
+
+	return err == nil && string(same) == text
+}
+
+// Short returns the beginning of a key, for users.
+func (k Key) Short() string { return string(k[:min(len(k), 12)]) }
+
+// verifier verifies signatures of a key.
+type verifier struct{ key Key }
+
+// Verify reports whether the signature of data is valid for the key.
+func (v verifier) Verify(_ context.Context, data, sig []byte) error {
+	pair, err := nkeys.FromPublicKey(string(v.key))
+	if err != nil {
+		return err
+	}
+
+	return pair.Verify(data, sig)
+}
+
+// KeyID returns the public key.
+func (v verifier) KeyID() (string, error) { return string(v.key), nil }
+
+// Public returns the key in the type of the standard library.
+func (v verifier) Public() crypto.PublicKey {
+	raw, err := nkeys.Decode(nkeys.PrefixByteOperator, []byte(v.key))
+	if err != nil {
+		return nil
+	}
+
+	return ed25519.PublicKey(raw)
+}
+
+// Signer is a signing key.
+type Signer struct {
+	pair nkeys.KeyPair
+	key  Key
+}
+
+// NewSigner returns the signer of a seed. The error wraps ErrKey.
+func NewSigner(seed []byte) (*Signer, error) {
+	pair, err := nkeys.FromSeed(seed)
+	if err != nil {
+		return nil, fmt.Errorf("%w: no seed found (create one with muster trust key new)", ErrKey)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	if !nkeys.IsValidPublicOperatorKey(public) {
+		return nil, fmt.Errorf("%w: the seed has the wrong kind; a signing seed begins with SO (create one with muster trust key new)", ErrKey)
+	}
+
+	return &Signer{pair, Key(public)}, nil
+}
+
+// NewSeed creates a key and returns its seed.
+func NewSeed() ([]byte, error) {
+	pair, err := nkeys.CreateOperator()
+	if err != nil {
+		return nil, err
+	}
+
+	return pair.Seed()
+}
+
+// Key returns the public part.
+func (s *Signer) Key() Key { return s.key }
+
+// KeyID returns the public part.
+func (s *Signer) KeyID() (string, error) { return string(s.key), nil }
+
+// Sign signs data.
+func (s *Signer) Sign(_ context.Context, data []byte) ([]byte, error) { return s.pair.Sign(data) }

@@ -245,7 +245,7 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// TestFamilies checks which keys may sign for which families.
+// TestFamilies checks the permitted keys of each family.
 func TestFamilies(t *testing.T) {
 	alice := signtest.Signer(t)
 	for families, want := range map[string]bool{"": true, "group.web": true, "group.*": true, "group.db": false, "node.*": false, "group.db group.web": true} {

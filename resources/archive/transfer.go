@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -221,7 +224,6 @@ func retryAfter(err error) time.Duration {
 	return status.after
 }
 
-// isFinal reports whether a retry would fail in the same way.
 func isFinal(err error) bool {
 	var status statusError
 	if errors.As(err, &status) {
@@ -231,4 +233,189 @@ func isFinal(err error) bool {
 	var plain tls.RecordHeaderError
 
 	return errors.As(err, &certificate) || errors.As(err, &plain) || errors.Is(err, files.ErrTooLarge) || web.RedirectError(err) != nil
+}
+
+// connection is a response during its transfer.
+type connection struct {
+	body    io.ReadCloser
+	cancel  context.CancelFunc
+	stalled *atomic.Bool
+	watch   *time.Timer
+}
+
+// dial sends a request. It cancels the request if the response takes longer than patience.
+func dial(client *http.Client, req *http.Request, patience time.Duration) (*connection, *http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	c := &connection{cancel: cancel, stalled: &atomic.Bool{}}
+	c.watch = time.AfterFunc(patience, func() {
+		c.stalled.Store(true)
+		cancel()
+	})
+	resp, err := client.Do(req.WithContext(ctx))
+	c.watch.Stop()
+	if err != nil {
+		cancel()
+		if refused := web.RedirectError(err); refused != nil {
+			return nil, nil, refused
+		}
+		return nil, nil, c.cause(err)
+	}
+	c.body = resp.Body
+
+	return c, resp, nil
+}
+
+// read reads from the response. It cancels a stalled connection.
+func (c *connection) read(b []byte, patience time.Duration) (int, error) {
+	c.watch.Reset(patience)
+	defer c.watch.Stop()
+	n, err := c.body.Read(b)
+
+	return n, c.cause(err)
+}
+
+// cause returns errStalled for the errors of a cancelled connection.
+func (c *connection) cause(err error) error {
+	if err != nil && err != io.EOF && c.stalled.Load() {
+		return errStalled
+	}
+
+	return err
+}
+
+func (c *connection) close() {
+	c.watch.Stop()
+	c.cancel()
+	_ = c.body.Close()
+}
+
+// identity identifies the content that a server sends in one response.
+type identity struct {
+	// total is the length, -1 when unknown.
+	total int64
+	// validator identifies the content; it may be empty.
+	validator string
+}
+
+// identityOf returns the identity of a response. The validator is a strong ETag, or a date that is too old
+// for a second change at the same date.
+func identityOf(resp *http.Response) identity {
+	out := identity{total: resp.ContentLength}
+	if resp.Header.Get("Accept-Ranges") == "none" {
+		return out
+	}
+	tag := resp.Header.Get("ETag")
+	if strings.HasPrefix(tag, `"`) {
+		out.validator = tag
+		return out
+	}
+	changed, err := http.ParseTime(resp.Header.Get("Last-Modified"))
+	now, noDate := http.ParseTime(resp.Header.Get("Date"))
+	if tag == "" && err == nil && noDate == nil && now.Sub(changed) >= time.Minute {
+		out.validator = resp.Header.Get("Last-Modified")
+	}
+
+	return out
+}
+
+// continues reports whether a response is the rest of the same content. It must have the same
+// validator.
+func (i *identity) continues(resp *http.Response, at int64) bool {
+	header := "Last-Modified"
+	if strings.HasPrefix(i.validator, `"`) {
+		header = "ETag"
+	}
+	if resp.StatusCode != http.StatusPartialContent || resp.Header.Get(header) != i.validator {
+		return false
+	}
+	var first, last, total int64 = -1, -1, -1
+	given := resp.Header.Get("Content-Range")
+	if _, err := fmt.Sscanf(given, "bytes %d-%d/%d", &first, &last, &total); err != nil && !strings.HasSuffix(given, "/*") {
+		return false
+	}
+	if i.total < 0 {
+		i.total = total
+	}
+
+	return first == at && (total < 0 || total == i.total)
+}
+
+const (
+	// leastRate is the minimum rate in bytes per second that counts as progress.
+	leastRate = 1 << 10
+	// stretch is the amount of repeated content that counts as progress.
+	stretch = 64 << 10
+)
+
+// pace measures the wait for a server. Time between waits does not count, such as writing to a slow disk.
+type pace struct {
+	// timeout is the longest wait for progress: leastRate times that long.
+	timeout time.Duration
+	// waited is the time without progress up to since, when the current wait began.
+	waited time.Duration
+	since  time.Time
+	// fresh and again count new and repeated bytes since the last progress.
+	fresh, again int64
+}
+
+func (p *pace) begin() { p.since = time.Now() }
+
+func (p *pace) end() { p.waited += time.Since(p.since) }
+
+// count records n bytes; fresh of them are new.
+func (p *pace) count(n, fresh int64) {
+	p.fresh += fresh
+	p.again += n - fresh
+	if float64(p.fresh) >= leastRate*p.timeout.Seconds() || p.again >= stretch {
+		p.fresh, p.again, p.waited, p.since = 0, 0, 0, time.Now()
+	}
+}
+
+// left is the remaining time without progress.
+func (p *pace) left() time.Duration { return p.timeout - p.waited - time.Since(p.since) }
+
+// patience returns how long a connection may stall. The rest of the time is left for a new connection.
+func (p *pace) patience() time.Duration { return min(p.timeout/2, p.left()) }
+
+// check returns an error after the timeout. cause is the error that broke the connection, nil while the
+// server still sends.
+func (p *pace) check(cause error) error {
+	switch {
+	case p.left() > 0:
+		return nil
+	case cause == nil || p.fresh > 0:
+		return fmt.Errorf("timed out after %s with less than %d KiB a second", p.timeout, leastRate>>10)
+	default:
+		return fmt.Errorf("timed out after %s without progress: %w", p.timeout, cause)
+	}
+}
+
+// log writes the events of a download, without credentials.
+type log struct {
+	*slog.Logger
+	url     string
+	secrets []model.Secret
+	// every is the interval of progress messages.
+	every         time.Duration
+	began, logged time.Time
+}
+
+func (l *log) progress(ctx context.Context, at, total int64) {
+	if l.logged.IsZero() {
+		l.logged = l.began
+	}
+	if time.Since(l.logged) < l.every {
+		return
+	}
+	l.logged = time.Now()
+	args := []any{"url", l.url, "bytes", at}
+	if total > 0 {
+		args = append(args, "of", total, "percent", 100*at/total)
+	}
+	l.InfoContext(ctx, "downloading", args...)
+}
+
+// retry logs a failed try. The client's error may hold secrets.
+func (l *log) retry(ctx context.Context, at int64, err error, pause time.Duration) {
+	l.InfoContext(ctx, "download interrupted, retrying", "url", l.url, "bytes", at, "error", web.WithoutCredentials(err, l.secrets...).Error(), "pause", pause.String())
 }

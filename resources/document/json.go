@@ -9,136 +9,133 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// jsonReader reads JSON into a tree. It does not use the YAML parser, because that rejects the
-// surrogate pairs that many encoders write.
+// jsonReader converts the tokens of JSON to values. It does not use the YAML parser, because that
+// rejects the surrogate pairs that many encoders write.
 type jsonReader struct {
-	*yamlread.Tree
+	text     string
 	dec      *json.Decoder
 	problems model.Problems
 	values   int
+	// at is the offset of the last position.
+	at  int
+	pos model.Position
 	// replaces reports whether the document itself contains the replacement character.
 	replaces func() bool
 }
 
 // readJSON reads valid JSON.
-func readJSON(name string, data []byte) (Node, model.Problems) {
+func readJSON(name string, data []byte) (Value, model.Problems) {
 	text := string(data)
-	r := jsonReader{Tree: yamlread.NewTree(yamlread.NewSource(name, text, false)), dec: json.NewDecoder(strings.NewReader(text))}
+	r := jsonReader{text: text, dec: json.NewDecoder(strings.NewReader(text)), pos: model.Position{File: name, Line: 1, Column: 1}}
 	r.replaces = sync.OnceValue(func() bool {
 		return strings.Contains(text, "\ufffd") || strings.Contains(strings.ToLower(text), `\ufffd`)
 	})
 	r.dec.UseNumber()
+	v, err := r.value(0)
 	var problem model.Problem
-	switch err := r.value(0); {
+	switch {
 	case errors.As(err, &problem):
 		r.problems.Append(problem)
 	case err != nil:
-		r.problems.Add(r.Position(r.offset()), "", "%v", err)
+		r.problems.Add(r.position(), "", "%v", err)
 	}
 
-	return Node{tree: r.Tree}, r.problems
+	return v, r.problems
 }
 
-// offset returns the offset of the next token.
-func (r *jsonReader) offset() uint32 {
+// position returns the position of the next token.
+func (r *jsonReader) position() model.Position {
 	at := int(r.dec.InputOffset())
-	for at < len(r.Text) && strings.IndexByte(" \t\r\n,:", r.Text[at]) >= 0 {
+	for at < len(r.text) && strings.IndexByte(" \t\r\n,:", r.text[at]) >= 0 {
 		at++
 	}
+	before := r.text[r.at:at]
+	if lines := strings.Count(before, "\n"); lines > 0 {
+		r.pos.Line += lines
+		r.pos.Column = 1
+		before = before[strings.LastIndexByte(before, '\n')+1:]
+	}
+	r.pos.Column += utf8.RuneCountInString(before)
+	r.at = at
 
-	return uint32(at)
+	return r.pos
 }
 
-func (r *jsonReader) value(depth int) error {
-	i := r.Add(yamlread.Node{At: r.offset()})
+func (r *jsonReader) value(depth int) (v Value, err error) {
+	v.Pos = r.position()
 	switch {
-	case depth > yamlread.MaxDepth:
-		return fmt.Errorf("nested deeper than %d levels", yamlread.MaxDepth)
-	case r.values == yamlread.MaxValues:
-		return yamlread.TooMany(r.Name)
+	case depth > MaxDepth:
+		return v, fmt.Errorf("nested deeper than %d levels", MaxDepth)
+	case r.values == MaxValues:
+		return v, tooMany(v.Pos.File)
 	}
 	r.values++
 	token, err := r.dec.Token()
 	if err != nil {
-		return err
+		return v, err
 	}
 	switch t := token.(type) {
 	case nil:
 	case bool:
-		r.scalar(i, Bool, fmt.Sprint(t))
+		v.Kind, v.Text = Bool, fmt.Sprint(t)
 	case json.Number:
-		r.scalar(i, Number, t.String())
+		v.Kind, v.Text = Number, t.String()
 	case string:
-		r.string(i, t)
+		v.Kind, v.Text = String, t
+		r.checkString(v.Pos, t)
 	case json.Delim:
-		r.Node(i).Kind = List
-		member := r.value
 		if t == '{' {
-			r.Node(i).Kind = Map
-			member = r.entries(&yamlread.Keys{})
+			v.Kind = Map
+			v.Entries, err = r.entries(depth + 1)
+		} else {
+			v.Kind = List
+			v.Items, err = r.items(depth + 1)
 		}
-		return r.members(i, depth, member)
+		if err == nil {
+			_, err = r.dec.Token()
+		}
 	}
 
-	return nil
-}
-
-func (r *jsonReader) scalar(i int, kind Kind, text string) {
-	n := r.Node(i)
-	n.Kind = kind
-	r.SetText(n, text)
-}
-
-func (r *jsonReader) string(i int, text string) {
-	r.scalar(i, String, text)
-	r.checkString(r.Node(i).At, text)
+	return v, err
 }
 
 // checkString reports half of a surrogate pair, which the decoder would replace silently.
-func (r *jsonReader) checkString(at uint32, s string) {
+func (r *jsonReader) checkString(at model.Position, s string) {
 	if strings.ContainsRune(s, utf8.RuneError) && !r.replaces() {
-		r.problems.Add(r.Position(at), "write the whole pair, or the character itself", "the text holds half of a surrogate pair")
+		r.problems.Add(at, "write the whole pair, or the character itself", "the text holds half of a surrogate pair")
 	}
 }
 
-// members reads the content of a list or mapping.
-func (r *jsonReader) members(i, depth int, member func(depth int) error) error {
-	defer func() { r.Close(i) }()
+func (r *jsonReader) items(depth int) (items []Value, err error) {
+	for err == nil && r.dec.More() {
+		var v Value
+		v, err = r.value(depth)
+		items = append(items, v)
+	}
+
+	return items, err
+}
+
+func (r *jsonReader) entries(depth int) ([]Entry, error) {
+	var out entryList
 	for r.dec.More() {
-		if err := member(depth + 1); err != nil {
-			return err
-		}
-	}
-	_, err := r.dec.Token()
-
-	return err
-}
-
-// entries returns a function that reads an entry of a mapping.
-func (r *jsonReader) entries(keys *yamlread.Keys) func(depth int) error {
-	return func(depth int) error {
-		i := r.Add(yamlread.Node{At: r.offset()})
+		e := Entry{Pos: r.position()}
 		token, err := r.dec.Token()
 		if err != nil {
-			r.Truncate(i)
-			return err
+			return out.entries, err
 		}
-		key, _ := token.(string)
-		r.string(i, key)
-		at := r.Node(i).At
-		err = r.value(depth)
-		if first, twice := keys.Find(key); twice {
-			yamlread.AddDuplicate(&r.problems, r.Position(at), key, r.Position(first))
-			r.Truncate(i)
-			return err
+		e.Key, _ = token.(string)
+		r.checkString(e.Pos, e.Key)
+		e.Value, err = r.value(depth)
+		out.add(e, &r.problems)
+		if err != nil {
+			return out.entries, err
 		}
-		keys.Add(key, at)
-
-		return err
 	}
+
+	return out.entries, nil
 }
 
 // brokenJSON returns the problem of invalid JSON.

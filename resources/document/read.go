@@ -1,3 +1,5 @@
+// Package document reads documents in YAML or JSON, with the position of every value, and reports
+// problems with their position and remedy.
 package document
 
 import (
@@ -11,24 +13,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
 // MaxBytes is the default limit of the size of a document.
 const MaxBytes = 16 << 20
 
-// Read is Parse that returns a Value.
-func Read(name string, data []byte, limit int64) (Value, model.Problems) {
-	n, problems := Parse(name, data, limit)
+const (
+	// MaxValues is the maximum number of values of a document.
+	MaxValues = 1_000_000
+	// MaxDepth is the maximum nesting depth of a document.
+	MaxDepth = 100
+)
 
-	return n.Value(), problems
-}
-
-// Parse reads a document in YAML or JSON. A document whose name ends in .json must be JSON. name is
+// Read reads a document in YAML or JSON. A document whose name ends in .json must be JSON. name is
 // the file name in positions. An empty document is Null. With problems such as duplicate keys, the
-// node contains the rest of the document, so that the caller can report more problems.
-func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
-	var none Node
+// value contains the rest of the document, so that the caller can report more problems.
+func Read(name string, data []byte, limit int64) (Value, model.Problems) {
+	var none Value
 	if int64(len(data)) > min(limit, math.MaxInt32) {
 		return none, model.ProblemAt(model.Position{File: name}, "put large files beside the manifest in a bundle, and use `source`",
 			"the document has %d bytes; the limit is %d", len(data), limit)
@@ -47,19 +48,27 @@ func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 	case named:
 		return none, brokenJSON(name, data)
 	}
-	t, problems, ok := yamlread.Read(name, data, breaks)
+	v, problems, ok := readYAML(name, data, breaks)
 	if !ok && looksLikeJSON.Match(data) {
 		return none, brokenJSON(name, data)
 	}
 
-	return Node{tree: t}, problems
+	return v, problems
+}
+
+// tooMany returns the problem of a document with more than MaxValues values.
+func tooMany(name string) model.Problem {
+	return model.Problem{
+		Pos: model.Position{File: name}, Hint: "split it, or put large files beside the manifest in a bundle, and use `source`",
+		Message: fmt.Sprintf("the document seems to contain more than %d values", MaxValues),
+	}
 }
 
 // looksLikeJSON matches the start of a document that is meant as JSON.
 var looksLikeJSON = regexp.MustCompile(`^\s*\{\s*"`)
 
 // checkText returns the first character that a document must not contain, and reports whether the
-// text contains any of yamlread.Breaks. JSON may contain some control characters that YAML may not.
+// text contains any of lineBreaks. JSON may contain some control characters that YAML may not.
 func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *model.Problem) {
 	for i := 0; i < len(data); {
 		c := data[i]
@@ -72,7 +81,7 @@ func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *mod
 		if message != "" && (!isJSON || i == 0 || size == 1 && r == utf8.RuneError) {
 			return breaks, &model.Problem{Pos: PositionAt(name, data, i), Message: message, Hint: hint}
 		}
-		breaks = breaks || strings.ContainsRune(yamlread.Breaks, r)
+		breaks = breaks || strings.ContainsRune(lineBreaks, r)
 		i += size
 	}
 
@@ -104,5 +113,8 @@ func escapeRune(r rune) string {
 
 // PositionAt returns the line and column of a byte offset. Columns count characters.
 func PositionAt(name string, data []byte, offset int) model.Position {
-	return yamlread.PositionAt(name, data, offset)
+	before := data[:min(offset, len(data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+
+	return model.Position{File: name, Line: bytes.Count(before, []byte{'\n'}) + 1, Column: utf8.RuneCount(before[start:]) + 1}
 }

@@ -9,21 +9,25 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// Kind is the kind of a Value.
-type Kind = yamlread.Kind
+// Kind is the kind of a value.
+type Kind uint8
 
-// The kinds of values.
+// The kinds of values. A scalar keeps its text as written, for example mode: 0644 and ensure: 1.10.
 const (
-	Null   = yamlread.Null
-	Bool   = yamlread.Bool
-	Number = yamlread.Number
-	String = yamlread.String
-	List   = yamlread.List
-	Map    = yamlread.Map
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
 )
+
+// String returns the name of the kind for users.
+func (k Kind) String() string {
+	return [...]string{"nothing", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
+}
 
 // Value is a value of a document with its position.
 type Value struct {

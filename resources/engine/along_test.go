@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsMadeOnTheWay checks implicit creation: it serves resources that miss something, in any
-// order of the document, and changes no order if nothing is missing.
+// TestWhatIsMadeOnTheWay checks implicit creation: it serves resources with missing parents in any order of
+// the document, and changes no order otherwise.
 func TestWhatIsMadeOnTheWay(t *testing.T) {
 	const maker, user = "rel deep value=1 along=value:dir makes=dir", "thing file value=1 missing=dir"
 	for name, c := range map[string]struct {

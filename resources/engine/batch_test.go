@@ -65,8 +65,8 @@ func TestPartOfABatchThatTimedOut(t *testing.T) {
 	equal(t, w.txs["daemons#b"].Errors, []string{"not this one: it had its time"})
 }
 
-// TestDurationsOfABatch checks that durations exclude the time in which other resources of the
-// batch changed alone.
+// TestDurationsOfABatch checks that durations exclude the time of other resources of the batch that changed
+// alone.
 func TestDurationsOfABatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string

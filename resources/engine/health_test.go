@@ -148,7 +148,7 @@ func TestMonitorOnly(t *testing.T) {
 	w.outcomes("thing#a failed", "thing#b stable", "thing#c stable", "thing#d stable", "thing#e stable")
 	slices.Sort(c.made)
 	equal(t, c.made, []string{"a0", "b0", "c0"})
-	// A user who requests only checks also gets those of noop resources.
+	// Check-only runs also include noop resources.
 	c.made, w.opts.Cause = nil, model.CauseCommand
 	w.run(g)
 	slices.Sort(c.made)

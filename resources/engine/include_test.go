@@ -49,8 +49,8 @@ type tree struct {
 	scope resource.Scope
 }
 
-// resources returns the resources of a manifest, with those of child manifests before the including
-// resource. late leaves marked manifests to the run.
+// resources returns the resources of a manifest, children before the including resource. late leaves marked
+// manifests to the run.
 func (w *world) resources(m *tree, late bool) (all, own []*resource.Resource) {
 	for i, line := range m.lines {
 		child, includes := line.(*tree)

@@ -144,8 +144,8 @@ func TestNoopOfOneResourceRefreshesNobodyInNoopEither(t *testing.T) {
 	}
 }
 
-// TestNoopNamesWhatLatePropertiesWaitFor checks that noop names the provider of what is missing,
-// and that a failure of the run fails noop too.
+// TestNoopNamesWhatLatePropertiesWaitFor checks that noop names the provider of the missing value, and that a
+// failure of the run fails noop.
 func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 	wrong := errors.New("`count` must be a whole number")
 	missing := resource.PrerequisiteError{Needs: []string{"value:app"}, Err: errors.New("no such file")}
@@ -190,8 +190,7 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 	}
 }
 
-// TestNoopDoesNotTakeTheMachineForWhatItWillBe checks resources whose state depends on earlier
-// changes.
+// TestNoopDoesNotTakeTheMachineForWhatItWillBe checks resources whose state depends on earlier changes.
 func TestNoopDoesNotTakeTheMachineForWhatItWillBe(t *testing.T) {
 	const unknown = "unknown until rel#a is applied"
 	for name, c := range map[string]struct {

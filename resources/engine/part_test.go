@@ -36,7 +36,7 @@ func references(names ...string) (refs []model.Ref) {
 func TestPart(t *testing.T) {
 	cases := map[string]struct {
 		lines, drifted, refs, failed []string
-		// looked are the resources whose state is read, want the results.
+		// looked are the observed resources, want the results.
 		looked, want []string
 	}{
 		"one of many":                {[]string{"thing a value=1", "thing b value=1", "thing c value=1"}, []string{"b"}, []string{"thing#b"}, nil, []string{"b"}, []string{"thing#b changed"}},

@@ -3,6 +3,9 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -38,6 +41,40 @@ func (Posix) Execute(ctx context.Context, env resource.Env, text string, how com
 		}
 		how.Argv = words
 	}
+
+	return env.Host.Run(ctx, how)
+}
+
+// errNoShellCommand is a blank command.
+var errNoShellCommand = errors.New("no command to execute")
+
+// Shell passes commands to the shell at a path.
+type Shell string
+
+// Name is shell.
+func (Shell) Name() string { return "shell" }
+
+// IsManageable reports whether the shell exists. The priority is the worst, so a resource has to name this
+// provider.
+func (p Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
+	if _, err := os.Stat(string(p)); err != nil {
+		return false, 0, fmt.Errorf("there is no shell: %w", err)
+	}
+
+	return true, 99, nil
+}
+
+// Status is Look.
+func (p Shell) Status(_ context.Context, env resource.Env, spec *Spec) (*State, error) {
+	return Look(env, spec, string(p))
+}
+
+// Execute passes the whole command to the shell, as one argument.
+func (p Shell) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
+	if strings.TrimSpace(text) == "" {
+		return command.Result{}, errNoShellCommand
+	}
+	how.Argv = []string{string(p), "-c", text}
 
 	return env.Host.Run(ctx, how)
 }

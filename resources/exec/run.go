@@ -56,7 +56,6 @@ func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec
 	return result.ExitCode == 0, nil
 }
 
-// obstacle returns why the command cannot be started.
 func obstacle(env resource.Env, spec *Spec, program string) error {
 	c := how(env, spec)
 	c.Argv = []string{program}
@@ -103,7 +102,10 @@ func how(env resource.Env, spec *Spec) command.Command {
 func (Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
-		out := newOutputLog(func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) })
+		out := outputLog{
+			emit:   func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) },
+			stdout: loggedStream{name: "stdout"}, stderr: loggedStream{name: "stderr"},
+		}
 		defer out.end()
 		c.OnLine = out.line
 	}
@@ -165,4 +167,58 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	}
 
 	return out
+}
+
+const (
+	// maxLogged limits the logged part of each end of a stream, so that a command cannot fill the
+	// disk or the memory.
+	maxLogged = 64 << 10
+	// lineCost is the overhead of a line in a log.
+	lineCost = 64
+)
+
+// outputLog logs the output of a command: the beginning of each stream line by line during the run, and
+// the end of a longer stream after the command ended.
+type outputLog struct {
+	emit           func(line, stream string)
+	stdout, stderr loggedStream
+}
+
+// loggedStream is one stream of the output.
+type loggedStream struct {
+	name   string
+	logged int
+	// rest holds the last lines that are not logged yet, held is their cost.
+	rest    []string
+	held    int
+	dropped int
+}
+
+func (l *outputLog) line(line string, stderr bool) {
+	s, cost := &l.stdout, len(line)+lineCost
+	if stderr {
+		s = &l.stderr
+	}
+	if len(s.rest) == 0 && s.logged+cost <= maxLogged {
+		s.logged += cost
+		l.emit(line, s.name)
+		return
+	}
+	s.rest, s.held = append(s.rest, line), s.held+cost
+	for s.held > maxLogged && len(s.rest) > 1 {
+		s.held -= len(s.rest[0]) + lineCost
+		s.rest = s.rest[1:]
+		s.dropped++
+	}
+}
+
+func (l *outputLog) end() {
+	for _, s := range []*loggedStream{&l.stdout, &l.stderr} {
+		if s.dropped > 0 {
+			l.emit(fmt.Sprintf("… %d lines dropped …", s.dropped), s.name)
+		}
+		for _, line := range s.rest {
+			l.emit(line, s.name)
+		}
+	}
 }

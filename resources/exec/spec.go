@@ -3,7 +3,11 @@
 package exec
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -53,7 +57,6 @@ func (s *Spec) split(line string) []string {
 	return words
 }
 
-// expected returns the exit codes that mean success.
 func (s *Spec) expected() []int {
 	if len(s.Returns) == 0 {
 		return []int{0}
@@ -62,5 +65,123 @@ func (s *Spec) expected() []int {
 	return s.Returns
 }
 
-// accepts reports whether an exit code means success.
 func (s *Spec) accepts(code int) bool { return slices.Contains(s.expected(), code) }
+
+// ErrNoCommand is a command without words.
+var ErrNoCommand = errors.New("no command specified")
+
+// shellProvider is the provider that does not split commands.
+const shellProvider = "shell"
+
+// maxExitCode is the largest exit code.
+const maxExitCode = 255
+
+// Validate reports every problem of the properties.
+func (s *Spec) Validate() model.Problems {
+	var out model.Problems
+	s.validateCommands(&out)
+	validateAbsolute(&out, "cwd", s.Cwd)
+	validateAbsolute(&out, "creates", s.Creates)
+	s.validateEnvironment(&out)
+	s.validatePath(&out)
+	for _, code := range s.Returns {
+		if code < 0 || code > maxExitCode {
+			out.Property("returns", "exit codes are 0 to 255", "invalid exit code %d", code)
+		}
+	}
+
+	return out
+}
+
+// Warnings reports an exec that runs at every apply.
+func (s *Spec) Warnings() model.Problems {
+	var out model.Problems
+	if !s.isGuarded() {
+		out.Property("name", "give it `creates`, `onlyif`, `unless` or `refresh_only`", "%s runs every time, because it has no condition", s.Name)
+	}
+
+	return out
+}
+
+// isGuarded reports whether a property can make the command unnecessary.
+func (s *Spec) isGuarded() bool {
+	return s.Creates != "" || s.RefreshOnly || s.OnlyIf != "" || s.Unless != ""
+}
+
+// validateCommands checks that muster can split commands that run without a shell.
+func (s *Spec) validateCommands(out *model.Problems) {
+	switch {
+	case s.Argv != nil:
+		s.validateArgv(out)
+	case s.Command != "":
+		s.validateCommand(out, "command", s.Command)
+	default:
+		s.validateCommand(out, "name", s.Name)
+	}
+	if s.OnlyIf != "" {
+		s.validateCommand(out, "onlyif", s.OnlyIf)
+	}
+	if s.Unless != "" {
+		s.validateCommand(out, "unless", s.Unless)
+	}
+}
+
+func (s *Spec) validateArgv(out *model.Problems) {
+	switch {
+	case s.Command != "":
+		out.Property("argv", "keep one of them", "argv and command are both set")
+	case s.Provider == shellProvider:
+		out.Property("argv", "leave out provider: shell, or write a command", "a shell takes no argv")
+	case len(s.Argv) == 0 || s.Argv[0] == "":
+		out.Property("argv", command.Hint(command.ErrNoProgram), "argv %s", command.ErrNoProgram)
+	}
+	for i, item := range s.Argv {
+		if strings.ContainsRune(item, 0) {
+			out.Property(fmt.Sprintf("argv.%d", i), "", "an item of argv %s", command.ErrNUL)
+		}
+	}
+}
+
+func (s *Spec) validateCommand(out *model.Problems, property, text string) {
+	_, err := command.Split(text)
+	switch {
+	case strings.TrimSpace(text) == "":
+		out.Property(property, "", "%s", ErrNoCommand)
+	case errors.Is(err, command.ErrNUL), errors.Is(err, command.ErrNoProgram) && s.Provider != shellProvider:
+		out.Property(property, command.Hint(err), "%s %s", property, err)
+	case err != nil && s.Provider != shellProvider:
+		out.Property(property, command.Hint(err)+", or set provider: shell", "%s %s", property, err)
+	}
+}
+
+func validateAbsolute(out *model.Problems, property, path string) {
+	if path != "" && !filepath.IsAbs(path) {
+		out.Property(property, "begin it with /", "%s must be an absolute path: %q", property, path)
+	}
+}
+
+func (s *Spec) validateEnvironment(out *model.Problems) {
+	for i, entry := range s.Environment {
+		key, _, found := strings.Cut(entry, "=")
+		// The value may be a secret and is not shown.
+		switch {
+		case !found:
+			out.Property("environment", "write it as KEY=VALUE", "environment entry %d has no =", i+1)
+		case key == "":
+			out.Property("environment", "write it as KEY=VALUE", "environment entry %d has an empty key", i+1)
+		case strings.ContainsRune(entry, 0):
+			out.Property("environment", "", "environment entry %d, %q, contains a NUL byte", i+1, key)
+		}
+	}
+}
+
+func (s *Spec) validatePath(out *model.Problems) {
+	if s.Path == "" {
+		return
+	}
+	for directory := range strings.SplitSeq(s.Path, ":") {
+		if !filepath.IsAbs(directory) {
+			out.Property("path", "separate absolute directories with colons", "path has a directory that is not absolute: %q", directory)
+		}
+	}
+}

@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
-	"golang.org/x/sys/unix"
 )
 
 // Type is the exec type.
@@ -129,3 +131,43 @@ func (Type) Watches(_ ExecProvider, spec *Spec) []watch.Point {
 
 	return resource.WatchPaths(spec.Creates)
 }
+
+// ExecProvider runs commands.
+type ExecProvider interface {
+	resource.Provider
+	// Status reads whether the path in creates exists.
+	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
+	// Execute runs how.Argv if it is set, or else the command. A failing exit code is not an error.
+	Execute(ctx context.Context, env resource.Env, command string, how command.Command) (command.Result, error)
+}
+
+// Look returns the state of an exec for a provider that starts program, or the first word of the command
+// if program is empty. Any entry satisfies creates, including a dangling link.
+func Look(env resource.Env, spec *Spec, program string) (*State, error) {
+	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}, obstacle: obstacle(env, spec, program)}
+	if spec.Creates == "" {
+		return state, nil
+	}
+	entry, err := env.Host.Look(spec.Creates)
+	if err != nil {
+		return nil, err
+	}
+	state.CreatesSatisfied = entry.Kind != files.Absent
+
+	return state, nil
+}
+
+// State is the observed state of an exec; its ensure is always present.
+type State struct {
+	model.CommonState
+	ExitCode         *int `json:"exit_code,omitempty" jsonschema_description:"Exit code of the command; absent when it did not run"`
+	CreatesSatisfied bool `json:"creates_satisfied" jsonschema_description:"Whether the path of creates exists"`
+
+	// refused is set when a guard forbids the command.
+	refused bool
+	// obstacle is why the command cannot be started.
+	obstacle error
+}
+
+// satisfied reports whether only a refresh runs the command.
+func (s *State) satisfied(spec *Spec) bool { return s.CreatesSatisfied || spec.RefreshOnly }

@@ -63,7 +63,9 @@ func TestSourceGrows(t *testing.T) {
 	check(t, os.Truncate(dir+"/source", 8<<40))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := file.Posix{}.Store(ctx, testEnv(t, ""), dir+"/out", file.Content{Source: dir + "/source", Size: 5}, hosttest.Attrs(t, 0o644))
+	source, err := files.Open(dir + "/source")
 	check(t, err)
+	defer source.Close()
+	check(t, testEnv(t, "").Host.Write(ctx, dir+"/out", files.Sized{File: source, Size: 5}, hosttest.Attrs(t, 0o644)))
 	holds("out", "12345", 0o644)(t, dir)
 }

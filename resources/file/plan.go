@@ -160,7 +160,6 @@ func (w wanted) attributesMessage(dropCapabilities bool) (message string) {
 // file's mode differ.
 const allBits = 0o7777
 
-// creation is the one change of a new file.
 func creation(spec *Spec, state *State, message string) model.Change {
 	if !spec.managesContent() {
 		return model.Change{Action: actionStore, Message: "Would have created an empty file with requested attributes", Property: propertyEnsure, From: model.EnsureAbsent, To: model.EnsurePresent}
@@ -200,7 +199,6 @@ func attributeChanges(action string, spec *Spec, state *State, found files.Entry
 	return out
 }
 
-// setMessage sets the message of a plan, on its first change.
 func setMessage(plan resource.Plan, message string) {
 	if !plan.Empty() {
 		plan.Changes[0].Message = message
@@ -217,4 +215,17 @@ func found(state *State) string {
 	}
 
 	return resource.DigestWord(state.Metadata.Checksum)
+}
+
+func diff(spec *Spec, state *State) string {
+	if spec.Sensitive {
+		return ""
+	}
+	want := &state.want
+	before := resource.DiffContent{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.hidden()}
+	if state.Metadata != nil {
+		before.Digest = state.Metadata.Checksum
+	}
+
+	return resource.Diff(spec.Name, before, resource.DiffContent{Snippet: want.after, Size: want.size, Digest: want.digest})
 }

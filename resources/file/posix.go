@@ -92,44 +92,45 @@ func describe(ctx context.Context, env resource.Env, m *Metadata, entry files.En
 	m.Size, m.MTime = entry.Size, entry.ModTime.UTC()
 }
 
-// Store writes a new file and renames it over the old one.
-func (Posix) Store(ctx context.Context, env resource.Env, path string, c Content, a files.Attrs) error {
-	var content io.Reader = strings.NewReader(c.Text)
-	if c.Source != "" {
-		source, err := files.Open(c.Source)
+// store atomically creates or replaces the file with its content. It replaces a link and never follows it. With
+// validate it does not store content that the command of validate rejects.
+func store(ctx context.Context, env resource.Env, spec *Spec, a files.Attrs, validate bool) error {
+	var content io.Reader = strings.NewReader("")
+	source, err := sourcePath(env.Scope.Dir, spec)
+	switch {
+	case err != nil:
+		return err
+	case spec.Content != nil:
+		content = strings.NewReader(*spec.Content)
+	case source != "":
+		entry, err := lookAtSource(env.Host, source, spec)
+		if err != nil {
+			return err
+		}
+		f, err := files.Open(source)
 		if err != nil {
 			return fmt.Errorf("could not open the source: %w", err)
 		}
-		defer source.Close()
-		content = files.Sized{File: source, Size: c.Size}
+		defer f.Close()
+		content = files.Sized{File: f, Size: entry.Size}
 	}
-	o := files.WriteOptions{DropCapabilities: c.DropCapabilities}
-	if c.Validate != "" {
+	o := files.WriteOptions{DropCapabilities: spec.DropCapabilities}
+	if validate && spec.Validator != "" {
 		o.Check = func(temporary string) error {
-			return resource.RunValidator(ctx, env, c.Validate, temporary, path, filepath.Dir(temporary))
+			return resource.RunValidator(ctx, env, spec.Validator, temporary, spec.Name, filepath.Dir(temporary))
 		}
 	}
 
-	return env.Host.WriteWith(ctx, path, content, a, o)
+	return env.Host.WriteWith(ctx, spec.Name, content, a, o)
 }
 
-// SetAttributes changes owner, group and mode. It returns files.ErrLink for a link.
-func (Posix) SetAttributes(_ context.Context, env resource.Env, path string, a files.Attrs) error {
-	return env.Host.SetAttrs(path, a)
-}
-
-// CreateDirectory makes the directory and its parents, or sets its attributes.
-func (Posix) CreateDirectory(_ context.Context, env resource.Env, path string, a files.Attrs) error {
-	return env.Host.MakeDirectory(path, a)
-}
-
-// Remove removes path, not the target of a link. It returns files.ErrNotEmpty for a directory with
-// entries.
-func (Posix) Remove(ctx context.Context, env resource.Env, path string, force bool) error {
-	if force {
-		return env.Host.RemoveAll(ctx, path)
+// remove removes the path, not the target of a link. Without force a directory with entries is
+// files.ErrNotEmpty.
+func remove(ctx context.Context, env resource.Env, spec *Spec) error {
+	if spec.Force {
+		return env.Host.RemoveAll(ctx, spec.Name)
 	}
-	err := env.Host.Remove(path)
+	err := env.Host.Remove(spec.Name)
 	if errors.Is(err, files.ErrNotEmpty) {
 		return fmt.Errorf("%w, force: true is required to remove it with its content", err)
 	}

@@ -3,7 +3,16 @@
 package file
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // EnsureDirectory is the ensure value for a directory.
@@ -27,9 +36,161 @@ type Spec struct {
 	Force            bool `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory with content"`
 }
 
-// managesContent reports whether content is managed, and not only attributes.
 func (s *Spec) managesContent() bool { return s.Content != nil || s.Source != "" }
 
 // describes reports whether the properties describe a desired state. A spec with only a name queries the
 // current state.
 func (s *Spec) describes() bool { return s.Owner != "" || s.Group != "" || s.Mode != "" }
+
+// maxMode is the largest mode, without setuid, setgid and sticky.
+const maxMode = 0o777
+
+// Validate reports every problem of the properties.
+func (s *Spec) Validate() model.Problems {
+	var out model.Problems
+	resource.CheckPath(&out, "name", "file path", s.Name)
+	if s.Content != nil && s.Source != "" {
+		out.Property("source", "keep one of them", "`content` and `source` exclude each other")
+	}
+	if s.Ensure == EnsureDirectory {
+		for _, property := range s.contentProperties() {
+			out.Property(property, dropContent, "a directory has no `%s`", property)
+		}
+	}
+	switch {
+	case strings.ContainsRune(s.Source, 0):
+		out.Property("source", "", "source must not contain a NUL byte")
+	case !utf8.ValidString(s.Source):
+		out.Property("source", "", "source must be UTF-8: %q", s.Source)
+	}
+	validateForce(&out, s)
+	if s.MaxSize != 0 && s.Ensure == model.EnsurePresent && s.Source == "" {
+		out.Property("max_size", "remove it, or set source", "`max_size` is only for a source")
+	}
+	resource.CheckValidator(&out, s.Validator)
+	if s.Validator != "" && s.Ensure == model.EnsurePresent && !s.managesContent() {
+		out.Property("validate", "set content or source", "`validate` has no content to validate")
+	}
+	if s.DropCapabilities && s.Ensure == model.EnsurePresent && !s.managesContent() {
+		out.Property("drop_capabilities", "set content or source", "`drop_capabilities` requires managed content")
+	}
+	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
+	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
+	validateMode(&out, s)
+
+	return out
+}
+
+// Warnings returns properties without effect, and a mode that is probably decimal.
+func (s *Spec) Warnings() model.Problems {
+	var out model.Problems
+	if mode, err := parseMode(s.Mode); err == nil && s.Ensure != model.EnsureAbsent && decimalMode(s.Mode) != "" {
+		meant := decimalMode(s.Mode)
+		out.Property("mode", fmt.Sprintf("write %q if you mean that, %q else", meant, FormatMode(mode)), "mode %q is octal, %s, and %s in decimal is %s", s.Mode, FormatMode(mode), s.Mode, meant)
+	}
+	if s.Ensure == model.EnsureAbsent {
+		for _, property := range s.contentProperties() {
+			out.Property(property, dropContent, "`%s` has no effect with ensure: absent", property)
+		}
+	}
+
+	return out
+}
+
+// dropContent is the remedy for content that has no effect.
+const dropContent = "remove it, or use ensure: present"
+
+// contentProperties returns the set properties that concern content.
+func (s *Spec) contentProperties() []string {
+	var set []string
+	if s.Content != nil {
+		set = append(set, propertyContent)
+	}
+	if s.Source != "" {
+		set = append(set, "source")
+	}
+	if s.Validator != "" {
+		set = append(set, "validate")
+	}
+	if s.MaxSize != 0 {
+		set = append(set, "max_size")
+	}
+	if s.DropCapabilities {
+		set = append(set, "drop_capabilities")
+	}
+
+	return set
+}
+
+func validateForce(out *model.Problems, s *Spec) {
+	switch {
+	case !s.Force:
+	case s.Ensure != model.EnsureAbsent:
+		out.Property("force", "remove it, or use ensure: absent", "`force` is only valid with ensure: absent")
+	case filepath.Clean(s.Name) == "/":
+		out.Property("force", "", "`force` cannot be used with the root directory")
+	}
+}
+
+func validateMode(out *model.Problems, s *Spec) {
+	if s.Mode == "" {
+		if s.Ensure != model.EnsureAbsent {
+			out.Property("mode", `for example mode: "0644"`, "`mode` is required unless ensure is absent")
+		}
+		return
+	}
+	if _, err := parseMode(s.Mode); err != nil {
+		hint := `write permissions in octal, for example "0644"`
+		if mode := decimalMode(s.Mode); mode != "" {
+			hint = fmt.Sprintf("%s is %s in decimal: write %q", s.Mode, mode, mode)
+		}
+		out.Property("mode", hint, "%s", err)
+	}
+}
+
+// decimalMode returns the octal mode for a common mode in decimal, such as 0644 for 420, and an empty
+// string for other digits. Converted documents contain such numbers.
+func decimalMode(text string) string {
+	mode, err := strconv.ParseUint(text, 10, 32)
+	common := []uint64{0o400, 0o440, 0o444, 0o500, 0o550, 0o555, 0o600, 0o640, 0o644, 0o660, 0o664, 0o666, 0o700, 0o750, 0o755, 0o770, 0o775, 0o777}
+	if err != nil || text[0] == '0' || !slices.Contains(common, mode) {
+		return ""
+	}
+
+	return FormatMode(uint32(mode))
+}
+
+// parseMode reads permissions in octal: 0644, 644, 0o644 or 0O644.
+func parseMode(text string) (uint32, error) {
+	digits := text
+	if len(text) > 1 && text[0] == '0' && (text[1] == 'o' || text[1] == 'O') {
+		digits = text[2:]
+	}
+	mode, err := strconv.ParseUint(digits, 8, 32)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || mode > maxMode:
+		return 0, fmt.Errorf("invalid mode %q: it exceeds 0777, setuid, setgid and sticky are not set by mode", text)
+	case err != nil:
+		return 0, fmt.Errorf("invalid mode %q: it is not octal", text)
+	}
+
+	return uint32(mode), nil
+}
+
+// searchable adds execute to each triad with read or write, like X of chmod, so one mode suits
+// files and directories.
+func searchable(mode uint32) uint32 {
+	const read, write = 0o444, 0o222
+
+	return mode | (mode&read)>>2 | (mode&write)>>1
+}
+
+// FormatMode returns a mode with at least four octal digits.
+func FormatMode(mode uint32) string {
+	text := strconv.FormatUint(uint64(mode), 8)
+	if len(text) < 4 {
+		text = "0000"[:4-len(text)] + text
+	}
+
+	return text
+}

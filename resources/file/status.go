@@ -16,7 +16,7 @@ import (
 
 // Status reads the path and resolves the properties on this machine. A missing
 // account or source is a resource.PrerequisiteError.
-func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *Spec) (*State, error) {
+func (Type) Status(ctx context.Context, env resource.Env, p Posix, spec *Spec) (*State, error) {
 	// Without managed content muster never reads a file, except for a query of its state.
 	var reads func(files.Entry) bool
 	switch {

@@ -1,7 +1,6 @@
 package file_test
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -131,32 +130,18 @@ func TestStatusReads(t *testing.T) {
 	}
 }
 
-// unreadable is a provider on a machine that refuses every look.
-type unreadable struct {
-	file.Posix
-	err error
-}
-
-func (u unreadable) Status(context.Context, resource.Env, string, func(files.Entry) bool) (*file.State, error) {
-	return &file.State{CommonState: model.CommonState{Ensure: "absent"}, Unknown: u.err}, nil
-}
-
 // TestUnknown checks that what could not be looked at is neither written nor
 // taken for removed.
 func TestUnknown(t *testing.T) {
 	user, group := hosttest.Owner(t)
-	env := testEnv(t, t.TempDir())
-	p := unreadable{err: &fs.PathError{Op: "lstat", Path: "/x", Err: fs.ErrPermission}}
-	typ := file.Type{}
+	state := &file.State{CommonState: model.CommonState{Ensure: "absent"}, Unknown: &fs.PathError{Op: "lstat", Path: "/x", Err: fs.ErrPermission}}
 	content := "x"
 	for _, ensure := range []string{"present", "absent", "directory"} {
 		spec := &file.Spec{Common: model.Common{Name: "/x", Ensure: ensure}, Owner: user, Group: group, Mode: "0644"}
 		if ensure == "present" {
 			spec.Content = &content
 		}
-		state, err := typ.Status(t.Context(), env, p, spec)
-		check(t, err)
-		plan, err := typ.Plan(spec, state, false)
+		plan, err := file.Type{}.Plan(spec, state, false)
 		if !errors.Is(err, fs.ErrPermission) || !plan.Empty() || !strings.Contains(err.Error(), "could not inspect /x") {
 			t.Errorf("%s: %+v, %v", ensure, plan, err)
 		}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,17 +43,15 @@ type Accounts struct {
 	log      *slog.Logger
 
 	mu sync.Mutex
-	// files are the last read tables of the files, current the tables that are valid until ForgetAccounts.
-	files   map[string]fileTable
-	current map[string]bool
-	// answers are the accounts from getent, asked the keys of its requests, by database.
-	answers map[string]accountTable
-	asked   map[[2]string]bool
+	// files are the tables of the files, answers the accounts from getent, asked the keys of its requests. All
+	// are valid until ForgetAccounts.
+	files, answers map[string]accountTable
+	asked          map[[2]string]bool
 }
 
 // NewAccounts returns accounts without reading a file.
 func NewAccounts(o AccountOptions) *Accounts {
-	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log, files: map[string]fileTable{}}
+	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log}
 	a.ForgetAccounts()
 
 	return a
@@ -88,12 +88,11 @@ func (a *Accounts) GroupName(ctx context.Context, gid uint32) string {
 	return a.name(ctx, groupDatabase, gid)
 }
 
-// ForgetAccounts makes the next lookup check the files and ask getent again. An unchanged file is not read
-// again.
+// ForgetAccounts makes the next lookup read the files and ask getent again.
 func (a *Accounts) ForgetAccounts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.current, a.answers, a.asked = map[string]bool{}, map[string]accountTable{}, map[[2]string]bool{}
+	a.files, a.answers, a.asked = map[string]accountTable{}, map[string]accountTable{}, map[[2]string]bool{}
 }
 
 // getentTimeout limits the answer of a directory service.
@@ -106,7 +105,6 @@ func (a *Accounts) FileWritten(path string) {
 	}
 }
 
-// path returns the file of a database.
 func (a *Accounts) path(database string) string { return a.dir + "/" + database }
 
 func (a *Accounts) id(ctx context.Context, database, name string) (uint32, error) {
@@ -160,22 +158,17 @@ func (a *Accounts) lookUp(ctx context.Context, database, key string, find func(a
 	return nil
 }
 
-// table returns the table of a database's file.
 func (a *Accounts) table(database string) (accountTable, error) {
-	t := a.files[database]
-	if a.current[database] {
-		return t.accountTable, nil
+	if t, known := a.files[database]; known {
+		return t, nil
 	}
-	if !t.isOf(a.path(database)) {
-		var err error
-		if t, err = readTable(a.path(database)); err != nil {
-			return accountTable{}, err
-		}
-		a.files[database] = t
+	content, err := os.ReadFile(a.path(database))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return accountTable{}, err
 	}
-	a.current[database] = true
+	a.files[database] = parseAccounts(string(content))
 
-	return t.accountTable, nil
+	return a.files[database], nil
 }
 
 // ask adds getent's answer about a name or number. Each key is requested once. A machine without getent uses
@@ -214,4 +207,55 @@ func (a *Accounts) merge(database, key, answer string) {
 			known.add(key, id)
 		}
 	}
+}
+
+// accountTable maps names and numbers of users, or of groups.
+type accountTable struct {
+	ids   map[string]uint32
+	names map[uint32]string
+}
+
+// parseAccounts reads the common format of passwd(5) and group(5): the name in the first field, the
+// number in the third. It ignores other lines. The first of several accounts with the same name or
+// number wins, as in libc.
+func parseAccounts(text string) accountTable {
+	t := accountTable{ids: map[string]uint32{}, names: map[uint32]string{}}
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+		// Lines that start with + or - include NIS accounts.
+		if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
+			continue
+		}
+		id, ok := ParseAccountID(fields[2])
+		if !ok {
+			continue
+		}
+		t.add(fields[0], id)
+	}
+
+	return t
+}
+
+func (t accountTable) add(name string, id uint32) {
+	if _, ok := t.ids[name]; !ok {
+		t.ids[name] = id
+	}
+	if _, ok := t.names[id]; !ok {
+		t.names[id] = name
+	}
+}
+
+// MaxAccountID is the largest user or group ID. To chown, the next number means "unchanged".
+const MaxAccountID = 1<<32 - 2
+
+// ParseAccountID reads the number of a user or group, in decimal digits and nothing else.
+func ParseAccountID(s string) (uint32, bool) {
+	id, err := strconv.ParseUint(s, 10, 32)
+
+	return uint32(id), err == nil && IsAccountNumber(s) && id <= MaxAccountID
+}
+
+// IsAccountNumber reports whether an owner is given as a number, which may be out of range.
+func IsAccountNumber(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }

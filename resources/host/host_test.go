@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// accountHost has account tables of its own, with root and no other.
+// accountHost has account tables with root only.
 func accountHost(t *testing.T) (h *host.Host, dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// TestReadRecord has what WriteRecord wrote, and what it did not.
+// TestReadRecord has records of WriteRecord and others.
 func TestReadRecord(t *testing.T) {
 	type record struct{ A int }
 	path := filepath.Join(t.TempDir(), "r.json")

@@ -30,8 +30,8 @@ func openers(t *testing.T, dir string) map[string]func() error {
 	}
 }
 
-// TestSystemStateBelowStranger has state directories that do not exist yet below
-// a directory of another user, or one that everybody may write to.
+// TestSystemStateBelowStranger has missing state directories below a directory of another user, or a
+// world-writable one.
 func TestSystemStateBelowStranger(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)

@@ -23,7 +23,6 @@ const (
 	pendingUnits = "pending"
 )
 
-// canReload reports whether systemd runs here and systemctl is installed.
 func canReload() bool {
 	if _, err := os.Lstat(booted); err != nil || units.IsOffline("/") {
 		return false
@@ -81,7 +80,6 @@ type expectedUnits struct {
 	runs map[string]bool
 }
 
-// add records a run.
 func (e *expectedUnits) add(ctx context.Context, h *Host, run string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,7 +104,6 @@ func (e *expectedUnits) add(ctx context.Context, h *Host, run string) error {
 	return nil
 }
 
-// end notes that a run of this process is no longer active.
 func (e *expectedUnits) end(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -128,7 +125,6 @@ func (e *expectedUnits) killed(h *Host, parents []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return e.runs[id] || slices.Contains(parents, id) })
 }
 
-// forget removes runs from the record.
 func (e *expectedUnits) forget(ctx context.Context, h *Host, runs []string) error {
 	if len(runs) == 0 {
 		return nil

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -36,62 +35,27 @@ type blocks struct {
 // Read reads the entries of resources.
 func (b *blocks) Read(items []document.Value) {
 	for _, item := range items {
-		if !b.isEntry(item.Kind, len(item.Entries), item.Pos) {
-			continue
+		const hint = "write `- file:` with its resources below"
+		switch {
+		case item.Kind != document.Map:
+			b.problems.Add(item.Pos, hint, "an entry of `resources` must be a mapping, not %s", item.Kind)
+		case len(item.Entries) == 0:
+			b.problems.Add(item.Pos, hint, "an entry of `resources` is empty")
 		}
 		for _, e := range item.Entries {
-			if t, ok := b.typeOf(e.Key, e.Pos); ok {
+			if t, ok := b.types.Get(e.Key); ok {
 				b.block(t, e)
+			} else {
+				b.problems.AddMade(func() model.Problem { return unknownType(b.types, e.Key, e.Pos) })
 			}
 		}
 	}
-}
-
-// readParsed is Read for parsed resources. It converts one value at a time, to save memory.
-func (b *blocks) readParsed(list document.Node) {
-	for item := range list.Items() {
-		if !b.isEntry(item.Kind(), item.Len(), item.Pos()) {
-			continue
-		}
-		for key, v := range item.Entries() {
-			t, ok := b.typeOf(key.Text(), key.Pos())
-			switch {
-			case ok && v.Kind() == document.List:
-				b.list(t, v.Values())
-			case ok:
-				b.block(t, document.Entry{Key: key.Text(), Pos: key.Pos(), Value: v.Value()})
-			}
-		}
-	}
-}
-
-// isEntry reports whether an entry of resources is a mapping.
-func (b *blocks) isEntry(kind document.Kind, entries int, pos model.Position) bool {
-	const hint = "write `- file:` with its resources below"
-	switch {
-	case kind != document.Map:
-		b.problems.Add(pos, hint, "an entry of `resources` must be a mapping, not %s", kind)
-	case entries == 0:
-		b.problems.Add(pos, hint, "an entry of `resources` is empty")
-	}
-
-	return kind == document.Map
-}
-
-// typeOf returns the type that a key names.
-func (b *blocks) typeOf(key string, pos model.Position) (*resource.Type, bool) {
-	t, ok := b.types.Get(key)
-	if !ok {
-		b.problems.AddMade(func() model.Problem { return unknownType(b.types, key, pos) })
-	}
-
-	return t, ok
 }
 
 func (b *blocks) block(t *resource.Type, e document.Entry) {
 	switch e.Value.Kind {
 	case document.List:
-		b.list(t, slices.Values(e.Value.Items))
+		b.list(t, e.Value.Items)
 	case document.Map:
 		b.single(t, e)
 	default:
@@ -125,14 +89,14 @@ func (b *blocks) single(t *resource.Type, e document.Entry) {
 
 // list reads the form of items name: properties. Defaults apply to the whole block. If several
 // defaults set one property, the last one before a resource wins, else the last one after it.
-func (b *blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
+func (b *blocks) list(t *resource.Type, items []document.Value) {
 	var defaults []document.Entry
 	type named struct {
 		document.Entry
 		before []document.Entry
 	}
 	var resources []named
-	for item := range items {
+	for _, item := range items {
 		switch {
 		case item.Kind != document.Map && item.IsScalar():
 			b.problems.Add(item.Pos, "write `- "+item.Text+":` with its properties below, if it has any", "an item of `%s` must be a mapping of a name to its properties, not %s", t.Name, item.Kind)

@@ -1,7 +1,30 @@
+// Package manifest resolves a document into resources. It parses YAML or JSON, merges hierarchical
+// data, evaluates expressions, decodes properties strictly and validates them. It reports all
+// problems of a document at once, each with file, line, column and remedy, and changes nothing on
+// the machine. Values that are known only during a run (outputs of other resources, files that a
+// resource of the same manifest creates) are resolved by resource.Resource.ResolveDeferred.
+//
+// The package decides these points, which the formats leave open:
+//
+//   - A number that is not in its shortest form (0644, 1.10) is text to expressions, so it keeps
+//     its form.
+//   - Values of data can use Facts and Environ. Entries of hierarchy.order can also use Data: the
+//     base data with the external data merged in.
+//   - With merge first, the first match replaces the top-level keys that it sets. With deep, all
+//     matches are merged in order: mappings are merged, lists are appended, and the last value wins.
+//     External data are merged over both in the same way.
+//   - The value of an expression is secret if the expression uses a secret, a mapping or list that
+//     contains one, or all data. The values of a literal mapping are judged one by one.
+//   - The result of a template is secret if its source uses a secret, or cannot be judged.
+//   - The expressions of an excluded resource may fail, because the failure is often the reason for
+//     the exclusion.
+//   - A document over 16 MiB is rejected before parsing. Parsing stops at the first syntax error or
+//     limit: a million values, 100 levels, or aliases that expand to more than 200,000 values.
 package manifest
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -31,10 +54,10 @@ type Document struct {
 	// lines returns the offsets of the lines, for the positions of problems.
 	lines func() []int
 
-	Data      document.Node
-	Order     document.Node
+	Data      document.Value
+	Order     document.Value
 	Merge     string
-	Overrides document.Node
+	Overrides document.Value
 
 	// section is muster or ccm. It is empty in a document with data only.
 	section   string
@@ -42,7 +65,7 @@ type Document struct {
 	Flapping  document.Value
 	Limit     document.Value
 	Pre, Post document.Value
-	Resources document.Node
+	Resources document.Value
 	// JetFile is the path of a template that renders the resources.
 	JetFile document.Value
 	// problems are the problems of the structure.
@@ -86,15 +109,15 @@ func parse(name string, data []byte, limit int64) (*Document, error) {
 }
 
 // readMapping reads a document that must be a mapping. what and hint describe it in a problem.
-func readMapping(name string, data []byte, limit int64, what, hint string) (document.Node, error) {
-	root, problems := document.Parse(name, data, limit)
+func readMapping(name string, data []byte, limit int64, what, hint string) (document.Value, error) {
+	root, problems := document.Read(name, data, limit)
 	switch {
 	case len(problems) > 0:
 		return root, tidyProblems(problems)
-	case root.Kind() == document.Null:
-		return root, model.ProblemAt(root.Pos(), "", "the document is empty")
-	case root.Kind() != document.Map:
-		return root, model.ProblemAt(root.Pos(), hint, "%s must be a mapping, not %s", what, root.Kind())
+	case root.Kind == document.Null:
+		return root, model.ProblemAt(root.Pos, "", "the document is empty")
+	case root.Kind != document.Map:
+		return root, model.ProblemAt(root.Pos, hint, "%s must be a mapping, not %s", what, root.Kind)
 	default:
 		return root, nil
 	}
@@ -110,32 +133,32 @@ func (d *Document) Problems() model.Problems { return slices.Clone(d.problems) }
 // HasResources reports whether the document has the section muster or ccm.
 func (d *Document) HasResources() bool { return d.section != "" }
 
-func newDocument(name string, text []byte, root document.Node) *Document {
+func newDocument(name string, text []byte, root document.Value) *Document {
 	d := documentOf(name, text)
 	if v, ok := root.Get("protocol"); ok && v.IsScalar() {
-		d.problems.Add(v.Pos(), "take the manifest within it", "this is a document of protocol %s, not a manifest", v.Text())
+		d.problems.Add(v.Pos, "take the manifest within it", "this is a document of protocol %s, not a manifest", v.Text)
 		return d
 	}
-	for key, value := range root.Entries() {
-		switch name := key.Text(); name {
+	for _, e := range root.Entries {
+		switch e.Key {
 		case "data":
-			d.Data = d.expect(name, value, document.Map)
+			d.Data = d.expect(e, document.Map)
 		case "hierarchy":
-			d.hierarchy(name, value)
+			d.hierarchy(e)
 		case "overrides":
-			d.Overrides = d.expect(name, value, document.Map)
-			for name, o := range d.Overrides.Entries() {
-				d.expect(name.Text(), o, document.Map)
+			d.Overrides = d.expect(e, document.Map)
+			for _, o := range d.Overrides.Entries {
+				d.expect(o, document.Map)
 			}
 		case "muster", "ccm":
 			if d.section != "" {
-				d.problems.Add(key.Pos(), "`ccm` is another name of `muster`: keep one of them", "`%s` and `%s` exclude each other", d.section, name)
+				d.problems.Add(e.Pos, "`ccm` is another name of `muster`: keep one of them", "`%s` and `%s` exclude each other", d.section, e.Key)
 				continue
 			}
-			d.section = name
-			d.body(value)
+			d.section = e.Key
+			d.body(e)
 		default:
-			d.unknownAtTop(key)
+			d.unknownAtTop(e)
 		}
 	}
 
@@ -143,13 +166,13 @@ func newDocument(name string, text []byte, root document.Node) *Document {
 }
 
 // expect returns a value that must have a kind. It returns an empty value for null.
-func (d *Document) expect(key string, v document.Node, kind document.Kind) document.Node {
-	if v.Kind() == kind || v.Kind() == document.Null {
-		return v
+func (d *Document) expect(e document.Entry, kind document.Kind) document.Value {
+	if e.Value.Kind == kind || e.Value.Kind == document.Null {
+		return e.Value
 	}
-	d.problems.Add(v.Pos(), "", "`%s` must be %s, not %s", key, kind, v.Kind())
+	d.problems.Add(e.Value.Pos, "", "`%s` must be %s, not %s", e.Key, kind, e.Value.Kind)
 
-	return document.Node{}
+	return document.Value{}
 }
 
 // topKeys and sectionKeys return the keys of a manifest and of its section muster.
@@ -160,83 +183,82 @@ func sectionKeys() []string {
 }
 
 // unknownAtTop reports an unknown key. The hint names the right place of a key of another level.
-func (d *Document) unknownAtTop(key document.Node) {
-	switch name := key.Text(); {
-	case slices.Contains(sectionKeys(), name):
-		d.problems.Add(key.Pos(), "put it below `muster:`, indented", "unknown key `%s`", name)
-	case document.Nearest(name, topKeys()) == "":
-		d.problems.Add(key.Pos(), "values are below `data:`; the resources of a manifest are items of `resources:` below `muster:`", "unknown key `%s`", name)
+func (d *Document) unknownAtTop(e document.Entry) {
+	switch {
+	case slices.Contains(sectionKeys(), e.Key):
+		d.problems.Add(e.Pos, "put it below `muster:`, indented", "unknown key `%s`", e.Key)
+	case document.Nearest(e.Key, topKeys()) == "":
+		d.problems.Add(e.Pos, "values are below `data:`; the resources of a manifest are items of `resources:` below `muster:`", "unknown key `%s`", e.Key)
 	default:
-		d.unknown(key, "", topKeys())
+		d.unknown(e, "", topKeys())
 	}
 }
 
 // unknownInSection is unknownAtTop for the section muster.
-func (d *Document) unknownInSection(key document.Node) {
-	if slices.Contains(topKeys(), key.Text()) {
-		d.problems.Add(key.Pos(), "put it at the top level, beside `"+d.section+":`", "unknown key `%s` in `%s`", key.Text(), d.section)
+func (d *Document) unknownInSection(e document.Entry) {
+	if slices.Contains(topKeys(), e.Key) {
+		d.problems.Add(e.Pos, "put it at the top level, beside `"+d.section+":`", "unknown key `%s` in `%s`", e.Key, d.section)
 		return
 	}
-	if key.Text() == "drift" {
-		d.problems.Add(key.Pos(), "set it on a resource, on all resources of a type with `defaults`, or on an assignment with muster fleet push --drift", "unknown key `drift` in `%s`", d.section)
+	if e.Key == "drift" {
+		d.problems.Add(e.Pos, "set it on a resource, on all resources of a type with `defaults`, or on an assignment with muster fleet push --drift", "unknown key `drift` in `%s`", d.section)
 		return
 	}
-	d.unknown(key, d.section, sectionKeys())
+	d.unknown(e, d.section, sectionKeys())
 }
 
-func (d *Document) unknown(key document.Node, where string, known []string) {
+func (d *Document) unknown(e document.Entry, where string, known []string) {
 	if where != "" {
 		where = " in `" + where + "`"
 	}
-	d.problems.AddMade(func() model.Problem { return document.Unknown(key.Pos(), "key", key.Text(), where, known) })
+	d.problems.AddMade(func() model.Problem { return document.Unknown(e.Pos, "key", e.Key, where, known) })
 }
 
-func (d *Document) hierarchy(section string, h document.Node) {
-	for key, v := range d.expect(section, h, document.Map).Entries() {
-		switch name := key.Text(); name {
+func (d *Document) hierarchy(section document.Entry) {
+	for _, e := range d.expect(section, document.Map).Entries {
+		switch e.Key {
 		case "order":
-			d.Order = d.expect(name, v, document.List)
+			d.Order = d.expect(e, document.List)
 		case "merge":
-			if !v.IsScalar() {
-				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %s", v.Kind())
-				continue
+			text := strings.ToLower(e.Value.Text)
+			switch {
+			case !e.Value.IsScalar():
+				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %s", e.Value.Kind)
+			case text != mergeFirst && text != mergeDeep:
+				d.problems.Add(e.Value.Pos, "one of first, deep", "`merge` cannot be %q", e.Value.Text)
+			default:
+				d.Merge = text
 			}
-			text := strings.ToLower(v.Text())
-			if text != mergeFirst && text != mergeDeep {
-				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %q", v.Text())
-				continue
-			}
-			d.Merge = text
 		default:
-			d.unknown(key, section, []string{"order", "merge"})
+			d.unknown(e, section.Key, []string{"order", "merge"})
 		}
 	}
 }
 
-func (d *Document) body(section document.Node) {
-	for key, v := range d.expect(d.section, section, document.Map).Entries() {
-		switch name := key.Text(); name {
+func (d *Document) body(section document.Entry) {
+	for _, e := range d.expect(section, document.Map).Entries {
+		switch v := e.Value; e.Key {
 		case "fail_on_error":
-			d.Fail = v.Value()
+			d.Fail = v
 		case "flapping":
-			d.Flapping = v.Value()
+			d.Flapping = v
 		case "limit":
-			d.Limit = v.Value()
+			d.Limit = v
 		case "pre_message":
-			d.Pre = v.Value()
+			d.Pre = v
 		case "post_message":
-			d.Post = v.Value()
+			d.Post = v
 		case keyJetFile:
-			if d.JetFile = v.Value(); !v.IsScalar() && v.Kind() != document.Null {
-				d.problems.Add(v.Pos(), "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", name, v.Kind())
+			if d.JetFile = v; !v.IsScalar() && v.Kind != document.Null {
+				d.problems.Add(v.Pos, "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", e.Key, v.Kind)
 			}
 		case "resources":
-			d.Resources = d.expect(name, v, document.List)
+			d.Resources = d.expect(e, document.List)
 		default:
-			d.unknownInSection(key)
+			d.unknownInSection(e)
 		}
 	}
-	if d.JetFile.Text != "" && d.Resources.Len() > 0 {
+	if d.JetFile.Text != "" && len(d.Resources.Items) > 0 {
 		d.problems.Add(d.JetFile.Pos, "keep one of them", "`resources` and `%s` exclude each other", keyJetFile)
 	}
 }
@@ -248,10 +270,10 @@ func parseData(name string, data []byte, limit int64) (*Document, error) {
 		return nil, err
 	}
 	isDocument := false
-	for key := range root.Entries() {
-		switch name := key.Text(); name {
+	for _, e := range root.Entries {
+		switch e.Key {
 		case "muster", "ccm":
-			return nil, model.ProblemAt(key.Pos(), "put it under `data:`, or remove it", "a source of data has no section `%s`", name)
+			return nil, model.ProblemAt(e.Pos, "put it under `data:`, or remove it", "a source of data has no section `%s`", e.Key)
 		case "data", "hierarchy", "overrides":
 			isDocument = true
 		}
@@ -328,4 +350,57 @@ func openers(s string, before int) int {
 	}
 
 	return n
+}
+
+// tidyProblems sorts problems in the order of the document, removes duplicates (defaults repeat a
+// mistake in every resource) and shortens long messages.
+func tidyProblems(problems model.Problems) model.Problems {
+	type identity struct {
+		pos     model.Position
+		message string
+	}
+	seen := make(map[identity]bool, len(problems))
+	out := slices.DeleteFunc(problems.Sorted(), func(p model.Problem) bool {
+		key := identity{p.Pos, p.Message}
+		duplicate := seen[key] && !p.Pos.IsZero()
+		seen[key] = true
+		return duplicate
+	})
+	for i := range out {
+		out[i].Message, out[i].Hint = clip(out[i].Message), clip(out[i].Hint)
+	}
+
+	out = model.Joined(out)
+	for i := range out {
+		if out[i].More > 0 {
+			out[i].Message, out[i].Hint = fmt.Sprintf("%d more problems", out[i].More), ""
+		}
+	}
+
+	return out
+}
+
+// longestMessage is the limit of a message in bytes.
+const longestMessage = 400
+
+// clip shortens a long message in the middle, and replaces line breaks.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+	if len(s) <= longestMessage {
+		return s
+	}
+	head, tail := longestMessage/2, len(s)-longestMessage/2
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+
+	return s[:head] + " … " + s[tail:]
 }

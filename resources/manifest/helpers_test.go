@@ -101,7 +101,7 @@ func one(t *testing.T, text string, o manifest.Options, in manifest.Inputs) *thi
 	return r.Resources[0].Spec.(*thingSpec)
 }
 
-// content returns a manifest of one file whose content is an expression.
+// content returns a manifest of one file with an expression as content.
 func content(value string) string {
 	return "muster:\n  resources:\n    - file:\n        - /f:\n            content: " + strings.TrimSuffix(value, "\n") + "\n"
 }

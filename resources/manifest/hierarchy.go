@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -61,7 +60,7 @@ func resolveData(ctx context.Context, w *evaluator, external map[string]any) res
 // override is an override of the document that applies to the node.
 type override struct {
 	name   string
-	values document.Node
+	values document.Value
 	// below are the data that it was merged into; nil with merge first.
 	below map[string]any
 }
@@ -70,7 +69,7 @@ type override struct {
 func matches(ctx context.Context, r *resolver) []override {
 	var out []override
 	seen := map[string]bool{}
-	for item := range entries(r.scope.doc) {
+	for _, item := range entries(r.scope.doc) {
 		name, _ := r.value(ctx, item)
 		switch {
 		case name.Deferred:
@@ -82,7 +81,7 @@ func matches(ctx context.Context, r *resolver) []override {
 			continue
 		}
 		seen[name.Text] = true
-		if v, ok := r.scope.doc.Overrides.Get(name.Text); ok && v.Kind() == document.Map {
+		if v, ok := r.scope.doc.Overrides.Get(name.Text); ok && v.Kind == document.Map {
 			out = append(out, override{name: name.Text, values: v})
 		}
 	}
@@ -91,18 +90,18 @@ func matches(ctx context.Context, r *resolver) []override {
 }
 
 // entries returns the entries of the order, or the default order.
-func entries(doc *Document) iter.Seq[document.Value] {
-	if doc.Order.Len() == 0 {
-		return slices.Values([]document.Value{{Kind: document.String, Text: defaultOverride}})
+func entries(doc *Document) []document.Value {
+	if len(doc.Order.Items) == 0 {
+		return []document.Value{{Kind: document.String, Text: defaultOverride}}
 	}
 
-	return doc.Order.Values()
+	return doc.Order.Items
 }
 
 // unnamed returns a warning for each override that no entry of the order can name.
 func unnamed(doc *Document) model.Problems {
 	var patterns []string
-	for entry := range entries(doc) {
+	for _, entry := range entries(doc) {
 		parts, _, ok := expression.Scan(entry.Text)
 		if !ok || !entry.IsScalar() {
 			return nil // reported as a problem
@@ -119,9 +118,9 @@ func unnamed(doc *Document) model.Problems {
 	}
 	names := regexp.MustCompile("(?s)^(?:" + strings.Join(patterns, "|") + ")$")
 	var out model.Problems
-	for key := range doc.Overrides.Entries() {
-		if text := key.Text(); !names.MatchString(text) && !expression.MayHoldExpression(text) {
-			out.Add(key.Pos(), "add it to `hierarchy.order`, or remove it", "no entry of `order` names the override `%s`, so it is never used", text)
+	for _, e := range doc.Overrides.Entries {
+		if !names.MatchString(e.Key) && !expression.MayHoldExpression(e.Key) {
+			out.Add(e.Pos, "add it to `hierarchy.order`, or remove it", "no entry of `order` names the override `%s`, so it is never used", e.Key)
 		}
 	}
 
@@ -132,10 +131,9 @@ func unnamed(doc *Document) model.Problems {
 // node uses them.
 func checkUnused(ctx context.Context, w *evaluator, matches []override) model.Problems {
 	r := resolver{scope: w.newScope(ctx, inData, nil, nil), compileOnly: true}
-	for key, v := range w.doc.Overrides.Entries() {
-		name := key.Text()
-		if !slices.ContainsFunc(matches, func(taken override) bool { return taken.name == name }) {
-			r.plain(ctx, v)
+	for _, e := range w.doc.Overrides.Entries {
+		if !slices.ContainsFunc(matches, func(taken override) bool { return taken.name == e.Key }) {
+			r.value(ctx, e.Value)
 		}
 	}
 

@@ -17,7 +17,7 @@ const commandType = "exec"
 func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value, error) {
 	var none document.Value
 	parsed, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
-	r := request{root: parsed.Value()}
+	r := request{root: parsed}
 	if err != nil {
 		return r.onlyID(), none, err
 	}

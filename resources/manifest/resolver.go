@@ -3,6 +3,9 @@ package manifest
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -340,37 +343,80 @@ func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
 	}
 }
 
-// object resolves a mapping of a document to plain values. It converts one value at a time, to save
-// memory. Null becomes an empty mapping.
-func (r *resolver) object(ctx context.Context, n document.Node) map[string]any {
-	for key := range n.Entries() {
-		if r.mayHold(key.Text()) {
-			// Resolved keys may become equal, so compare them with their positions.
-			v, _ := r.mapping(ctx, n.Value())
-			return v.Plain().(map[string]any)
-		}
-	}
-	out := make(map[string]any, n.Len())
-	for key, value := range n.Entries() {
-		out[key.Text()] = r.plain(ctx, value)
+// object resolves a mapping of a document to plain values. Null becomes an empty mapping.
+func (r *resolver) object(ctx context.Context, v document.Value) map[string]any {
+	v, _ = r.value(ctx, v)
+	out, _ := v.Plain().(map[string]any)
+	if out == nil {
+		out = map[string]any{}
 	}
 
 	return out
 }
 
-// plain resolves a value of a document to a plain one.
-func (r *resolver) plain(ctx context.Context, n document.Node) any {
-	switch n.Kind() {
-	case document.Map:
-		return r.object(ctx, n)
-	case document.List:
-		out := make([]any, 0, n.Len())
-		for item := range n.Items() {
-			out = append(out, r.plain(ctx, item))
-		}
-		return out
-	default:
-		v, _ := r.value(ctx, n.Value())
-		return v.Plain()
+// excluded evaluates the control property. It returns the reason if the resource is excluded. ok is
+// false if an expression failed.
+func (r *resolver) excluded(ctx context.Context, properties document.Value) (reason string, ok bool) {
+	control, has := properties.Get(keyControl)
+	if !has || control.Kind != document.Map {
+		return "", true
 	}
+	ok = true
+	for _, e := range control.Entries {
+		if e.Key != "if" && e.Key != "unless" || !e.Value.IsScalar() {
+			continue
+		}
+		yes, valid := r.condition(ctx, "control."+e.Key, e.Value)
+		switch {
+		case !valid:
+			ok = false
+		case yes != (e.Key == "if") && reason == "":
+			reason = fmt.Sprintf("control.%s is %t: %s", e.Key, yes, r.scope.evaluator.printed.shown(expression.Bare(e.Value.Text)))
+		}
+	}
+
+	return reason, ok
+}
+
+// compileCondition returns an error if a text does not compile, or if its value is never true or
+// false.
+func (w *evaluator) compileCondition(text string) error {
+	p := w.Program(expression.Bare(text), false)
+	if p.Message != "" {
+		return errors.New(p.Message)
+	}
+	if t := p.Node().Type(); t != nil && t.Kind() != reflect.Interface && t.Kind() != reflect.Bool {
+		return fmt.Errorf("it is %s and never true or false", t.Kind())
+	}
+
+	return nil
+}
+
+// condition evaluates a condition. valid is false if the condition fails, which it reports as a
+// problem.
+func (r *resolver) condition(ctx context.Context, name string, v document.Value) (yes, valid bool) {
+	s := r.scope.evaluator
+	p := s.Program(expression.Bare(v.Text), false)
+	if p.Message != "" {
+		r.problems.Add(v.Pos, p.Hint, "`%s` is not a valid expression: %s", name, p.Message)
+		return false, false
+	}
+	if r.scope.broken && p.UsesData() {
+		return false, false
+	}
+	out, f := r.scope.value(ctx, p, v.Pos)
+	switch {
+	case f != nil && f.known:
+	case f != nil && f.waits != nil:
+		r.problems.Add(v.Pos, "use a guard of the type, such as `onlyif`", "`%s` must be known before the run", name)
+	case f != nil && s.tolerates():
+	case f != nil:
+		r.problems.Add(v.Pos, f.hint, "`%s` fails: %s", name, f.message)
+	case out.Kind != document.Bool:
+		r.problems.Add(v.Pos, "write a comparison, for example Facts.host.info.os == 'linux'", "`%s` must be true or false, not %s", name, out.Kind)
+	default:
+		return out.Text == "true", true
+	}
+
+	return false, false
 }

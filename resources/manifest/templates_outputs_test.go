@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// TestTemplatesTakeOutputs checks that a template waits for all resources whose outputs it uses, in
-// any order.
+// TestTemplatesTakeOutputs checks that a template waits for the resources of its outputs, in any order.
 func TestTemplatesTakeOutputs(t *testing.T) {
 	for name, in := range map[string]string{
 		"go":            `"${ template('{{ (outputs \"exec#a\").stdout }} {{ (outputs \"exec#b\").stdout }}') }"`,

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -41,7 +43,6 @@ func requestsOf(spec *Spec, plan resource.Plan) []Request {
 // along is the prefix of the property of a change to another package, a side effect of the requested change.
 const along = "package#"
 
-// warnOfRemoved logs the packages that were also removed.
 func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan) {
 	var removed []string
 	for _, plan := range plans {
@@ -131,4 +132,166 @@ func outcomeOf(plan resource.Plan, after *State) resource.Outcome {
 	}
 
 	return out
+}
+
+// forecast is the effect of a package change: the packages that it also removes, or why it would
+// fail.
+type forecast struct {
+	removed []Package
+	err     error
+}
+
+func repositories() []string {
+	return []string{resource.PathNeed("/etc/apt/sources.list"), resource.PathNeed("/etc/apt/sources.list.d/"), resource.PathNeed("/etc/yum.repos.d/")}
+}
+
+// foresee completes the states of packages with a change that is due.
+func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) {
+	s := simulation{provider: p}
+	var changed []*State
+	checkHolds := holdCheck(ctx, env, p)
+	for i, spec := range specs {
+		if states[i] == nil {
+			continue
+		}
+		plan, err := (*Type)(nil).Plan(spec, states[i], false)
+		if err == nil && states[i].CannotHold == nil && (plan.Has(string(Hold)) || plan.Has(string(Unhold))) {
+			states[i].CannotHold = checkHolds()
+		}
+		if action, _ := due(spec, states[i]); err == nil && action != "" {
+			s.requests, changed = append(s.requests, requestsOf(spec, plan)[0]), append(changed, states[i])
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	s.forecasts = make([]forecast, len(changed))
+	if err := s.run(ctx, env); err != nil {
+		env.Log.DebugContext(ctx, "changes of packages cannot be simulated", "provider", p.Name(), "error", err)
+		if ctx.Err() != nil || isUnknowable(err) {
+			return
+		}
+		for i := range s.forecasts {
+			s.forecasts[i] = forecast{err: err}
+		}
+	}
+	for i, f := range s.forecasts {
+		if f.err != nil {
+			f.err = resource.PrerequisiteError{Needs: repositories(), Err: f.err}
+		}
+		changed[i].forecast = f
+	}
+}
+
+// holdCheck returns a function that calls CheckHolds at most once.
+func holdCheck(ctx context.Context, env resource.Env, p PackageProvider) func() error {
+	h, ok := p.(Holder)
+	if !ok {
+		return func() error { return nil }
+	}
+
+	return sync.OnceValue(func() error {
+		if err := h.CheckHolds(ctx, env); ctx.Err() == nil && !isUnknowable(err) {
+			return err
+		}
+		return nil
+	})
+}
+
+// simulation finds the effect of each of many changes. It needs one simulation if no change fails
+// or removes another package.
+type simulation struct {
+	provider  PackageProvider
+	requests  []Request
+	forecasts []forecast
+	// good are the changes that can be made together, removed what goes with them.
+	good    []int
+	removed []Package
+}
+
+// run simulates all changes at once, without those that an error names, and else
+// by halves. Its error is about the simulation itself.
+func (s *simulation) run(ctx context.Context, env resource.Env) error {
+	todo := make([]int, len(s.requests))
+	for i := range todo {
+		todo[i] = i
+	}
+	for len(todo) > 0 {
+		removed, err := s.provider.Simulate(ctx, env, s.pick(todo))
+		switch {
+		case err != nil && !isRefusal(err):
+			return err
+		case len(todo) == 1:
+			s.forecasts[todo[0]] = forecast{removed, err}
+			return nil
+		case err == nil && len(removed) == 0:
+			return nil
+		}
+		rest := slices.DeleteFunc(slices.Clone(todo), func(i int) bool {
+			f := about(err, s.requests[i])
+			if f != nil {
+				s.forecasts[i].err = f
+			}
+			return f != nil
+		})
+		if len(rest) == len(todo) {
+			return s.halves(ctx, env, todo)
+		}
+		todo = rest
+	}
+
+	return nil
+}
+
+// split simulates changes together with the good changes before them. If a change fails or removes
+// other packages, it simulates each half.
+func (s *simulation) split(ctx context.Context, env resource.Env, todo []int) error {
+	removed, err := s.provider.Simulate(ctx, env, s.pick(slices.Concat(s.good, todo)))
+	if err != nil && !isRefusal(err) {
+		return err
+	}
+	more := slices.DeleteFunc(slices.Clone(removed), func(p Package) bool {
+		return slices.ContainsFunc(s.removed, func(b Package) bool { return b.Names[0] == p.Names[0] })
+	})
+	switch {
+	case err != nil && len(todo) == 1:
+		s.forecasts[todo[0]].err = err
+	case len(todo) == 1 || err == nil && len(more) == 0:
+		s.forecasts[todo[0]].removed = more
+		s.good, s.removed = append(s.good, todo...), removed
+	default:
+		return s.halves(ctx, env, todo)
+	}
+
+	return nil
+}
+
+func (s *simulation) halves(ctx context.Context, env resource.Env, todo []int) error {
+	half := len(todo) / 2
+	if err := s.split(ctx, env, todo[:half]); err != nil {
+		return err
+	}
+
+	return s.split(ctx, env, todo[half:])
+}
+
+func (s *simulation) pick(indexes []int) []Request {
+	out := make([]Request, len(indexes))
+	for at, i := range indexes {
+		out[at] = s.requests[i]
+	}
+
+	return out
+}
+
+// isUnknowable reports whether an error of a simulation says nothing about the change: a run as
+// root refreshes the lists first and waits for locks.
+func isUnknowable(err error) bool {
+	return slices.ContainsFunc([]error{ErrDownload, ErrNotRoot, ErrLocked}, func(is error) bool { return errors.Is(err, is) })
+}
+
+// isRefusal reports whether the package manager refused one of several changes. Other errors
+// concern all of them.
+func isRefusal(err error) bool {
+	return slices.ContainsFunc([]error{ErrHeld, ErrNoPackage, ErrNoVersion, ErrUnmet}, func(is error) bool { return errors.Is(err, is) })
 }

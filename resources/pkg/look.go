@@ -2,11 +2,15 @@ package pkg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -151,7 +155,6 @@ func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, spec
 	return out, nil
 }
 
-// byName returns states by the names of their packages.
 func byName(states []*State) map[string]*State {
 	out := map[string]*State{}
 	for _, state := range states {
@@ -186,7 +189,6 @@ func (t *Type) stale(env resource.Env, p PackageProvider, spec *Spec) error {
 
 func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
 
-// stateFor returns the state of a spec.
 func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
 	if found == nil {
 		return nil, unreported(p, spec.Name)
@@ -212,7 +214,39 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 	return &state, nil
 }
 
-// unreported returns the error for a package without a state.
 func unreported(p PackageProvider, name string) error {
 	return fmt.Errorf("%s did not report %s", p.Name(), name)
+}
+
+// refreshes is the folder of the records of NoteRefresh.
+const refreshes = "refreshes"
+
+// Refreshed returns the time of the last refresh of a provider's lists, from the record of NoteRefresh
+// or the stamp files of the package manager. The zero time means never.
+func Refreshed(env resource.Env, provider string, stamps ...string) (time.Time, error) {
+	last, _, err := host.Recall[time.Time](env.Host, refreshes, provider)
+	if err != nil {
+		return last, err
+	}
+	for _, path := range stamps {
+		entry, err := env.Host.Look(path)
+		if err != nil {
+			return last, err
+		}
+		if entry.Kind == files.File && entry.ModTime.After(last) {
+			last = entry.ModTime
+		}
+	}
+
+	return last, nil
+}
+
+// NoteRefresh records when a refresh began, if there is a state directory. Package managers do not touch
+// current lists, so their times are no proof.
+func NoteRefresh(ctx context.Context, env resource.Env, provider string, began time.Time) error {
+	if err := env.Host.Remember(ctx, refreshes, provider, began); !errors.Is(err, state.ErrNone) {
+		return err
+	}
+
+	return nil
 }

@@ -2,9 +2,15 @@ package pkg
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -105,3 +111,66 @@ type Watcher interface {
 	// Watches returns the files that change with any package.
 	Watches() []watch.Point
 }
+
+// The priorities of a package manager: on its own platform, on an unknown platform, and on the platform
+// of another package manager, where a resource must name it.
+const (
+	priorityOwn     = 1
+	priorityUnknown = 50
+	priorityForeign = 99
+)
+
+// families are the values of the fact host.info.platformFamily with a known package manager.
+func families() []string { return []string{"debian", "fedora", "rhel"} }
+
+// Manageable reports whether a package manager is installed, and its priority: best on its own
+// families, worst on the families of other package managers. The error names the missing program.
+func Manageable(facts model.Facts, programs []string, own ...string) (bool, int, error) {
+	for _, program := range programs {
+		if _, err := os.Stat(program); err != nil {
+			return false, 0, fmt.Errorf("there is no %s", program)
+		}
+	}
+	host, _ := facts["host"].(map[string]any)
+	info, _ := host["info"].(map[string]any)
+	family, _ := info["platformFamily"].(string)
+	switch {
+	case slices.Contains(own, family):
+		return true, priorityOwn, nil
+	case slices.Contains(families(), family):
+		return true, priorityForeign, nil
+	default:
+		return true, priorityUnknown, nil
+	}
+}
+
+// Architecture returns Debian's name of the architecture of this program.
+func Architecture() string {
+	switch runtime.GOARCH {
+	case "386":
+		return "i386"
+	case "arm":
+		return "armhf"
+	case "ppc64le":
+		return "ppc64el"
+	default:
+		return runtime.GOARCH
+	}
+}
+
+// IsNative reports whether the packages of the machine have an architecture. This includes packages for
+// all architectures.
+func IsNative(arch string) bool { return arch == "all" || arch == Architecture() }
+
+// WithoutNative returns a package name without a native architecture, as dpkg does. Names of dnf have no
+// colon.
+func WithoutNative(name string) string {
+	if bare, arch, _ := strings.Cut(name, ":"); IsNative(arch) {
+		return bare
+	}
+
+	return name
+}
+
+// CanonicalName returns the package name without a redundant architecture.
+func (s *Spec) CanonicalName() string { return WithoutNative(s.Name) }

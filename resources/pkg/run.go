@@ -189,7 +189,6 @@ type waiter struct {
 	line  string
 }
 
-// logOnce reports the wait, once.
 func (w *waiter) logOnce(line string) {
 	if !w.logged {
 		w.warn(line)
@@ -204,7 +203,6 @@ func (w *waiter) begin(line string, giveUp context.CancelCauseFunc) {
 	w.timer = time.AfterFunc(time.Until(w.until), func() { giveUp(w.timeoutError(line)) })
 }
 
-// end ends a wait within the command.
 func (w *waiter) end() {
 	if w.timer != nil {
 		w.timer.Stop()

@@ -1,9 +1,12 @@
+// Package pkg is the resource type for the packages of the operating system.
 package pkg
 
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/watch"
@@ -172,3 +175,116 @@ func (*Type) Watches(p PackageProvider, _ *Spec) []watch.Point {
 
 	return nil
 }
+
+// EnsureLatest is the newest version in the node's repositories, EnsurePurged an
+// absent package without its configuration files.
+const (
+	EnsureLatest = "latest"
+	EnsurePurged = "purged"
+)
+
+// Spec are the properties of a package. Its ensure is present, absent, purged,
+// latest or a version.
+type Spec struct {
+	model.Common
+	CacheMaxAge   model.Duration `json:"cache_max_age,omitempty" jsonschema_description:"Refresh the package lists once a run when they are older than this; default: never"`
+	Hold          *bool          `json:"hold,omitempty" jsonschema_description:"Whether the package manager holds it at its version; unset leaves the hold as it is"`
+	Recommends    *bool          `json:"recommends,omitempty" jsonschema_description:"Whether the packages that it recommends are installed with it; unset leaves that to the package manager"`
+	TargetRelease string         `json:"target_release,omitempty" jsonschema_description:"The release that it is installed from, such as bookworm-backports. For apt"`
+}
+
+// The characters of names and versions: none is special to a shell, a path or a
+// package manager.
+var (
+	validName    = regexp.MustCompile(`^[a-zA-Z0-9._+:~-]+$`)
+	validVersion = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._+:~^-]*$`)
+)
+
+// Validate reports every problem of the properties.
+func (s *Spec) Validate() model.Problems {
+	var out model.Problems
+	switch {
+	case !validName.MatchString(s.Name):
+		out.Property("name", "letters, digits and . _ + : ~ - are allowed", "invalid package name %q", s.Name)
+	case strings.ContainsAny(s.Name[:1], "-~"):
+		out.Property("name", "begin it with a letter or digit", "a package name must not begin with %q: %q would be an option or a pattern", s.Name[:1], s.Name)
+	case s.Provider == "apt" && strings.HasSuffix(s.Name, "-"):
+		out.Property("name", "to remove a package set ensure: absent", "a package name must not end with -: apt would remove %q", strings.TrimSuffix(s.Name, "-"))
+	}
+	if s.wantsVersion() && (!validVersion.MatchString(s.Ensure) || !strings.ContainsAny(s.Ensure, "0123456789")) {
+		out.Property("ensure", resource.EnsureMeant(s.Ensure, []string{"present", "absent"})+"present, absent, purged, latest or a version", "invalid ensure %q", s.Ensure)
+	}
+	if s.TargetRelease != "" && !validVersion.MatchString(s.TargetRelease) {
+		out.Property("target_release", "name it as the package lists do", "invalid release %q", s.TargetRelease)
+	}
+	if s.Hold != nil && *s.Hold && s.isRemoved() {
+		out.Property("hold", "leave it out", "hold: true contradicts ensure: %s", s.Ensure)
+	}
+
+	return out
+}
+
+func (s *Spec) wantsVersion() bool {
+	return s.Ensure != model.EnsurePresent && !s.isRemoved() && s.Ensure != EnsureLatest
+}
+
+func (s *Spec) isRemoved() bool { return s.Ensure == model.EnsureAbsent || s.Ensure == EnsurePurged }
+
+// State is the observed state of a package. Its ensure is the installed
+// version, or absent.
+type State struct {
+	model.CommonState
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"Metadata of the installed package"`
+	// Candidate is the newest available version, read only for ensure latest.
+	Candidate string `json:"candidate,omitempty" jsonschema_description:"Newest available version, known when ensure is latest"`
+	Held      bool   `json:"held,omitempty" jsonschema_description:"Whether the package is on hold"`
+	Residue   bool   `json:"residue,omitempty" jsonschema_description:"Whether configuration files of a removed package are left"`
+	Broken    string `json:"broken,omitempty" jsonschema_description:"The package manager's word for an installation that is not complete"`
+
+	// ChangedAt is when its files were last changed, if that is known.
+	ChangedAt time.Time `json:"-"`
+
+	// Unhold is the command that releases a held package. Removable reports that the held package may be
+	// removed. CannotHold is why no package can be held, nil if holds work.
+	Unhold     string `json:"-"`
+	Removable  bool   `json:"-"`
+	CannotHold error  `json:"-"`
+
+	// NotAbsent is the error of AbsenceChecker, nil if the package is absent.
+	NotAbsent error `json:"-"`
+
+	// order compares the installed version with the wanted one, or the candidate.
+	order int
+	// forecast is the effect of the pending change on other packages.
+	forecast forecast
+}
+
+// halfInstalled is an installation with missing files.
+const halfInstalled = "half-installed"
+
+// Metadata describes an installed package.
+type Metadata struct {
+	Name     string         `json:"name"`
+	Version  string         `json:"version"`
+	Arch     string         `json:"arch,omitempty"`
+	License  string         `json:"license,omitempty"`
+	URL      string         `json:"url,omitempty"`
+	Summary  string         `json:"summary,omitempty"`
+	Provider string         `json:"provider"`
+	Extended map[string]any `json:"extended,omitempty"`
+
+	// Full is the version for comparisons; unlike Version it has an epoch.
+	Full string `json:"-"`
+}
+
+// NewState returns the state of a package with its metadata. nil metadata mean that it is not installed.
+func NewState(name string, m *Metadata) *State {
+	state := &State{CommonState: model.CommonState{Name: name, Ensure: model.EnsureAbsent}, Metadata: m}
+	if m != nil {
+		state.Ensure = m.Version
+	}
+
+	return state
+}
+
+func (s *State) installed() bool { return s.Ensure != model.EnsureAbsent }

@@ -454,7 +454,7 @@ func TestPurged(t *testing.T) {
 	}
 }
 
-// TestBroken completes interrupted installations and changes nothing else.
+// TestBroken completes interrupted installations and changes nothing more.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct{ broken, ensure, message, call string }{
 		{"unpacked", "present", "Would have configured", "configure p 1.0"},

@@ -173,8 +173,7 @@ func TestDecodeReportsEverythingAtOnce(t *testing.T) {
 	}
 }
 
-// TestDecodeTellsAMistakeOnce: what cannot be read is told as that, and not as
-// what stands there instead.
+// TestDecodeTellsAMistakeOnce: an unreadable value is one problem.
 func TestDecodeTellsAMistakeOnce(t *testing.T) {
 	entry := func(kv ...any) document.Value {
 		return list(props(append([]any{"cluster", str("c"), "service", str("s"), "protocol", str("http"), "address", str("10.0.0.1")}, kv...)...))

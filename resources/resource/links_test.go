@@ -9,8 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// parse makes the links of lines such as "a=alias b c": a resource, its alias
-// and what it needs.
+// parse parses the links of lines such as "a=alias b c": a resource, its alias and its requirements.
 func parse(lines ...string) []resource.Links {
 	var out []resource.Links
 	for i, line := range lines {

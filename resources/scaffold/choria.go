@@ -39,7 +39,7 @@ func (p Choria) Status(ctx context.Context, env resource.Env, spec *Spec) (*Stat
 		for _, f := range t.files {
 			size += len(f.content)
 		}
-		p.cache.put(env.RunID, spec, size, t.files)
+		p.cache.put(env.RunID, spec, t.files, size)
 	}
 
 	return t.state, nil
@@ -71,8 +71,8 @@ func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse
 	if t.past, err = recall(env.Host, spec.Name); err != nil {
 		return nil, err
 	}
-	if rendered, have := p.cache.take(env.RunID, spec); have && reuse {
-		t.files = rendered.value.([]file)
+	if rendered, have := p.cache.get(env.RunID, spec).([]file); have && reuse {
+		t.files = rendered
 	} else if t.files, err = p.render(ctx, env, spec); err != nil {
 		return nil, err
 	}
@@ -143,52 +143,43 @@ func (Choria) Remove(ctx context.Context, env resource.Env, spec *Spec, state *S
 // maxCached limits the size of all values in the cache.
 const maxCached = 16 << 20
 
-// cache holds values during one run: the fetched source, and the files that an observation rendered
+// cache holds values during one run: the fetched sources, and the files that an observation rendered
 // for the change that follows. A nil cache holds nothing.
 type cache struct {
 	mu     sync.Mutex
 	run    string
 	size   int
-	values map[any]cached
+	values map[any]any
 }
 
-type cached struct {
-	size  int
-	value any
-}
-
-// take removes a value and returns it.
-func (c *cache) take(run string, key any) (cached, bool) {
-	if c == nil || run == "" {
-		return cached{}, false
+// get returns a value of a run, nil for none.
+func (c *cache) get(run string, key any) any {
+	if c == nil {
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v, have := c.values[key]
-	if c.run != run || !have {
-		return cached{}, false
+	if c.run != run {
+		return nil
 	}
-	delete(c.values, key)
-	c.size -= v.size
 
-	return v, true
+	return c.values[key]
 }
 
 // put adds a value, unless the cache is full. The first value of a run removes the values of the
 // run before.
-func (c *cache) put(run string, key any, size int, value any) {
+func (c *cache) put(run string, key, value any, size int) {
 	if c == nil || run == "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.run != run {
-		c.run, c.size, c.values = run, 0, map[any]cached{}
+		c.run, c.size, c.values = run, 0, map[any]any{}
 	}
-	c.size -= c.values[key].size
 	delete(c.values, key)
 	if c.size+size <= maxCached {
 		c.size += size
-		c.values[key] = cached{size, value}
+		c.values[key] = value
 	}
 }

@@ -209,7 +209,6 @@ func (r *rendering) current() string {
 	return ""
 }
 
-// in adds the name of the current template to an error.
 func (r *rendering) in(err error) error {
 	if name := r.current(); name != "" {
 		return fmt.Errorf("%s: %w", name, err)
@@ -218,7 +217,6 @@ func (r *rendering) in(err error) error {
 	return err
 }
 
-// answer calls a function of the manifest.
 func (r *rendering) answer(c call) (out answer) {
 	args, _ := decode(c.Args).([]any)
 	fail := func(err error) answer {

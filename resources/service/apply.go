@@ -12,34 +12,11 @@ import (
 // bootTime is the time for enabling and disabling after the timeout of the resource.
 const bootTime = 15 * time.Second
 
-// isDeferred reports whether a change is made at the end of the run. A service has at most one deferred
-// change: to start, stop, restart or reload it.
-func isDeferred(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) bool {
-	by, can := p.(Deferrer)
-
-	return can && by.IsDeferred(ctx, env, action, name)
-}
-
-// deferred returns the function for the end of the run: for the action, or without an action for a change
-// that an earlier attempt deferred. It is nil if there is none.
-func deferred(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
-	by, can := p.(Deferrer)
-	switch {
-	case !can:
-		return nil
-	case action == "":
-		return by.Deferred(ctx, env, name)
-	default:
-		return by.Defer(ctx, env, action, name)
-	}
-}
-
 // startedByOthers reports which services only need a start and have started without muster. During a
 // repair of drift another user may restart a service that stopped.
 func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) []bool {
 	out := make([]bool, len(specs))
-	looker, can := p.(ExternalStartDetector)
-	if !env.Part || !can {
+	if !env.Part {
 		return out
 	}
 	var names []string
@@ -52,7 +29,7 @@ func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, s
 	if len(names) == 0 {
 		return out
 	}
-	for k, started := range looker.AreStarted(ctx, env, names) {
+	for k, started := range p.AreStarted(ctx, env, names) {
 		out[at[k]] = started
 	}
 
@@ -85,7 +62,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		var names []string
 		var at []int // of their specs
 		for _, i := range s.services {
-			if isDeferred(ctx, env, p, s.action, specs[i].Name) {
+			if p.IsDeferred(ctx, env, s.action, specs[i].Name) {
 				postponed[i] = s.action
 				continue
 			}
@@ -105,8 +82,12 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		cancel()
 	}
 	for i, spec := range specs {
-		if failed[i] == nil {
-			outcomes[i].AtEnd = deferred(ctx, env, p, postponed[i], spec.Name)
+		switch {
+		case failed[i] != nil:
+		case postponed[i] == "":
+			outcomes[i].AtEnd = p.Deferred(ctx, env, spec.Name)
+		default:
+			outcomes[i].AtEnd = p.Defer(ctx, env, postponed[i], spec.Name)
 		}
 	}
 

@@ -1,5 +1,4 @@
-// Package actor has a test binary play another process: one that is killed, or
-// that holds what the test wants to have.
+// Package actor lets a test binary play another process, such as one that is killed or that holds a resource.
 package actor
 
 import (
@@ -14,8 +13,8 @@ import (
 // roleVariable makes a test binary play a role.
 const roleVariable = "HOSTTEST_ROLE"
 
-// Main is the TestMain of a package whose binary has roles. A role that returns
-// ends its process, with an error in failure.
+// Main is the TestMain of a package whose binary has roles. A role that returns ends its process; failure
+// contains its error.
 func Main(m *testing.M, roles map[string]func() error) {
 	name := os.Getenv(roleVariable)
 	if name == "" {

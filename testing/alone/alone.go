@@ -1,5 +1,5 @@
-// Package alone has tests run in a process of their own, for what holds for a whole
-// process: its limits, its environment, how it collects garbage.
+// Package alone runs tests in separate processes, for properties of a whole process: its limits, its
+// environment, its garbage collection.
 package alone
 
 import (
@@ -13,8 +13,8 @@ import (
 // variable marks the process of a test.
 const variable = "MUSTER_TEST_ALONE"
 
-// Run has the test that calls it run in a process of its own, with variables added to
-// its environment (NAME=value), and reports whether this is that process.
+// Run runs the calling test in a separate process with additional environment variables (NAME=value), and
+// reports whether this is that process.
 func Run(t *testing.T, env ...string) bool {
 	t.Helper()
 	if os.Getenv(variable) == t.Name() {

@@ -106,9 +106,9 @@ var planted = []struct {
 
 	{"only the reader of documents parses YAML", "a text", []source{{"agent/requests/a.go", "package requests\nimport \"gopkg.in/yaml.v3\"\nvar parse = yaml.Unmarshal\n"}}, "agent/requests must not parse YAML"},
 	{"only the reader of documents parses YAML", "a stream", []source{{"model/a.go", "package model\nimport y \"gopkg.in/yaml.v3\"\nfunc f() { y.NewDecoder(nil) }\n"}}, "model must not parse YAML"},
-	{"only the reader of documents parses YAML", "a node", []source{{"resources/document/a.go", "package document\nimport \"gopkg.in/yaml.v3\"\nfunc f(n yaml.Node) { n.Decode(nil) }\n"}}, "resources/document must not parse YAML"},
+	{"only the reader of documents parses YAML", "a node", []source{{"resources/manifest/a.go", "package manifest\nimport \"gopkg.in/yaml.v3\"\nfunc f(n yaml.Node) { n.Decode(nil) }\n"}}, "resources/manifest must not parse YAML"},
 	{"only the reader of documents parses YAML", "writing", []source{{"agent/config/a.go", "package config\nimport \"gopkg.in/yaml.v3\"\nvar write = yaml.Marshal\n"}}, ""},
-	{"only the reader of documents parses YAML", "its room", []source{{"resources/document/yamlread/a.go", "package yamlread\nimport \"gopkg.in/yaml.v3\"\nvar parse = yaml.Unmarshal\n"}}, ""},
+	{"only the reader of documents parses YAML", "its room", []source{{"resources/document/a.go", "package document\nimport \"gopkg.in/yaml.v3\"\nvar parse = yaml.Unmarshal\n"}}, ""},
 	{"only the scaffold renderer imports the library", "another type", []source{{"resources/file/a.go", "package file\nimport _ \"github.com/choria-io/scaffold\"\n"}}, "must not import github.com/choria-io/scaffold"},
 	{"only the scaffold renderer imports the library", "a subpackage", []source{{"testing/e2e/a_test.go", "package e2e\nimport _ \"github.com/choria-io/scaffold/forms\"\n"}}, "must not import github.com/choria-io/scaffold/forms"},
 	{"only the scaffold renderer imports the library", "the renderer", []source{{"resources/scaffold/a.go", "package scaffold\nimport _ \"github.com/choria-io/scaffold\"\n"}}, ""},
@@ -191,7 +191,7 @@ func imports(path string, packages ...string) []source {
 
 func variable(text string) []source { return []source{{"model/a.go", "package model\n" + text + "\n"}} }
 
-// body is a file whose one function has an expression of an imported package.
+// body is a file with one function, which has an expression of an imported package.
 func body(path, imported, expression string) []source {
 	return []source{{path, "package p\nimport \"" + imported + "\"\nfunc f() { _ = " + expression + " }\n"}}
 }

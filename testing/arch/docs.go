@@ -77,7 +77,7 @@ func (c *docCount) declaration(d ast.Decl) {
 		for _, s := range d.Specs {
 			switch s := s.(type) {
 			case *ast.TypeSpec:
-				// A comment above "type (" says nothing of the single types.
+				// A comment above "type (" does not document the single types.
 				group := d.Doc
 				if d.Lparen != token.NoPos {
 					group = nil

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// product reports whether a file is part of what is shipped, and somebody wrote it: no test,
-// harness or generator, and nothing that one made.
+// product reports whether a file is hand-written code of the product: no test, harness, generator or
+// generated file.
 func (f *File) product() bool {
 	return !f.Test && !ast.IsGenerated(f.syntax) && !within(f.Folder, "testing") && !strings.Contains("/"+f.Folder+"/", "/internal/")
 }
@@ -25,8 +25,7 @@ type house struct {
 	methods, fields  map[string]int
 }
 
-// Print writes the sizes of a tree, for whoever looks at it: nothing is enforced,
-// because a budget that is met by slicing is not met.
+// Print writes the sizes of a tree. No rule enforces them, because slicing would satisfy it.
 func Print(w io.Writer, tree Tree) {
 	h := house{packages: map[string]int{}, methods: map[string]int{}, fields: map[string]int{}}
 	for _, f := range tree {
@@ -102,7 +101,7 @@ func spread(sizes []int) string {
 	return fmt.Sprintf("median %d, p90 %d, largest %d", sizes[len(sizes)/2], sizes[len(sizes)*9/10], sizes[len(sizes)-1])
 }
 
-// most writes what is over a budget, the largest first.
+// most writes the entries above a limit, the largest first.
 func most(w io.Writer, what string, sizes map[string]int, budget int) {
 	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int { return cmp.Or(sizes[b]-sizes[a], strings.Compare(a, b)) })
 	fmt.Fprintf(w, "%s:\n", what)

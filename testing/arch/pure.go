@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pureRooms decide without looking: what they return depends on their arguments alone.
+// pureRooms are pure: their results depend only on their arguments.
 var pureRooms = []string{"resources/engine/plan", "resources/engine/graph"}
 
 // impure are the packages through which code could look at the machine, the
@@ -40,12 +40,12 @@ func (f *File) mustNotRead(because string) []Breach {
 	return out
 }
 
-// timeless are the rooms that work on what they are given, at any time.
+// timeless are the rooms that never read the clock.
 var timeless = []string{
 	"model", "model/registration", "model/signed", "resources", "resources/document", "resources/resource", "schemas",
 }
 
-// checkClock keeps the clock out of rooms that work on what they are given.
+// checkClock refuses the clock in these rooms.
 func checkClock(f *File) []Breach {
 	if f.Test || !slices.Contains(timeless, f.Folder) {
 		return nil
@@ -54,9 +54,8 @@ func checkClock(f *File) []Breach {
 	return f.mustNotRead("its callers know the time")
 }
 
-// diskUsers are the rooms that may use os to read and write files: host, which
-// does it for all others; what has files of its own (the state of an agent, the
-// manifests of an operator, credentials); and the command line.
+// diskUsers are the rooms that may read and write files with os: host, which does it for the others; rooms
+// with files (agent state, operators' manifests, credentials); and the command line.
 var diskUsers = []string{
 	"resources/host", "resources/scaffold", "resources/service/systemd", "resources/manifest", "resources/health/goss",
 	"resources/exec", "resources/pkg", // whether a provider's programs are there, and what a package manager left
@@ -102,8 +101,8 @@ func checkRemoval(f *File) []Breach {
 	return out
 }
 
-// checkGoroutines refuses the go statement: a sync.WaitGroup starts goroutines,
-// so that whoever starts one can wait for it.
+// checkGoroutines refuses the go statement. A sync.WaitGroup starts goroutines, so its owner can wait for
+// them.
 func checkGoroutines(f *File) []Breach {
 	if f.Test || within(f.Folder, "testing") {
 		return nil

@@ -1,6 +1,6 @@
 package arch
 
-// Rule is one rule, named by what it demands.
+// Rule is a rule; its name states the requirement.
 type Rule struct {
 	Name  string
 	Check func(Tree) []Breach

@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// Module is the path of the module whose tree is checked.
+// Module is the path of the checked module.
 const Module = "github.com/musterfleet/muster"
 
 // File is one parsed Go file.
 type File struct {
-	// Path is the file's, Folder that of its package, both below the module's
-	// root and with slashes; the folder of the root is ".".
+	// Path is the path of the file and Folder the path of its package, both relative to the module's root,
+	// with slashes. The folder of the root is ".".
 	Path, Folder string
 	// Test means that the file is a _test.go.
 	Test  bool
@@ -43,9 +43,8 @@ type Breach struct {
 // String returns "file:line: what".
 func (b Breach) String() string { return b.Where + ": " + b.What }
 
-// Load parses every Go file below root, except in folders that the go command
-// leaves out too (testdata, those that begin with a dot or an underscore) and
-// what was vendored or installed there.
+// Load parses every Go file below root, except in vendored folders and folders that the go command ignores
+// (testdata, names that begin with a dot or an underscore).
 func Load(root string) (Tree, error) {
 	sources := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -26,7 +26,7 @@ type user struct {
 	may     *provision.Permissions
 }
 
-// permissions returns those of the user: of nobody, joined accounts permit nothing.
+// permissions returns the permissions of the user, which joined accounts never extend.
 func (u user) permissions() provision.Permissions {
 	if u.may == nil {
 		return provision.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
@@ -37,14 +37,13 @@ func (u user) permissions() provision.Permissions {
 
 // realm are the accounts and users of one server.
 type realm struct {
-	// fleets are those of the fleets, the one that is attacked first.
+	// fleets are the fleets; the attacked one is first.
 	fleets []provision.Accounts
 	users  map[string]user
 }
 
-// realmOf returns a realm with an administrator, the nodes, a viewer and operators of
-// one group each, an ear in each account, and a stranger. With a second fleet, whoever
-// attacks is of that one.
+// realmOf returns a realm with an administrator, the nodes, a viewer, an operator per group, an ear in each
+// account, and a stranger. With a second fleet, attackers belong to that fleet.
 func realmOf(t testing.TB, second string) realm {
 	t.Helper()
 	r := realm{users: map[string]user{"other": {stranger, nil}}}
@@ -100,7 +99,7 @@ func (r realm) viewer(t testing.TB, a provision.Accounts, prefix, name string) {
 	r.users[name] = user{a.Operators.Name, &p}
 }
 
-// earOf is the user by which the harness hears all that is published in an account.
+// earOf returns the user with which the harness hears all messages of an account.
 func earOf(account string) string { return "ear-" + strings.ToLower(account) }
 
 // configuration returns the accounts as configuration of the server, and how users
@@ -120,7 +119,7 @@ func configuration(_ testing.TB, r realm) (text string, login func(string) nats.
 	return text + "}\n", password
 }
 
-// password logs in a user whose password is its name.
+// password logs in a user with its name as password.
 func password(user string) nats.Option { return nats.UserInfo(user, user) }
 
 // claims is configuration where an operator of NATS has issued JWTs.

@@ -68,7 +68,7 @@ func (a *agent) take(subject, id string) {
 	a.taken[subject] = true
 }
 
-// settle waits until the agent has done what it was asked, and forgets that.
+// settle waits until the agent has handled all requests, and clears the record.
 func (f *fleet) settle(t testing.TB) {
 	t.Helper()
 	if f.agent == nil {
@@ -106,8 +106,8 @@ func (f *fleet) settle(t testing.TB) {
 	f.agent.breaches()
 }
 
-// awaitDone waits until the agent has done something of a verb a number of times: each verb has a
-// subscription, so that a later request of another one tells nothing.
+// awaitDone waits until the agent has handled n requests of a verb. Each verb has its own subscription, so
+// requests of other verbs prove nothing.
 func (f *fleet) awaitDone(t testing.TB, verb string, count int) {
 	t.Helper()
 	if f.agent == nil {

@@ -21,7 +21,7 @@ type control int
 const (
 	// base: it wins against one account with the permissions that nodes once had.
 	base control = iota
-	// limitless: it wins as a user of that account whom nothing is denied.
+	// limitless: the control attacks as a user of that account without restrictions.
 	limitless
 	// loose: it wins as a node where the streams are configured as muster never does.
 	loose
@@ -33,12 +33,12 @@ const (
 type attack struct {
 	// name is stable: documentation refers to it.
 	name string
-	// does is what the attacker does, never what must not come of it.
+	// does is the action of the attacker, without its consequences.
 	does, never string
 	control     control
 	// sign is part of a breach that the control must show.
 	sign string
-	// viewed rows are judged by what operators get to see, too.
+	// viewed rows are also judged by the views of operators.
 	viewed bool
 	// known is why the attack wins today, by the user.
 	known map[string]string
@@ -179,7 +179,7 @@ func TestControlOfASecondFleet(t *testing.T) {
 	}
 }
 
-// wins attacks where the attacker must win, and returns by which ways answers landed.
+// wins attacks where the attacker must win, and returns the ways on which answers arrived.
 func (f *fleet) wins(t *testing.T, row attack) map[string]bool {
 	t.Helper()
 	user := attacking
@@ -205,13 +205,13 @@ func (f *fleet) wins(t *testing.T, row attack) map[string]bool {
 	return landed
 }
 
-// loosen configures the streams so that headers of a node do what they do elsewhere.
+// loosen configures the streams so that they obey the headers of a node.
 func (f *fleet) loosen(t *testing.T) {
 	t.Helper()
 	for _, stream := range []string{"KV_MUSTER_NODES", "MUSTER_REPORTS"} {
 		kvtest.Update(t, f.manager(t), stream, func(c *api.StreamConfig) {
 			c.RollupAllowed, c.AllowMsgTTL, c.AllowAtomicPublish = true, true, true
-			// A key-value bucket cannot have it, because it discards what is new.
+			// A key-value bucket cannot use this setting, because it discards new messages.
 			c.AllowMsgSchedules = c.Discard == api.DiscardOld
 		})
 	}

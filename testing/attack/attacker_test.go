@@ -20,13 +20,13 @@ type attacker struct {
 	t     testing.TB
 	fleet *fleet
 	user  string
-	// limits is the user whose permissions name what is its own.
+	// limits is the user whose permissions name its own subjects.
 	limits string
 	nc     *nats.Conn
 	asked  int
 	// consumerless is set when the server made no consumer for it.
 	consumerless bool
-	// landed are the ways by which something reached a target, in a control.
+	// landed lists the ways on which a message reached a target in a control.
 	landed map[string]bool
 
 	mu  sync.Mutex
@@ -46,7 +46,7 @@ func (f *fleet) attacker(t testing.TB, user, limits string) *attacker {
 	return a
 }
 
-// enter connects, to hear what it is answered in these inboxes.
+// enter connects and subscribes to these inboxes.
 func (a *attacker) enter(inboxes string) {
 	a.t.Helper()
 	a.nc = a.fleet.connect(a.t, a.user, 0, nats.SetCustomDialer(a))
@@ -115,7 +115,7 @@ func (a *attacker) request(subject string, header nats.Header, data []byte) bool
 	return false
 }
 
-// try is request where nobody may be there to answer.
+// try is request without an expected responder.
 func (a *attacker) try(subject string, header nats.Header, data []byte) bool {
 	a.t.Helper()
 	_, answered := a.ask(subject, header, data, 200*time.Millisecond)
@@ -163,8 +163,7 @@ func (a *attacker) breaches() []string {
 	return out
 }
 
-// own is the subject of a stream to which it may write what it likes, and read it;
-// a viewer has none.
+// own is the subject of a stream that the attacker may write and read; a viewer has none.
 func (a *attacker) own() string {
 	switch a.limits {
 	case viewing:
@@ -185,7 +184,7 @@ func (a *attacker) store(header nats.Header, data string) bool {
 	return a.own() == "" || a.request(a.own(), header, []byte(data))
 }
 
-// read is the subject of a request for what it stored, or else for what it may read.
+// read is the subject of a request for a stored message of the attacker, or otherwise for a readable one.
 func (a *attacker) read() string {
 	switch a.limits {
 	case viewing:

@@ -8,8 +8,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// basePermissions are those that a node of one account had when the server delivered
-// its answers to whom the node named: the controls attack with them.
+// basePermissions are former permissions of a node in one account: they let the node choose where the server
+// delivers answers. The controls attack with them.
 func basePermissions(node string, groups []string) provision.Permissions {
 	p := provision.Permissions{
 		Publish: []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// target is where the attacker has the server deliver what it answers.
+// target is a subject to which the attacker redirects answers of the server.
 type target struct {
 	name     string
 	subjects []string
@@ -18,7 +18,7 @@ type target struct {
 	stored bool
 }
 
-// targets are all subjects that somebody else listens on, or that do something.
+// targets are all subjects that another user listens on, or that trigger an action.
 func targets(f *fleet) []target {
 	const manifest = `{"resources":[{"file":[{"/etc/cron.d/evil":{"content":"* * * * * root true"}}]}]}`
 	both := func(verb string) []string { return []string{"$JS.API." + verb, "fleet.API." + verb} }
@@ -96,8 +96,8 @@ type source struct {
 	body    string
 }
 
-// sources are all ways in which the attacker is answered, derived from what it may
-// publish; what it stores for that are the payload and headers of its choice.
+// sources are all requests that return an answer to the attacker, derived from its publish permissions. It
+// chooses payload and headers of stored messages.
 func (a *attacker) sources(payload string) []source {
 	list := []source{
 		{"direct get", a.read(), nil, ""},
@@ -180,7 +180,7 @@ func (a *attacker) deliver(s source, subject string) {
 	}
 }
 
-// arrived notes the way by which something arrived on a subject.
+// arrived records the way of a message that arrived on a subject.
 func (a *attacker) arrived(way, subject string) {
 	if a.fleet.control && a.fleet.reached(a.t, subject) {
 		a.landed[way] = true

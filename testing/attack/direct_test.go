@@ -12,14 +12,14 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// couriers have the server deliver what it answers, and the bytes that it stores for
-// the attacker, to whom the attacker names.
+// couriers redirect answers of the server, and the bytes that it stores for the attacker, to subjects of the
+// attacker's choice.
 func couriers() []attack {
 	var list []attack
 	for _, t := range targets(&fleet{}) {
 		row := attack{
 			name: "courier-to-" + t.name, control: base, sign: "heard in FLEET on", do: courier(t.name),
-			does: "names " + t.name + " as where the server is to send its answers", never: "they arrive there",
+			does: "directs answers of the server to " + t.name, never: "they arrive there",
 		}
 		if t.stored {
 			row.sign = t.sign()
@@ -53,19 +53,19 @@ func direct() []attack {
 	return []attack{
 		{
 			name: "direct-publish", control: limitless, sign: "stored",
-			does: "publishes on every subject on which others write or listen", never: "it is stored or heard", do: publishOnOthers,
+			does: "publishes on every subject that other users write or subscribe to", never: "a message is stored or heard", do: publishOnOthers,
 		}, {
 			name: "direct-api-change", control: limitless, sign: "is gone",
-			does: "asks JetStream to change every stream by every verb, by each prefix", never: "a stream, message or consumer changes", do: changeByAPI,
+			does: "sends JetStream every change request for every stream, with each prefix", never: "a stream, message or consumer changes", do: changeByAPI,
 		}, {
 			name: "direct-api-read", control: limitless, sign: "learned",
-			does: "asks JetStream for the messages of others, by subject, sequence, time, and in the bodies of requests that it may make", never: "it learns a value that is not its own", do: readByAPI,
+			does: "requests the messages of others from JetStream, by subject, sequence and time, and in the bodies of permitted requests", never: "it learns a foreign value", do: readByAPI,
 		}, {
 			name: "direct-subscribe", control: limitless, sign: "learned",
-			does: "subscribes to where others listen, with and without a queue group, and to wildcards, inboxes and the server's own subjects", never: "it hears what is not for it", do: subscribeToOthers,
+			does: "subscribes to the subjects of others, with and without a queue group, and to wildcards, inboxes and subjects of the server", never: "it hears a foreign message", do: subscribeToOthers,
 		}, {
 			name: "reserved-subjects", control: limitless, sign: "consumers of MUSTER_REPORTS",
-			does: "publishes on subjects of the server, and names them for its answers: acknowledgements of others, service replies, gateways, Raft, the system account", never: "anything changes", do: reservedSubjects,
+			does: "publishes on subjects of the server, and directs answers to them: acknowledgements of others, service replies, gateways, Raft, the system account", never: "anything changes", do: reservedSubjects,
 		},
 	}
 }
@@ -84,7 +84,7 @@ func publishOnOthers(a *attacker) {
 	}
 }
 
-// prefixes are those by which JetStream can be asked, or might be.
+// prefixes are the real and possible prefixes of JetStream requests.
 func prefixes() []string {
 	return []string{"$JS.API", string(kvstore.JoinedAPI), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
 }

@@ -1,21 +1,17 @@
-// Package attack tries what someone can do who has broken into a node, or into the
-// laptop of an operator, and has its credentials.
+// Package attack plays an attacker with the credentials of a node or of an operator.
 //
-// A fleet of two nodes is attacked from web01, of group web; its victims are web02,
-// of group db, the operators, and NATS itself. Each attack is one row of a table with
-// a stable name (attacks.md lists them, docs refer to them by it). What an attack did is observed as
-// facts, never by the errors it got: all streams, their configurations, messages and
-// consumers before and after; what arrived where others listen; what reached the
-// attacker. Anything beyond what the permissions of the attacker name is a breach.
+// The attacker is web01 of group web. Its victims are web02 of group db, the operators, and
+// NATS. Each attack is a row of a table with a stable name; attacks.md lists the rows, and docs
+// refer to them. The tests judge an attack by its effects, never by its errors: streams with their
+// configurations, messages and consumers before and after, messages that arrived at other users,
+// and messages that reached the attacker. Every effect beyond the attacker's permissions is a breach.
 //
-// Each attack also has a control, in which it must win, so that none can fail
-// unseen: against one account with the permissions that nodes had there once, as a
-// user without any limits, with streams configured as muster does not, or with readers
-// that believe what they read.
+// Each attack also has a control that the attacker must win, so a broken attack fails visibly. A
+// control runs in one account with former permissions of nodes, as a user without restrictions, on
+// streams with other settings, or against readers that believe all headers.
 //
-// The attackers are of the same fleet, or of a second one on the same server.
+// The attackers belong to the same fleet or to a second fleet on the server.
 //
-// The short form is what `go test` runs. With MUSTER_ATTACK=whole every answer of
-// the server is sent to every target on every layout, the cluster included
-// (`just attack`).
+// go test runs the short form. With MUSTER_ATTACK=whole (`just attack`), every answer of the server
+// is sent to every target on every layout, clusters included.
 package attack

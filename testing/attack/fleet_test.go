@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// The nodes: who attacks, and who is attacked.
+// The nodes: the attacker and its victim.
 const (
 	attacking = "web01"
 	victim    = "web02"
@@ -50,33 +50,32 @@ const (
 	hidden = secret + "hidden-"
 )
 
-// fleet is what is attacked.
+// fleet is the target of the attacks.
 type fleet struct {
 	servers []*natstest.Server
 	admin   *kvtest.Store
-	// api is the prefix by which nodes ask JetStream.
+	// api is the prefix of JetStream requests of nodes.
 	api string
 	// may are the permissions of users with limits.
 	may map[string]provision.Permissions
 	// login returns the options that make a connection one of a user.
 	login func(user string) nats.Option
-	// accounts are those of the users.
+	// accounts are the accounts of the users.
 	accounts map[string]string
 	ears     []*ear
 	// readers are the stores of users who are shown things.
 	readers map[string]*kvtest.Store
-	// agent is that of the victim; a control has none.
+	// agent is the agent of the victim; a control has none.
 	agent *agent
-	// planted is what was there at first, last what was there the last time.
+	// planted is the first observation, last the newest.
 	planted, last snapshot
 	// control reports whether the attacker is meant to win.
 	control bool
-	// second is the prefix of the attackers' fleet, where it is another one.
+	// second is the prefix of the attackers' fleet if it differs.
 	second string
 }
 
-// oneAccount is a fleet in which all are users of one account. With a second fleet
-// there, whoever attacks is of that one.
+// oneAccount is a fleet with all users in one account. With a second fleet, attackers belong to that fleet.
 func oneAccount(t *testing.T, second string) *fleet {
 	t.Helper()
 	f := &fleet{api: string(kvstore.OwnAPI), control: true, may: map[string]provision.Permissions{}, login: password, second: second}
@@ -128,8 +127,8 @@ func besideJWT(t *testing.T) *fleet {
 	return joined(t, layout{servers: []string{""}, replicas: 1, accounts: claims, second: secondFleet})
 }
 
-// cluster is byConfig on three servers, each of which has everything; attacker, victim
-// and administrator are connected to one each.
+// cluster is byConfig on three servers with three replicas. Attacker, victim and administrator connect to one
+// server each.
 func cluster(t *testing.T) *fleet {
 	t.Helper()
 
@@ -152,7 +151,7 @@ func clusterOf(t *testing.T, replicas int) *fleet {
 
 // layout is how a fleet of several accounts is built.
 type layout struct {
-	// servers have each a configuration of its own besides that of the accounts.
+	// servers contains the configuration of each server beside its accounts.
 	servers  []string
 	replicas int
 	accounts func(testing.TB, realm) (text string, login func(string) nats.Option)
@@ -186,8 +185,7 @@ func joined(t *testing.T, l layout) *fleet {
 	return f
 }
 
-// populateSecond provisions the fleet of the attackers, if it is another one, with what
-// is their own.
+// populateSecond provisions the second fleet, if there is one, with its own data.
 func (f *fleet) populateSecond(t *testing.T) {
 	t.Helper()
 	if f.second == "" {
@@ -207,7 +205,7 @@ func (f *fleet) populateSecond(t *testing.T) {
 	}
 }
 
-// theirs returns a name of the fleet as it is in that of the attackers.
+// theirs returns the name in the attackers' fleet that corresponds to a name of the fleet.
 func (f *fleet) theirs(name string) string {
 	if f.second == "" {
 		return name
@@ -220,9 +218,9 @@ func userLine(user string, p provision.Permissions) string {
 	return fmt.Sprintf("{user: %s, password: %s, %s}\n", user, user, p.ServerConfig())
 }
 
-// breach reports what it is a breach to hear in an account while a user attacks. In
-// that of the fleet it is what the user may not publish, other than what the server
-// says and what it answers to the user itself; elsewhere, what others listen to.
+// breach reports whether a message in an account is a breach while a user attacks. In the account of the
+// fleet, messages that the user may publish, messages of the server and answers to the user are no breach. In
+// other accounts, only subjects with listeners count.
 func (f *fleet) breach(account, attacker string) func(subject string) bool {
 	own := f.allowed(attacker)
 	if account != "FLEET" {
@@ -236,7 +234,7 @@ func (f *fleet) breach(account, attacker string) func(subject string) bool {
 
 		return func(subject string) bool { return heard(subject) && !own(subject) }
 	}
-	// Who asks for what only reads is judged by what it learns.
+	// A read request is judged by the answer.
 	answers := []string{"$JS.API.DIRECT.GET.>", "$JS.API.STREAM.INFO.>", "$JS.API.STREAM.LIST", "$JS.API.STREAM.MSG.GET.>", "$JS.API.CONSUMER.LIST.>", "_R_.>", "$JS.EVENT.>", "_INBOX_" + attacker + ".>", "_INBOX_open.>", "_INBOX.admin.>", "$SYS.>"}
 
 	return func(subject string) bool { return !own(subject) && !matchesAny(subject, answers) }
@@ -278,8 +276,8 @@ func republished(destination, key string) string {
 	return destination
 }
 
-// heardBy reports what users may subscribe to, other than their inboxes: an ear hears
-// what is published on a pattern, which no inbox does.
+// heardBy reports the subjects that users may subscribe to, without their inboxes: an ear subscribes to
+// patterns, which never match inboxes.
 func (f *fleet) heardBy(users ...string) func(subject string) bool {
 	return func(subject string) bool {
 		return !strings.HasPrefix(subject, "_INBOX_") &&
@@ -376,8 +374,8 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 	f.last = f.planted
 }
 
-// dashboard is a consumer of somebody who acknowledges each report of the victim, with
-// one that is not acknowledged yet. Those of the attacker it loses by itself.
+// dashboard is a consumer that acknowledges each report of the victim and has one report unacknowledged. It
+// drops the reports of the attacker.
 func (f *fleet) dashboard(t *testing.T) {
 	t.Helper()
 	var c jetstream.Consumer
@@ -392,8 +390,7 @@ func (f *fleet) dashboard(t *testing.T) {
 	})
 }
 
-// secretOf is what nobody else should learn of a node; that of the attacker is
-// its own.
+// secretOf returns the secret of a node. An attacker may know only its own.
 func secretOf(node string) string {
 	if node == victim {
 		return secret + node

@@ -17,29 +17,28 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// forged are messages on subjects of the attacker's own, stored with the headers by
-// which the server tells readers where a message is from, and where a list ends. They
-// win where readers believe all headers.
+// forged are messages on the attacker's subjects with the headers that tell readers the source of a message
+// and the end of a list. They win against readers that believe all headers.
 func forged() []attack {
 	row := func(name, does string, blocks func() []string) attack {
 		return attack{
-			name: "header-" + name, control: believing, sign: "operators saw", viewed: true, does: does, never: "operators and nodes miss anything of others, or take it for theirs",
+			name: "header-" + name, control: believing, sign: "operators saw", viewed: true, does: does, never: "operators and nodes miss messages of others, or attribute these to them",
 			do: func(a *attacker) { a.sendBlocks(blocks()) },
 		}
 	}
 
 	return []attack{
-		row("origin", "stores messages with stream, subject, sequence and time of others in the headers of the server, so that they come doubled", origins),
+		row("origin", "stores messages with stream, subject, sequence and time of others in the headers of the server, so that they occur twice", origins),
 		row("status", "stores messages with a status of the server, such as the end of a list, in all forms", statuses),
-		row("empty-line", "stores messages with an empty line within the headers, behind which the server's are not read", emptyLines),
-		row("unreadable", "stores messages with headers that no client can read, or that join with those of the server", unreadable),
+		row("empty-line", "stores messages with an empty line in the headers, which hides the following headers of the server", emptyLines),
+		row("unreadable", "stores messages with headers that clients cannot read, or that merge with headers of the server", unreadable),
 	}
 }
 
 // block returns lines as headers of a message.
 func block(lines ...string) string { return "NATS/1.0\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n" }
 
-// originOf are the headers by which the server tells where a message is from.
+// originOf returns the headers with which the server marks the source of a message.
 func originOf(stream, subject string) []string {
 	return []string{"Nats-Stream: " + stream, "Nats-Subject: " + subject, "Nats-Sequence: 2", "Nats-Time-Stamp: 2035-01-01T00:00:00Z", "Nats-Last-Sequence: 1"}
 }
@@ -87,9 +86,8 @@ func unreadable() []string {
 	}
 }
 
-// sendBlocks publishes messages with each block of headers on all own subjects, empty
-// and not; then others go on as before, so that what is theirs comes before and
-// behind.
+// sendBlocks publishes messages with each block of headers on all own subjects, with and without content.
+// Then others store messages, so that theirs surround the forged ones.
 func (a *attacker) sendBlocks(blocks []string) {
 	for _, headers := range blocks {
 		for _, subject := range a.writes() {
@@ -109,7 +107,7 @@ func (a *attacker) sendBlocks(blocks []string) {
 	a.fleet.rebase(a)
 }
 
-// renew has the victim and its operators store again what is there.
+// renew stores the data of the victim and its operators again.
 func (f *fleet) renew(t testing.TB) {
 	t.Helper()
 	ctx := t.Context()
@@ -131,8 +129,8 @@ func siteOf(node string) registration.Registration {
 	return registration.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.TTL(time.Hour)}
 }
 
-// view is what is shown of all but the attacker to an administrator and, with several
-// accounts, to a viewer, who reads without consumers, and to the victim.
+// view is the data of all nodes except the attacker: as an administrator sees it, as a viewer sees it, who
+// reads without consumers, and as the victim sees it.
 func (f *fleet) view(t testing.TB, row attack) string {
 	t.Helper()
 	if row.control == believing && f.control {
@@ -198,8 +196,7 @@ func registered(t testing.TB, s *kvtest.Store) []string {
 	return out
 }
 
-// unread waits until the consumers of who reads are gone: only then anything is
-// compared again.
+// unread waits until the consumers of readers are gone. Then the data is compared again.
 func (f *fleet) unread(t testing.TB) {
 	t.Helper()
 	kvtest.Eventually(t, "reading ends", func() (bool, string) {

@@ -17,29 +17,29 @@ func headers() []attack {
 	return []attack{
 		row("rollup", loose, "removed", "asks for a rollup of the whole stream with its own message", "messages of others are removed",
 			nats.Header{"Nats-Rollup": {"all"}}, nats.Header{"Nats-Rollup": {"sub"}}, nats.Header{"KV-Operation": {"PURGE"}, "Nats-Rollup": {"all"}}),
-		row("trace", limitless, "heard in FLEET on muster.ensure.node.web02", "asks for traces of its message, to be sent to others", "they arrive there", traces()...),
+		row("trace", limitless, "heard in FLEET on muster.ensure.node.web02", "requests traces of its message, delivered to others", "they arrive there", traces()...),
 		row("schedule", loose, "stored", "schedules messages for subjects of others", "they are stored",
 			nats.Header{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"$KV.MUSTER_NODES.web02.state"}},
 			nats.Header{"Nats-Schedule": {"@every 1s"}, "Nats-Schedule-Target": {"$KV.MUSTER_NODES.web02.facts"}, "Nats-Schedule-TTL": {"1s"}},
 			nats.Header{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"muster.report.web02.run.stable"}},
 			nats.Header{"Nats-Schedule": {"@at " + far}, "Nats-Schedule-Target": {"muster.report.web02.run.stable"}, "Nats-Schedule-Source": {"$KV.MUSTER_NODES.web02.state"}}),
-		row("expectation", loose, "removed", "expects what it does not know of subjects of others", "anything of others changes",
+		row("expectation", loose, "removed", "publishes with expected sequences of subjects of others", "data of others changes",
 			nats.Header{"Nats-Expected-Last-Subject-Sequence": {"0"}, "Nats-Expected-Last-Subject-Sequence-Subject": {"$KV.MUSTER_NODES.web02.state"}},
 			nats.Header{"Nats-Expected-Stream": {"MUSTER_REPORTS"}}, nats.Header{"Nats-Expected-Last-Sequence": {"1"}}, nats.Header{"Nats-Rollup": {"all"}}),
-		row("batch", loose, "removed", "publishes parts of batches", "anything of others changes",
+		row("batch", loose, "removed", "publishes parts of batches", "data of others changes",
 			nats.Header{"Nats-Batch-Id": {"b"}, "Nats-Batch-Sequence": {"1"}}, nats.Header{"Nats-Batch-Id": {"b"}, "Nats-Batch-Sequence": {"2"}, "Nats-Batch-Commit": {"1"}}, nats.Header{"Nats-Rollup": {"all"}}),
-		row("counter", loose, "removed", "increments counters", "anything of others changes", nats.Header{"Nats-Incr": {"+1"}}, nats.Header{"Nats-Rollup": {"all"}}),
-		row("expiry", loose, "removed", "sets times to live and marks of deletion", "anything of others changes",
+		row("counter", loose, "removed", "increments counters", "data of others changes", nats.Header{"Nats-Incr": {"+1"}}, nats.Header{"Nats-Rollup": {"all"}}),
+		row("expiry", loose, "removed", "sets times to live and delete markers", "data of others changes",
 			nats.Header{"Nats-TTL": {"1s"}}, nats.Header{"Nats-TTL": {"never"}}, nats.Header{"Nats-Marker-Reason": {"MaxAge"}}, nats.Header{"KV-Operation": {"PURGE"}}, nats.Header{"Nats-Rollup": {"all"}}),
-		row("source", loose, "removed", "sets what the server itself sets", "anything of others changes",
+		row("source", loose, "removed", "sets headers that the server sets", "data of others changes",
 			nats.Header{"Nats-Stream-Source": {"KV_MUSTER_MANIFESTS 1"}}, nats.Header{"Nats-Required-Api-Level": {"99"}}, nats.Header{"Nats-Pending-Messages": {"9"}, "Nats-Pending-Bytes": {"9"}}, nats.Header{"Nats-Num-Pending": {"0"}}, nats.Header{"Status": {"503"}},
 			nats.Header{"Nats-Msg-Id": {"x"}}, nats.Header{"Nats-Rollup": {"all"}}),
 		{name: "lies", control: limitless, sign: "operators saw", viewed: true,
-			does: "stores states, facts, reports and registrations that claim, by their text and by headers as the server sets them, to be of another node", never: "operators take them for that node's", do: lie},
+			does: "stores states, facts, reports and registrations that claim another node, in their text and in headers of the server", never: "operators attribute them to that node", do: lie},
 	}
 }
 
-// lie stores what claims to be of the victim wherever the server lets it.
+// lie stores false data of the victim wherever the server permits it.
 func lie(a *attacker) {
 	state := []byte(`{"protocol":"io.muster.v1.node","node":"web02","version":"lie","groups":["db"]}`)
 	event := []byte(`{"specversion":"1.0","id":"lie","source":"muster/web02","subject":"web02","type":"io.muster.v1.run","datacontenttype":"application/json","data":{"node":"web02"}}`)
@@ -58,8 +58,7 @@ func lie(a *attacker) {
 	a.last()
 }
 
-// writes are its own subjects of streams. To a viewer, who has none, those of others
-// are as good.
+// writes are the writable subjects of streams. A viewer has none and uses those of other users.
 func (a *attacker) writes() []string {
 	switch a.limits {
 	case viewing:

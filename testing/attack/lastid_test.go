@@ -13,11 +13,11 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-const lastMessageID = "with nats-server 2.15.2, whoever may write to a stream of several replicas ends it by one message that expects another last message id. " +
-	"Its servers have agreed on the message before they see that it does not fit, take that for damage, and write no more, not even after a restart. " +
-	"No permission helps; with one replica it does not happen."
+const lastMessageID = "with nats-server 2.15.2, everyone with write access to a stream of several replicas can stop it with one message that expects another last message id. " +
+	"The servers agree on the message before they find the mismatch, treat it as damage, and stop writing, even after a restart. Permissions cannot prevent " +
+	"it. Streams with one replica are safe."
 
-// When this test fails, the server is mended, and what lastMessageID says can go.
+// A failure of this test means that the server is fixed. Then remove lastMessageID.
 func TestLastMessageIDEndsReplicatedStream(t *testing.T) {
 	t.Parallel()
 	type layout struct {

@@ -17,9 +17,9 @@ import (
 	"github.com/musterfleet/muster/testing/loopback"
 )
 
-const leafNodes = "who has the credentials of a node, a viewer, an operator or a dashboard with requests connects as a leaf node, where the server listens for those and the user may be one, and writes the lines of its protocol: " +
-	"subscriptions, messages on subjects of others, requests that others are to be answered, identities of other accounts, acknowledgements. Nothing of others changes or is heard; " +
-	"the server closes the connection at most of them. The control is an administrator."
+const leafNodes = "a user with the credentials of a node, a viewer, an operator or a dashboard with requests connects as a leaf node, where the server permits it, and " +
+	"writes lines of its protocol: subscriptions, messages on subjects of others, requests with reply subjects of others, identities of other accounts, " +
+	"acknowledgements. No data of others changes or is heard. The server closes the connection at most lines. The control is an administrator."
 
 // leaf is a connection that claims to be of a server which joins the account of a user.
 type leaf struct {
@@ -117,7 +117,7 @@ func message(subject, reply, header, data string) string {
 	return fmt.Sprintf("LMSG %s %d\r\n%s\r\n", subject, len(data), data)
 }
 
-// listen subscribes to what is of others.
+// listen subscribes to subjects of other users.
 func (l *leaf) listen() {
 	for _, subject := range []string{">", "*.>", "muster.ensure.node.web02", "muster.command.>", "$KV.>", "_INBOX.admin.>", "_INBOX_web02.>"} {
 		l.try("LS+ " + subject + "\r\n")

@@ -7,16 +7,17 @@ import (
 	"testing"
 )
 
-const signatures = "who may write to the bucket of assignments and has no trusted key prepares what an operator signs: deletions that hold an assignment, envelopes for other keys, fleets and times, " +
-	"revisions of the history to go back to, values that no node uses, a bundle that is gone or has what is not shown, a push between look and signature, older values put back. " +
-	"Nothing is signed that was not shown, nothing newer is reverted, and nothing replayed is taken for what is in force."
+const signatures = "a user with write access to the bucket of assignments and without a trusted key prepares values for an operator to sign: deletions that contain an " +
+	"assignment, envelopes for other keys, fleets and times, old revisions to roll back to, values that nodes refuse, a bundle that is missing or has " +
+	"unseen contents, a push between preview and signature, older values. The operator signs only the shown value. No newer value is reverted, and no " +
+	"replayed value becomes active."
 
 // TestListed compares attacks.md with the table. MUSTER_ATTACK=list writes it.
 func TestListed(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	b.WriteString("# Attacks\n\nWritten by `MUSTER_ATTACK=list go test ./testing/attack -run TestListed`. Each is run as a node, as a viewer, as an operator of one\n" +
-		"group and as a dashboard that pauses nodes and has them run and preview, in accounts by configuration and by JWT, on one server and on three, and as users of a second fleet on the same server:\n`go test ./testing/attack -run TestNode//<name>`. Each wins in a control: `-run TestControls/<name>`.\n\n" +
+	b.WriteString("# Attacks\n\nWritten by `MUSTER_ATTACK=list go test ./testing/attack -run TestListed`. A node, a viewer, an operator of one group\n" +
+		"and a dashboard with actions run each attack: in accounts by configuration and by JWT, on one server and on three, and as users of a second fleet on the same server:\n`go test ./testing/attack -run TestNode//<name>`. Each attack wins in a control: `-run TestControls/<name>`.\n\n" +
 		"| name | someone with the credentials | never |\n|---|---|---|\n")
 	for _, row := range attacks() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.name, row.does, row.never)
@@ -24,7 +25,7 @@ func TestListed(t *testing.T) {
 			fmt.Fprintf(&b, "| | the %s wins today | %s |\n", user, why)
 		}
 	}
-	b.WriteString("\nTried where it is read, by the tests named:\n\n| name | someone with the credentials, or the server | never | tests |\n|---|---|---|---|\n")
+	b.WriteString("\nTests beside the readers try these:\n\n| name | someone with the credentials, or the server | never | tests |\n|---|---|---|---|\n")
 	for _, row := range triedElsewhere() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", row.name, row.does, row.never, strings.Join(row.tests, "`, `"))
 	}

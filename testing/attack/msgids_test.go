@@ -13,11 +13,11 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-const messageIDs = "a node stores its state or its registrations again and again, each time with another message id, of up to 60 KB with a state and 30 KB with a registration, which the server keeps in memory while it " +
-	"looks for duplicates. It has forgotten the id a tenth of a second later, and takes it again; in reports, where an id keeps one from being stored twice, after two minutes."
+const messageIDs = "a node stores its state or registrations repeatedly, each time with a new message id of up to 60 KB (state) or 30 KB (registration). The server holds " +
+	"these ids in memory to detect duplicates. It frees an id after a tenth of a second, and accepts it again; in reports, where ids prevent duplicates, " +
+	"after two minutes."
 
-// TestMessageIDsAreForgotten: memory of the server that messages take beyond those that
-// are kept is that of a moment.
+// TestMessageIDsAreForgotten: the server frees the memory for message ids of deleted messages soon.
 func TestMessageIDsAreForgotten(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)

@@ -203,7 +203,7 @@ type ear struct {
 	rung  chan string
 }
 
-// listen makes an ear of a connection whose user may subscribe to everything.
+// listen turns a connection into an ear. Its user may subscribe to everything.
 func listen(t testing.TB, account string, nc, bell *nats.Conn) *ear {
 	t.Helper()
 	e := &ear{account: account, bell: bell, rung: make(chan string, 16)}
@@ -244,7 +244,7 @@ func (e *ear) ring(t testing.TB) {
 	})
 }
 
-// fresh forgets what was heard, and returns it.
+// fresh returns the messages heard and clears them.
 func (e *ear) fresh(t testing.TB) []*nats.Msg {
 	t.Helper()
 	e.ring(t)
@@ -272,7 +272,7 @@ func (f *fleet) reached(t testing.TB, subject string) bool {
 	return false
 }
 
-// breaches are what it was a breach to hear since the last time.
+// breaches returns the breaches since the last call.
 func (e *ear) breaches(t testing.TB, breach func(subject string) bool) []string {
 	t.Helper()
 	var out []string

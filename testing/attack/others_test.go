@@ -16,24 +16,24 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// beside are attacks on what others are doing just then.
+// beside are attacks on actions in progress of other users.
 func beside() []attack {
 	return []attack{
 		{
 			name: "inboxes", control: base, sign: "answer reached",
-			does: "names the inboxes of another node, by guesses and wildcards, as where the server is to send its answers", never: "that node gets an answer to what it did not ask", do: guessInbox,
+			does: "directs answers of the server to the inboxes of another node, by guesses and wildcards", never: "that node gets an unrequested answer", do: guessInbox,
 		}, {
 			name: "queue-groups", control: limitless, sign: "was not heard",
-			does: "joins queue groups wherever it may listen", never: "a request does not reach another node", do: joinQueues,
+			does: "joins queue groups on all permitted subjects", never: "a request does not reach another node", do: joinQueues,
 		}, {
 			name: "answers", control: limitless, sign: "answered for the server",
-			does: "answers whatever it hears, instead of the server or of others", never: "an operator takes that for the server's acknowledgement", do: answerAll,
+			does: "answers every message that it hears, in place of the server or of others", never: "an operator accepts the answer as the server's acknowledgement", do: answerAll,
 		}, {
 			name: "duplicates", control: base, sign: "taken for a duplicate",
-			does: "publishes with all message ids that it gets to see, and guesses", never: "a report of another node is dropped as a duplicate", do: duplicate,
+			does: "publishes with all message ids that it sees or guesses", never: "a report of another node is dropped as a duplicate", do: duplicate,
 		}, {
 			name: "floods", control: limitless, sign: "no answer",
-			does: "subscribes, asks and publishes as much as it can, with the largest messages, and reads nothing", never: "another node gets no answer, or loses its connection", do: flood,
+			does: "subscribes, requests and publishes without limit, with the largest messages, and reads no answers", never: "another node gets no answer, or loses its connection", do: flood,
 		},
 	}
 }
@@ -103,7 +103,7 @@ func joinQueues(a *attacker) {
 		for range requests {
 			a.fleet.say(a.t, subject, "{}")
 		}
-		// Somebody of the queue hears an end at last.
+		// A member of the queue gets an end at last.
 		kvtest.Eventually(a.t, "end of requests", func() (bool, string) {
 			a.fleet.say(a.t, subject, "end")
 			said++
@@ -204,7 +204,7 @@ func flood(a *attacker) {
 	if a.user == open {
 		a.publish("$JS.API.STREAM.DELETE.KV_MUSTER_NODES", "", nil, nil)
 	}
-	// What is not read does the harm, so it is sent past the client.
+	// Unread answers do the harm, so the request bypasses the client.
 	a.nc.Close()
 	flooding := a.fleet.attacker(a.t, a.user, a.limits)
 	get := a.fleet.api + ".DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES."
@@ -239,7 +239,7 @@ func flood(a *attacker) {
 		a.notice("%s lost its connection", victim)
 	}
 	flooding.nc.Close()
-	// What it asked for still arrives, and would end this connection if it listened to that.
+	// The answers still arrive, and would close this connection if it subscribed to them.
 	a.enter("asked.>")
 	// A control has deleted the stream.
 	kvtest.Eventually(a.t, "its own state", func() (bool, string) {

@@ -16,10 +16,10 @@ func protocol() []attack {
 	return []attack{
 		{
 			name: "protocol-lines", control: limitless, sign: "stored",
-			does: "writes lines of the protocol of routes, leaf nodes and the server itself, other CONNECTs, and subjects that clients refuse", never: "anything of others changes, or is heard", do: writeLines,
+			does: "writes lines of the protocols of routes, leaf nodes and the server, repeated CONNECTs, and subjects that clients refuse", never: "data of others changes or is heard", do: writeLines,
 		}, {
 			name: "protocol-identity", control: limitless, sign: "learned",
-			does: "claims by headers, malformed ones included, to be of another account", never: "it is shown what that one has", do: claimIdentity,
+			does: "claims another account in headers, also malformed ones", never: "it sees data of that account", do: claimIdentity,
 		},
 	}
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// agent is a muster agent, a process of its own, with one manifest of a server of its
-// own.
+// agent is a muster agent in a separate process, with one manifest on its own server.
 type agent struct {
 	pid     int
 	store   *kvtest.Store
@@ -115,8 +114,7 @@ type storedReport struct {
 	transaction model.Transaction
 }
 
-// report waits for the next message of reports. Of a batch, which has those of a first
-// run, it has no more than the time.
+// report waits for the next message of reports. Of a batch, such as a first run's, it returns only the time.
 func (a *agent) report(b *testing.B) storedReport {
 	b.Helper()
 	m, err := a.reports.Next(jetstream.NextMaxWait(5 * time.Minute))

@@ -55,7 +55,7 @@ type usage struct {
 	runs int
 }
 
-// run runs a command and adds what it took; a failure ends the benchmark.
+// run runs a command and adds its cost; a failure ends the benchmark.
 func (u *usage) run(b *testing.B, name string, args ...string) {
 	b.Helper()
 	cmd := exec.Command(name, args...)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// archiveSize is how large the archive is that is fetched.
+// archiveSize is the size of the fetched archive.
 const archiveSize = 1 << 30
 
 // served makes a file that cannot be compressed and gives its URL.

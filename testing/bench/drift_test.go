@@ -207,8 +207,7 @@ func (a *agent) repaired(b *testing.B, path string) (durable, stored time.Time) 
 	}
 }
 
-// drifting is a directory of files that are written to, and a watch that tells when one
-// of them is replaced.
+// drifting is a directory of files with a watch that reports when a file is replaced.
 type drifting struct {
 	dir string
 	// content is what replaces it.

@@ -41,7 +41,7 @@ func paintPages(run string) map[string]string {
 	return pages
 }
 
-// painted is what was measured of a page, once: ms, and bytes.
+// painted contains one measurement of a page: milliseconds and bytes.
 type painted struct {
 	Name                string
 	Status              int
@@ -50,8 +50,8 @@ type painted struct {
 }
 
 // BenchmarkPaint opens the pages of muster fleet serve over 10,000 nodes in Chromium, each with an empty
-// cache: when something is seen, what the server took of that, and what came over the wire. NATS, serve and
-// the browser are processes of their own.
+// cache. It measures the time to first paint, the time of the server and the bytes on the wire. NATS, serve
+// and the browser are separate processes.
 func BenchmarkPaint(b *testing.B) {
 	tools, err := filepath.Abs("../../.rig/tools")
 	if err != nil {
@@ -93,7 +93,7 @@ func BenchmarkPaint(b *testing.B) {
 	}
 }
 
-// reportPaints prints a table of what was measured, a page each.
+// reportPaints prints a table with the measurements of each page.
 func reportPaints(b *testing.B, out []byte) {
 	b.Helper()
 	all := map[string][]painted{}

@@ -39,10 +39,9 @@ var servedPages = map[string]string{
 	"api": "api/v1/nodes?limit=1000", "metrics": "metrics",
 }
 
-// BenchmarkServe has muster fleet serve over 10,000 nodes, with the facts of this machine varied, and
-// some MiB of reports: how long it takes to start, what it takes of memory, how long pages take
-// and how large they are, and whether it keeps up with 20,000 reports a second. The server is a
-// process of its own.
+// BenchmarkServe runs muster fleet serve over 10,000 nodes with varied facts of this machine and some MiB of
+// reports. It measures start time, memory, time and size of pages, and 20,000 reports a second. The server is
+// a separate process.
 func BenchmarkServe(b *testing.B) {
 	muster := build(b)
 	for _, size := range []int{128, 1024} {
@@ -71,7 +70,7 @@ func measureServe(b *testing.B, muster string, size int) {
 	report(b, u.Server.CPU(b).Seconds(), "s-cpu-server")
 }
 
-// emptyFleet returns a fleet that nobody has written to.
+// emptyFleet returns a fleet without data.
 func emptyFleet(b *testing.B) (fleetsim.Users, *kvtest.Store) {
 	b.Helper()
 	u := fleetsim.ByConfig(b, nil)
@@ -95,8 +94,8 @@ func adminURL(b *testing.B, u fleetsim.Users) string {
 	return strings.Replace(u.Server.URL(b), "nats://", "nats://admin:admin@", 1)
 }
 
-// fillNodes stores the states of nodes with six manifests each and their facts, and returns how large
-// those of one are.
+// fillNodes stores facts of nodes and their states with six manifests each, and returns the size of one
+// node's data.
 func fillNodes(b *testing.B, store *kvtest.Store, muster string) (size int) {
 	b.Helper()
 	text, err := exec.Command(muster, "facts").Output()
@@ -161,7 +160,7 @@ func fillNodes(b *testing.B, store *kvtest.Store, muster string) (size int) {
 
 func nodeName(i int) string { return fmt.Sprintf("web%05d", i) }
 
-// events are two reports of a run, of which each that is sent has its own node and ids.
+// events are two reports of a run. Each copy gets another node and other ids.
 type events struct {
 	transaction, run template
 	// js waits where the server has too much to store.
@@ -269,10 +268,10 @@ func awaitStored(b *testing.B, store *kvtest.Store, seq uint64) {
 	})
 }
 
-// servedFleet is muster fleet serve, a process of its own.
+// servedFleet is muster fleet serve in a separate process.
 type servedFleet struct {
 	url string
-	// token is that of who asks, empty for none.
+	// token is the token of the requester; empty without one.
 	token string
 	pid   int
 	began time.Time
@@ -304,7 +303,7 @@ func startServe(b *testing.B, muster, server string, args ...string) *servedFlee
 	return s
 }
 
-// get returns what is at a path as a browser gets it, and how many bytes went over the wire.
+// get returns the content of a path as a browser receives it, and the bytes on the wire.
 func (s *servedFleet) get(b *testing.B, path string) (body []byte, wire int) {
 	b.Helper()
 	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, s.url+path, nil)
@@ -372,7 +371,7 @@ func (s *servedFleet) timePages(b *testing.B, e *events) {
 		const times = 7
 		for i := range times {
 			began := time.Now()
-			// What is drawn is shown for a second: each is another page.
+			// A rendered page is reused for a second, so each request is for another page.
 			mark := "?"
 			if strings.Contains(path, "?") {
 				mark = "&"

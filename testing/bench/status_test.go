@@ -58,8 +58,8 @@ type active struct {
 	digest   string
 }
 
-// fillStatus stores assignments, and the states and facts of nodes: each runs six manifests of
-// groups, and one of a hundred one of its own. A tenth of the nodes fail.
+// fillStatus stores assignments, and states and facts of nodes. Each node runs six manifests of groups, and
+// one in a hundred an additional one. A tenth of the nodes fail.
 func fillStatus(b *testing.B, store *kvtest.Store) {
 	b.Helper()
 	var shared []active

@@ -17,10 +17,10 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestDashboard opens every page in Chromium, over muster fleet serve and a simulated fleet of 500
-// nodes with failures, drift and late ones: nothing is logged as an error, axe-core finds nothing
-// serious, nothing is wider than the screen, and it can be used by keyboard alone and live.
-// MUSTER_SHOTS names a folder for screenshots, MUSTER_DOCS_SHOTS one for those of the documentation.
+// TestDashboard opens every page in Chromium, over muster fleet serve and a simulated fleet of 500 nodes with
+// failures, drift and late nodes. The console logs no errors, axe-core finds no serious problem, no page is
+// wider than the screen, and the pages work live and with the keyboard alone. MUSTER_SHOTS names a folder for
+// screenshots, MUSTER_DOCS_SHOTS a folder for screenshots of the documentation.
 func TestDashboard(t *testing.T) {
 	w := newWorld(t)
 	browse(t, "browser.mjs", "BASE="+w.url, "HOOK="+w.hooks(), "RUN="+w.failedRun(), "DOCS="+os.Getenv("MUSTER_DOCS_SHOTS"))
@@ -44,7 +44,7 @@ func TestOutage(t *testing.T) {
 	browse(t, "outage.mjs", "BASE="+url, "HOOK="+hooks.URL)
 }
 
-// browse runs a script in a browser, which prints what is wrong.
+// browse runs a script in a browser. The script prints the problems it finds.
 func browse(t *testing.T, script string, env ...string) {
 	t.Helper()
 	tools, err := filepath.Abs("../../.rig/tools")

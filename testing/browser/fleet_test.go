@@ -81,14 +81,13 @@ type world struct {
 	t     *testing.T
 	store *kvtest.Store
 	url   string
-	// token is that with which the API is asked, empty for none.
+	// token is the token for the API; empty without one.
 	token string
-	// rejected is how many nodes were assigned what they reject, by reject.
+	// rejected counts the nodes with a rejected manifest, by reject.
 	rejected int
 }
 
-// newWorld returns a fleet whose nodes have run what is assigned to them, when the dashboard shows
-// that.
+// newWorld returns a fleet whose nodes have run their assignments, after the dashboard shows it.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	srv, store := kvtest.New(t)
@@ -229,7 +228,7 @@ func (w *world) requestOne(request string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
-	for _, err := range w.store.Ask(ctx, w.store.Names().Request(kvstore.VerbEnsure, "group.sim-db"), []byte(request)) {
+	for _, err := range kvtest.Ask(ctx, w.store, w.store.Names().Request(kvstore.VerbEnsure, "group.sim-db"), []byte(request)) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -270,7 +269,7 @@ func (w *world) failedRun() string {
 	return found.Runs[i].Node + "/" + found.Runs[i].RunID
 }
 
-// reject assigns to one more node what it will reject and report, each time another one.
+// reject assigns a manifest to one more node, which rejects and reports it; each call uses another node.
 func (w *world) reject(http.ResponseWriter, *http.Request) {
 	w.rejected++
 	w.put(fmt.Sprintf("node.sim-%04d.new-rejection", 20*w.rejected), invalid)

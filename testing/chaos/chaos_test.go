@@ -25,7 +25,7 @@ func scaled(t *testing.T, short, whole int) int {
 type fault struct {
 	name string
 	run  func(t *testing.T, r *rand.Rand)
-	// whole is that it is not in the short form.
+	// whole marks a run that the short form omits.
 	whole bool
 }
 

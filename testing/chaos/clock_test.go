@@ -22,8 +22,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// clockSet sets the clock of the node by an hour and back while it runs. A process cannot
-// have a clock of its own, so the agent is one of this process.
+// clockSet changes the clock of the node by an hour and back during the run. All processes share a clock, so
+// this agent runs in the test's process.
 func clockSet(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := prepare(t, r, 10, srv.URL(), store)

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// history counts how often files were replaced, by the kernel: each is a file that
-// somebody has renamed into its place. It knows them by the last part of their paths,
-// which differ, and stay when a directory gets another name.
+// history counts the replacements of files as the kernel reports them: a replacement is a rename onto the
+// file. It identifies files by the last part of their paths, which are unique and survive renamed
+// directories.
 type history struct {
 	t    *testing.T
 	file *os.File
@@ -34,8 +34,7 @@ func watchHistory(t *testing.T, dirs ...string) *history {
 	}
 	h := &history{t: t, file: os.NewFile(uintptr(fd), "inotify"), replaced: map[string]int{}, noted: make(chan struct{}, 1)}
 	for _, dir := range dirs {
-		// Twice the same event in a row is one. Before one file is renamed to the name of
-		// another, it has a name of its own.
+		// Two equal events in a row are one. A file has a temporary name before it is renamed.
 		if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_FROM|unix.IN_MOVED_TO); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -42,7 +41,7 @@ func TestOneHungServer(t *testing.T) {
 	stored := map[string]int{}
 	for round, name := range []func() string{
 		func() string {
-			var last []kvstore.LastStored
+			var last []model.LastStored
 			kvtest.Eventually(t, "the bucket has a leader", func() (bool, string) {
 				last, err = store.Store.LastStored(t.Context(), "KV_MUSTER_MANIFESTS")
 				return err == nil && len(last) == 1, fmt.Sprint(last, err)

@@ -76,7 +76,7 @@ func (w judge) desired() (version int64, revision uint64, err error) {
 	}
 	first, _, _ := strings.Cut(string(e.Value), "\n")
 	version, err = strconv.ParseInt(strings.TrimPrefix(first, "# "), 10, 64)
-	// Another server than the leader answers too, with what it has by now.
+	// Servers other than the leader also answer, with the data that they have.
 	if stored := w.stored.Load(); err == nil && e.Revision < stored {
 		err = fmt.Errorf("revision %d was read, not yet %d", e.Revision, stored)
 	}
@@ -84,7 +84,7 @@ func (w judge) desired() (version int64, revision uint64, err error) {
 	return version, e.Revision, err
 }
 
-// checkFiles returns what is not as the bucket demands it.
+// checkFiles returns the files that differ from the bucket.
 func (w judge) checkFiles() error {
 	version, _, err := w.desired()
 	if err != nil {
@@ -189,7 +189,7 @@ func (w judge) checkManifests(revision uint64, all map[string]model.ManifestStat
 // stateFiles are what a state directory has while nothing runs.
 const stateFiles = `^(agent\.lock|agent\.sock|control\.json|format|litter|run\.lock|seen\.json|assignments(/[^/.][^/]*\.json)?|bundles|outbox(/([a-z0-9.-]+\.(log|json)|cursor|lock|format))?|owed|requests|tmp|refreshes(/[^/.]+\.json)?)$`
 
-// checkLitter returns what nobody needs any more.
+// checkLitter returns leftover files.
 func (w judge) checkLitter() error {
 	known := map[string]bool{w.dir: true, w.sub(): true}
 	for _, path := range w.files {

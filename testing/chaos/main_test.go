@@ -17,15 +17,14 @@ import (
 	"github.com/musterfleet/muster/resources"
 )
 
-// The roles that this program plays in processes of their own, which are killed: an agent
-// with the configuration, or a nats-server with the configuration, of a file.
+// This program plays roles in separate processes, which are killed: an agent or a nats-server with the
+// configuration of a file.
 const (
 	agentRole  = "MUSTER_TEST_CHAOS_AGENT"
 	serverRole = "MUSTER_TEST_CHAOS_SERVER"
 )
 
-// mostWatches is how many watches of inotify an agent may have, in the user namespace of
-// which it is the first process.
+// mostWatches is the limit of inotify watches of an agent that is the first process of its user namespace.
 const mostWatches = "MUSTER_TEST_CHAOS_WATCHES"
 
 // goroutinesFile is where an agent lists its goroutines after SIGUSR1.
@@ -82,7 +81,7 @@ func runAgent(config, goroutines string) int {
 func list(path string) {
 	f, err := os.Create(path + ".new")
 	if err != nil {
-		return // nobody reads it then, which the test tells
+		return // it is unreadable then, and the test fails
 	}
 	_ = pprof.Lookup("goroutine").WriteTo(f, 1)
 	_ = f.Close()

@@ -28,8 +28,7 @@ func typePanics(t *testing.T, r *rand.Rand) {
 	w.end()
 }
 
-// neverEnds assigns a manifest whose command never ends: its time-out does, or the end of
-// the agent.
+// neverEnds assigns a manifest with an endless command. Its timeout or the agent's end stops it.
 func neverEnds(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)

@@ -29,7 +29,7 @@ func (w *world) during(fault func()) {
 	fault()
 }
 
-// choices returns random choices of a goroutine of its own.
+// choices returns random choices for one goroutine.
 func (w *world) choices() *rand.Rand { return rand.New(rand.NewPCG(w.rand.Uint64(), 1)) }
 
 // repeat calls f at random moments, less than most apart, until ctx ends.
@@ -92,8 +92,7 @@ func overwrite(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// replace renames another file into the place of one, in the directory that is there now,
-// whatever name it has meanwhile.
+// replace renames another file onto a file in the current directory, whatever the directory's name is.
 func (w *world) replace(path string) error {
 	dir, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // holdings are what a process has open.
 type holdings struct {
-	// descriptors are by what they are of, goroutines a number with the list of them.
+	// descriptors counts open files by kind; goroutines contains a count and their list.
 	descriptors map[string]int
 	goroutines  int
 	list        string
@@ -70,7 +70,7 @@ func (w judge) descriptors() (map[string]int, error) {
 		return nil, err
 	}
 	numbers := regexp.MustCompile(`\[[0-9]+\]|[0-9]{20}`)
-	own := strings.NewReplacer(fmt.Sprintf("/proc/%d/", w.agent.pid()), "/proc/self/") // one that starts anew has another number
+	own := strings.NewReplacer(fmt.Sprintf("/proc/%d/", w.agent.pid()), "/proc/self/") // a restarted goroutine has another number
 	out := map[string]int{}
 	for _, e := range entries {
 		if of, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil { // else it was closed

@@ -51,7 +51,7 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// kill ends the process at once; one that has ended may be killed again.
+// kill ends the process at once. It accepts ended processes.
 func (p *process) kill() {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Errorf("kill: %v", err)

@@ -37,7 +37,7 @@ type proxy struct {
 
 	mu   sync.Mutex
 	free *sync.Cond
-	// blocked is what becomes of the two directions, lossy that it is lost.
+	// blocked states whether each direction stalls; lossy, whether its data is lost.
 	blocked map[bool]bool
 	lossy   bool
 	conns   map[net.Conn]bool
@@ -107,7 +107,7 @@ func (p *proxy) copy(to io.WriteCloser, from io.ReadCloser, toServer bool) {
 	}
 }
 
-// admits waits until a direction is open, or reports that what came is lost.
+// admits waits until a direction is open, or reports that the data is lost.
 func (p *proxy) admits(toServer bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // account is what the stream has of the node.
 type account struct {
-	// ids are those of reports and transactions.
+	// ids are the ids of reports and transactions.
 	ids map[string]bool
 	// seqs are those that came or were dropped, since the state directory was made;
 	// states counts its makings.
@@ -33,7 +33,7 @@ type accountedRun struct {
 	summary        *model.Run
 }
 
-// checkReports returns what is wrong with the reports in the stream.
+// checkReports returns the problems of the reports in the stream.
 func (w judge) checkReports() error {
 	a := account{ids: map[string]bool{}, seqs: map[uint64]bool{}, runs: map[string]*accountedRun{}, stored: map[string]int{}, tried: map[string]int{}}
 	var all []model.Report
@@ -65,8 +65,8 @@ func (w judge) checkReports() error {
 	return nil
 }
 
-// attempts is how often a transaction may replace its file: once, and once more where
-// somebody was faster with the next drift than the look that verifies the repair.
+// attempts is the limit of file replacements per transaction: one, and one more if the file drifts again
+// before the verification.
 func (w judge) attempts() int {
 	if w.raced.Load() {
 		return 2
@@ -210,7 +210,7 @@ func (a *account) checkRuns(p pardons) error {
 			return fmt.Errorf("run %s has %d changed and %d other transactions, its summary %+v and %d unchanged", id, run.changed, run.other, s.Counts, unchanged)
 		}
 	}
-	// Several repairs go on at the same time.
+	// Several repairs may run at the same time.
 	if open > p.kills*2*runner.Most && !p.dropped {
 		return fmt.Errorf("%d runs have no summary, after %d kills", open, p.kills)
 	}

@@ -21,7 +21,7 @@ import (
 // everyReport is more reports than a test has: the judge wants them all.
 const everyReport = 1 << 20
 
-// natsServer is a nats-server in a process of its own.
+// natsServer is a nats-server in a separate process.
 type natsServer struct {
 	*process
 	t    *testing.T

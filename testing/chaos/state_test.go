@@ -13,8 +13,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// stateReadOnly takes from the agent the right to write into the directories of its
-// state. Nobody can take it from root.
+// stateReadOnly denies the agent write access to the directories of its state. Root ignores such a denial.
 func stateReadOnly(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := prepare(t, r, 10, srv.URL(), store)
@@ -38,7 +37,7 @@ func stateReadOnly(t *testing.T, r *rand.Rand) {
 	w.end()
 }
 
-// runOrdinary has the agent run as a user without rights, whose files all of them are.
+// runOrdinary runs the agent as an ordinary user who owns all files.
 func (w *world) runOrdinary() {
 	w.t.Helper()
 	w.uid, w.gid = hosttest.Ordinary()

@@ -80,12 +80,12 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// tenWatches runs the agent in a user namespace whose users have ten watches of inotify:
-// its other files are polled, every few seconds.
+// tenWatches runs the agent in a user namespace with a limit of ten inotify watches. The agent polls its
+// other files every few seconds.
 func tenWatches(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := prepare(t, r, 40, srv.URL(), store)
-	// Each file has a directory of its own.
+	// Each file has a separate directory.
 	w.spread()
 	w.attr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
@@ -101,7 +101,7 @@ func tenWatches(t *testing.T, r *rand.Rand) {
 	w.end()
 }
 
-// spread gives each file a directory of its own.
+// spread puts each file in a separate directory.
 func (w *world) spread() {
 	w.t.Helper()
 	var dirs []string

@@ -34,18 +34,18 @@ type world struct {
 	agent                  *process
 	started                time.Time
 	log                    hosttest.LogText
-	// program is what is run as the agent, with attributes; the files belong to its user.
+	// program is the command line of the agent, with attributes; the files belong to its user.
 	program  string
 	attr     *syscall.SysProcAttr
 	uid, gid int
 
-	// version is that of the newest manifest that was put; doubt is that a put failed, or
-	// seems so.
+	// version is the version of the newest manifest in the bucket. doubt marks that a put failed or seemed to
+	// fail.
 	version atomic.Int64
 	doubt   atomic.Bool
 	// stored is the revision of the last put that was confirmed.
 	stored atomic.Uint64
-	// raced is that somebody lets files drift while they are repaired.
+	// raced marks that files drift during their repair.
 	raced atomic.Bool
 
 	// watches are how many watches of inotify the agent may have, zero for those that the
@@ -64,13 +64,12 @@ type pardons struct {
 	// kills is how often the agent was killed: each may take the report of a repair, and
 	// the summary of a run.
 	kills int
-	// dropped is that reports may be dropped, which must itself be reported.
+	// dropped permits dropped reports, which the agent must report.
 	dropped bool
-	// disorder is that a report may be stored after later ones, as a change of the leader does
-	// it, or a connection that is lost between two: readers order them by their seq.
+	// disorder permits reports out of order, as after a change of the leader or a lost connection. Readers
+	// order them by seq.
 	disorder bool
-	// litter is that temporary files of the state may be left until the next start, because
-	// they cannot be removed.
+	// litter permits temporary files in the state until the next start, when they cannot be removed.
 	litter bool
 	// newStates is how often the state directory was lost, and with it the count of reports.
 	newStates int
@@ -78,7 +77,7 @@ type pardons struct {
 	failing map[string]bool
 }
 
-// newWorld returns a world of some files whose agent has settled.
+// newWorld returns a world with some files and a settled agent.
 func newWorld(t *testing.T, r *rand.Rand, files int, url string, store *kvtest.Store) *world {
 	t.Helper()
 	w := prepare(t, r, files, url, store)
@@ -183,7 +182,7 @@ func (w *world) assign(key, text string) {
 // unassign removes one.
 func (w *world) unassign(key string) {
 	w.t.Helper()
-	if _, err := w.store.Delete(w.t.Context(), key); err != nil {
+	if _, err := w.store.Delete(w.t.Context(), key, nil); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/musterfleet/muster/testing/loopback"
 )
 
-// movingFleet is a fleet on one account of a server, whose nodes move to an account
-// of their own while changes are put.
+// movingFleet is a fleet on one account of a server. Its nodes move to a second account while changes are
+// put.
 type movingFleet struct {
 	t       *testing.T
 	dir     string
@@ -36,12 +36,11 @@ type movingFleet struct {
 	// put counts the changes of each node.
 	put    int
 	agents map[string]*process
-	// login are the flags by which a user connects.
+	// login contains the flags with which a user connects.
 	login func(user string) []string
 }
 
-// newMovingFleet returns a fleet without a server, of which the users log in by
-// their names.
+// newMovingFleet returns a fleet without a server. Its users log in by name.
 func newMovingFleet(t *testing.T) *movingFleet {
 	t.Helper()
 	f := &movingFleet{t: t, dir: t.TempDir(), address: loopback.Address(t).String(), nodes: []string{"web01", "web02", "web03"}, agents: map[string]*process{}}
@@ -135,7 +134,7 @@ func (f *movingFleet) start() (stop func()) {
 	return stop
 }
 
-// nameAccount moves the streams of a server without accounts into one of its own.
+// nameAccount moves the streams of a server without accounts into an account.
 func (f *movingFleet) nameAccount(stop func()) {
 	f.t.Helper()
 	stop()
@@ -276,9 +275,8 @@ func (f *movingFleet) connect(url string, opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// TestAFleetMovesToTwoAccounts moves the nodes of one account to an account of their
-// own, step by step as docs/security.md has them, while changes are put. No node
-// misses one, and none is ever without its assignments.
+// TestAFleetMovesToTwoAccounts moves the nodes to a second account while changes are put, step by step like
+// docs/security.md. No node misses a change or loses its assignments.
 func TestAFleetMovesToTwoAccounts(t *testing.T) {
 	f := newMovingFleet(t)
 	f.configure(noAccounts)
@@ -300,9 +298,9 @@ func TestAFleetMovesToTwoAccounts(t *testing.T) {
 	f.missedNothing()
 }
 
-// TestAccountsAreJoinedByTheSecondReload: where one reload adds the accounts and moves all
-// users into them, nothing answers nodes and operators, which name the remedy; as soon as
-// the server has reloaded once more they go on, without a restart of anything.
+// TestAccountsAreJoinedByTheSecondReload adds the accounts and moves all users in one reload. Nodes and
+// operators then get no answer, and their errors name the remedy. After another reload they continue without
+// a restart.
 func TestAccountsAreJoinedByTheSecondReload(t *testing.T) {
 	f := newMovingFleet(t)
 	f.configure(oneAccount)
@@ -325,10 +323,9 @@ func TestAccountsAreJoinedByTheSecondReload(t *testing.T) {
 	f.missedNothing()
 }
 
-// TestAFleetMovesToTwoAccountsByJWT is the same where an operator of NATS issues
-// JWTs: a node has credentials of its new account, and those of the old one are
-// revoked. The last node is in three groups then: its JWT is too long for the server by
-// default, which the agent and commands say, and connects by the setting that they name.
+// TestAFleetMovesToTwoAccountsByJWT makes the same move with JWTs: a node gets credentials of its new
+// account, and the old ones are revoked. The last node is in three groups, so the server rejects its long JWT
+// by default. The agent and the commands name the setting that permits it.
 func TestAFleetMovesToTwoAccountsByJWT(t *testing.T) {
 	f, issuer := newMovingFleet(t), kvtest.NewIssuer(t)
 	credentials := func(user string) string { return filepath.Join(f.dir, user+".creds") }
@@ -388,8 +385,7 @@ func TestAFleetMovesToTwoAccountsByJWT(t *testing.T) {
 	f.missedNothing()
 }
 
-// namesTheSetting checks that a node whose JWT is too long says so, as does a command with its
-// credentials.
+// namesTheSetting checks that a node and a command report a JWT that is too long.
 func (f *movingFleet) namesTheSetting(node string) {
 	f.t.Helper()
 	const remedy = "set max_control_line: 64KB"
@@ -399,7 +395,7 @@ func (f *movingFleet) namesTheSetting(node string) {
 	}
 }
 
-// assigned checks that a node runs what is assigned to groups of it.
+// assigned checks that a node runs the assignments of its groups.
 func (f *movingFleet) assigned(kv jetstream.KeyValue, node string, groups []string) {
 	f.t.Helper()
 	for _, group := range groups {

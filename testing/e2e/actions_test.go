@@ -116,8 +116,8 @@ func (s *site) call(path, token, document string) (status int, action map[string
 	return response.StatusCode, action
 }
 
-// TestActions: whoever has the role operate pauses, resumes and runs nodes, in a browser and by the API;
-// others do not.
+// TestActions: the role operate permits pause, resume and run, in a browser and through the API; other roles
+// do not.
 func TestActions(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()
@@ -163,7 +163,7 @@ func TestActions(t *testing.T) {
 	if status, problem := s.call("actions/pause", read, `{"target":{"nodes":["web01"]}}`); status != http.StatusForbidden || problem["detail"] != "wall may only read: that needs the role operate" {
 		t.Errorf("who only reads, by the API: %d %v", status, problem)
 	}
-	// Nor can the page of another site, in the browser of somebody who may.
+	// A page of another site cannot act in the browser of an operator.
 	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example.net"}} {
 		if r, _ := s.form("actions/pause", operate, one, from...); r.StatusCode != http.StatusForbidden {
 			t.Errorf("%v: %s", from, r.Status)
@@ -173,7 +173,7 @@ func TestActions(t *testing.T) {
 		t.Fatalf("somebody paused it: %s", text)
 	}
 
-	// In a browser: the answer leads to what came of it.
+	// A browser is redirected to the results of the action.
 	if text := get("actions/pause?node=web01", operate); !strings.Contains(text, "<strong class=\"num\">1 node</strong>") || !strings.Contains(text, "Pause 1 node") {
 		t.Errorf("it asks %s", text)
 	}
@@ -251,7 +251,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 
-	// Without --actions nobody acts.
+	// Without --actions the server refuses every action.
 	off := start(t, dir, "--server", server.URL(), "fleet", "serve", "--listen", "127.0.0.1:0", "--tokens", tokens)
 	await(t, "it prints its address", func() bool { return strings.Contains(off.text.String(), "http://") })
 	s = &site{t: t, process: off, address: strings.TrimSpace(off.text.String())}
@@ -265,8 +265,9 @@ func TestActions(t *testing.T) {
 	off.wait()
 }
 
-// TestSignedActions: nodes that demand signatures refuse what serve does without a key, which it says, and
-// do what it signs: previews only where that was asked for, since their guards are whatever somebody wrote.
+// TestSignedActions: nodes that require signatures refuse the unsigned actions of serve, and serve reports
+// it. They accept signed actions. Previews are signed only on request, because their guards run arbitrary
+// commands.
 func TestSignedActions(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()

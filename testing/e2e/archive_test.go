@@ -33,8 +33,7 @@ func appArchive(t *testing.T) string {
 	return string(hosttest.TarGz(t, 0o755, "bin/app", "#!/bin/sh\n"))
 }
 
-// TestExamplesOfTheArchivePage runs what the page of the type shows, against a
-// server of its own.
+// TestExamplesOfTheArchivePage runs the examples of the page against a local server.
 func TestExamplesOfTheArchivePage(t *testing.T) {
 	server, content := webtest.Start(t), appArchive(t)
 	server.Put("/app-2.0.tar.gz", webtest.Text(content))
@@ -187,8 +186,7 @@ func TestArchiveHeaderForms(t *testing.T) {
 	}
 }
 
-// TestWhatGoSaysGoesToTheLog has a server that says something unasked between
-// two requests, of which Go's HTTP client tells by itself.
+// TestWhatGoSaysGoesToTheLog sends an unsolicited response between two requests. Go's HTTP client logs it.
 func TestWhatGoSaysGoesToTheLog(t *testing.T) {
 	server := webtest.Start(t)
 	server.Put("/app.tar.gz", webtest.Text(appArchive(t)))
@@ -221,8 +219,7 @@ func TestWhatGoSaysGoesToTheLog(t *testing.T) {
 	}
 }
 
-// TestWhatAServerSaysIsPrintable has a server whose status line would obey a
-// terminal.
+// TestWhatAServerSaysIsPrintable sends terminal escapes in the status line.
 func TestWhatAServerSaysIsPrintable(t *testing.T) {
 	server := webtest.Start(t)
 	server.Put("/x", webtest.Text("x"))
@@ -254,7 +251,7 @@ func TestWhatAServerSaysIsPrintable(t *testing.T) {
 // run unpacks again, although what creates names exists by then.
 func TestKillBetweenDownloadAndExtraction(t *testing.T) {
 	server, dir := webtest.Start(t), t.TempDir()
-	// What follows the program takes long enough to kill muster meanwhile.
+	// The garbage after the program delays the run long enough to kill muster.
 	server.Put("/app.tar.gz", webtest.Text(string(hosttest.TarGz(t, 0o755, "bin/app", "#!/bin/sh\n", "data", strings.Repeat("\x00", racing.Less(256, 32)<<20)))))
 	manifest := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf(`
 muster:

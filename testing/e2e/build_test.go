@@ -63,7 +63,7 @@ type process struct {
 	done chan error
 }
 
-// output keeps what a process says; it can be read while that goes on.
+// output stores the output of a running process.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -122,7 +122,7 @@ func startProgram(t *testing.T, state string, stdin io.Reader, name string, args
 	return p
 }
 
-// wait waits for the end of a process and gives its exit code and what it said.
+// wait waits for the end of a process and returns its exit code and output.
 func (p *process) wait() (int, string) {
 	<-p.done
 

@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestCancelledActions: whoever has two runs in progress gets no third and is told which, another operator ends
-// them, and the command that the result names cancels on the node what has not begun there.
+// TestCancelledActions: an operator with two runs in progress gets no third, and the refusal names them.
+// Another operator cancels them. The command in the result cancels the part that a node has not started.
 func TestCancelledActions(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()

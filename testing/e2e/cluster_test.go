@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestClusterGuide follows the guide: a fleet on three servers goes on without one of them, whichever that is.
+// TestClusterGuide follows the guide: a fleet on three servers survives the loss of any one of them.
 func TestClusterGuide(t *testing.T) {
 	t.Parallel()
 	servers := natstest.StartCluster(t, "")
@@ -28,7 +28,7 @@ func TestClusterGuide(t *testing.T) {
 	}
 	says := func(what, want string, args ...string) {
 		t.Helper()
-		all := "" // what was done may have been said by an attempt that ended with an error behind it
+		all := "" // an attempt that failed later may have printed the result
 		await(t, what, func() bool {
 			code, text := try(args...)
 			all += text

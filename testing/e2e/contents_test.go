@@ -11,8 +11,7 @@ import (
 	"github.com/musterfleet/muster/testing/tartest"
 )
 
-// bundle stores the bundle of a tar, as who may write to the bucket does, and returns its
-// digest.
+// bundle stores the bundle of a tar with write access to the bucket, and returns its digest.
 func (f *signFleet) bundle(archive []byte) string {
 	f.t.Helper()
 	packed := tartest.Zip(f.t, archive)
@@ -115,7 +114,7 @@ func TestASecondSignerSeesTheContent(t *testing.T) {
 	}
 }
 
-// TestABombHangsNoCommand: what nodes refuse, and why, and with which bound.
+// TestABombHangsNoCommand: nodes refuse decompression bombs, and report the reason and the limit.
 func TestABombHangsNoCommand(t *testing.T) {
 	t.Parallel()
 	f := newSignFleet(t)

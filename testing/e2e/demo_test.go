@@ -46,7 +46,7 @@ func TestDemoDashboard(t *testing.T) {
 			return err == nil && response.StatusCode == http.StatusOK && !slices.ContainsFunc(wants, func(want string) bool { return !has(want) })
 		})
 	}
-	// Who has no password is nobody: an administrator may do anything on the node.
+	// A user without a password gets no access: an administrator may do anything on the node.
 	env := regexp.MustCompile(`export (NATS_URL=\S+) (NATS_USER=admin) (NATS_PASSWORD_FILE=\S+)\r?\n`).FindStringSubmatch(text.String())
 	if env == nil {
 		t.Fatalf("it does not say how to connect:\n%s", text.String())

@@ -35,8 +35,8 @@ func docsPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-// show is a directory in which the examples of a page are run. What they do
-// below /etc as root is done below the directory, as whoever runs the test.
+// show is a directory for the examples of a page. Changes below /etc happen below this directory, without
+// root.
 type show struct {
 	t   *testing.T
 	dir string
@@ -93,8 +93,7 @@ func (s *show) compare(want markdown.Block, got string) {
 	}
 }
 
-// missing returns the first line of want that is not in what was printed, in
-// its place; … matches anything.
+// missing returns the first line of want that is not in the output, in order; … matches anything.
 func missing(want, got string) string {
 	lines := strings.Split(got, "\n")
 	for line := range strings.Lines(want) {
@@ -236,7 +235,7 @@ func TestConfigurationOfTheServer(t *testing.T) {
 	checkEvent(t, js)
 }
 
-// checkEvent compares a report in the stream with the one that the page shows.
+// checkEvent compares a report in the stream with the report on the page.
 func checkEvent(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), "MUSTER_REPORTS")

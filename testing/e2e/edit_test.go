@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestEditAsksAgain: on a terminal what is not valid is edited again, on the same text; what is
-// not confirmed is not pushed, and kept.
+// TestEditAsksAgain: on a terminal the editor opens an invalid text again. Without confirmation the text is
+// saved and not pushed.
 func TestEditAsksAgain(t *testing.T) {
 	dir := t.TempDir()
 	server := []string{"--server", natstest.Start(t).URL()}
@@ -97,8 +97,8 @@ func editing(t *testing.T, args []string, env ...string) (terminal *os.File, tex
 	}
 }
 
-// TestEditSignsWhatItShows: what somebody else put into the bucket, with its terms, is shown before
-// it is signed.
+// TestEditSignsWhatItShows: before signing, edit shows the value and terms that another user put into the
+// bucket.
 func TestEditSignsWhatItShows(t *testing.T) {
 	dir := t.TempDir()
 	server := []string{"--server", natstest.Start(t).URL()}

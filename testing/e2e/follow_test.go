@@ -15,23 +15,23 @@ import (
 	"github.com/musterfleet/muster/testing/markdown"
 )
 
-// follower follows a page from an empty machine, block by block, as its reader does:
+// follower follows a page on an empty machine, block by block, like a reader:
 //
 //	sh run       once, in the operator's terminal
-//	sh look      again and again, until it shows what the page shows
-//	sh terminal  in a terminal of its own, until the end
-//	sh download  not here: tests have what it installs
-//	sh debian …  not here: it needs root, apt and systemd; the test of the rigs runs it
-//	text N       wait until terminal N, the server's is 1, prints the text once more
+//	sh look      repeatedly, until the output matches the page
+//	sh terminal  in a new terminal, until the end
+//	sh download  never: the tests have the programs
+//	sh debian …  never: it needs root, apt and systemd; a test of the rigs runs it
+//	text N       wait until terminal N prints the text again (1 is the server's)
 //
-// Other blocks of text are compared with what the one before printed. The reader is root and has
-// the usual addresses; the test has those of its own directory, and free ones.
+// A text block without a number is the expected output of the block before. The page assumes root
+// and default addresses; the test uses a directory and free addresses.
 type follower struct {
 	*show
 	addresses *strings.Replacer
-	// operator is what holds in the operator's terminal from now on.
+	// operator contains the shell settings of the operator's terminal.
 	operator string
-	// terminals are the others, in the order in which they were opened.
+	// terminals are the other terminals, in the order in which they were opened.
 	terminals []*process
 	// awaited counts the texts that terminals printed.
 	awaited map[string]int
@@ -47,7 +47,7 @@ func follow(t *testing.T) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The nats-server of go.mod, in place of the same one that a reader installs.
+	// The nats-server of go.mod replaces the one that a reader installs.
 	pid := filepath.Join(f.dir, "nats.pid")
 	server := write(t, filepath.Join(f.dir, "nats-server"), "#!/bin/sh -e\nif [ \"$*\" = '--signal reload' ]; then kill -HUP $(cat "+pid+"); exit; fi\n"+
 		"[ \"$1\" = -c ]\necho $$ >"+pid+"\n"+serverVariable+"=\"$2\" exec "+program+"\n")
@@ -91,7 +91,7 @@ func (f *follower) try(text string) (string, error) {
 	return strings.ReplaceAll(string(out), f.dir, ""), err
 }
 
-// open runs a block in a new terminal, whose program is its last line.
+// open runs a block in a new terminal. The last line of the block starts its program.
 func (f *follower) open(text string) *process {
 	f.t.Helper()
 	before, program := "", strings.TrimSpace(text)

@@ -10,10 +10,9 @@ import (
 	"github.com/musterfleet/muster/testing/markdown"
 )
 
-// TestGuides follows the guides with the fleet of the tutorial, one after the other. The
-// server is stopped and started where they have systemd do it: between the backup and the
-// restore another revision is pushed, and the node runs it; it goes on with that when the
-// server has the older one again.
+// TestGuides follows the guides with the fleet of the tutorial, one after the other. It stops and starts the
+// server where the guides use systemd. Another revision is pushed between the backup and the restore: the
+// node runs it, and keeps it when the server has the older one again.
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
@@ -45,7 +44,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// TestCommandsOfGuides: each muster command in what is not run has the flags that it is shown with.
+// TestCommandsOfGuides: the muster commands in blocks that no test runs use existing flags.
 func TestCommandsOfGuides(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("../../docs/[gc]*/*.md")

@@ -18,8 +18,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// startWaiting is start with a standard input that is left open. It gives when
-// muster has read what is in it.
+// startWaiting is start with an open standard input. It returns after muster has read the input.
 func startWaiting(t *testing.T, state, text string, args ...string) (p *process, hasRead func() bool) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -92,8 +91,7 @@ muster:
 	}
 }
 
-// TestFirstSignalEndsAGuard also of a run that may change something, and what it
-// was for is not run.
+// TestFirstSignalEndsAGuard interrupts the guard of a run with changes. The guarded command does not run.
 func TestFirstSignalEndsAGuard(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 1, syscall.SIGINT: 130} {
 		t.Run(signal.String(), func(t *testing.T) { firstSignalEndsAGuard(t, signal, want) })
@@ -128,7 +126,7 @@ muster:
 	}
 }
 
-// TestInterruptWhileWaitingForTheLock has nothing to finish: it ends at once, and says so.
+// TestInterruptWhileWaitingForTheLock ends at once with an error: nothing has started.
 func TestInterruptWhileWaitingForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	state, gate := filepath.Join(dir, "state"), filepath.Join(dir, "gate")
@@ -155,7 +153,7 @@ func TestInterruptWhileWaitingForTheLock(t *testing.T) {
 func TestNoopOfABundle(t *testing.T) {
 	dir := t.TempDir()
 	temp, bundle := filepath.Join(dir, "tmp"), filepath.Join(dir, "b.tar.gz")
-	// Nobody can make anything in /proc.
+	// /proc refuses new files.
 	const state = "/proc/muster/state"
 	manifest := fmt.Sprintf("muster: {resources: [{file: [{%s/made: {source: files/x, owner: \"%d\", group: \"%d\", mode: \"0600\"}}]}]}\n", dir, os.Geteuid(), os.Getegid())
 	write(t, bundle, string(hosttest.TarGz(t, 0o644, "manifest.yaml", manifest, "files/x", "content\n")))
@@ -173,7 +171,7 @@ func TestNoopOfABundle(t *testing.T) {
 	}
 }
 
-// TestInterruptedPing: what a ping knows when it is interrupted is who did not answer yet, too.
+// TestInterruptedPing: an interrupted ping also lists the nodes that have not answered.
 func TestInterruptedPing(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()

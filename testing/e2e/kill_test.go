@@ -107,8 +107,8 @@ func TestKillAtRandomMoments(t *testing.T) {
 	}
 }
 
-// TestSignalFinishesTheChangeInHand sends a signal to a run whose command has a
-// child: the command comes to its end, the rest is reported as not run.
+// TestSignalFinishesTheChangeInHand sends a signal to a run whose command has a child. The command finishes,
+// and the run reports the other resources as not run.
 func TestSignalFinishesTheChangeInHand(t *testing.T) {
 	for name, of := range map[string]struct {
 		signal syscall.Signal
@@ -147,8 +147,7 @@ muster:
 	}
 }
 
-// TestReaderThatLeaves closes the pipe that the events are written to: the run
-// goes on to its end all the same.
+// TestReaderThatLeaves closes the pipe of the events. The run continues to its end.
 func TestReaderThatLeaves(t *testing.T) {
 	dir := t.TempDir()
 	r, w, err := os.Pipe()

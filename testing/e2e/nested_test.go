@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestGuardOfANoopRunChangesNothing also where it is a muster of its own, or
-// starts one through a script.
+// TestGuardOfANoopRunChangesNothing uses a guard that is a muster, or starts one through a script.
 func TestGuardOfANoopRunChangesNothing(t *testing.T) {
 	cases := map[string]struct {
 		args     []string
@@ -93,8 +92,8 @@ muster:
 	}
 }
 
-// TestMusterThatOutlivesItsRun in the background is waited for like the run was, and
-// what it starts belongs to it.
+// TestMusterThatOutlivesItsRun starts a muster in the background. A later run waits for it as for its parent,
+// and its commands belong to it.
 func TestMusterThatOutlivesItsRun(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestOutputThatCannotBeWritten fails every command whose words got lost.
+// TestOutputThatCannotBeWritten: a command fails if it cannot write its output.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 			if code, said := muster(full, args...); code != 1 || strings.Contains(said, "panic") || !strings.Contains(said, "no space left on device") {
 				t.Errorf("exit code %d, it says %q", code, said)
 			}
-			// A reader that left, such as head, has what it wanted.
+			// A closed pipe is no error: the reader, such as head, has all it needs.
 			if code, said := muster(left, args...); code != 0 || strings.Contains(said, "broken pipe") {
 				t.Errorf("without a reader: exit code %d, it says %q", code, said)
 			}

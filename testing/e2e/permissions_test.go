@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/loopback"
 )
 
-// serverVariable has this test program be a nats-server with the configuration
-// that it names: one whose configuration is reloaded by a signal, as on a machine.
+// serverVariable turns this test program into a nats-server with the configuration that it names. A signal
+// reloads the configuration, as on a real machine.
 const serverVariable = "MUSTER_E2E_SERVER"
 
 func serve(config string) int {

@@ -129,8 +129,7 @@ func TestFunctionsInScaffolds(t *testing.T) {
 	}
 }
 
-// TestKilledWhileTemplatesAreRendered ends muster: nothing goes on rendering,
-// and nothing is left of it.
+// TestKilledWhileTemplatesAreRendered kills muster: the renderer ends and leaves no files.
 func TestKilledWhileTemplatesAreRendered(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 		dir, state := t.TempDir(), t.TempDir()
@@ -154,7 +153,7 @@ func TestKilledWhileTemplatesAreRendered(t *testing.T) {
 	}
 }
 
-// childOf gives the one process that another one has started, 0 while there is none.
+// childOf returns the only child of a process, or 0 if it has none.
 func childOf(t *testing.T, pid int) (child int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -186,8 +185,8 @@ func TestNoopOfTemplatesThatReadWhatTheRunMakes(t *testing.T) {
 	}
 }
 
-// TestScaffoldUnderLimits renders where the process has limits below those of
-// the renderer; errors name them.
+// TestScaffoldUnderLimits runs with process limits below the needs of the renderer. The errors name these
+// limits.
 func TestScaffoldUnderLimits(t *testing.T) {
 	for name, tc := range map[string]struct{ limit, text, want string }{
 		"files":           {"-f 200", "x", ""},

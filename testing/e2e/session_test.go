@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOneRefreshForOneChangeOfASession: each subscriber gets one, whatever
-// commands come in between, and another one for the next change.
+// TestOneRefreshForOneChangeOfASession: each subscriber gets one refresh per change, independent of the
+// commands in between.
 func TestOneRefreshForOneChangeOfASession(t *testing.T) {
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")

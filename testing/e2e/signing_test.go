@@ -21,7 +21,7 @@ import (
 
 const signKey = "group.web.motd"
 
-// signFleet is a fleet whose bucket belongs to an attacker, and whose operator has a key.
+// signFleet is a fleet with an attacker who controls the bucket, and an operator with a key.
 type signFleet struct {
 	t        *testing.T
 	url, dir string
@@ -95,7 +95,7 @@ func (f *signFleet) put(value []byte, headers ...string) {
 	}
 }
 
-// stored returns what is stored for the key.
+// stored returns the value of the key.
 func (f *signFleet) stored() *nats.Msg {
 	f.t.Helper()
 	m, err := f.nc.Request("$JS.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS."+signKey, nil, deadline)
@@ -106,7 +106,7 @@ func (f *signFleet) stored() *nats.Msg {
 	return m
 }
 
-// statement returns what is signed in the stored value, and by whom.
+// statement returns the signed statement of the stored value and its signer.
 func (f *signFleet) statement() (signed.Statement, []signed.Key) {
 	f.t.Helper()
 	e, err := signed.Open(f.stored().Data)
@@ -180,7 +180,7 @@ func TestSignTakesNoTimesOfOthers(t *testing.T) {
 	s.Issued, s.Expires = time.Now().Add(4*time.Minute), time.Now().Add(time.Hour)
 	f.put(signtest.Sign(t, s, eve))
 	f.refuses("--renew", sign...)
-	// Without a valid signature there is nobody to join.
+	// Without a valid signature there is no author to join.
 	s.Issued, s.Expires = time.Now().Add(-time.Hour), time.Now().Add(240*time.Hour)
 	f.put(unsign(t, signtest.Sign(t, s, eve)))
 	f.good(sign...)
@@ -219,7 +219,7 @@ func TestSignShowsAll(t *testing.T) {
 			t.Errorf("not shown: %q\n%s", want, text)
 		}
 	}
-	// Without the bundle nobody sees what it is.
+	// Without the bundle the content is unknown.
 	if _, err := f.nc.Request("$JS.API.STREAM.PURGE.OBJ_MUSTER_BUNDLES", nil, deadline); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestSignRefusesWhatNodesReject(t *testing.T) {
 	}
 }
 
-// TestRollbackSignsWhatItShows: the history is anybody's who may write to the bucket.
+// TestRollbackSignsWhatItShows: everyone with write access to the bucket can change the history.
 func TestRollbackSignsWhatItShows(t *testing.T) {
 	t.Parallel()
 	f, eve := newSignFleet(t), signtest.Signer(t)
@@ -303,7 +303,7 @@ func TestPushIsNotUnchangedByAReplay(t *testing.T) {
 	if text := push("first"); !strings.Contains(text, "unchanged") {
 		t.Errorf("pushed again: %s", text)
 	}
-	// Also where nobody has the newer revision any more.
+	// The newer revision may be deleted everywhere.
 	first = f.stored().Data
 	push("third")
 	if _, err := f.nc.Request("$JS.API.STREAM.PURGE.KV_MUSTER_MANIFESTS", nil, deadline); err != nil {
@@ -315,7 +315,7 @@ func TestPushIsNotUnchangedByAReplay(t *testing.T) {
 	}
 }
 
-// TestShowNamesWhatIsSignedForSomethingElse: it is no signature of what is shown.
+// TestShowNamesWhatIsSignedForSomethingElse: a signature for another key does not count.
 func TestShowNamesWhatIsSignedForSomethingElse(t *testing.T) {
 	t.Parallel()
 	f := newSignFleet(t)
@@ -349,7 +349,7 @@ func TestSignAddsNothingTwice(t *testing.T) {
 	}
 }
 
-// TestShowNamesInvalidSignatures: who has signed nothing that holds is not left blank.
+// TestShowNamesInvalidSignatures: show names invalid signatures instead of a blank.
 func TestShowNamesInvalidSignatures(t *testing.T) {
 	t.Parallel()
 	f := newSignFleet(t)
@@ -364,7 +364,7 @@ func TestShowNamesInvalidSignatures(t *testing.T) {
 	}
 }
 
-// TestSignRevertsNoNewerPush: what is stored between look and signature stays.
+// TestSignRevertsNoNewerPush: sign does not overwrite a value that was stored after its preview.
 func TestSignRevertsNoNewerPush(t *testing.T) {
 	t.Parallel()
 	f := newSignFleet(t)

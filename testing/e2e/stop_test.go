@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestSecondSignalToAnAgent breaks the change in hand off: its command and the
-// command's children are gone, and the agent says what came of it.
+// TestSecondSignalToAnAgent aborts the change in progress: the command and its children end, and the agent
+// reports the result.
 func TestSecondSignalToAnAgent(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestTLS has a fleet whose users are those of their certificates.
+// TestTLS authenticates users by certificate.
 func TestTLS(t *testing.T) {
 	authority, dir := natstest.NewAuthority(t), t.TempDir()
 	cert, key := authority.Issue(t, "nats")

@@ -12,10 +12,9 @@ import (
 	"github.com/musterfleet/muster/testing/markdown"
 )
 
-// TestTutorial follows docs/tutorial.md to its end. What it installs is here: the muster of
-// this checkout, and the nats-server of go.mod, which must be the version that it names.
-// Its reader is root and changes /etc; the test changes a directory. TestTutorialOnDebian in
-// testing/rigs also runs the blocks that need Debian.
+// TestTutorial follows docs/tutorial.md to its end. It uses the muster of this checkout and the nats-server
+// of go.mod, whose version must be the one of the tutorial. The tutorial changes /etc as root; the test
+// changes a directory. TestTutorialOnDebian in testing/rigs also runs the blocks that need Debian.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
@@ -49,7 +48,7 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// checkDownload compares the versions of a block with those of go.mod.
+// checkDownload compares the versions in a block with go.mod.
 func checkDownload(t *testing.T, b markdown.Block) {
 	t.Helper()
 	text, err := os.ReadFile("../../go.mod")

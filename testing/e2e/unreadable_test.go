@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestANodeWithAnUnreadableStateStays in all lists: it would hide that it does not run what
-// is assigned.
+// TestANodeWithAnUnreadableStateStays in all lists. Otherwise it would look as if no node missed its
+// assignments.
 func TestANodeWithAnUnreadableStateStays(t *testing.T) {
 	t.Parallel()
 	f := newSignFleet(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// posted is what was sent to webhooks, in order, by the path of their URL.
+// posted contains the deliveries to webhooks in order, by the path of their URL.
 type posted struct {
 	mu  sync.Mutex
 	all map[string][]string
@@ -54,7 +54,7 @@ func (p *posted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// of returns what was sent to a path.
+// of returns the deliveries to a path.
 func (p *posted) of(path string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +62,8 @@ func (p *posted) of(path string) []string {
 	return slices.Clone(p.all[path])
 }
 
-// TestWebhooksOfTheGuide: of a resource that fails at every retry the pager of the guide has one report, of a manifest
-// that is rejected another has one, and the tickets are told when it is over.
+// TestWebhooksOfTheGuide: the pager of the guide gets one report of a resource that fails at every retry, and
+// one of a rejected manifest. The tickets also get the recovery.
 func TestWebhooksOfTheGuide(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)

@@ -76,9 +76,8 @@ func TestBatchesLoseNothing(t *testing.T) {
 	}
 }
 
-// The server is away between two batches: the second one waits for it, and loses no node, which
-// come back seconds after the operator. One that stays away ends the request, and nobody is said
-// not to answer.
+// The server stops between two batches. The second batch waits for it and for the nodes, which reconnect
+// seconds after the operator. A server that stays away ends the request, without nodes listed as unanswered.
 func TestABatchWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -35,7 +35,7 @@ func admin(b *testing.B, u fleetsim.Users) *kvtest.Store {
 	return s
 }
 
-// consumers counts those of all streams.
+// consumers counts the consumers of all streams.
 func consumers(b *testing.B, s *kvtest.Store) int {
 	b.Helper()
 	m, err := jsm.New(s.Conn())

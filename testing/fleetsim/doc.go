@@ -1,6 +1,4 @@
-// Package fleetsim measures a fleet that is larger than its tests: a nats-server in
-// a process of its own, so that its memory and CPU are not those of the nodes, and
-// as many nodes as wanted, each with a user of its own and the subscriptions and
-// reads of an agent. Only the reconciling is left out. Simulate plays whole agents, of
-// which many share a connection.
+// Package fleetsim measures large fleets: a nats-server in a separate process, so its memory and CPU count
+// alone, and any number of nodes, each with a user and the subscriptions and reads of an agent, without
+// reconciling. Simulate plays whole agents, many on one connection.
 package fleetsim

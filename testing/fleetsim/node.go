@@ -20,11 +20,11 @@ import (
 
 // Options are what the nodes do.
 type Options struct {
-	// Groups are those of every node.
+	// Groups are the groups of every node.
 	Groups []string
-	// GroupJitter is over how long nodes spread what they read of a group.
+	// GroupJitter is the period over which nodes spread their reads of a group's key.
 	GroupJitter time.Duration
-	// Heard is called when the server tells a node of a change of a group.
+	// Heard is called when a node receives a change of a group.
 	Heard func()
 	// Taken is called when a node has read a change.
 	Taken func(node string, keys []string)
@@ -39,8 +39,8 @@ type Node struct {
 // connecting is how many nodes connect at the same time.
 const connecting = 64
 
-// Join connects nodes, each as its agent does, and returns when all of them know
-// what is assigned to them. They leave with the test.
+// Join connects nodes as agents do, and returns when all know their assignments. The end of the test
+// disconnects them.
 func Join(tb testing.TB, names []string, options func(node string) connect.Options, o Options) []*Node {
 	tb.Helper()
 	nodes := make([]*Node, len(names))

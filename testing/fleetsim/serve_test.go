@@ -84,8 +84,8 @@ func (s *served) get(path string, to any) {
 	}
 }
 
-// known returns what is known: all lists, and of the overview what is counted; complete is whether it
-// says that this is all.
+// known returns all lists and the counts of the overview; complete reports whether the server calls them
+// complete.
 func (s *served) known() (text string, complete bool) {
 	s.t.Helper()
 	var out strings.Builder
@@ -121,8 +121,8 @@ func same(t *testing.T, a, b *served) {
 	})
 }
 
-// TestServeIsKilled: one that is started again, and another beside it, know the same as the one that saw
-// all of it happen, where nothing counts twice.
+// TestServeIsKilled: a restarted server and a second one show the same as a server that saw all events. No
+// event counts twice.
 func TestServeIsKilled(t *testing.T) {
 	t.Parallel()
 	// serve collects garbage for itself, not for nodes beside it.
@@ -137,7 +137,7 @@ func TestServeIsKilled(t *testing.T) {
 	second := serveFleet(t, srv.URL())
 	for id, family := range map[string]string{"q1": "group.sim-web", "q2": "group.sim"} {
 		request := fmt.Sprintf(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":%q,"type":"exec","properties":{"name":"/bin/true","ensure":"present"}}`, id)
-		for _, err := range store.Ask(t.Context(), store.Names().Request(kvstore.VerbEnsure, family), []byte(request)) {
+		for _, err := range kvtest.Ask(t.Context(), store, store.Names().Request(kvstore.VerbEnsure, family), []byte(request)) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,7 +22,7 @@ const role = "nats-server"
 // Roles are the roles that the TestMain of a package must give to actor.Main.
 func Roles() map[string]func() error { return map[string]func() error{role: serve} }
 
-// Server is a nats-server in a process of its own, on loopback.
+// Server is a nats-server in a separate process, on loopback.
 type Server struct {
 	process *actor.Actor
 	dir     string
@@ -38,7 +38,7 @@ func StartServer(tb testing.TB, config string) *Server {
 	return s
 }
 
-// configFile and portFile are where a server finds and leaves what it needs.
+// configFile and portFile are files through which the server gets its configuration and returns its port.
 const (
 	configFile = "nats.conf"
 	portFile   = "port"

@@ -10,9 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources"
 )
 
-// Simulate plays a fleet, as muster fleet simulate does, until the test ends, and returns when
-// all nodes have joined. Their connections are those of an administrator; Types and Open of the
-// options are set here.
+// Simulate plays a fleet like muster fleet simulate until the test ends, and returns when all nodes have
+// joined. Its connections use an administrator; it sets Types and Open of the options.
 func Simulate(tb testing.TB, admin connect.Options, o fleetcmd.SimulateOptions) *fleetcmd.SimulatedFleet {
 	tb.Helper()
 	o.Types = resources.All()

@@ -96,7 +96,7 @@ func push(b *testing.B, s *kvtest.Store, count, round int) (reported, known time
 	for range count {
 		<-came
 	}
-	// What is stored now is stored behind them.
+	// Messages stored from now on follow them.
 	if err := kvtest.Publish(b.Context(), s, kvtest.Outgoing("last", model.KindNode, "started", uint64(round+1))); err != nil {
 		b.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func ping(b *testing.B, s *kvtest.Store, count int) time.Duration {
 	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 	defer stop()
 	began, seen := time.Now(), map[string]bool{}
-	for reply, err := range requests.New(s.Store).Ask(ctx, s.Names().Request(kvstore.VerbPing, model.GroupFamily(simulate.GroupSim)), nil) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(s.Store), s.Names().Request(kvstore.VerbPing, model.GroupFamily(simulate.GroupSim)), nil) {
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func Names(count int) []string {
 	return names
 }
 
-// ByJWT starts a server whose users have credentials.
+// ByJWT starts a server with users by JWT.
 func ByJWT(tb testing.TB, nodes []string, groups ...string) Users {
 	tb.Helper()
 	issuer := kvtest.NewIssuer(tb)
@@ -41,7 +41,7 @@ func ByJWT(tb testing.TB, nodes []string, groups ...string) Users {
 	}}
 }
 
-// ByConfig starts a server whose users are in its configuration.
+// ByConfig starts a server with users in its configuration.
 func ByConfig(tb testing.TB, nodes []string, groups ...string) Users {
 	tb.Helper()
 	srv := StartServer(tb, Config(tb, nodes, groups...))

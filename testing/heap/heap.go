@@ -11,19 +11,16 @@ import (
 	"github.com/musterfleet/muster/testing/alone"
 )
 
-// Alone has the test that calls it run in a process of its own, in which nothing runs
-// while garbage is collected, and reports whether this is that process. Elsewhere what
-// is allocated meanwhile counts as in use: that is the more, the less time the collector
-// gets.
+// Alone runs the calling test in a separate process and reports whether this is that process. Other
+// goroutines would add their allocations to the measurement, and more on a busy machine.
 func Alone(t *testing.T) bool {
 	t.Helper()
 
 	return alone.Run(t, "GODEBUG=gcstoptheworld=1")
 }
 
-// Peak returns the most bytes of live heap at any collection during f, beyond what
-// is live before it. Garbage is collected at every tenth of growth, so little
-// is missed; no other test may run meanwhile, and the process is one of Alone.
+// Peak returns the maximum of live heap during f in bytes, above the live heap before. It collects garbage
+// after every tenth of growth, so little is missed. Call it in a process of Alone, without parallel tests.
 func Peak(f func()) int64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()

@@ -1,6 +1,5 @@
-// Package hosttest helps the tests of whatever touches the node through
-// package host: a host of their own, an owner that every user may use, and
-// snapshots that show what was changed.
+// Package hosttest helps tests that change the node through package host: a host for the test, an owner that
+// every user may use, and snapshots that show changes.
 package hosttest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// New returns a host with a state directory of its own, and its log in the test's output.
+// New returns a host with a state directory for the test, and logs to the test's output.
 func New(t testing.TB) *host.Host {
 	t.Helper()
 
@@ -43,8 +42,8 @@ func Traced(t testing.TB) (h *host.Host, commands func() []string) {
 	}
 }
 
-// Owner returns the numbers of the user and group of this process, as the owner
-// and group properties take them: what it makes is theirs, whoever runs the test.
+// Owner returns the numbers of the user and group of this process as values of the properties owner and
+// group. Every user can set them on new files.
 func Owner(t testing.TB) (user, group string) {
 	t.Helper()
 

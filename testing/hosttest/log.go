@@ -21,7 +21,7 @@ func (l *LogText) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// String returns what was written so far.
+// String returns the log as written until now.
 func (l *LogText) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

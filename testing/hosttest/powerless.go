@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is a user without any rights, for tests that root runs.
+// nobody is a user without rights, for tests that run as root.
 const nobody = 65534
 
-// Ordinary returns the numbers of the user and group as whom Powerless touches
-// files: those of this process, or of nobody where root runs it.
+// Ordinary returns the numbers of the user and group with which Powerless accesses files: those of this
+// process, or of nobody for root.
 func Ordinary() (uid, gid int) {
 	if uid := os.Geteuid(); uid != 0 {
 		return uid, os.Getegid()
@@ -31,7 +31,7 @@ func Powerless(t testing.TB, f func()) {
 	}
 	done := make(chan error)
 	go func() {
-		// The thread ends with the goroutine, so nothing else ever runs as this user.
+		// The thread ends with the goroutine, so no other goroutine runs as this user.
 		runtime.LockOSThread()
 		err := unix.Setfsgid(nobody)
 		if err == nil {

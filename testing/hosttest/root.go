@@ -15,7 +15,7 @@ func NeedRoot(t *testing.T) {
 	}
 }
 
-// MountTmpfs mounts a file system of its own at a new directory.
+// MountTmpfs mounts a tmpfs at a new directory.
 func MountTmpfs(t *testing.T, options string, flags uintptr) string {
 	t.Helper()
 	dir := t.TempDir()

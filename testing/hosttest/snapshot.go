@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// Item is all that a snapshot says of one path.
+// Item contains the properties of one path.
 type Item struct {
 	// Mode holds the kind, the permissions and the special bits.
 	Mode     fs.FileMode
 	UID, GID uint32
-	// Size is that of a file.
+	// Size is the size of a file.
 	Size    int64
 	ModTime time.Time
-	// Digest is the SHA-256 of a file's content, or "unreadable" for one that this
-	// user may not read. Target is where a link leads to.
+	// Digest is the SHA-256 of a file's content, or "unreadable" without read permission. Target is the
+	// target of a link.
 	Digest, Target string
 }
 

@@ -42,9 +42,9 @@ func Give(t testing.TB, paths ...string) {
 	}
 }
 
-// Swap exchanges what is at two paths in a loop, as the owner of their directory
-// can, while both are there, from a first try before it returns until the returned function
-// is called or the test ends. That function returns how often they were exchanged.
+// Swap exchanges two existing paths in a loop, as the owner of their directory can. The first exchange
+// precedes its return; the returned function or the end of the test stops it. The function returns the number
+// of exchanges.
 func Swap(t testing.TB, a, b string) (stop func() int) {
 	t.Helper()
 	var ended atomic.Bool

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// MakeTree makes directories (name/), links (name -> text, in which DIR is dir) and files.
+// MakeTree makes directories (name/), links (name -> text; DIR in the text is dir) and files.
 func MakeTree(t testing.TB, dir string, items ...string) {
 	t.Helper()
 	for _, item := range items {

@@ -1,3 +1,2 @@
-// Package kill holds the tests that kill processes between any two steps of what
-// they keep on disk.
+// Package kill tests kills between any two disk operations.
 package kill

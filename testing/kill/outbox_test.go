@@ -58,8 +58,8 @@ func report(i int) model.Report {
 	return model.Report{Kind: model.KindTransaction, Outcome: model.OutcomeChanged, Data: doc}
 }
 
-// victim appends more than it publishes, so that it drops reports too, until it is
-// killed. It prints each step once that is done; published comes before acknowledged.
+// victim appends faster than it publishes, so it also drops reports, until it is killed. It prints each
+// finished step: published, then acknowledged.
 func victim(dir string) error {
 	out := json.NewEncoder(os.Stdout)
 	b, err := open(dir)
@@ -155,7 +155,7 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// account is what came of the reports.
+// account contains the fate of the reports.
 type account struct {
 	appended, acked uint64
 	acks            int

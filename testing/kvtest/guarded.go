@@ -23,8 +23,7 @@ import (
 type Guarded struct {
 	Server *natstest.Server
 	Admin  *Store
-	// API is where the nodes ask JetStream: that of their own account, or of one that is
-	// joined with it.
+	// API is the prefix of JetStream requests of nodes: of their account, or of a joined account.
 	API kvstore.APIPrefix
 	// Connect returns a connection of a node or an operator, as muster makes it.
 	Connect func(t *testing.T, user string) *nats.Conn
@@ -33,9 +32,8 @@ type Guarded struct {
 // GroupsOf are the groups of the nodes of a guarded server.
 var GroupsOf = map[string][]string{"web01": {"web"}, "web02": {"db"}}
 
-// The operators of a guarded server of several accounts who are no administrators:
-// one who only looks, one of the group of web01, a dashboard with actions, and one that sends requests,
-// too.
+// The operators of a server with several accounts who are no administrators: a viewer, an operator of web01's
+// group, a dashboard with actions, and a requester.
 const (
 	Viewer    = "looks"
 	Operator  = "runsweb"
@@ -55,7 +53,7 @@ func PermissionsOf(t *testing.T, node string) provision.Permissions {
 	return Must(t, func() (provision.Permissions, error) { return provision.NodePermissions("", node, GroupsOf[node]) })
 }
 
-// Permissions returns those of a node.
+// Permissions returns the permissions of a node.
 func (g Guarded) Permissions(t *testing.T, node string) provision.Permissions {
 	t.Helper()
 	if g.API == kvstore.OwnAPI {
@@ -79,16 +77,14 @@ func OneAccount(t *testing.T) Guarded {
 	return g.byPassword(t, "accounts: {FLEET: {jetstream: enabled, users: [\n"+users+"]}}")
 }
 
-// ByConfig has the nodes as users of an account of their own, in the server's
-// configuration.
+// ByConfig configures the nodes as users of a separate account in the server's configuration.
 func ByConfig(t *testing.T) Guarded {
 	t.Helper()
 
 	return Guarded{API: kvstore.JoinedAPI}.byPassword(t, AccountsConfig(t))
 }
 
-// AccountsConfig is the configuration of ByConfig, whose users have their names as
-// passwords.
+// AccountsConfig is the configuration of ByConfig. Each user has its name as password.
 func AccountsConfig(t *testing.T) string {
 	t.Helper()
 	a := accounts(t)
@@ -125,7 +121,7 @@ func members(t *testing.T) map[string]member {
 	return all
 }
 
-// RequesterPermissions returns those of Requester.
+// RequesterPermissions returns the permissions of Requester.
 func RequesterPermissions(t testing.TB) provision.Permissions {
 	t.Helper()
 
@@ -232,7 +228,7 @@ func (i Issuer) ConfigOf(t testing.TB, claims map[string]*jwt.AccountClaims) str
 	return config + "}\n"
 }
 
-// Limitless are the claims of a user without permissions of its own.
+// Limitless are the claims of a user without restrictions.
 func Limitless() jwt.UserPermissionLimits { return jwt.NewUserClaims("limitless").UserPermissionLimits }
 
 // Credentials writes a credentials file of a user of an account.

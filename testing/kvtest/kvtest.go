@@ -62,7 +62,7 @@ func InBubble(t testing.TB) (srv *natstest.Bubble, store *Store, stop func()) {
 	}
 }
 
-// Bind returns a further store of a server on a connection of its own.
+// Bind returns another store of a server on a new connection.
 func Bind(t testing.TB, srv *natstest.Server, opts ...nats.Option) *Store {
 	t.Helper()
 
@@ -118,8 +118,8 @@ func PlainKV(t testing.TB, nc *nats.Conn, bucket string) jetstream.KeyValue {
 	return kv
 }
 
-// Eventually waits until a condition holds, and fails the test when it does not
-// come; the condition returns what it saw.
+// Eventually waits until a condition holds, and fails the test after a timeout. The condition returns the
+// state it saw.
 func Eventually(t testing.TB, what string, condition func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Deadline)

@@ -36,7 +36,7 @@ func TestAddressTakesServers(t *testing.T) {
 	refused()
 }
 
-// Whoever asks for any port gets another one.
+// Other requests for a free port get another one.
 func TestAddressIsGivenToNobody(t *testing.T) {
 	t.Parallel()
 	mine := map[string]bool{}

@@ -12,7 +12,7 @@ type Block struct {
 	// Language is the first word after the fence, Info what follows it.
 	Language, Info string
 	Text           string
-	// Line is that of the fence, from 1.
+	// Line is the line of the fence, from 1.
 	Line int
 }
 
@@ -37,8 +37,8 @@ func Blocks(page string) []Block {
 	return out
 }
 
-// Section returns what is below a heading, up to the next of the same or a
-// higher level; empty when there is no such heading.
+// Section returns the text below a heading, up to the next heading of the same or a higher level; empty
+// without such a heading.
 func Section(page, heading string) string {
 	level := len(heading) - len(strings.TrimLeft(heading, "#"))
 	_, rest, found := strings.Cut("\n"+page, "\n"+heading+"\n")

@@ -1,5 +1,5 @@
-// Package monitoring checks what is shipped for Prometheus and Grafana, alert rules and a
-// dashboard, against the metrics that are served.
+// Package monitoring compares the shipped alert rules and dashboard for Prometheus and Grafana with the
+// served metrics.
 package monitoring
 
 import (
@@ -28,10 +28,10 @@ type Alert struct {
 	Annotations map[string]string `yaml:"annotations"`
 }
 
-// Shipped are the files of what is watched together.
+// Shipped lists the files that are checked together.
 type Shipped struct{ Rules, Dashboard string }
 
-// Series are the labels of what is served, by the names of metrics.
+// Series contains the labels of the served metrics by name.
 type Series map[string][]map[string]string
 
 // SeriesOf returns the series of a scrape.
@@ -56,7 +56,7 @@ type query struct {
 	shown []string
 }
 
-// queries are those of the alerts and the dashboard, by where they are.
+// queries are the queries of the alerts and the dashboard, by place.
 func (s Shipped) queries(t testing.TB) map[string]query {
 	t.Helper()
 	out := map[string]query{}

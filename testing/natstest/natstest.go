@@ -1,6 +1,5 @@
-// Package natstest runs a real nats-server with JetStream inside a test, on
-// loopback and with a store of its own that is removed with the test. A server
-// can be stopped and started again on the same port and store.
+// Package natstest runs a real nats-server with JetStream inside a test, on loopback, with a store that the
+// test removes at its end. A server can be stopped and started again on the same port and store.
 package natstest
 
 import (
@@ -20,7 +19,7 @@ import (
 // generous, because the machine may be busy with other tests.
 const startTimeout = 60 * time.Second
 
-// maxStore is what streams may reserve together; nothing is written ahead.
+// maxStore is the total that streams may reserve; the server does not preallocate it.
 const maxStore = 64 << 30
 
 // Server is one nats-server. Its methods may be called from several goroutines.
@@ -37,9 +36,8 @@ type Server struct {
 // Option changes how a server is started.
 type Option func(*Server)
 
-// WithConfig configures the server in nats-server's own format, for
-// example its accounts, users and permissions. Listener and store are always
-// those of the harness.
+// WithConfig configures the server in the format of nats-server, for example its accounts, users and
+// permissions. The harness always sets listener and store.
 func WithConfig(text string) Option { return func(s *Server) { s.config = text } }
 
 // WithMaxStore limits the bytes that all streams of the server can take and reserve.
@@ -144,10 +142,9 @@ func (s *Server) Connect(tb testing.TB, opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// Answer has the messages of a subject answered by f until the test ends, which waits
-// for the one in hand: an answer to a test that has what it wants already must find its
-// connection open. The server knows the subscription when Answer returns. An error of f
-// fails the test.
+// Answer answers the messages of a subject with f until the test ends. The end waits for the answer in
+// progress, so its connection is still open. The server knows the subscription when Answer returns. An error
+// of f fails the test.
 func Answer(tb testing.TB, nc *nats.Conn, subject string, f func(*nats.Msg) error) {
 	tb.Helper()
 	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {

@@ -19,7 +19,7 @@ func (s *Server) Raw(tb testing.TB, subject, block, data string) {
 	s.send(tb, fmt.Sprintf("SUB %s 1\r\nHPUB %s %s %d %d\r\n%s%s\r\n", inbox, subject, inbox, len(block), len(block)+len(data), block, data), "MSG "+inbox)
 }
 
-// send sends lines of the protocol, and waits for one that begins as given.
+// send sends lines of the protocol and waits for a line with the given prefix.
 func (s *Server) send(tb testing.TB, lines, until string) {
 	tb.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
@@ -40,7 +40,8 @@ func (s *Server) send(tb testing.TB, lines, until string) {
 	tb.Fatal("the server did not answer")
 }
 
-// PublishRaw publishes such a message, which no stream has to take, and returns how a client receives it.
+// PublishRaw publishes such a message, whether or not a stream stores it, and returns it as a client receives
+// it.
 func PublishRaw(tb testing.TB, s *Server, nc *nats.Conn, subject, block, data string) *nats.Msg {
 	tb.Helper()
 	sub, err := nc.SubscribeSync(subject)

@@ -17,7 +17,7 @@ import (
 
 // Authority issues certificates.
 type Authority struct {
-	// CA is the path of its own certificate, in PEM.
+	// CA is the path of its PEM certificate.
 	CA string
 
 	dir     string
@@ -35,8 +35,8 @@ func NewAuthority(tb testing.TB) *Authority {
 	return a
 }
 
-// Issue writes a certificate of a name, also for 127.0.0.1, and its key. The first
-// one is that of the authority itself.
+// Issue writes a certificate for a name and 127.0.0.1, and its key. The first certificate belongs to the
+// authority.
 func (a *Authority) Issue(tb testing.TB, name string) (cert, key string) {
 	tb.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

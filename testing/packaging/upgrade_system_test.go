@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// mounted returns a machine whose disk has so much space.
+// mounted returns a machine with a disk of the given size.
 func mounted(t *testing.T, size string) disk {
 	t.Helper()
 	d := newDisk(t)
@@ -26,8 +26,8 @@ func mounted(t *testing.T, size string) disk {
 	return d
 }
 
-// TestSystemUpgradeNeedsRoom for the program that is kept, that which is unpacked beside it,
-// and the state, and leaves some to others.
+// TestSystemUpgradeNeedsRoom checks the needed space: for the saved program, the unpacked one, the state, and
+// a reserve.
 func TestSystemUpgradeNeedsRoom(t *testing.T) {
 	hosttest.NeedRoot(t)
 	for name, c := range map[string]struct {

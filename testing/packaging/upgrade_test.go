@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// steps replaces the commands that change something by functions that count, and lose the
-// power at one of them: half of what it copies is there, and nothing runs after it.
+// steps replaces the commands that change the machine by functions that count. One of them loses power: it
+// copies half, and no command follows.
 const steps = `
 lost() { :; }
 step() { left=$((left - 1)); [ $left -ne 0 ] || { lost "$@"; kill -9 0; }; }
@@ -78,7 +78,7 @@ func newDisk(t *testing.T) disk {
 	return d
 }
 
-// copy returns the disk as it is now, to go on from.
+// copy returns a copy of the disk.
 func (d disk) copy() disk {
 	d.t.Helper()
 	c := disk{t: d.t, root: d.t.TempDir(), result: d.result}
@@ -107,7 +107,7 @@ func (d disk) read(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// names are those of all files.
+// names lists all files.
 func names(t *testing.T, root string) string {
 	t.Helper()
 	var all []string
@@ -128,7 +128,7 @@ func (d disk) has(path string) bool {
 	return err == nil
 }
 
-// output runs upgrade to its end, and returns what it says.
+// output runs upgrade to its end and returns its output.
 func (d disk) output(args ...string) (ok bool, out string) {
 	d.t.Helper()
 	cmd := d.command(0, args...)
@@ -205,8 +205,7 @@ func (d disk) unpack(text string) {
 	d.write("usr/lib/systemd/system/muster.service.d/package.conf", "unit 2")
 }
 
-// stands checks that one of these versions runs with a state and units of its own, and
-// that nothing was lost.
+// stands checks that one of these versions runs with the state and units of that version, without lost files.
 func (d disk) stands(versions ...string) {
 	d.t.Helper()
 	version := d.read("var/lib/muster/format")
@@ -311,7 +310,7 @@ func TestUpgradeWithAStateThatIsNotCopiedInTime(t *testing.T) {
 	}
 }
 
-// TestUpgradeWhileTheLastOneStarts is a trial, too: what is starting is what it goes back to.
+// TestUpgradeWhileTheLastOneStarts is also a trial: a failure returns to the starting version.
 func TestUpgradeWhileTheLastOneStarts(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -360,7 +359,7 @@ func TestUpgradeThatIsRefusedSaysWhy(t *testing.T) {
 	}
 }
 
-// TestUpgradeThatCannotBeKept ends, and leaves nothing of it on a disk that may be full.
+// TestUpgradeThatCannotBeKept ends and leaves no files on a disk that may be full.
 func TestUpgradeThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -372,8 +371,8 @@ func TestUpgradeThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestUpgradeThatIsNotUnpacked has the package manager go back: nothing is on trial, unless
-// something was before.
+// TestUpgradeThatIsNotUnpacked makes the package manager roll back. No trial begins; an earlier trial
+// continues.
 func TestUpgradeThatIsNotUnpacked(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)

@@ -35,8 +35,8 @@ func (n *Never) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// NotBrokenOff installs muster-slow, whose script waits, ends the time for it in
-// the middle of that, and lets the script go on when that was logged.
+// NotBrokenOff installs muster-slow, whose script waits. The timeout expires during the script, which ends
+// after the warning is logged.
 func NotBrokenOff(t *testing.T, p Changer) {
 	t.Helper()
 	const begun, further = "/root/begun", "/root/go"

@@ -18,11 +18,11 @@ import (
 
 // Locks is a package manager that waits for the locks of others.
 type Locks struct {
-	// Hold are the ways in which another process holds on.
+	// Hold lists the ways in which another process holds the lock.
 	Hold map[string]func(t testing.TB) (release func())
-	// Clean makes the machine one on which nothing was done.
+	// Clean resets the machine.
 	Clean func(t testing.TB, env resource.Env)
-	// Do does something for which the lock is needed, and waits for so long.
+	// Do runs a command that needs the lock, with this timeout.
 	Do func(ctx context.Context, env resource.Env, timeout time.Duration) error
 	// Done says whether it was done.
 	Done func(t testing.TB, env resource.Env) bool

@@ -67,13 +67,12 @@ func HasLists(provider string) func(t testing.TB, env resource.Env) bool {
 	}
 }
 
-// Properties are those of a package.
+// Properties are the properties of a package.
 func Properties(name, ensure string) func(string) typetest.Properties {
 	return func(string) typetest.Properties { return typetest.Properties{"name": name, "ensure": ensure} }
 }
 
-// Lie claims that nothing was done, and that a package with ensure latest is not
-// there at all.
+// Lie returns success without a change, and for ensure latest a package that is absent.
 func Lie(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State) {
 	state := *before.(*pkg.State)
 	if state.Candidate != "" {

@@ -2,8 +2,8 @@
 // computation five to ten times as slow.
 package racing
 
-// Less returns all, or under the race detector less: for repetitions of what runs in one
-// goroutine, in which there is nothing to detect. Tests run without the detector too.
+// Less returns all, or less under the race detector. Use it for repetitions in one goroutine, where no race
+// exists; tests also run without the detector.
 func Less(all, less int) int {
 	if Enabled {
 		return less

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/rigs"
 )
 
-// TestUnitOfTheAgent has the unit that is shipped run muster: each command has a
-// control group of its own, and nothing of it outlives its time-out.
+// TestUnitOfTheAgent runs muster in the shipped unit. Each command has a control group, and its processes end
+// at its timeout.
 func TestUnitOfTheAgent(t *testing.T) {
 	n := node{Machine: rigs.Boot(t), t: t}
 	n.Copy(build(t), "/usr/local/bin/muster")
@@ -50,8 +50,8 @@ systemctl daemon-reload`)
 	serviceOfTheAgent(t, n)
 }
 
-// serviceOfTheAgent has systemd see that the agent starts, reloads, goes on and stops, and
-// the journal what it logs, on a machine without NATS.
+// serviceOfTheAgent checks with systemd that the agent starts, reloads and stops, and checks its log in the
+// journal, on a machine without NATS.
 func serviceOfTheAgent(t *testing.T, n node) {
 	t.Helper()
 	n.write("/etc/muster/agent.yaml", "node: web01\n")
@@ -84,7 +84,7 @@ systemctl start muster`)
 	if got := show("NRestarts"); got != "0" || show("ActiveState") != "active" {
 		t.Errorf("a long command and a reload: %s restarts, %s", got, n.sh("journalctl -u muster --no-pager -n 30"))
 	}
-	// One that does nothing any more is started again.
+	// systemd restarts an agent that hangs.
 	n.sh("kill -STOP $(systemctl show --value -p MainPID muster)")
 	awaitSaid(t, n, "systemctl show -p NRestarts -p ActiveState muster", "NRestarts=1\nActiveState=active")
 	n.sh("systemctl stop muster")

@@ -17,10 +17,9 @@ import (
 	"time"
 )
 
-// boot makes the machine's file system and starts systemd in it. Each container
-// gets a cgroup of its own: with --keep-unit two would otherwise share one tree.
-// When its input ends, which happens at the latest when the test's process does,
-// the machine is powered off and its cgroups are removed.
+// boot makes the machine's file system and starts systemd in it. Each container gets a cgroup; with
+// --keep-unit two containers would share one. The end of its input, at the latest the end of the test's
+// process, powers the machine off and removes its cgroups.
 const boot = `set -e
 name=$1 base=$2
 shift 2
@@ -42,16 +41,15 @@ exit $status`
 // bootTime is how long a machine may take to boot, and again to power off.
 const bootTime = time.Minute
 
-// Boot makes a machine of which systemd is the first process, and waits until
-// it is up. It has no network but its own loopback, and is powered off at the
-// end of the test, whatever that comes to.
+// Boot makes a machine with systemd as first process and waits until it is up. Its network is a loopback
+// interface. The end of the test powers it off.
 func Boot(t testing.TB) *Machine {
 	t.Helper()
 
 	return bootOver(t, Debian(t))
 }
 
-// bootOver boots a machine over a file system that nobody writes to.
+// bootOver boots a machine over a read-only file system.
 func bootOver(t testing.TB, base string) *Machine {
 	t.Helper()
 	name := fmt.Sprintf("muster-%d-%d", os.Getpid(), time.Now().UnixNano())

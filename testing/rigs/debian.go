@@ -20,7 +20,7 @@ const (
 	defaultMirror = "http://deb.debian.org/debian"
 	// packages are what a machine that boots needs beyond the least.
 	packages = "dbus,systemd,systemd-sysv"
-	// name is that of the root: another list of packages makes another root.
+	// name is the name of the root: each list of packages has a root.
 	name = release + "-systemd"
 )
 
@@ -42,8 +42,8 @@ func Checkout(t testing.TB) string {
 	return ""
 }
 
-// Debian returns the directory of a minimal Debian with systemd, which is made
-// when it is not there yet. Nobody writes to it.
+// Debian returns the directory of a minimal Debian with systemd, and makes it if needed. Machines never write
+// to it.
 func Debian(t testing.TB) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -30,8 +30,7 @@ func missing(page, output string) string {
 	return ""
 }
 
-// runPage runs the examples of the page of a type on a machine, and compares
-// what the page says comes of them.
+// runPage runs the examples of the page of a type on a machine, and compares the results with the page.
 func runPage(t *testing.T, m *rigs.Machine, typ string, examples int) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(rigs.Checkout(t), "docs", "types", typ+".md"))

@@ -31,7 +31,7 @@ func build(t testing.TB) string {
 	return binary
 }
 
-// TestExamplesApply applies each example to a machine of its own.
+// TestExamplesApply applies each example to a new machine.
 func TestExamplesApply(t *testing.T) {
 	examples := filepath.Join(rigs.Checkout(t), "examples")
 	manifests, err := filepath.Glob(filepath.Join(examples, "*.yaml"))
@@ -73,7 +73,7 @@ func TestExamplesApply(t *testing.T) {
 	}
 }
 
-// applyTwice looks, changes, and finds nothing more to change.
+// applyTwice runs noop, apply, and apply again, which must change nothing.
 func applyTwice(t *testing.T, m *rigs.Machine, path string) {
 	before := m.Changes()
 	would := apply(t, m, "--noop", path)
@@ -99,7 +99,7 @@ func applyTwice(t *testing.T, m *rigs.Machine, path string) {
 	}
 }
 
-// same checks that a run did what noop said it would, resource by resource.
+// same compares the results of a run with noop, resource by resource.
 func same(t *testing.T, would, did []model.Transaction) {
 	t.Helper()
 	if len(would) != len(did) {
@@ -112,8 +112,8 @@ func same(t *testing.T, would, did []model.Transaction) {
 		case w.Ref() != d.Ref():
 			t.Errorf("noop predicts %s where the run has %s", w.Ref(), d.Ref())
 		case strings.HasPrefix(w.NoopMessage, "unknown until ") && !d.Changed && !d.Refreshed:
-			// A guard forbids it now, and might not once what it comes after is there:
-			// noop counts no change, and in the examples the run makes none.
+			// A guard forbids it now, and may permit it after an earlier resource. Noop counts no change, and
+			// in the examples the run makes none.
 		case w.Changed != d.Changed || w.Refreshed != d.Refreshed || w.Skipped != d.Skipped:
 			t.Errorf("%s: noop says changed %t, refreshed %t, skipped %t (%s); the run %t, %t, %t", w.Ref(), w.Changed, w.Refreshed, w.Skipped, w.NoopMessage, d.Changed, d.Refreshed, d.Skipped)
 		case !reflect.DeepEqual(done(w.Changes), d.Changes):
@@ -148,7 +148,7 @@ func withoutState(tree hosttest.Tree) hosttest.Tree {
 	return out
 }
 
-// apply runs muster apply and gives the transactions, none of which may have failed.
+// apply runs muster apply and returns the transactions. None may have failed.
 func apply(t *testing.T, m *rigs.Machine, args ...string) []model.Transaction {
 	t.Helper()
 	result := m.Run(append([]string{"muster", "apply", "--json"}, args...)...)

@@ -26,8 +26,7 @@ import (
 // was made from is gone with the test.
 type Machine struct {
 	t testing.TB
-	// pid is a process that sees the machine's file system below root, and what
-	// was written to it below up.
+	// pid is a process that sees the machine's file system below root, and the written files below up.
 	pid int
 	// enter are the arguments of nsenter that lead into the machine.
 	enter []string
@@ -50,8 +49,8 @@ const overlay = `mount -t tmpfs -o mode=755 tmpfs ` + work + `
 mkdir ` + up + ` ` + work + `/work ` + root + `
 mount -t overlay overlay -o "lowerdir=$base,upperdir=` + up + `,workdir=` + work + `/work" ` + root
 
-// enter makes the machine in new namespaces, says so, and keeps them until its
-// input ends, which happens at the latest when the test's process does.
+// enter makes the machine in new namespaces, reports it, and holds them until its input ends, at the latest
+// at the end of the test's process.
 const enter = `set -e
 base=$1
 ` + overlay + `
@@ -73,7 +72,7 @@ func New(t testing.TB) *Machine {
 	return over(t, Debian(t))
 }
 
-// over makes a machine over a file system that nobody writes to.
+// over makes a machine over a read-only file system.
 func over(t testing.TB, base string) *Machine {
 	t.Helper()
 	cmd := exec.Command("unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", enter, "sh", base)
@@ -110,7 +109,7 @@ func over(t testing.TB, base string) *Machine {
 	}
 }
 
-// Result is what came of a command.
+// Result is the result of a command.
 type Result struct {
 	Code           int
 	Stdout, Stderr string
@@ -148,7 +147,7 @@ func (m *Machine) Run(args ...string) Result {
 	return Result{Code: state.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String(), CPU: state.UserTime() + state.SystemTime()}
 }
 
-// Copy copies a file or directory of this machine into that one.
+// Copy copies a file or directory from the host into the machine.
 func (m *Machine) Copy(from, to string) {
 	m.t.Helper()
 	target := filepath.Join(m.root, to)
@@ -160,9 +159,8 @@ func (m *Machine) Copy(from, to string) {
 	}
 }
 
-// Changes is all in which the machine differs from the Debian it was made of:
-// whatever was written, removed or only touched. Two equal ones mean that
-// nothing at all was changed in between.
+// Changes lists all differences from the original Debian, including touched files. Two equal lists prove that
+// nothing changed in between.
 func (m *Machine) Changes() hosttest.Tree {
 	m.t.Helper()
 

@@ -20,8 +20,8 @@ import (
 // hundred is how many packages and services these tests have.
 const hundred = 100
 
-// trace has every program of a machine write down that it was started, in a
-// directory that comes first in every search path.
+// trace records every start of a program on a machine, with wrappers in a directory that leads every search
+// path.
 const trace = `for program in /usr/bin/* /usr/sbin/*; do
   name=${program##*/}
   printf '#!/bin/sh\nprintf "%%s %%s\\n" %s "$1" >> /root/calls\nexec %s "$@"\n' "$name" "$program" > "/usr/local/sbin/$name"
@@ -121,7 +121,7 @@ func TestManyServicesTogether(t *testing.T) {
 		t.Errorf("stopped: %v", got)
 	}
 
-	// One that fails is found, retried alone and reported. No other is, and it is enabled all the same.
+	// A failed service is retried alone and reported. The others are not, and it is still enabled.
 	got := run(services("{enable: true}", "broken: {enable: true}"), 1,
 		reload, "systemctl start", "systemctl enable", "systemctl start", "journalctl --sync", "journalctl --quiet")
 	if got[model.OutcomeChanged] != hundred || got[model.OutcomeFailed] != 1 {
@@ -212,9 +212,9 @@ exec setpriv --reuid=65534 --clear-groups env PATH=/fake /usr/local/bin/muster s
 	check("dpkg-query -W", "systemctl show")
 }
 
-// BenchmarkPackagesAndServices is a run of a hundred of each: stable, and the
-// services stopped, which are started together and, with fail_on_error, one by
-// one. CPU is that of muster and what it starts; systemd's is beside it.
+// BenchmarkPackagesAndServices runs a hundred packages and services: stable, and with stopped services, which
+// start together or, with fail_on_error, one by one. CPU covers muster and its processes; systemd's is a
+// separate figure.
 func BenchmarkPackagesAndServices(b *testing.B) {
 	c := newCrowd(b)
 	together := c.stable()

@@ -37,7 +37,7 @@ func (p packaged) configures(label, restart string) {
 	p.await("the label", "operator fleet nodes --json | grep -q '\"label\": *\""+label+"\"' && [ $(cat /root/last) = "+label+" ]")
 }
 
-// TestAgentRestartsItself for its configuration, once, and goes on.
+// TestAgentRestartsItself changes the configuration: the agent restarts once.
 func TestAgentRestartsItself(t *testing.T) {
 	p := newPackaged(t)
 	log := func() string { return p.sh("journalctl -q -o cat -u muster") }
@@ -115,7 +115,7 @@ systemctl daemon-reload; systemctl -q enable real`)
 	for range 5 {
 		p.sh("systemctl restart real")
 	}
-	// What is stopped is started again, once it has stopped.
+	// A stopped service starts again after it has stopped.
 	p.sh("systemctl stop slow")
 	p.await("the service", "systemctl is-active --quiet slow")
 	p.await("the report", "[ $(operator fleet reports --no-follow --since 1h --kind transaction --outcome changed --json | grep -c '\"slow\"') = 2 ]")

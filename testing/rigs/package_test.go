@@ -25,8 +25,7 @@ func put(t testing.TB, m *rigs.Machine, path, text string) {
 	m.Copy(from, path)
 }
 
-// traced puts programs before those of the package managers that write down
-// that they were called.
+// traced puts wrappers before the package managers that record their calls.
 func traced(t *testing.T, m *rigs.Machine, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
@@ -265,8 +264,8 @@ func TestPackagesThatConflict(t *testing.T) {
 	}
 }
 
-// TestNoopKnowsWhatFails says of a package what a run would say, unless a
-// repository of the same run may have it.
+// TestNoopKnowsWhatFails: noop predicts a missing package, unless a repository of the same run may provide
+// it.
 func TestNoopKnowsWhatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		machine     func(testing.TB) *rigs.Machine
@@ -364,7 +363,7 @@ func TestPackageListsAreRefreshedOnceARun(t *testing.T) {
 	if got, want := changes(m), []string{"apt-get update", "apt-get install", "apt-get install"}; !slices.Equal(got, want) {
 		t.Errorf("the calls are %q, not %q", got, want)
 	}
-	// Whom the lists cannot be refreshed for is not told that it has the latest.
+	// Without fresh lists, muster does not report the latest version.
 	m.Run("sh", "-c", "echo deb [trusted=yes] http://127.0.0.1:1/ ./ >> /etc/apt/sources.list")
 	r = m.Run("muster", "apply", "/root/m.yaml")
 	if r.Code != 1 || !strings.Contains(r.Stderr, "the latest version is unknown: Failed to fetch http://127.0.0.1:1/") || !strings.Contains(r.Stderr, "package#tree stable") {
@@ -412,7 +411,7 @@ func TestFileOfAPackageIsRemoved(t *testing.T) {
 	}
 }
 
-// TestRepositoryAndItsPackageInOneRun adds a repository and installs what is in it.
+// TestRepositoryAndItsPackageInOneRun adds a repository and installs a package from it.
 func TestRepositoryAndItsPackageInOneRun(t *testing.T) {
 	m := rigs.Apt(t)
 	m.Copy(build(t), "/usr/local/bin/muster")
@@ -445,7 +444,7 @@ func TestDNFOwnsItsPlatform(t *testing.T) {
 	}
 	calls(m)
 	apply(t, m, "/root/m.yaml")
-	// Once to see whether dnf would install what is asked for.
+	// Once to see whether dnf would install the package.
 	if got := calls(m); count(got, "dnf install") != 2 || slices.Contains(got, "dpkg-query") {
 		t.Errorf("the calls are %q", got)
 	}

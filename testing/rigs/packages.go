@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The scripts make repositories on the machine itself, of packages made on the
-// spot, and nothing else is configured. The comments in them say what there is.
+// The scripts build packages and repositories on the machine, and configure no others. Their comments list
+// them.
 var (
 	//go:embed apt.sh
 	aptScript string
@@ -26,8 +26,7 @@ func Apt(t testing.TB) *Machine {
 	return New(t).script(aptScript)
 }
 
-// DNF makes a machine that has dnf, rpm and a repository for them, and says of
-// itself that it is a Fedora. Apt is there too.
+// DNF makes a machine that identifies as Fedora, with dnf, rpm and a repository. Apt is also installed.
 func DNF(t testing.TB) *Machine {
 	t.Helper()
 
@@ -105,7 +104,7 @@ func Inside(t *testing.T, machine func(testing.TB) *Machine) bool {
 	if os.Getenv(insideVariable) != "" {
 		return true
 	}
-	// Each has a machine of its own, and much of what is done there is waiting.
+	// Each has a separate machine, and most of the time is waiting.
 	t.Parallel()
 	program, err := os.Executable()
 	if err != nil {

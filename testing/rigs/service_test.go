@@ -16,8 +16,7 @@ import (
 	"github.com/musterfleet/muster/testing/rigs"
 )
 
-// daemon is a package with a program that reads its configuration when it
-// starts and shows what it read.
+// daemon is a package with a program that reads its configuration at start and shows it.
 const daemon = `set -e
 d=$(mktemp -d); chmod 755 $d; mkdir -p $d/DEBIAN $d/usr/bin /srv/repo
 printf 'Package: greeter\nVersion: 1.0\nArchitecture: all\nMaintainer: t <t@example.net>\nDescription: a test\n' > $d/DEBIAN/control
@@ -111,7 +110,7 @@ func (n node) sh(script string) string {
 	return strings.TrimSpace(r.Stdout)
 }
 
-// calls are those of systemctl since it was last asked, without what they named.
+// calls returns the systemctl calls since the last call, without their units.
 func (n node) calls() []string {
 	n.t.Helper()
 	var out []string
@@ -122,7 +121,7 @@ func (n node) calls() []string {
 	return out
 }
 
-// service is what came of the service.
+// service is the result of the service.
 func service(t *testing.T, txs []model.Transaction) model.Transaction {
 	t.Helper()
 	i := slices.IndexFunc(txs, func(tx model.Transaction) bool { return tx.Ref().String() == "service#greeter" })
@@ -204,14 +203,14 @@ func TestServiceOnARealMachine(t *testing.T) {
 	n.calls()
 	expect("goodbye from work", []string{"show", "show", "daemon-reload", "show", "restart", "show", "show"}, []string{unit, svc}, "/root/greeter.yaml")
 
-	// Somebody stops it, takes it out of the boot by hand, and changes files.
+	// A user stops it, disables it, and changes files.
 	n.sh("systemctl stop greeter; rm /etc/systemd/system/multi-user.target.wants/greeter.service; echo GREETING=boo > /etc/greeter.conf")
 	n.calls()
 	tx = expect("goodbye from work", []string{"show", "is-enabled", "show", "is-enabled", "daemon-reload", "start", "show", "enable", "show"}, []string{conf, svc}, "/root/greeter.yaml")
 	if !tx.Refreshed {
 		t.Errorf("after it was stopped: %+v", tx)
 	}
-	// Somebody edits the unit, without a daemon-reload.
+	// A user edits the unit without a daemon-reload.
 	n.sh("sed -i s/PLACE=work/PLACE=nowhere/ /etc/systemd/system/greeter.service")
 	apply(t, n.Machine, "--noop", "/root/greeter.yaml")
 	if got := n.calls(); !slices.Equal(got, []string{"show"}) {
@@ -277,7 +276,7 @@ func (n node) byHand() {
 	n.calls()
 }
 
-// unchanged checks that nothing but systemd's log goes on.
+// unchanged checks that only systemd's log changes.
 func unchanged(t *testing.T, before, after hosttest.Tree) {
 	t.Helper()
 	for _, line := range hosttest.SnapshotDiff(before, after) {
@@ -307,7 +306,7 @@ systemctl daemon-reload`)
 	if got := n.sh("systemctl is-active fine hangs; systemctl is-enabled fine hangs; systemctl stop hangs"); got != "active\nactivating\nenabled\nenabled" {
 		t.Errorf("they are %q", got)
 	}
-	// What was stopped was not refreshed.
+	// A stopped service was not refreshed.
 	n.write("/root/stop.yaml", "muster:\n  resources:\n    - file:\n        - /root/x: {content: x, owner: root, group: root, mode: '0644'}\n    - service:\n        - fine: {ensure: stopped, subscribe: [file#/root/x]}\n")
 	for _, tx := range apply(t, n.Machine, "/root/stop.yaml") {
 		if tx.Refreshed || !tx.Changed {
@@ -359,7 +358,7 @@ systemctl daemon-reload; systemctl start web`)
 	}
 }
 
-// TestTimerComesAfterItsService, whose unit is declared after it and in the same manifest.
+// TestTimerComesAfterItsService orders a timer after its service, which the manifest declares later.
 func TestTimerComesAfterItsService(t *testing.T) {
 	n := newNode(t)
 	n.write("/root/timer.yaml", `

@@ -16,8 +16,8 @@ import (
 // siteExample is the example that manages a whole service.
 const siteExample = "site/manifest.yaml"
 
-// TestSiteServes has the nginx of Debian installed, configured and run by the
-// example, changed, drifted, and kept from a configuration that it refuses.
+// TestSiteServes installs, configures and starts the nginx of Debian with the example, changes it, repairs
+// drift, and refuses an invalid configuration.
 func TestSiteServes(t *testing.T) {
 	const path = "/root/examples/" + siteExample
 	n := node{Machine: rigs.BootWith(t, "nginx"), t: t}
@@ -59,7 +59,7 @@ func TestSiteServes(t *testing.T) {
 		t.Errorf("nginx was not restarted for its configuration")
 	}
 
-	// Somebody edits it, and stops nginx.
+	// A user edits it and stops nginx.
 	n.sh("echo '# by hand' >> /etc/nginx/conf.d/site.conf; systemctl stop nginx")
 	run([]string{conf, test, svc})
 

@@ -41,8 +41,8 @@ func pack(t *testing.T, binary, version string) string {
 	return dir
 }
 
-// The versions that are no good: one that refuses its configuration, one that spoils its
-// state, never is ready and ignores that it is to end, and one that ends at once.
+// The broken versions: one refuses its configuration; one damages its state, never becomes ready and ignores
+// signals; one exits at once.
 const (
 	refused = `case "$*" in
 version) echo 3.0;;
@@ -97,8 +97,7 @@ printf '[Service]\nTimeoutStartSec=5\n' > /etc/systemd/system/muster.service.d/t
 systemd-run --quiet --unit nats /usr/local/bin/natsserver 4222 /root/nats
 until operator fleet init --yes; do sleep 0.1; done >/dev/null 2>&1`
 
-// packaged is a booted machine on which the package of muster is the agent, and what an
-// operator uses is a program of its own.
+// packaged is a booted machine with the package of muster as agent, and a separate program for the operator.
 type packaged struct{ node }
 
 // await waits until a command of a shell succeeds.
@@ -116,7 +115,7 @@ func (p packaged) push(name, text string) {
 	p.sh("operator fleet push --node web01 /root/" + name + ".yaml")
 }
 
-// wants has the node install a version of its own package.
+// wants assigns a version of the package to the node.
 func (p packaged) wants(version string) {
 	p.t.Helper()
 	p.push("self", "    - package: [{muster: {ensure: '"+version+"'}}]\n    - exec: [{touch /root/self-"+version+": {creates: /root/self-"+version+"}}]\n")
@@ -131,7 +130,7 @@ func (p packaged) runs(version string) {
 	}
 }
 
-// report is what is compared of a report.
+// report contains the compared fields of a report.
 type report struct {
 	Kind, Outcome string
 	Seq           uint64
@@ -141,7 +140,7 @@ type report struct {
 	}
 }
 
-// reports are those of the node.
+// reports are the reports of the node.
 func (p packaged) reports() []report {
 	p.t.Helper()
 	var out []report
@@ -209,7 +208,7 @@ func ofRPM(t *testing.T, packages string) {
 	if got := n.sh("cat /var/lib/muster-previous/version; cat /etc/muster/agent.yaml"); got != "1.0\nnats: {servers: ['nats://127.0.0.1:4222']}" {
 		t.Errorf("after the upgrade: %q", got)
 	}
-	// Of a state directory that belongs to others nothing is touched, nor what they point to.
+	// The files of a state directory with another owner, and the targets of its links, stay untouched.
 	n.sh("touch -d @0 /root/victim; chown nobody /var/lib/muster; ln -s /root/victim /var/lib/muster/upgrade.new; echo why > /var/lib/muster-previous/failed; /usr/lib/muster/upgrade restore")
 	if got := n.sh("stat -c %Y /root/victim; ls /var/lib; readlink /var/lib/muster/upgrade.new"); !strings.HasPrefix(got, "0\n") || strings.Contains(got, "muster-previous") || !strings.HasSuffix(got, "/root/victim") {
 		t.Errorf("with the state of another user: %q", got)
@@ -242,7 +241,7 @@ func upgradesItself(t *testing.T, one, packages string) {
 	p.sh("systemctl start muster")
 	p.runs("1.0")
 
-	// Upgraded by hand during a run: that goes on to its end, and is reported.
+	// Upgraded by hand during a run: the run continues to its end and is reported.
 	p.push("site", "    - file: [{/root/kept: {content: one, owner: root, group: root, mode: '0644'}}]\n    - exec: [{slow: {command: \"sh -c 'touch /root/running; until [ -e /root/go ]; do sleep 0.1; done; touch /root/done'\", creates: /root/done}}]\n")
 	p.await("the run", "[ -e /root/running ]")
 	p.sh("apt-get install -y -qq muster=2.0")
@@ -252,12 +251,12 @@ func upgradesItself(t *testing.T, one, packages string) {
 	p.runs("2.0")
 	p.sh("ls /root/done")
 
-	// One that cannot be unpacked leaves all as it was.
+	// A package that cannot be unpacked changes nothing.
 	if got := p.sh("! dpkg -i /srv/muster-5.0.deb 2>/dev/null >&2 && ls -d /var/lib/muster-previous* 2>/dev/null || true; muster version; dpkg-query -W -f '${Version} ${db:Status-Status}' muster"); got != "2.0\n2.0 installed" {
 		t.Errorf("after a package that cannot be unpacked: %q", got)
 	}
 
-	// By its own manifest, to versions that are no good.
+	// By a manifest on the node, to a working version.
 	pid := p.sh("systemctl show -P MainPID muster")
 	p.wants("3.0")
 	p.undone("3.0", "3.0 does not know this")
@@ -298,7 +297,7 @@ muster is not upgraded: /root/missing is not an executable file
 	p.repairs()
 	p.noneLost()
 
-	// Removed by itself, installed again, and purged.
+	// The agent removes its package; then it is installed again and purged.
 	p.push("self", "    - package: [{muster: {ensure: absent}}]\n")
 	p.await("the end", "[ ! -e /usr/bin/muster ] && [ $(systemctl show -P ActiveState muster) = inactive ]")
 	if got := p.sh("systemctl is-enabled muster 2>/dev/null || true; ls -d /etc/muster/agent.yaml /var/lib/muster* /usr/lib/muster 2>/dev/null || true"); got != "/etc/muster/agent.yaml\n/var/lib/muster" {

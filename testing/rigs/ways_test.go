@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/ways"
 )
 
-// fleetNode is a booted machine with a nats-server and an agent of its own.
+// fleetNode is a booted machine with a nats-server and an agent.
 type fleetNode struct{ node }
 
 // Muster runs muster on the machine.
@@ -55,8 +55,7 @@ until muster fleet nodes | grep ` + ways.Node + `; do sleep 0.1; done`)
 	return n
 }
 
-// TestEveryWayComesToTheSame is the test of that name in testing/e2e for the types
-// that need a machine of their own.
+// TestEveryWayComesToTheSame is the test of that name in testing/e2e, for types that need a machine.
 func TestEveryWayComesToTheSame(t *testing.T) {
 	n := newFleetNode(t)
 	n.write("/etc/systemd/system/app.service", "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n")

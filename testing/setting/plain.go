@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxValue bounds what is read of a setting.
+// maxValue is the maximum size of a setting in bytes.
 const maxValue = 64 << 10
 
 // Plain provides settings that are plain files.

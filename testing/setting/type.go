@@ -90,7 +90,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the file, by which drift is noticed at once.
+// Watches returns the file, so drift is noticed at once.
 func (Type) Watches(_ Provider, spec *Spec) []watch.Point { return resource.WatchPaths(spec.Name) }
 
 // Outputs returns the value.

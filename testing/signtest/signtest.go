@@ -23,8 +23,7 @@ func Signer(t testing.TB) *signed.Signer {
 	return s
 }
 
-// Sign returns the envelope of a statement of the fleet muster that is issued now, or
-// when it says so, and valid for an hour, or until when it says.
+// Sign returns the envelope of a statement of the fleet muster. Defaults: issued now, valid for an hour.
 func Sign(t testing.TB, s signed.Statement, by ...*signed.Signer) []byte {
 	t.Helper()
 	if s.Fleet == "" {

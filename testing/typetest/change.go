@@ -7,8 +7,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// change applies a plan and judges what came of it, and then what would have
-// come of it had the provider lied.
+// change applies a plan and judges the result, and then the result of a provider that lies.
 func (s *subject) change(t testing.TB, plan resource.Plan) {
 	t.Helper()
 	before, err := s.state(t, s.each.Refresh)
@@ -61,7 +60,7 @@ func (s *subject) apply(t testing.TB, plan resource.Plan) (resource.Outcome, err
 	return outcomes[0], nil
 }
 
-// checkOutputs compares what is given with those that the type declares.
+// checkOutputs compares the outputs with the declared ones.
 func (s *subject) checkOutputs(state resource.State, outcome resource.Outcome) {
 	if s.typ.Outputs == nil {
 		return

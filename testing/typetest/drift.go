@@ -12,8 +12,7 @@ import (
 // patience is how long a wake may take.
 const patience = 20 * time.Second
 
-// drift changes by hand what was just brought into its state: whoever watches the
-// resource is woken, and finds that something is due.
+// drift changes the resource by hand: its watcher wakes and finds a pending change.
 func (s *subject) drift(t testing.TB) {
 	t.Helper()
 	if s.each.Drift == nil {

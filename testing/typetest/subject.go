@@ -41,8 +41,7 @@ func (s *subject) decode(t testing.TB) resource.Spec {
 	return r.Spec
 }
 
-// look asks for the state and the plan, neither of which may change anything,
-// and returns the plan when something is due.
+// look reads the state and computes the plan. Neither may change anything. It returns a non-empty plan.
 func (s *subject) look(t testing.TB) (resource.Plan, bool) {
 	t.Helper()
 	if s.typ.PreparesFirst() {
@@ -76,7 +75,7 @@ func (s *subject) trace(what string, may func(command string) bool) {
 	}
 }
 
-// expected compares the plan with what the case says, and gives whether to go on.
+// expected compares the plan with the case and reports whether to continue.
 func (s *subject) expected(plan resource.Plan, err error) bool {
 	switch {
 	case err != nil && s.each.Error == "":
@@ -105,8 +104,8 @@ func (s *subject) state(t testing.TB, refresh bool) (resource.State, error) {
 	return state, err
 }
 
-// plan asks twice, which must give the same and leave what it was asked about
-// as an independent look finds it.
+// plan computes the plan twice. Both must be equal, and an independent observation must find the machine
+// unchanged.
 func (s *subject) plan(t testing.TB, state resource.State) (resource.Plan, error) {
 	t.Helper()
 	s.trace("looking", s.config.ReadOnly)

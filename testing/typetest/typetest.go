@@ -1,5 +1,5 @@
-// Package typetest is the contract of resource types as a test suite: each type
-// passes it, with cases of its own, over a real host.
+// Package typetest is the contract of resource types as a test suite. Each type passes it with its cases over
+// a real host.
 package typetest
 
 import (
@@ -22,8 +22,7 @@ type Config struct {
 	// be started while observing and planning, which is all that noop does; nil
 	// allows none.
 	ReadOnly func(command string) bool
-	// Lie returns what Verify sees when a provider did not do what it said. When it
-	// is nil that is a success that left everything as it was.
+	// Lie returns the state that Verify sees when a provider lies. Nil: a success without changes.
 	Lie func(before resource.State, outcome resource.Outcome) (resource.Outcome, resource.State)
 }
 
@@ -34,25 +33,24 @@ func Only(beginnings ...string) func(command string) bool {
 	}
 }
 
-// Case is one resource on one machine. Everything it is about lies below a
-// directory of its own.
+// Case is one resource on one machine. All its files are below one directory.
 type Case struct {
 	Name string
-	// Setup makes the machine what it is before.
+	// Setup prepares the machine.
 	Setup func(t *testing.T, dir string)
 	// Properties are the resource's own.
 	Properties func(dir string) Properties
-	// Children is what came of the resources that the resource includes.
+	// Children contains the results of the included resources.
 	Children model.Counts
 	// Refresh plans as after a change of what the resource subscribes to.
 	Refresh bool
-	// Message is what noop says; empty when nothing is due.
+	// Message is the text of noop; empty when nothing is pending.
 	Message string
 	// Error is part of the error for a state that must not be touched.
 	Error string
-	// Repeats is set on what is due again after it was done: a refresh, or a command without a guard.
+	// Repeats marks a change that stays pending after it was made: a refresh, or a command without a guard.
 	Repeats bool
-	// Check looks at what came of it.
+	// Check inspects the result.
 	Check func(t *testing.T, dir string)
 	// Drift changes by hand what the case has made: who watches the resource must be
 	// woken, and something must be due. Nil changes nothing.

@@ -93,7 +93,7 @@ func (m marker) Apply(_ context.Context, _ resource.Env, _ markerProvider, spec 
 	return resource.Outcome{}, os.WriteFile(spec.Name, []byte(spec.Text), 0o600)
 }
 
-// judged is a marker with a Verify of its own, which believes everything or nothing.
+// judged is a marker whose Verify accepts everything or nothing.
 type judged struct{ marker }
 
 func (j judged) Verify(*markerSpec, resource.Outcome, *markerState) error { return j.verify() }
@@ -128,7 +128,7 @@ func (m many) ApplyAll(ctx context.Context, env resource.Env, p markerProvider, 
 	return outcomes, nil
 }
 
-// giving is a marker with outputs, of which it says something or not.
+// giving is a marker with optional outputs.
 type giving struct {
 	marker
 	says []resource.Output

@@ -19,13 +19,13 @@ import (
 const (
 	module = "github.com/musterfleet/muster/"
 	// most is how many functions a reader follows at most.
-	most = 50
+	most = 48
 )
 
 // step is a row of the walk.
 type step struct {
 	folder, function string
-	// woken means that it waits in a goroutine of its own.
+	// woken marks a function that waits in a separate goroutine.
 	woken bool
 }
 

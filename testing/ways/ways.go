@@ -1,6 +1,5 @@
-// Package ways compares the ways by which one resource is brought into a state:
-// by flags, by a request over standard input, and on a fleet by either. Each
-// must come to the same transaction.
+// Package ways compares the entry points for one resource: flags and standard input, local and on a fleet.
+// Each must return the same transaction.
 package ways
 
 import (
@@ -35,13 +34,12 @@ type Case struct {
 	Type *resource.Type
 	// Properties are the resource's own, the name among them.
 	Properties map[string]any
-	// Outcome is what comes of it, and Noop what comes of it in noop, where empty is
-	// a change that would be made.
+	// Outcome is the result. Noop is the result in noop; empty: the change is predicted.
 	Outcome, Noop model.Outcome
 	// Reset brings the machine to where it was before.
 	Reset func(t *testing.T)
-	// StatusLacks are what only the transaction's status has, because it comes of
-	// the change and not of the machine.
+	// StatusLacks are values that only the transaction has, because they stem from the change and not from
+	// the machine.
 	StatusLacks []string
 	// NoStatus means that there is nothing that status could show.
 	NoStatus bool
@@ -52,7 +50,7 @@ type way struct {
 	name  string
 	stdin string
 	args  []string
-	// state takes the transaction out of what is printed.
+	// state extracts the transaction from the output.
 	state func(printed map[string]any) any
 }
 
@@ -116,8 +114,8 @@ func (c Case) ways(noop bool) []way {
 	}
 }
 
-// takenLocally are the flags that muster ensure itself has, takenOnFleet those of a request: a property of that
-// name has the type before it.
+// takenLocally are flags of muster ensure, takenOnFleet flags of a request. A property of that name has the
+// type as prefix.
 func takenLocally() []string { return []string{"noop"} }
 func takenOnFleet() []string { return []string{"group", "noop", "timeout"} }
 
@@ -173,8 +171,8 @@ func (c Case) request(noop bool) string {
 	return string(text)
 }
 
-// transaction goes one way and gives the transaction without what is of the way
-// and not of the resource.
+// transaction uses one entry point and returns the transaction without the values that depend on the entry
+// point.
 func (c Case) transaction(t *testing.T, m Machine, w way, noop bool) map[string]any {
 	t.Helper()
 	wantCode := 0
@@ -183,7 +181,7 @@ func (c Case) transaction(t *testing.T, m Machine, w way, noop bool) map[string]
 	}
 	code, stdout := m.Muster(t, w.stdin, w.args...)
 	var printed map[string]any
-	// By flags there is a line for each resource, and the one that was asked for is the last.
+	// Flags print a line for each resource; the requested one is the last.
 	var err error
 	for d := json.NewDecoder(strings.NewReader(stdout)); err == nil; {
 		var next map[string]any
@@ -206,7 +204,7 @@ func (c Case) transaction(t *testing.T, m Machine, w way, noop bool) map[string]
 	return withoutTimes(state).(map[string]any)
 }
 
-// expect checks that the transaction says what was to come of the resource.
+// expect checks the expected result of the resource.
 func (c Case) expect(t *testing.T, w way, state map[string]any, noop bool) {
 	t.Helper()
 	text, err := json.Marshal(state)

@@ -23,8 +23,7 @@ type Acting struct {
 	Fleet    *Fleet
 	Backend  *Backend
 	Executor *ask.Executor
-	// Read is the token of wall, who only reads, Operate that of anna and Other that of bob, who both
-	// operate.
+	// Read is the token of the viewer wall. Operate and Other are the tokens of the operators anna and bob.
 	Read, Operate, Other string
 
 	mu sync.Mutex
@@ -32,7 +31,7 @@ type Acting struct {
 	sessions map[string]*http.Cookie
 }
 
-// NewActing returns one that serves what handler returns, until the test ends.
+// NewActing returns a server of handler's result until the test ends.
 func NewActing(t testing.TB, d Data, handler func(*Fleet, *ask.Executor) http.Handler) *Acting {
 	t.Helper()
 	var lines strings.Builder

@@ -20,17 +20,17 @@ type Backend struct {
 	Held chan struct{}
 	// Away is why NATS cannot be reached, nil where it can.
 	Away error
-	// Denied is why no node can be asked, nil where they can, and Unpermitted those kinds by which
-	// only some cannot; Err is what fails.
+	// Denied is the reason why requests are refused, nil when permitted. Unpermitted are the kinds that the
+	// permissions limit to some nodes. Err is the error of all calls.
 	Denied, Err error
 	Unpermitted map[ask.Kind]error
 
 	mu sync.Mutex
-	// done is what was done.
+	// done records the actions.
 	done []string
 }
 
-// Done returns what was done, in words.
+// Done returns the actions as text.
 func (b *Backend) Done() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +93,7 @@ func (b *Backend) write(family string, p *model.Paused) {
 // CheckRequests returns why no node can be asked.
 func (b *Backend) CheckRequests(k ask.Kind) error { return cmp.Or(b.Denied, b.Unpermitted[k]) }
 
-// Run has the nodes run what is assigned: every manifest is as it was at its last run.
+// Run runs the assignments on the nodes. Every manifest keeps the state of its last run.
 func (b *Backend) Run(ctx context.Context, _ model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*ask.Ensured, error) {
 	if err := b.note("run %d nodes, %v, noop %v, %s", len(nodes), req.Manifests, req.Noop, req.ID); err != nil {
 		return nil, err

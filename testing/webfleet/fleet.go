@@ -1,5 +1,5 @@
-// Package webfleet is a fleet in memory that the dashboard can show: the tests of fleet/web and of
-// browsers say what it is like, and change it while somebody looks.
+// Package webfleet is a fleet in memory for the dashboard. Tests of fleet/web and of browsers set its data
+// and change it during a session.
 package webfleet
 
 import (
@@ -15,16 +15,17 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// Data is what is known of a fleet.
+// Data is the data of a fleet.
 type Data struct {
 	Progress view.Progress
 	Webhooks []view.WebhookProblem
-	// Version is that with which the ones of nodes are compared.
+	// Version is the version that the nodes' versions are compared with.
 	Version string
 	// Nodes are by name.
 	Nodes   []model.Node
@@ -39,7 +40,8 @@ type Data struct {
 	Answers map[string][]view.Answer
 	// Missing are the nodes that did not answer requests, by id.
 	Missing map[string][]string
-	// Details are runs by node/id, Facts documents by node, Revisions those of a key, the oldest first.
+	// Details contains runs by node/id, Facts documents by node, Revisions the revisions of a key, oldest
+	// first.
 	Details       map[string]view.RunDetail
 	Facts         map[string]json.RawMessage
 	Revisions     map[string][]model.Entry
@@ -91,7 +93,7 @@ func (f *Fleet) Watchers() int {
 // Calls returns how often the model was asked for something.
 func (f *Fleet) Calls() int { return f.get().Calls - 1 }
 
-// get returns what is known, and counts that somebody asked.
+// get returns the data and counts the reads.
 func (f *Fleet) get() Data {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +112,7 @@ func (f *Fleet) Overview() view.Overview {
 	return view.Overview{Progress: d.Progress, Summary: view.SummaryOf(d.Nodes, d.Entries, d.Version, f.now()), History: d.History, Top: d.Top, Webhooks: d.Webhooks}
 }
 
-// details returns what is known of each node.
+// details returns the data of each node.
 func (d Data) details() []view.Node {
 	var out []view.Node
 	assigned := fleet.NewAssigned(d.Entries)
@@ -127,11 +129,11 @@ func (f *Fleet) Nodes(q view.NodeQuery) (view.NodePage, error) {
 	out := view.NodePage{Progress: d.Progress, Known: len(d.Nodes), Rows: []view.NodeRow{}}
 	var matching map[string]bool
 	if q.On != "" {
-		e, err := fleet.CompileTarget(q.On)
+		e, err := targets.Compile(q.On)
 		if err != nil {
 			return out, err
 		}
-		selection, err := fleet.Selector{List: func(context.Context) ([]model.Entry, error) { return d.Entries, nil }, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
+		selection, err := targets.Selector{Statuses: fleet.NewAssigned(d.Entries).Statuses, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
 		if err != nil {
 			return out, err
 		}
@@ -210,7 +212,7 @@ func part[T any](all []T, offset, limit int) []T {
 	return all[from:min(from+limit, len(all))]
 }
 
-// Node returns what is known of a node.
+// Node returns the data of a node.
 func (f *Fleet) Node(name string) (view.NodeDetail, bool) {
 	d := f.get()
 	at := slices.IndexFunc(d.Nodes, func(n model.Node) bool { return n.Node == name })
@@ -248,7 +250,7 @@ func (d Data) manifests(now time.Time) []view.ManifestRow {
 	return out
 }
 
-// Manifest returns what is known of a manifest.
+// Manifest returns the data of a manifest.
 func (f *Fleet) Manifest(q view.ManifestQuery) (view.ManifestDetail, bool) {
 	d := f.get()
 	all := d.manifests(f.now())
@@ -381,7 +383,7 @@ func found[T any](v T, ok bool, err error) (T, error) {
 	return v, err
 }
 
-// Assigned returns the revisions of assignments, and one of each that has none of its own.
+// Assigned returns the revisions of assignments. An assignment without revisions has one.
 func (f *Fleet) Assigned(context.Context) ([]model.Entry, bool, error) {
 	d := f.get()
 	var out []model.Entry
@@ -407,7 +409,7 @@ func (f *Fleet) Control(context.Context) ([]model.Entry, bool, error) {
 	return d.Control, d.MoreControl, d.Err
 }
 
-// Registrations returns what is registered.
+// Registrations returns the registrations.
 func (f *Fleet) Registrations(context.Context) ([]registration.Registration, error) {
 	d := f.get()
 
@@ -415,17 +417,17 @@ func (f *Fleet) Registrations(context.Context) ([]registration.Registration, err
 }
 
 // Select returns the nodes that a target expression selects, all for an empty one.
-func (f *Fleet) Select(on string) (fleet.Selection, error) {
+func (f *Fleet) Select(on string) (targets.Selection, error) {
 	d := f.get()
 	if on == "" {
-		return fleet.Selection{Nodes: slices.Clone(d.Nodes), Known: len(d.Nodes)}, nil
+		return targets.Selection{Nodes: slices.Clone(d.Nodes), Known: len(d.Nodes)}, nil
 	}
-	e, err := fleet.CompileTarget(on)
+	e, err := targets.Compile(on)
 	if err != nil {
-		return fleet.Selection{}, err
+		return targets.Selection{}, err
 	}
 
-	return fleet.Selector{List: func(context.Context) ([]model.Entry, error) { return d.Entries, nil }, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
+	return targets.Selector{Statuses: fleet.NewAssigned(d.Entries).Statuses, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
 }
 
 // State returns the state of a node, and whether it is known.

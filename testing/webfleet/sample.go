@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// Version is that of the server of a Sample.
+// Version is the version of a Sample's server.
 const Version = "1.4.0"
 
 // FailedRun is the path of a run in every Sample that failed, node/id.

@@ -15,12 +15,12 @@ func Status(code int, headers ...string) Answer {
 	}
 }
 
-// Plain answers with the file, as if nothing had been said about the request.
+// Plain answers with the file and default headers.
 func Plain() Answer {
 	return func(w http.ResponseWriter, r *http.Request, file http.Handler) { file.ServeHTTP(w, r) }
 }
 
-// With answers with headers of its own, given as name and value in turn, and then whole.
+// With answers with additional headers, given as name and value in turn, and the whole file.
 func With(code int, body string, headers ...string) Answer {
 	return func(w http.ResponseWriter, r *http.Request, file http.Handler) {
 		Status(code, headers...)(w, r, file)
@@ -35,7 +35,7 @@ func Cut(after int64) Answer {
 	}
 }
 
-// Stall sends nothing more after so many bytes, until the client leaves.
+// Stall stops after n bytes until the client disconnects.
 func Stall(after int64) Answer {
 	return func(w http.ResponseWriter, r *http.Request, file http.Handler) {
 		end := func() {
@@ -57,7 +57,7 @@ type limited struct {
 	end  func()
 }
 
-// Write sends what may still be sent.
+// Write sends until the limit.
 func (l *limited) Write(b []byte) (int, error) {
 	n := min(int64(len(b)), l.left)
 	written, err := l.ResponseWriter.Write(b[:n])
@@ -69,7 +69,7 @@ func (l *limited) Write(b []byte) (int, error) {
 	return written, err
 }
 
-// SwitchProtocols hands the connection over, as of a WebSocket, and then says nothing until end is closed.
+// SwitchProtocols takes over the connection like a WebSocket, and stays silent until end is closed.
 func SwitchProtocols(end <-chan struct{}) Answer {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		c, b, err := http.NewResponseController(w).Hijack()

@@ -36,11 +36,11 @@ type Server struct {
 	requests []*http.Request
 }
 
-// File is what is at a path.
+// File is the content of a path.
 type File struct {
 	Content io.ReaderAt
 	Size    int64
-	// ETag is sent as it is, quotes included; without one nothing is sent.
+	// ETag is sent as given, with quotes; empty: not sent.
 	ETag string
 	// Modified is sent unless it is zero.
 	Modified time.Time
@@ -53,7 +53,7 @@ func Text(content string) File {
 	return File{Content: strings.NewReader(content), Size: int64(len(content)), ETag: fmt.Sprintf(`"%x"`, sum[:4])}
 }
 
-// Answer is what becomes of one request. File is what would answer it without.
+// Answer handles one request. File is the default content.
 type Answer func(w http.ResponseWriter, r *http.Request, file http.Handler)
 
 // Option is how a server differs from a plain one.
@@ -101,14 +101,14 @@ func (s *Server) Put(path string, f File) {
 	s.files[path] = f
 }
 
-// Redirect sends whoever asks for a path to another URL.
+// Redirect redirects a path to another URL.
 func (s *Server) Redirect(path, target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moved[path] = target
 }
 
-// Next is what becomes of the next requests for a path, one answer each.
+// Next sets the answers to the next requests for a path, one each.
 func (s *Server) Next(path string, answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	file.ServeHTTP(w, r)
 }
 
-// answer takes what is next for a request, and gives what its file would be.
+// answer returns the next answer for a request and the content of its file.
 func (s *Server) answer(r *http.Request) (Answer, http.Handler) {
 	var answer Answer
 	if queue := s.next[r.URL.Path]; len(queue) > 0 {

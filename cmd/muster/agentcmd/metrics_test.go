@@ -145,7 +145,7 @@ func TestMetricsOfAnAgent(t *testing.T) {
 	all["muster_fleet_blind"] = []map[string]string{{}} // of muster fleet serve
 	shipped().Check(t, all)
 
-	if _, err := admin.Delete(t.Context(), "node.web01.long"); err != nil {
+	if _, err := admin.Delete(t.Context(), "node.web01.long", nil); err != nil {
 		t.Fatal(err)
 	}
 	serves("2", "muster_assignments", "state", "active")

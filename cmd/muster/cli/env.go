@@ -170,3 +170,20 @@ const self = "/proc/self/exe"
 
 // Checker returns the health checker. It evaluates goss rules in a process of muster.
 func Checker(h *host.Host) *health.Checker { return health.New(h, self, GossCommand) }
+
+// release is the version of muster. A build sets another one with
+// -ldflags "-X github.com/musterfleet/muster/cmd/muster/cli.release=VERSION".
+var release = "0.9.0"
+
+// Version returns the version of this program.
+func Version() string { return release }
+
+// Hostname returns the name of this machine.
+func Hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+
+	return name
+}

@@ -141,3 +141,93 @@ func (f intFlag) Set(text string) error {
 
 // String returns the value.
 func (f intFlag) String() string { return strconv.Itoa(*f.target) }
+
+// newName returns the current name of a renamed flag, empty for other flags.
+func newName(old string) string {
+	switch old {
+	case "within":
+		return "timeout"
+	case "in-group":
+		return "group"
+	case "dry-run":
+		return "noop"
+	default:
+		return ""
+	}
+}
+
+// OldFlag adds a hidden flag with the old name of a flag. The caller sets its value, which is the value of
+// the renamed flag.
+func OldFlag(cmd *fisk.CmdClause, old string) *fisk.FlagClause {
+	return cmd.Flag(old, "Old name of --"+newName(old)).Hidden()
+}
+
+// FlagNames returns the names of the flags that the command already has.
+func FlagNames(cmd *fisk.CmdClause) []string {
+	var names []string
+	for _, f := range cmd.Model().Flags {
+		names = append(names, f.Name)
+	}
+
+	return names
+}
+
+// noteOldNames sets the current flag for each given old name, and logs the new name. It returns an error if
+// both are given, because the user may have meant a flag of the resource by the new name.
+func (e *Env) noteOldNames(old []string, cmd *fisk.CmdClause) error {
+	isCompletion := e.given[CompletionFlag]
+	for _, o := range old {
+		now := newName(o)
+		if e.given[now] && !isCompletion {
+			hint := ""
+			if cmd != nil && cmd.GetFlag(typeFlag(cmd.Model().Name, now)) != nil {
+				hint = fmt.Sprintf("; the flag of the resource is --%s", typeFlag(cmd.Model().Name, now))
+			}
+			return fmt.Errorf("--%s is --%s now, give one of them%s", o, now, hint)
+		}
+	}
+	for _, o := range old {
+		e.given[newName(o)] = true
+		if !isCompletion {
+			e.Log.Warn(fmt.Sprintf("--%s is --%s now", o, newName(o)))
+		}
+	}
+
+	return nil
+}
+
+// NodeID returns the default node id of a host name: WEB01.Example.COM becomes WEB01_Example_COM. It returns
+// an id unchanged.
+func NodeID(name string) string { return strings.ReplaceAll(name, ".", "_") }
+
+// nodeNames is a fisk.Value that maps host names to node ids.
+type nodeNames struct {
+	set          func(id string)
+	isCumulative bool
+	text         string
+}
+
+func (n *nodeNames) Set(name string) error {
+	n.text = NodeID(name)
+	n.set(n.text)
+
+	return nil
+}
+
+func (n *nodeNames) String() string { return n.text }
+
+// IsCumulative reports whether the flag or argument may be repeated.
+func (n *nodeNames) IsCumulative() bool { return n.isCumulative }
+
+// setter is a flag or an argument.
+type setter interface{ SetValue(fisk.Value) }
+
+// NodeVar makes a flag or an argument take the id or host name of one node.
+func NodeVar(of setter, id *string) {
+	of.SetValue(&nodeNames{set: func(given string) { *id = given }})
+}
+
+// NodesVar makes a flag or an argument take the ids or host names of nodes.
+func NodesVar(of setter, ids *[]string) {
+	of.SetValue(&nodeNames{set: func(given string) { *ids = append(*ids, given) }, isCumulative: true})
+}

@@ -1,18 +1,24 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -58,7 +64,7 @@ const almostAll = 90
 // isAlmostAll reports whether the target groups contain almost all nodes of a fleet that is not small.
 func (s selection) isAlmostAll() bool {
 	hit, isGroup := len(s.nodes()), func(t fleet.Target) bool { return t.Group != "" }
-	return slices.ContainsFunc(s.targets, isGroup) && hit > fleet.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
+	return slices.ContainsFunc(s.targets, isGroup) && hit > targets.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
 }
 
 // begun is an open connection with the selected targets.
@@ -134,46 +140,302 @@ func (a *aim) confirm(found selection) error {
 		return ConfirmAll(a.Env, did, len(found.known))
 	case found.expression == nil && found.isAlmostAll():
 		return Confirm(a.Env, did, fmt.Sprintf("this is for %d of %d nodes", len(found.nodes()), len(found.known)))
-	case found.expression != nil && len(found.targets) > fleet.MaxUnconfirmed:
+	case found.expression != nil && len(found.targets) > targets.MaxUnconfirmed:
 		return Confirm(a.Env, did, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
 	default:
 		return nil
 	}
 }
 
-// writeSummary is the new revision of a key; revision 0 means that the key has no value.
-type writeSummary struct {
+// written is a written control document. Revision 0 means that the key has no value.
+type written struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
+	// Nodes are the confirmations of the nodes.
+	Nodes []ask.Confirmation `json:"nodes,omitempty"`
+
+	target fleet.Target
+	// change is the change that nodes confirm, nil if there is none.
+	change ask.Change
+	// line is the text for users.
+	line string
+}
+
+// describe sets the line by the content of the document.
+func (w *written) describe(content string) {
+	w.line = fmt.Sprintf("%s revision %d: %s", w.Key, w.Revision, content)
+	if w.Revision == 0 {
+		w.line = w.Key + ": " + content
+	}
 }
 
 // maxConfirmLines is the maximum number of nodes with a separate line.
 const maxConfirmLines = 10
 
-// printWritten prints one line per target. For many targets it prints their number and the first names.
-func printWritten(p print.Printer, what string, all []writeSummary, lines []string) {
-	if len(all) <= maxConfirmLines {
-		for _, line := range lines {
-			p.Printf("%s", line)
-		}
-		return
-	}
+// printWritten prints one line per document, or for many their number and the first names, and the confirmations of the
+// nodes, the largest group of equal ones first.
+func printWritten(p print.Printer, what string, all []*written) {
 	names, noun := make([]string, len(all)), "node"
+	nodes := map[string][]string{}
 	for i, w := range all {
-		family, _, _ := model.SplitKey(w.Key)
-		name, isNode := strings.CutPrefix(family, model.NodeFamily(""))
-		if names[i] = name; !isNode {
-			noun = "target"
+		if names[i] = w.target.Node; names[i] == "" {
+			names[i], noun = w.target.String(), "target"
+		}
+		for _, c := range w.Nodes {
+			nodes[c.Text] = append(nodes[c.Text], c.Node)
+		}
+		if len(all) <= maxConfirmLines {
+			p.Printf("%s\n", w.line)
 		}
 	}
-	p.Printf("%s of %s: %s\n", what, print.Count(len(all), noun), print.Some(names, "--json has all"))
+	if len(all) > maxConfirmLines {
+		p.Printf("%s of %s: %s\n", what, print.Count(len(all), noun), print.Some(names, "--json has all"))
+	}
+	for _, text := range slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(nodes[b]), len(nodes[a])), cmp.Compare(a, b))
+	}) {
+		p.Printf("%s  %s\n", print.Text(print.Some(nodes[text], "--json has all")), print.Text(print.OneLine(text)))
+	}
 }
 
-// line formats the content of the key with its revision.
-func (w writeSummary) line(content string) string {
-	if w.Revision == 0 {
-		return fmt.Sprintf("%s: %s\n", w.Key, content)
+// edit is a change of the labels or the groups of nodes.
+type edit struct {
+	// set maps names to values; groups have no values.
+	set    map[string]string
+	remove []string
+	// order replaces the order of groups if setsOrder is true; an empty order resets it.
+	order     []string
+	setsOrder bool
+}
+
+// syntax describes how an edit is written.
+type syntax struct {
+	// noun names the edited thing; usage shows the syntax.
+	noun, usage string
+	// set parses an argument that sets a name. It reports false for other arguments.
+	set func(arg string) (name, value string, ok bool)
+	// conflict is the error text after a name that is both set and removed.
+	conflict string
+}
+
+// isChange reports whether an argument is a change rather than a node.
+func (s syntax) isChange(arg string) bool {
+	_, _, sets := s.set(arg)
+
+	return sets || strings.HasSuffix(arg, "-")
+}
+
+// parse splits the arguments into nodes and an edit.
+func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error) {
+	if len(args) > 0 && !a.Given("on") && !a.Given("node") {
+		nodes, args = []string{cli.NodeID(args[0])}, args[1:]
+		for len(args) > 1 && !s.isChange(args[0]) {
+			nodes, args = append(nodes, cli.NodeID(args[0])), args[1:]
+		}
+	}
+	e.set = map[string]string{}
+	for _, arg := range args {
+		if name, value, ok := s.set(arg); ok {
+			e.set[name] = value
+			continue
+		}
+		name, removes := strings.CutSuffix(arg, "-")
+		if !removes || name == "" {
+			return nil, e, cli.Usagef("%q: write %s", arg, s.usage)
+		}
+		e.remove = append(e.remove, name)
+	}
+	for _, name := range e.remove {
+		if _, both := e.set[name]; both {
+			return nil, e, cli.Usagef("%s %s %s", s.noun, name, s.conflict)
+		}
+	}
+	if len(e.set)+len(e.remove) == 0 {
+		return nil, e, cli.Usagef("no %s: write %s", s.noun, s.usage)
 	}
 
-	return fmt.Sprintf("%s revision %d: %s\n", w.Key, w.Revision, content)
+	return nodes, e, nil
+}
+
+// isIdle reports whether an edit only removes names that are not there.
+func (e edit) isIdle(has func(name string) bool) bool {
+	return len(e.set) == 0 && !slices.ContainsFunc(e.remove, has)
+}
+
+// names returns the sorted names that the edit sets.
+func (e edit) names() []string { return slices.Sorted(maps.Keys(e.set)) }
+
+// eachTarget calls write for each target and continues after an error. It returns the results of the
+// successful writes and the joined errors.
+func eachTarget[W any](targets []fleet.Target, write func(fleet.Target) (W, error)) (done []W, err error) {
+	var failed []error
+	for _, t := range targets {
+		w, err := write(t)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		done = append(done, w)
+	}
+
+	return done, errors.Join(failed...)
+}
+
+// controlDocument is the value of a control key.
+type controlDocument interface{ Check() error }
+
+// bucket stores control documents.
+type bucket interface {
+	// Current returns a document from the leader of the stream. For a deleted document it returns the revision and an error
+	// that wraps model.ErrNotFound.
+	Current(ctx context.Context, key string) (model.Entry, error)
+	// Replace stores a value if revision is still the newest; otherwise the error wraps kvstore.ErrControlChanged.
+	Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error)
+}
+
+// updater reads, changes and replaces control documents.
+type updater[D controlDocument] struct {
+	bucket bucket
+	// name is the last part of the keys.
+	name   string
+	decode func(value []byte) (D, error)
+	// change returns the new document. It receives the zero value if there is no document. If idle, nothing is written.
+	change func(before D) (now D, idle bool)
+	// sign signs the new value; current is the value that it replaces. Nil means unsigned.
+	sign func(family string, now D, value, current []byte) ([]byte, error)
+}
+
+// maxTries is how often an update starts again after another user changed the key.
+const maxTries = 5
+
+// update replaces the document of a target. The error wraps kvstore.ErrControlChanged if other users changed the key
+// during each try.
+func (u updater[D]) update(ctx context.Context, t fleet.Target) (out *written, before, now D, err error) {
+	for range maxTries {
+		if out, before, now, err = u.updateOnce(ctx, t); !errors.Is(err, kvstore.ErrControlChanged) {
+			break
+		}
+	}
+
+	return out, before, now, err
+}
+
+func (u updater[D]) updateOnce(ctx context.Context, t fleet.Target) (out *written, before, now D, err error) {
+	out = &written{Key: t.Key(u.name), target: t}
+	current, err := u.bucket.Current(ctx, out.Key)
+	switch {
+	case err == nil:
+		if before, err = u.decode(current.Value); err != nil {
+			return out, before, now, fmt.Errorf("%s: %w (remove it: nats kv del)", out.Key, err)
+		}
+	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable):
+		return out, before, now, err
+	}
+	now, idle := u.change(before)
+	if idle {
+		out.Revision = current.Revision
+		return out, before, now, nil
+	}
+	if err := now.Check(); err != nil {
+		return out, before, now, fmt.Errorf("%s: %w", out.Key, err)
+	}
+	value, err := model.EncodeJSON(now)
+	if err == nil && u.sign != nil {
+		value, err = u.sign(t.String(), now, value, current.Value)
+	}
+	if err != nil {
+		return out, before, now, err
+	}
+	out.Revision, err = u.bucket.Replace(ctx, out.Key, current.Revision, value)
+
+	return out, before, now, err
+}
+
+// confirmWait waits until nodes confirm a change.
+type confirmWait struct {
+	timeout time.Duration
+	// failed is the start of the error for failed nodes; the default is "refused by".
+	failed string
+}
+
+// addWait adds the --timeout flag.
+func (w *confirmWait) addWait(cmd *fisk.CmdClause) {
+	cmd.Flag("timeout", "Maximum time to wait until the nodes confirm; 0 does not wait").Default("10s").DurationVar(&w.timeout)
+}
+
+// check validates --timeout.
+func (w *confirmWait) check() error {
+	if w.timeout < 0 {
+		return cli.Usagef("--timeout must not be negative")
+	}
+
+	return nil
+}
+
+// await waits until each known node confirms, refuses or is unreachable. It returns an error if nodes cannot
+// be read, a node refuses, or a node does not confirm in time.
+func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, known []model.Node, all []*written) error {
+	if w.timeout == 0 {
+		return nil
+	}
+	var nodes []*ask.Confirmation
+	for _, one := range all {
+		for _, n := range known {
+			if one.change != nil && one.target.Includes(n.NodeState) {
+				one.Nodes = append(one.Nodes, ask.NewConfirmation(one.change, n))
+			}
+		}
+		for k := range one.Nodes {
+			nodes = append(nodes, &one.Nodes[k])
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	limit, done := context.WithTimeout(ctx, w.timeout)
+	defer done()
+	line := env.Print.Progress()
+	defer line.Clear()
+	waiter := ask.Waiter{
+		States: func(ctx context.Context) (func(string) (model.Node, bool), error) {
+			now, err := store.Nodes(ctx)
+			states := selection{known: now}.states()
+			return func(name string) (model.Node, bool) { n, known := states[name]; return n, known }, err
+		},
+		OnPending: func(pending []string) {
+			counts := count(nodes)
+			line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], len(nodes), print.Some(pending, "and others"))
+		},
+	}
+	if err := waiter.Wait(limit, nodes); err != nil {
+		return err
+	}
+
+	return w.verdict(ctx, print.Count(len(nodes), "node"), count(nodes))
+}
+
+// count counts the nodes by state.
+func count(all []*ask.Confirmation) map[ask.State]int {
+	counts := map[ask.State]int{}
+	for _, c := range all {
+		counts[c.State]++
+	}
+
+	return counts
+}
+
+// verdict returns an error for nodes that failed or did not confirm. Unreachable nodes are not an error.
+func (w *confirmWait) verdict(ctx context.Context, all string, counts map[ask.State]int) error {
+	var failed []error
+	if n := counts[ask.StateFailed]; n > 0 {
+		failed = append(failed, fmt.Errorf("%s %d of %s", cmp.Or(w.failed, "refused by"), n, all))
+	}
+	switch n := counts[ask.StatePending]; {
+	case n > 0 && ctx.Err() != nil:
+		failed = append(failed, fmt.Errorf("%w: written, and not confirmed by %d of %s (see muster fleet nodes)", context.Cause(ctx), n, all))
+	case n > 0:
+		failed = append(failed, fmt.Errorf("not confirmed by %d of %s after %s (see muster fleet nodes)", n, all, w.timeout))
+	}
+
+	return errors.Join(failed...)
 }

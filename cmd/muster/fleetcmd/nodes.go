@@ -195,7 +195,7 @@ func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
 
 // selected returns the nodes that the expression or the flags select, and the text for an empty list. all
 // holds the known nodes first, then nodes without a state.
-func (c *nodesCommand) selected(ctx context.Context, store *Store, on *targets.Expression, all []model.Node, known int) (found fleet.Selection, none string, err error) {
+func (c *nodesCommand) selected(ctx context.Context, store *Store, on *targets.Expression, all []model.Node, known int) (found targets.Selection, none string, err error) {
 	if on == nil {
 		none = c.none(all)
 		found.Nodes, err = c.filter(all)

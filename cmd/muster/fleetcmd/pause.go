@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -12,8 +13,10 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // pauseCommand is muster fleet pause.
@@ -75,40 +78,190 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(p.By), Signer: found.signer}
-	done, failed := eachTarget(found.targets, func(t fleet.Target) (writtenChange, error) {
+	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (*written, error) {
 		w, err := by.Begin(ctx, t.String(), p)
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return writtenChange{PauseResult: w, change: ask.PauseChange{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
+		out := &written{Key: w.Key, Revision: w.Revision, change: ask.PauseChange{ControlKey: w.Key, Pause: &p, Revision: w.Revision}, target: t}
+		out.describe(shown)
+		return out, err
 	})
-	if found.expression == nil {
-		c.warnUnknown(found, done)
+	for _, w := range done {
+		if found.expression == nil {
+			warnUnknownTarget(c.Log, w.target, found.known, found.store.KV.Names().Run("fleet resume "+cmp.Or(w.target.Node, "--group "+w.target.Group)))
+		}
 	}
 	if len(done) > 0 && p.Until.IsZero() {
 		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
 	}
 	waited := c.await(ctx, c.Env, found.store, found.known, done)
-	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
-	err = c.Print.Result(c.Format, done, func() {
-		printPauses(c.Print, "pauses", done, func(w writeSummary) string { return w.line(shown) })
-	})
+	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "pauses", done) })
 
 	return errors.Join(failed, err, waited, found.undecided)
 }
 
-// warnUnknown warns of paused targets that no known node is in; if the fleet has nodes, it names the command that ends
-// the pause.
-func (c *pauseCommand) warnUnknown(found begun, done []writtenChange) {
-	for _, w := range done {
-		if len(Unknown([]fleet.Target{w.target}, found.known)) == 0 {
-			continue
-		}
-		var undo []any
-		if len(found.known) > 0 {
-			words := cmp.Or(w.target.Node, "--group "+w.target.Group)
-			undo = []any{"undo", found.store.KV.Names().Run("fleet resume " + words)}
-		}
-		WarnUnknownTarget(c.Log, w.target, found.known, undo...)
+// resumeCommand implements muster fleet resume.
+type resumeCommand struct {
+	aim
+	print.Format
+	Signing
+	confirmWait
+	nodes []string
+}
+
+// addResume adds muster fleet resume.
+func addResume(env *cli.Env, parent *fisk.CmdClause) {
+	c := &resumeCommand{}
+	cmd := parent.Command("resume", "End a pause of nodes")
+	cmd.HelpLong("Nodes run the assignments of the pause, and repair drift. A node stays paused while one of its groups is paused. The command waits for the nodes to confirm; unreachable nodes are listed and resume after they reconnect. Exit code 0: every reachable node confirmed within --timeout.\n\n" +
+		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
+	cli.NodesVar(cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes), &c.nodes)
+	c.add(env, cmd, true)
+	c.judgesUnknown = true
+	c.addWait(cmd)
+	c.AddSigning(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+func (c *resumeCommand) run(ctx context.Context) error {
+	found, err := c.begin(ctx, c.nodes, &c.Signing, c.check)
+	if err != nil {
+		return err
 	}
+	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Signer: found.signer}
+	var done []*written
+	idle := 0
+	var failed []error
+	for _, t := range found.targets {
+		w, err := c.end(ctx, found.store, by, t, found.known)
+		switch isOne := found.expression == nil || len(found.targets) == 1; {
+		case errors.Is(err, errNotPaused):
+			if idle++; isOne {
+				c.Print.Remark("%s is not paused", t)
+			}
+		case errors.Is(err, model.ErrNotFound) && !isOne:
+			// A matching node may be paused through a group only.
+		case err != nil:
+			failed = append(failed, err)
+		default:
+			done = append(done, &written{Key: w.Key, Revision: w.Revision, change: ask.PauseChange{ControlKey: w.Key}, target: t, line: fmt.Sprintf("%s removed, revision %d", w.Key, w.Revision)})
+		}
+	}
+	switch matched := print.Count(len(found.targets), "node"); {
+	case len(done)+len(failed) > 0:
+	case idle < len(found.targets):
+		failed = append(failed, fmt.Errorf("none of %s that match has its own pause", matched))
+	case idle > 1 && found.expression != nil:
+		c.Print.Remark("none of %s that match is paused", matched)
+	}
+	waited := c.await(ctx, c.Env, found.store, found.known, done)
+	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "pauses removed", done) })
+
+	return errors.Join(append(failed, err, waited, found.undecided)...)
+}
+
+// errNotPaused: a known target is not paused.
+var errNotPaused = errors.New("not paused")
+
+// end removes the pause of a target. If there is none, it returns errNotPaused for a known target that is not
+// paused, and an error that wraps model.ErrNotFound for one that another key pauses and for an unknown target. known holds
+// the states of the nodes.
+func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t fleet.Target, known []model.Node) (PauseResult, error) {
+	from, isKnown := "", false
+	for _, n := range known {
+		isKnown = isKnown || t.Includes(n.NodeState)
+		// After a restore from backup the bucket may lack a pause that nodes still have.
+		if n.Paused != nil && (n.Node == t.Node || n.Paused.From == model.Key(t.String(), model.ControlPause)) {
+			from = n.Paused.From
+		}
+	}
+	w, err := by.End(ctx, t.String(), from)
+	switch isMissing := errors.Is(err, model.ErrNotFound); {
+	case isMissing && !isKnown:
+		if err := NoSuchTargets([]fleet.Target{t}, known); err != nil {
+			return w, err
+		}
+		return w, errNotPaused // --all in a fleet without nodes
+	case isMissing && from != "":
+		return w, notFound(fmt.Sprintf("%s is paused by %s, not by its own pause", t, print.Text(from)))
+	case isMissing:
+		return w, errNotPaused
+	case err == nil && !isKnown:
+		WarnUnknown(c.Log, []fleet.Target{t}, known)
+	}
+	if w.Unsigned {
+		c.Log.Warn("removing a signed pause without a signature; nodes that require signatures stay paused (give --sign-key FILE)", "key", w.Key)
+	}
+	if err == nil && from != "" && from != w.Key {
+		c.Log.Warn("the node stays paused", "node", t.Node, "by", print.Text(from))
+	}
+
+	return w, err
+}
+
+// Pauses writes pauses, signed where Signer is not nil.
+type Pauses struct {
+	Bucket kvstore.Control
+	Signer *assign.Signing
+}
+
+// PauseResult is what was written under a key.
+type PauseResult struct {
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"`
+	// Unsigned is that it is not signed, unlike what it replaces.
+	Unsigned bool `json:"-"`
+	// Sent is that it was sent: with an error it may have been written all the same, without nothing was.
+	Sent bool `json:"-"`
+}
+
+// Begin pauses a family.
+func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (PauseResult, error) {
+	out := PauseResult{Key: model.Key(family, model.ControlPause)}
+	value, err := model.EncodeJSON(pause)
+	if err != nil {
+		return out, err
+	}
+	current, err := p.Bucket.Get(ctx, out.Key)
+	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
+		return out, err
+	}
+	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
+	if p.Signer != nil {
+		if value, err = p.Signer.Sign(ctx, signed.Pause, family, value, current.Value); err != nil {
+			return out, err
+		}
+	}
+	out.Sent = true
+	out.Revision, err = p.Bucket.Put(ctx, out.Key, value)
+
+	return out, err
+}
+
+// End ends the pause of a family. The error wraps model.ErrNotFound where the bucket has none, unless
+// the key is from, the one that a node says it is paused by.
+func (p Pauses) End(ctx context.Context, family, from string) (PauseResult, error) {
+	out := PauseResult{Key: model.Key(family, model.ControlPause)}
+	current, err := p.Bucket.Get(ctx, out.Key)
+	if errors.Is(err, model.ErrNotFound) {
+		// A server that lags does not know the pause yet.
+		current, err = p.Bucket.Current(ctx, out.Key)
+	}
+	if err != nil && !errors.Is(err, model.ErrUnusable) && !(errors.Is(err, model.ErrNotFound) && from == out.Key) {
+		return out, err
+	}
+	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
+	var proof []byte
+	if p.Signer != nil {
+		if proof, err = p.Signer.Sign(ctx, signed.Resume, family, nil, current.Value); err != nil {
+			return out, err
+		}
+	}
+	out.Sent = true
+	out.Revision, err = p.Bucket.Delete(ctx, out.Key, proof)
+
+	return out, err
 }

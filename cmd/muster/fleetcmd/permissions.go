@@ -1,9 +1,16 @@
 package fleetcmd
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -11,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // permissionsCommand implements muster fleet permissions.
@@ -181,4 +189,208 @@ func splitLists(lists []string) []string {
 	}
 
 	return words
+}
+
+// remarkLine prints the server setting that JWT users need.
+func remarkLine(env *cli.Env) {
+	env.Print.Remark("nats-server needs max_control_line: %s in its configuration: the JWT of a node in two groups is longer than the default of 4 KB", provision.ControlLine)
+}
+
+// warnOfLong warns if a JWT may exceed the default limit of nats-server, and names the longest. Otherwise it
+// prints a remark about the setting. sizes are the sizes of the users' JWTs.
+func (c *permissionsCommand) warnOfLong(users []natsUser, sizes []int) {
+	long := 0
+	for _, size := range sizes {
+		if size > provision.LongJWT {
+			long++
+		}
+	}
+	if long == 0 {
+		remarkLine(c.Env)
+		return
+	}
+	size := slices.Max(sizes)
+	about := []any{"user", users[slices.Index(sizes, size)].name, "bytes", size}
+	if long > 1 {
+		about = append(about, "others", long-1)
+	}
+	c.Log.Warn("this JWT may be too long for nats-server by default: set max_control_line: "+provision.ControlLine+" in the configuration of each server", about...)
+}
+
+// natsUser is a node or an operator, with its groups.
+type natsUser struct {
+	name   string
+	groups []string
+	// position is FILE:LINE, empty for the command line.
+	position string
+}
+
+// wrong prefixes an error with the position of the user.
+func (u natsUser) wrong(err error) error {
+	if u.position == "" {
+		return err
+	}
+
+	return fmt.Errorf("%s: %w", u.position, err)
+}
+
+// users returns the users from the command line and from the file. A name given twice is an error.
+func (c *permissionsCommand) users() ([]natsUser, error) {
+	var all []natsUser
+	for _, name := range c.names {
+		all = append(all, natsUser{name: name})
+	}
+	if c.hasFrom {
+		read, err := c.read()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, read...)
+	}
+	if len(all) == 0 {
+		return nil, cli.Usagef("no name: give names, or --from FILE with one name per line")
+	}
+	known, wrong := map[string]natsUser{}, []error{}
+	for i := range all {
+		if c.isOfNode() {
+			all[i].name = cli.NodeID(all[i].name)
+		}
+		u := all[i]
+		if other, is := known[u.name]; is {
+			wrong = append(wrong, u.wrong(fmt.Errorf("%s is given twice, first %s", u.name, other.where())))
+		}
+		known[u.name] = u
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, cli.Usagef("%w", err)
+	}
+
+	return all, nil
+}
+
+// where describes the position of the user for a message.
+func (u natsUser) where() string {
+	if u.position == "" {
+		return "on the command line"
+	}
+
+	return "at " + u.position
+}
+
+// read reads the users from the file.
+func (c *permissionsCommand) read() ([]natsUser, error) {
+	if c.from == "" { // fisk turns a lone dash into an empty value
+		return readUsers(c.Stdin, "standard input")
+	}
+	f, err := os.Open(c.from)
+	if err != nil {
+		return nil, fmt.Errorf("--from: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+
+	return readUsers(f, c.from)
+}
+
+// readUsers reads lines with a name and, optionally, comma-separated groups.
+func readUsers(from io.Reader, name string) ([]natsUser, error) {
+	var out []natsUser
+	var wrong []error
+	lines := bufio.NewScanner(from)
+	for at := 1; lines.Scan(); at++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		u := natsUser{name: words[0], position: fmt.Sprintf("%s:%d", name, at)}
+		switch {
+		case len(words) > 2:
+			wrong = append(wrong, u.wrong(fmt.Errorf("%q follows the groups: write a name, then its groups separated by commas", words[2])))
+		case len(words) == 2:
+			u.groups = strings.Split(words[1], ",")
+		}
+		out = append(out, u)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("--from: read %s: %w", name, err)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, cli.Usagef("%w", err)
+	}
+
+	return out, nil
+}
+
+// readable is the mode of permission files: nats-server reads them, and they are not secret.
+const readable = 0o644
+
+// write writes a document for each user into the directory, and prints the changed paths.
+func (c *permissionsCommand) write(users []natsUser, documents [][]byte) error {
+	if err := os.Mkdir(c.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	changed := 0
+	for i, u := range users {
+		path := filepath.Join(c.dir, u.name+c.extension())
+		written, err := replace(path, documents[i])
+		if err != nil {
+			return fmt.Errorf("wrote %d of %d files: %w", i, len(users), err)
+		}
+		if !written {
+			continue
+		}
+		changed++
+		c.Print.Printf("%s\n", path)
+	}
+	if err := syncDir(c.dir); err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	c.Print.Remark("%d written, %d up to date", changed, len(users)-changed)
+
+	return nil
+}
+
+// syncDir syncs a directory, because a rename alone does not survive a crash.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// extension returns the file name extension for the output format.
+func (c *permissionsCommand) extension() string {
+	switch {
+	case c.YAML:
+		return ".yaml"
+	case c.IsDocument(), c.jwt:
+		return ".json"
+	default:
+		return ".conf"
+	}
+}
+
+// replace replaces a file atomically, and reports whether its content changed.
+func replace(path string, content []byte) (written bool, err error) {
+	if now, unread := files.Read(path, int64(len(content))); unread == nil && bytes.Equal(now, content) {
+		return false, nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".muster-*")
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(readable), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+
+	return err == nil, err
 }

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -18,6 +21,8 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -103,7 +108,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	line := c.Print.Progress()
-	pusher := assign.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
+	pusher := assign.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: signer, OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)
@@ -131,7 +136,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		if len(goal.Keys) == 1 {
 			again[2] = goal.Keys[0]
 		}
-		statuses, waited = Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}.Run(ctx, store, goal)
+		statuses, waited = (&Wait{Env: c.Env, Goal: goal, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}).Run(ctx, store)
 	}
 	if c.IsDocument() {
 		document := struct {
@@ -273,4 +278,186 @@ func pushedGoal(done []assign.Pushed) Goal {
 	}
 
 	return g
+}
+
+// terms holds the flags that set the terms of an assignment.
+type terms struct {
+	model.Assignment
+	data, expires string
+}
+
+func (t *terms) addTerms(cmd *fisk.CmdClause) {
+	cmd.Flag("noop", "Nodes only report the changes that they would make").UnNegatableBoolVar(&t.Noop)
+	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&t.data)
+	cmd.Flag("interval", "Interval between runs on a node").PlaceHolder("DURATION").DurationVar((*time.Duration)(&t.Interval))
+	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.When)
+	cmd.Flag("expires", "Expiry: a time, or a duration from now").PlaceHolder("TIME|DURATION").StringVar(&t.expires)
+	cli.Enum(cmd.Flag("drift", "Action of nodes on drift").PlaceHolder("repair|report|ignore"), (*string)(&t.Drift), "repair", "report", "ignore")
+	cli.Int(cmd.Flag("priority", "Order within a target; lower runs first").PlaceHolder("N"), &t.Priority)
+}
+
+// parse returns the terms that the flags set.
+func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, error) {
+	out := t.Assignment
+	if env.Given("interval") && out.Interval.Std() < time.Second {
+		return out, cli.Usagef("--interval must be at least 1s")
+	}
+	if t.expires != "" {
+		at, err := ParseTime(t.expires, time.Now(), 1)
+		switch {
+		case err != nil:
+			return out, cli.Usagef("--expires %w", err)
+		case !at.After(time.Now()):
+			return out, cli.Usagef("--expires %s is in the past", t.expires)
+		}
+		out.Expires = at
+	}
+	if err := checkCondition(ctx, env, out.When); err != nil {
+		return out, err
+	}
+	if t.data == "" {
+		return out, nil
+	}
+	// Facts of this machine do not apply to nodes.
+	author, err := paths.AuthorIn(".")
+	if err != nil {
+		return out, err
+	}
+	data, err := env.Loader(nil).LoadData(ctx, t.data, manifest.Inputs{Author: author})
+	if err != nil {
+		return out, err
+	}
+	if data.Untrusted != nil {
+		return out, fmt.Errorf("--data %s includes text from readFile, which templates on nodes could evaluate: %w", t.data, data.Untrusted)
+	}
+	if holdsSecret(data.Values) {
+		return out, fmt.Errorf("--data %s holds a secret, which an assignment would show to everyone who reads the bucket: read it on the node, with kvGet or readFile", t.data)
+	}
+	out.Data = data.Values
+
+	return out, nil
+}
+
+// checkCondition checks the syntax and types of a condition without a node.
+func checkCondition(ctx context.Context, env *cli.Env, when string) error {
+	if when == "" {
+		return nil
+	}
+	v := document.Value{Kind: document.String, Text: when}
+	v.Pos.File = "--when"
+	if err := manifest.NewLoader(manifest.Options{Types: env.Types}).CheckCondition(ctx, "when", v); err != nil {
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err, Note: "nothing was pushed"}
+	}
+
+	return nil
+}
+
+func holdsSecret(v any) bool {
+	switch v := v.(type) {
+	case model.Secret:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, holdsSecret)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), holdsSecret)
+	default:
+		return false
+	}
+}
+
+// checkConflicts rejects a push that nodes would reject because an active manifest declares a resource
+// differently. It skips resources that only a node can resolve. Nodes may claim groups that they are not in,
+// so the error names the nodes and the user can skip the check.
+func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
+	if c.despiteConflicts {
+		return nil
+	}
+	var problems model.Problems
+	for _, met := range push.InForceBeside(nodes) {
+		where := print.Some(met.Nodes, "see muster fleet nodes")
+		e, err := s.Get(ctx, met.Key)
+		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot compare with %s, which is active on %s: %w\nto push without this check, add --despite-conflicts", met.Key, where, err)
+		}
+		claims := graph.Claims{}
+		claims.Add(met.Key, c.declaredBy(ctx, e))
+		for _, p := range claims.Conflicts(c.declared) {
+			p.Message += " on " + where
+			problems = append(problems, p)
+		}
+	}
+	if len(problems) > 0 {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed, because the active manifests would stay active; --despite-conflicts pushes anyway"}
+	}
+
+	return nil
+}
+
+// confirmNoop asks before a push with --noop replaces an enforced assignment.
+func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
+	if !push.Terms.Noop || c.yes {
+		return nil
+	}
+	var enforced []string
+	for _, key := range push.Replaces(nodes) {
+		e, err := s.Get(ctx, key)
+		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if a, _ := document.DecodeAssigned(key, e.Value); !a.Noop {
+			enforced = append(enforced, key)
+		}
+	}
+	if len(enforced) == 0 {
+		return nil
+	}
+
+	return c.Confirm("nothing was pushed", "nodes would stop enforcing "+strings.Join(enforced, ", ")+", and only report what they would change")
+}
+
+// declaredBy returns the resources of an assignment that do not depend on a node. It returns nothing for a
+// bundle.
+func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource.Resource {
+	a, problems := document.DecodeAssigned(e.Key, e.Value)
+	if problems != nil {
+		return nil
+	}
+	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
+	if err != nil {
+		return nil
+	}
+	checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, manifest.Inputs{Data: a.Data, Drift: a.Drift})
+	if err != nil {
+		return nil
+	}
+
+	return sameOnAllNodes(checked.Resources)
+}
+
+// sameOnAllNodes filters the resources that are the same on each node.
+func sameOnAllNodes(all []*resource.Resource) []*resource.Resource {
+	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.ResolveDeferred != nil || r.Type.NeedsOrigin })
+}
+
+// warnUnknown warns of pushes to targets without known nodes, with the command that undoes the push.
+func warnUnknown(log *slog.Logger, names kvstore.Names, done []assign.Pushed, nodes []model.Node) {
+	for _, p := range done {
+		undo := ""
+		switch {
+		case p.Unchanged:
+		case p.Replaced > 0:
+			undo = names.Run("fleet rollback " + p.Key)
+		default:
+			undo = names.Run("fleet rm " + p.Key)
+		}
+		if t, _, err := fleet.ParseKey(p.Key); err == nil {
+			warnUnknownTarget(log, t, nodes, undo)
+		}
+	}
 }

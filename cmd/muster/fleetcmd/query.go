@@ -3,6 +3,8 @@ package fleetcmd
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -179,7 +182,7 @@ func (c *queryCommand) compileNodes() (*targets.Expression, error) {
 	if c.expression == "" {
 		return nil, nil
 	}
-	e, err := fleet.CompileTarget(c.expression)
+	e, err := targets.Compile(c.expression)
 	if err != nil {
 		return nil, cli.Usagef("%w", err)
 	}
@@ -261,4 +264,164 @@ func missing(what string, nodes []string, all int) string {
 // someOf returns the first nodes in alphabetical order.
 func someOf(nodes []string) string {
 	return print.Some(slices.Sorted(slices.Values(nodes)), "the first by name")
+}
+
+// nodes queries nodes. A nil expression selects all.
+func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expression) (view.QueryAnswer, error) {
+	all, entries, err := store.All(ctx)
+	if err != nil {
+		return view.QueryAnswer{}, err
+	}
+	unstored := store.Unstored(ctx, all).Lines()
+	assigned := fleet.NewAssigned(entries)
+	found := targets.Selection{Nodes: all}
+	if e != nil {
+		if found, err = store.SelectOf(ctx, assigned, e, all); err != nil {
+			return view.QueryAnswer{}, err
+		}
+	}
+	rows := make([]view.QueryNode, len(found.Nodes))
+	for i, n := range found.Nodes {
+		statuses := assigned.Statuses(n)
+		node := view.NewNode(n, statuses, assigned)
+		rows[i] = view.QueryNode{NodeRow: view.RowOf(&node), Known: n, Statuses: statuses}
+	}
+	var incomplete []string
+	if view.UsesColumn(append(slices.Clone(c.shown), c.Sort), "facts") {
+		if incomplete, err = addFactColumns(ctx, store, rows); err != nil {
+			return view.QueryAnswer{}, err
+		}
+	}
+	out := answerOf(c, rows)
+	out.Warnings = found.Warnings
+	for _, text := range c.unknownColumns(rows, all, assigned) {
+		if !slices.Contains(out.Warnings, text) {
+			out.Warnings = append(out.Warnings, text)
+		}
+	}
+	for _, r := range targets.Reasons(found.Undecided) {
+		out.Incomplete = append(out.Incomplete, r.Text(len(all), someOf(r.Nodes)))
+	}
+	out.Incomplete = append(append(out.Incomplete, incomplete...), unstored...)
+
+	return out, nil
+}
+
+// unknownColumns returns warnings about labels, facts and manifests in columns that no node has.
+func (c *queryCommand) unknownColumns(rows []view.QueryNode, all []model.Node, assigned *fleet.Assigned) []string {
+	unknown := targets.NewFinder(targets.InColumns(append(slices.Clone(c.shown), c.Sort)))
+	for _, n := range rows {
+		if n.Facts != nil {
+			unknown.AddFacts(n.Facts)
+		}
+	}
+
+	return targets.UnknownNames(unknown, each(all), func(n *model.Node) []fleet.RolloutStatus { return assigned.Statuses(*n) })
+}
+
+// each iterates over the nodes.
+func each(all []model.Node) iter.Seq[*model.Node] {
+	return func(yield func(*model.Node) bool) {
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
+		}
+	}
+}
+
+// addFactColumns adds the facts of the nodes, and returns remarks about nodes without facts.
+func addFactColumns(ctx context.Context, store *Store, rows []view.QueryNode) (incomplete []string, err error) {
+	byName, names := map[string]*view.QueryNode{}, make([]string, len(rows))
+	for i := range rows {
+		names[i] = rows[i].Node
+		byName[names[i]] = &rows[i]
+	}
+	unreadable := map[string]bool{}
+	for f, err := range kvstore.NewNodes(store.KV).Facts(ctx, names) {
+		if err != nil {
+			return nil, err
+		}
+		if n := byName[f.Node]; n != nil {
+			n.Facts = f.Facts
+			unreadable[f.Node] = f.Unreadable != ""
+		}
+	}
+	var none, invalid []string
+	for _, n := range rows {
+		switch {
+		case unreadable[n.Node]:
+			invalid = append(invalid, n.Node)
+		case n.Facts == nil:
+			none = append(none, n.Node)
+		}
+	}
+	if len(invalid) > 0 {
+		incomplete = append(incomplete, missing("have unreadable facts", invalid, len(rows)))
+	}
+	if len(none) > 0 {
+		incomplete = append(incomplete, missing("sent no facts", none, len(rows)))
+	}
+
+	return incomplete, nil
+}
+
+// runPackages queries installed packages.
+func (c *queryCommand) runPackages(ctx context.Context) error {
+	text := c.expression
+	if text == "" {
+		text = "true"
+	}
+	e, err := targets.CompilePackages(text)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	on, err := c.CompileOn(c.Env)
+	if err != nil {
+		return err
+	}
+
+	return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.packages(ctx, store, e, on) })
+}
+
+// packages evaluates an expression over the packages of the nodes that on selects.
+func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Packages, on *targets.Expression) (view.QueryAnswer, error) {
+	all, err := store.Nodes(ctx)
+	if err != nil {
+		return view.QueryAnswer{}, err
+	}
+	found := targets.Selection{Nodes: all}
+	if on != nil {
+		if found, err = store.Select(ctx, on, all); err == nil {
+			err = NoMatch(on, found)
+		}
+		if err != nil {
+			return view.QueryAnswer{}, err
+		}
+	}
+	names := slices.Sorted(maps.Keys(found.Names()))
+	unknown := targets.NewFinder(e.Mentions())
+	m, err := view.MatchPackages(e.Evaluator(ctx.Done()), unknown, names, kvstore.NewNodes(store.KV).Inventories(ctx, names))
+	if err != nil {
+		return view.QueryAnswer{}, err
+	}
+	out := answerOf(c, m.Rows)
+	out.Warnings = append(e.Warnings(), targets.UnknownNames(unknown, each(all), nil)...)
+	if err := UndecidedError(found); err != nil {
+		out.Incomplete = append(out.Incomplete, err.Error())
+	}
+	for problem, of := range map[string][]string{"sent no inventory": m.Unstored, "have an unreadable inventory": m.Unreadable, "have packages that cannot be evaluated": m.Undecided} {
+		if len(of) > 0 {
+			out.Incomplete = append(out.Incomplete, missing(problem, of, len(found.Nodes)))
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(m.Partial)) {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("%s: the inventory is incomplete: %s", node, m.Partial[node]))
+	}
+	slices.Sort(out.Incomplete)
+	if m.Full {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("more than %d match: narrow the expression", view.MaxPackages))
+	}
+
+	return out, nil
 }

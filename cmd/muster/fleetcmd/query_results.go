@@ -11,7 +11,6 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -27,7 +26,7 @@ func compileResults(text string) (targets.Results, error) {
 	if text == "" {
 		text = "true"
 	}
-	e, err := fleet.CompileResults(text)
+	e, err := targets.CompileResults(text)
 	if err != nil {
 		return e, cli.Usagef("%w", err)
 	}
@@ -110,7 +109,7 @@ func (r *queryResults) warnings(ctx context.Context, store *Store, types resourc
 		r.unknown.AddKey(e.Key)
 	}
 
-	return fleet.UnknownNames(r.unknown, each(all), nil), nil
+	return targets.UnknownNames(r.unknown, each(all), nil), nil
 }
 
 // only returns the node if all results are from one node, otherwise an empty string.
@@ -124,7 +123,7 @@ func (r *queryResults) only() string {
 
 // each calls take for each report of a kind from the selected nodes.
 func (r *queryResults) each(ctx context.Context, store *Store, kind string, since time.Time, take func(model.Report) error) error {
-	for m, err := range kvstore.NewReports(store.KV).Messages(ctx, kvstore.ReportRange{Node: r.only(), Kind: kind, Since: since}) {
+	for m, err := range kvstore.NewReports(store.KV).Messages(ctx, model.ReportRange{Node: r.only(), Kind: kind, Since: since}) {
 		if err != nil {
 			return err
 		}
@@ -221,7 +220,7 @@ func (r *queryResults) readCurrent(ctx context.Context, store *Store, since time
 }
 
 // incomplete returns the reasons why results may be missing.
-func (r *queryResults) incomplete(b kvstore.ReportBounds, since time.Time) []string {
+func (r *queryResults) incomplete(b model.ReportBounds, since time.Time) []string {
 	var out []string
 	if b.Dropped && b.Oldest.After(since) {
 		out = append(out, "reports from before "+print.Time(b.Oldest)+" are no longer stored")

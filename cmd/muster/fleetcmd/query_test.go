@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -21,19 +20,19 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 		many.AddResult(targets.Result{Node: "web01", Resource: strconv.Itoa(i)})
 	}
 	var full view.Shares
-	full.Add(kvstore.ReportMessage{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})
+	full.Add(model.StoredReports{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})
 	for name, c := range map[string]struct {
 		results queryResults
-		bounds  kvstore.ReportBounds
+		bounds  model.ReportBounds
 		want    []string
 	}{
-		"all is there":            {queryResults{}, kvstore.ReportBounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
-		"the stream is young":     {queryResults{}, kvstore.ReportBounds{Oldest: since.Add(time.Hour)}, nil},
-		"older ones were dropped": {queryResults{}, kvstore.ReportBounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
-		"a node filled its share": {queryResults{shares: full}, kvstore.ReportBounds{PerSubject: 1}, []string{"only the newest 1 reports of each are retained: web01 (run stable)"}},
-		"invalid":                 {queryResults{invalid: 2, undecided: map[string]bool{"web02": true}}, kvstore.ReportBounds{}, []string{"2 messages with reports that cannot be read", "cannot tell whether results of 1 node match: web02"}},
-		"too many":                {queryResults{full: true}, kvstore.ReportBounds{}, []string{"more than 200000 match"}},
-		"a node has very many":    {queryResults{current: &many}, kvstore.ReportBounds{}, []string{"only 50000 resources, and not all manifests, are shown of 1 node: web01"}},
+		"all is there":            {queryResults{}, model.ReportBounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
+		"the stream is young":     {queryResults{}, model.ReportBounds{Oldest: since.Add(time.Hour)}, nil},
+		"older ones were dropped": {queryResults{}, model.ReportBounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
+		"a node filled its share": {queryResults{shares: full}, model.ReportBounds{PerSubject: 1}, []string{"only the newest 1 reports of each are retained: web01 (run stable)"}},
+		"invalid":                 {queryResults{invalid: 2, undecided: map[string]bool{"web02": true}}, model.ReportBounds{}, []string{"2 messages with reports that cannot be read", "cannot tell whether results of 1 node match: web02"}},
+		"too many":                {queryResults{full: true}, model.ReportBounds{}, []string{"more than 200000 match"}},
+		"a node has very many":    {queryResults{current: &many}, model.ReportBounds{}, []string{"only 50000 resources, and not all manifests, are shown of 1 node: web01"}},
 	} {
 		got := c.results.incomplete(c.bounds, since)
 		if len(got) != len(c.want) {

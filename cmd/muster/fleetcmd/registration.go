@@ -1,10 +1,17 @@
 package fleetcmd
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -14,6 +21,8 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // registrationCommand is a command with the flags that select registrations.
@@ -153,4 +162,133 @@ func expiry(r kvstore.Registered, now time.Time) string {
 // identity returns what distinguishes a registration from others.
 func identity(r kvstore.Registered) string {
 	return print.Text(strings.Join([]string{r.Cluster, r.Service, r.ProtocolName, r.Address + " " + port(r), r.Node}, " "))
+}
+
+func (c *registrationCommand) watch(ctx context.Context) error {
+	store, err := c.Store(ctx)
+	if err != nil {
+		return err
+	}
+	current := map[string]kvstore.Registered{}
+	complete, written := false, false
+	for r, err := range kvstore.NewRegistrations(store).WatchRegistrations(ctx, c.filter) {
+		switch {
+		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
+			return nil
+		case errors.Is(err, model.ErrInvalidName):
+			return cli.Usagef("%w", err)
+		case errors.Is(err, kvstore.ErrInvalidRegistration):
+			c.Log.Warn("invalid registration", "error", err)
+			continue
+		case errors.Is(err, kvstore.ErrRegistrationsNotCurrent):
+			c.Log.Warn(err.Error())
+			continue
+		case err != nil:
+			return err
+		}
+		changed := update(current, r)
+		complete = complete || r.Node == ""
+		switch {
+		case c.prometheus == "" && r.Node != "" && changed:
+			err = c.Print.Item(c.Format, r, line(r))
+		case c.prometheus == "" || !complete || !changed && r.Node != "":
+		case written:
+			c.keepTargets(ctx, slices.Collect(maps.Values(current)))
+		default:
+			written, err = true, c.writeTargets(ctx, slices.Collect(maps.Values(current)))
+		}
+		if errors.Is(err, syscall.EPIPE) {
+			return nil // the reader closed the pipe
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// update records a registration, and reports whether it differs from the recorded one.
+func update(current map[string]kvstore.Registered, r kvstore.Registered) bool {
+	key := identity(r)
+	old, known := current[key]
+	if r.Gone {
+		delete(current, key)
+		return known
+	}
+	if r.Node == "" {
+		return false
+	}
+	current[key] = r
+
+	return !known || old.Priority != r.Priority || !maps.Equal(old.Annotations, r.Annotations)
+}
+
+func line(r kvstore.Registered) string {
+	sign := "+"
+	if r.Gone {
+		sign = "-"
+	}
+
+	return fmt.Sprintf("%s %s priority %d", sign, identity(r), r.Priority)
+}
+
+// retryAfter is the wait before a failed write is retried.
+const retryAfter = time.Second
+
+// keepTargets writes the file, and retries until it succeeds or ctx ends. New changes wait in the
+// subscription.
+func (c *registrationCommand) keepTargets(ctx context.Context, all []kvstore.Registered) {
+	for try := 0; ; try++ {
+		err := c.writeTargets(ctx, all)
+		switch {
+		case err == nil && try > 0:
+			c.Log.Info("Prometheus file written again", "file", c.prometheus)
+			return
+		case err == nil:
+			return
+		case try == 0:
+			c.Log.Warn("cannot write the Prometheus file, will retry", "error", err)
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// writeTargets writes registrations for Prometheus file discovery. It does not touch an unchanged file.
+func (c *registrationCommand) writeTargets(ctx context.Context, all []kvstore.Registered) error {
+	plain := make([]registration.Registration, len(all))
+	for i, r := range all {
+		plain[i] = r.Registration
+	}
+	text, err := json.MarshalIndent(registration.Targets(plain), "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	file, err := filepath.Abs(c.prometheus)
+	if err != nil {
+		return err
+	}
+	switch old, err := files.Read(file, int64(len(text))); {
+	case err == nil && bytes.Equal(old, text):
+		return nil
+	case errors.Is(err, files.ErrNotRegular):
+		return fmt.Errorf("--prometheus: %w", err)
+	}
+	if err := c.Host().Write(ctx, file, bytes.NewReader(text), files.OwnAttrs(0o644)); err != nil {
+		return fmt.Errorf("--prometheus: %w", err)
+	}
+	for _, r := range all {
+		for label, keys := range r.AnnotationsByLabel() {
+			if len(keys) > 1 {
+				c.Log.Warn("annotations with the same Prometheus label, only the first is written", "label", label, "annotations", strings.Join(keys, ", "), "address", r.Address, "port", r.Port)
+			}
+		}
+	}
+
+	return nil
 }

@@ -15,7 +15,7 @@ func TestRepeats(t *testing.T) {
 	if r.SeenBefore(first) || !r.SeenBefore(again) || r.SeenBefore(other) || !r.SeenBefore(other) {
 		t.Error("a report is told wrongly from its repetition")
 	}
-	// What was so long ago that it cannot come again is forgotten.
+	// Ids too old to be repeated are forgotten.
 	for i := range 100_001 {
 		r.SeenBefore(model.Report{Node: "c", ID: fmt.Sprint(i)})
 	}

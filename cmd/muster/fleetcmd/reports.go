@@ -2,20 +2,25 @@ package fleetcmd
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -268,4 +273,102 @@ func read(ctx context.Context, store *Store, filter kvstore.ReportFilter) iter.S
 			}
 		}
 	}
+}
+
+// ReportLine formats a report as a line of text.
+func ReportLine(p print.Printer, r model.Report) string {
+	subject, summary := view.DescribeReport(r)
+	if by := view.SenderOf(r); by != "" {
+		summary = strings.TrimPrefix(summary+", by "+by, ", ")
+	}
+	if subject != "" && summary != "" {
+		subject += ": "
+	}
+	word := string(r.Outcome)
+	if r.Outcome == model.OutcomeRefused {
+		word = string(fleet.StatusRejected) // as in muster fleet nodes
+	}
+	outcome := p.Word(word) + strings.Repeat(" ", max(9-len(word), 0))
+
+	return fmt.Sprintf("%s  %s  %-11s  %s  %s", print.Time(r.Time), r.Node, r.Kind, outcome, print.Text(subject+print.OneLine(summary)))
+}
+
+// sayOutages prints when the connection is lost and restored, until stop is called. Without it an outage
+// looks like a quiet fleet.
+func sayOutages(p print.Printer, nc *nats.Conn) (stop func()) {
+	changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
+	ended := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		isAway := false
+		for {
+			select {
+			case status, open := <-changed:
+				if !open {
+					return
+				}
+				if away := status == nats.RECONNECTING; away != isAway {
+					isAway = away
+					if away {
+						p.Remark("NATS is unreachable; new reports follow after the reconnect")
+					} else {
+						p.Remark("NATS is reachable again")
+					}
+				}
+			case <-ended:
+				return
+			}
+		}
+	})
+
+	return func() {
+		nc.RemoveStatusListener(changed)
+		close(ended)
+		all.Wait()
+	}
+}
+
+// rememberedReports is the capacity of Repeats: far more reports than arrive in the two minutes in which a
+// node may send a report again.
+const rememberedReports = 100_000
+
+// Repeats detects repeated reports. The zero value is ready to use.
+type Repeats struct {
+	seen  map[reportID]bool
+	order []reportID
+}
+
+// reportID is the digest of the node's name and the id of the report. A node may choose ids of any length.
+type reportID [sha256.Size]byte
+
+// SeenBefore reports whether it was called with this report before.
+func (s *Repeats) SeenBefore(r model.Report) bool {
+	id := reportID(sha256.Sum256([]byte(r.Node + " " + r.ID)))
+	if s.seen[id] {
+		return true
+	}
+	if s.seen == nil {
+		s.seen = map[reportID]bool{}
+	}
+	s.seen[id] = true
+	s.order = append(s.order, id)
+	if len(s.order) > rememberedReports {
+		delete(s.seen, s.order[0])
+		s.order = s.order[1:]
+	}
+
+	return false
+}
+
+// missingReports returns a remark about nodes whose older reports may be missing.
+func missingReports(shares *view.Shares, b model.ReportBounds) []string {
+	var full []string
+	for _, share := range shares.Full(b) {
+		full = append(full, share.Name)
+	}
+	if len(full) == 0 {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("only the newest %d reports of each are retained: %s", b.PerSubject, print.Some(full, "and others"))}
 }

@@ -1,10 +1,13 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -15,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -173,12 +177,14 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		}
 	}
 	if out.check == nil && !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueAll(ctx, asker, to.targets, out.id), to.undecided)
+		if c.queue == 0 {
+			return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
+		}
+		return errors.Join(c.queueAll(ctx, asker, to.targets, out.id, c.queue, "queued"), to.undecided)
 	}
-	conclusion := c.conclusion(out.id)
-	conclusion.Near = to.warn(c.Log)
+	near := to.warn(c.Log)
 	if !c.IsDocument() && (limits != nil || print.IsTerminal(c.Print.Err)) {
-		c.Print.Remark("for results from another terminal: %s", conclusion.Resume)
+		c.Print.Remark("for results from another terminal: %s", c.again("resume", out.id))
 	}
 	line := c.Print.Progress()
 	defer line.Clear()
@@ -206,7 +212,7 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		return err
 	}
 
-	return errors.Join(err, conclusion.Conclude(ctx, result), to.undecided)
+	return errors.Join(err, c.conclude(ctx, out.id, result, limits != nil, near), to.undecided)
 }
 
 // withoutResult returns the targets that have no result of the continued request.
@@ -225,21 +231,19 @@ func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store
 	return to, nil
 }
 
-// queueAll queues a request because the account of the operator cannot send requests.
-func (c *requestCommand) queueAll(ctx context.Context, asker Asker, list []fleet.Target, id string) error {
-	if c.queue == 0 {
-		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
-	}
-	names := make([]string, len(list))
-	for i, target := range list {
-		names[i] = target.String()
-		if err := asker.queue(ctx, names[i], id, c.queue); err != nil {
+// queueAll queues a request or a cancel because the account of the operator cannot send requests. It replaces a queued
+// request with the same id. what names the queued message.
+func (c *requestCommand) queueAll(ctx context.Context, asker Asker, list []fleet.Target, id string, ttl time.Duration, what string) error {
+	out := ask.Ensured{ID: id, Answers: []model.EnsureResponse{}}
+	for _, target := range list {
+		if err := asker.queue(ctx, target.String(), id, ttl); err != nil {
 			return err
 		}
+		out.Queued = append(out.Queued, target.String())
 	}
 
-	return c.Print.Result(c.Format, ask.Ensured{ID: id, Queued: names}, func() {
-		c.Print.Printf("queued for: %s\n", print.Some(names, "--json has all"))
+	return c.Print.Result(c.Format, out, func() {
+		c.Print.Printf("%s for: %s\n", what, print.Some(out.Queued, "--json has all"))
 	})
 }
 
@@ -270,10 +274,8 @@ func (c *requestCommand) showResults(ctx context.Context, id string) error {
 	if result == nil {
 		return err
 	}
-	conclusion := c.conclusion(id)
-	conclusion.States = true
 
-	return errors.Join(err, conclusion.Conclude(ctx, result))
+	return errors.Join(err, c.conclude(ctx, id, result, true, ""))
 }
 
 // collect reads the results of the targets from reports and waits for those that are missing. Without a target it
@@ -348,17 +350,164 @@ func (c *requestCommand) command(words ...string) string {
 	return shellquote.Join(slices.Concat([]string{"muster", "fleet", c.verb}, words, c.Arguments())...)
 }
 
-// conclusion returns how the result is shown.
-func (c *requestCommand) conclusion(id string) Conclusion {
-	out := Conclusion{
-		Printer: c.Print, Format: c.Format, Did: c.did, States: c.batch != "", ID: id, Show: c.show, Results: c.results,
-		Resume: c.command("--resume", id), Cancel: c.command("--cancel", id), Continue: c.CommandLine("continue", id, "resume"),
+// again returns the command line that resumes or cancels a request.
+func (c *requestCommand) again(word, id string) string {
+	if !c.hasSubcommands {
+		word = "--" + word
 	}
-	if c.hasSubcommands {
-		out.Resume, out.Cancel = c.command("resume", id), c.command("cancel", id)
-		// Properties may be long, and secret.
-		out.Continue = "the same command with --continue " + id
+
+	return c.command(word, id)
+}
+
+// continueLine returns the command line that sends a request to the remaining nodes.
+func (c *requestCommand) continueLine(id string) string {
+	if c.hasSubcommands { // properties may be long, and secret
+		return "the same command with --continue " + id
+	}
+
+	return c.CommandLine("continue", id, "resume")
+}
+
+// EqualAnswers holds nodes with equal answers.
+type EqualAnswers struct {
+	Nodes  []string
+	Answer model.EnsureResponse
+}
+
+// GroupEqual groups the nodes by their final answers, largest group first. Answers are equal if outcome, text
+// and details are equal.
+func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []EqualAnswers {
+	var out []EqualAnswers
+	positions := map[string]int{}
+	unfinished := map[string]bool{}
+	for _, node := range r.Unfinished {
+		unfinished[node] = true
+	}
+	for _, a := range r.Answers {
+		if unfinished[a.Node] {
+			continue
+		}
+		of := strings.Join(append([]string{string(view.OutcomeOf(a)), view.DescribeAnswer(a)}, details(a)...), "\x00")
+		i, known := positions[of]
+		if !known {
+			i = len(out)
+			positions[of] = i
+			out = append(out, EqualAnswers{Answer: a})
+		}
+		out[i].Nodes = append(out[i].Nodes, a.Node)
+	}
+	slices.SortStableFunc(out, func(a, b EqualAnswers) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
+
+	return out
+}
+
+// AnswerSummary counts the answers, and names the nodes without a result. did describes the finished nodes,
+// such as "answered".
+func AnswerSummary(r *ask.Ensured, did string) string {
+	counts := map[model.Outcome]int{}
+	states := map[ask.State][]string{}
+	for _, a := range r.Answers {
+		state := ask.StateOf(a)
+		states[state] = append(states[state], a.Node)
+		switch {
+		case state == ask.StateCancelled:
+			counts[model.OutcomeNotRun]++
+		case ask.Failed(a):
+			counts[model.OutcomeFailed]++
+		default:
+			counts[view.OutcomeOf(a)]++
+		}
+	}
+	var parts []string
+	if finished := len(r.Answers) - len(r.Unfinished); finished > 0 || len(r.Queued) == 0 {
+		parts = append(parts, print.Count(finished, "node")+" "+did)
+	}
+	for _, more := range []struct {
+		outcome model.Outcome
+		word    string
+	}{{model.OutcomeChanged, "changed"}, {model.OutcomeNoop, "would change"}, {model.OutcomeFailed, "failed"}, {model.OutcomeNotRun, "cancelled"}} {
+		if counts[more.outcome] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[more.outcome], more.word))
+		}
+	}
+	parts = append(parts, listed(
+		nodeList{"still working: ", states[ask.StateRunning]}, nodeList{"accepted, not started: ", states[ask.StateAccepted]},
+		nodeList{"no answer from: ", r.Missing}, nodeList{"queued for: ", r.Queued}, nodeList{"no result yet from: ", r.Pending}, nodeList{"not asked: ", r.NotAsked},
+	)...)
+
+	return strings.Join(parts, ", ")
+}
+
+// nodeList is a list of nodes with its heading.
+type nodeList struct {
+	text  string
+	nodes []string
+}
+
+// listed returns the lists that are not empty, each with some of its nodes.
+func listed(all ...nodeList) (out []string) {
+	for _, l := range all {
+		if len(l.nodes) > 0 {
+			out = append(out, l.text+print.Some(l.nodes, "--json has all"))
+		}
 	}
 
 	return out
+}
+
+// conclude prints the result of a request, with a table of the states if withStates, and returns its error. near is a
+// suggestion for the error that no node was asked.
+func (c *requestCommand) conclude(ctx context.Context, id string, r *ask.Ensured, withStates bool, near string) error {
+	switch {
+	case c.IsDocument():
+		r.ID, r.States = id, r.NodeStates()
+		if err := c.Print.Document(r, c.YAML); err != nil {
+			return err
+		}
+	case c.show != nil:
+		c.show(r)
+	}
+	if withStates && !c.IsDocument() {
+		c.printStates(r)
+	}
+	text := AnswerSummary(r, c.did)
+	if len(r.Unfinished) > 0 && ctx.Err() == nil {
+		text += c.results(r)
+	}
+	if r.Stopped != "" {
+		text = r.Stopped + "; " + text
+	}
+	next := ""
+	if len(r.NotAsked) > 0 {
+		next = "\nto continue with the remaining nodes: " + c.continueLine(id)
+	}
+	switch {
+	case r.OK():
+		if !c.IsDocument() {
+			c.Print.Remark("%s", text)
+		}
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s; accepted requests continue; for the results run: %s, to cancel: %s%s", context.Cause(ctx), text, c.again("resume", id), c.again("cancel", id), next)
+	case len(r.NodeStates()) == 0:
+		return errors.New("no node answered, and no known node matches" + near + " (see muster fleet nodes)")
+	default:
+		return errors.New(text + next)
+	}
+}
+
+// printStates prints the number of nodes in each state, and some names.
+func (c *requestCommand) printStates(r *ask.Ensured) {
+	nodes := map[ask.State][]string{}
+	for node, state := range r.NodeStates() {
+		nodes[state] = append(nodes[state], node)
+	}
+	var rows [][]string
+	for _, state := range ask.States() {
+		if in := nodes[state]; len(in) > 0 {
+			slices.Sort(in)
+			rows = append(rows, []string{string(state), strconv.Itoa(len(in)), print.Some(in, "--json has all")})
+		}
+	}
+	c.Print.Table([]string{"STATE", "COUNT", "NODES"}, rows, "no node was asked")
 }

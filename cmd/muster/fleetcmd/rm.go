@@ -138,14 +138,14 @@ func (c *rmCommand) remove(ctx context.Context, store *Store, signer *assign.Sig
 		if signed.IsEnvelope(current.Value) {
 			warnUnsigned(c.Log)(key)
 		}
-		return store.Delete(ctx, key)
+		return store.Delete(ctx, key, nil)
 	}
-	proof, err := signer.Removal(ctx, key, current.Value)
+	proof, err := signer.Sign(ctx, signed.Remove, key, nil, current.Value)
 	if err != nil {
 		return 0, err
 	}
 
-	return store.DeleteSigned(ctx, key, proof)
+	return store.Delete(ctx, key, proof)
 }
 
 func isAssignmentKey(key string) bool {

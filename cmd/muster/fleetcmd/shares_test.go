@@ -14,17 +14,17 @@ func TestShares(t *testing.T) {
 	t.Parallel()
 	one := model.Report{Node: "web01", Kind: model.KindTransaction, Outcome: model.OutcomeFailed}
 	var s view.Shares
-	s.Add(kvstore.ReportMessage{Invalid: kvstore.ErrInvalidEvent})
+	s.Add(model.StoredReports{Invalid: kvstore.ErrInvalidEvent})
 	for range 2 {
-		s.Add(kvstore.ReportMessage{Reports: []model.Report{one}})
+		s.Add(model.StoredReports{Reports: []model.Report{one}})
 	}
-	s.Add(kvstore.ReportMessage{Reports: []model.Report{one, one}})
+	s.Add(model.StoredReports{Reports: []model.Report{one, one}})
 	for most, want := range map[int]string{
 		0: "[]", 3: "[]",
 		2: "[only the newest 2 reports of each are retained: web01 (transaction failed)]",
 		1: "[only the newest 1 reports of each are retained: web01 (transaction failed), web01 (transaction)]",
 	} {
-		if got := fmt.Sprint(missingReports(&s, kvstore.ReportBounds{PerSubject: most})); got != want {
+		if got := fmt.Sprint(missingReports(&s, model.ReportBounds{PerSubject: most})); got != want {
 			t.Errorf("at most %d: %s", most, got)
 		}
 	}

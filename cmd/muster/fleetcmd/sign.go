@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/assign"
-
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -114,7 +115,7 @@ func (c *signCommand) sign(ctx context.Context, store *Store, signer *assign.Sig
 	if err := c.confirm(ctx, store, signer, all, proposal); err != nil {
 		return signedResult{}, err
 	}
-	value, err := signer.Sign(ctx, proposal)
+	value, err := signer.SignProposal(ctx, proposal)
 	if err != nil {
 		return signedResult{}, fmt.Errorf("%s: %w", key, err)
 	}
@@ -174,11 +175,237 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 	return c.Confirm("nothing was signed", fmt.Sprintf("this is %s revision %d, %s", now.Key, now.Revision, digest))
 }
 
-// pusherSigner returns the signer of a push, or nil.
-func pusherSigner(s *assign.Signing) assign.Signer {
-	if s == nil {
-		return nil
+// SigningPreview shows a statement to the user before signing. It depends on nothing but the statement.
+type SigningPreview struct {
+	statement signed.Statement
+	content   assign.Content
+	// revision is the source of the statement.
+	revision model.Entry
+	// bundle is the digest of the bundle, or empty.
+	bundle string
+}
+
+// NewSigningPreview reads the content of a statement about a revision. It returns an error if nodes would
+// reject the statement, or if its bundle is missing, refused by nodes or does not match its digest.
+func NewSigningPreview(ctx context.Context, s *Store, statement signed.Statement, revision model.Entry) (SigningPreview, error) {
+	out := SigningPreview{statement: statement, revision: revision}
+	if statement.Action == signed.Remove {
+		return out, nil
+	}
+	value := []byte(statement.Content)
+	a, problems := document.DecodeAssignedContent(statement.Target, value)
+	if problems != nil {
+		return out, errors.New(assign.Invalid(problems))
+	}
+	out.bundle = a.Bundle
+	var err error
+	out.content, err = s.Content(ctx, model.Entry{Key: statement.Target, Value: value})
+
+	return out, err
+}
+
+// ShowContent prints the content, and lists the files of its bundle.
+func (p SigningPreview) ShowContent(to print.Printer) {
+	remarkLines(to, assign.Readable(p.statement.Target, []byte(p.statement.Content)))
+	if p.bundle == "" {
+		return
+	}
+	to.Remark("# bundle %s", print.Text(p.bundle))
+	for _, f := range p.content.Files() {
+		to.Remark("  - %s", print.Text(f.String()))
+	}
+}
+
+// ShowFiles prints the text files of the bundle. It marks each line, so that file content cannot imitate
+// output of muster.
+func (p SigningPreview) ShowFiles(to print.Printer) {
+	if p.bundle == "" {
+		return
+	}
+	for _, f := range p.content.Files() {
+		if f.Text == "" {
+			continue
+		}
+		to.Remark("# %s:", print.Text(f.String()))
+		for line := range strings.Lines(f.Text) {
+			to.Remark("  | %s", print.Text(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	p.showOmitted(to)
+}
+
+// ShowDiff prints the changes since a revision, or all content if that revision is unreadable. It returns an
+// error only if ctx ended.
+func (p SigningPreview) ShowDiff(ctx context.Context, to print.Printer, s *Store, since model.Entry) error {
+	before, err := s.Content(ctx, since)
+	if err != nil {
+		to.Remark("# revision %d cannot be read: %s", since.Revision, print.Text(err.Error()))
+		before = assign.Content{}
+	}
+	diff, err := before.Diff(ctx, p.content)
+	if err != nil {
+		return err
+	}
+	if diff == "" {
+		diff = "# none"
+	}
+	remarkLines(to, diff)
+	p.showOmitted(to)
+
+	return nil
+}
+
+// showOmitted lists the files of which only a digest was shown, with the commands that show them.
+func (p SigningPreview) showOmitted(to print.Printer) {
+	for _, f := range p.content.Files() {
+		if f.Omitted != "" {
+			to.Remark("# %s, %s: muster fleet show %s --revision %d --file %s", print.Text(f.String()), f.Digest, p.revision.Key, p.revision.Revision, print.Text(f.Argument()))
+		}
+	}
+}
+
+// remarkLines prints untrusted text.
+func remarkLines(to print.Printer, text string) {
+	for line := range strings.Lines(text) {
+		to.Remark("%s", print.Text(strings.TrimRight(line, "\n")))
+	}
+}
+
+// SignatureLine describes the action, validity and signers of a proposal.
+func SignatureLine(p assign.Proposal) string {
+	issued, by := "now", "no key yet"
+	if !p.Statement.Issued.IsZero() {
+		issued = print.Time(p.Statement.Issued)
+	}
+	if len(p.By) > 0 {
+		by = shortKeys(p.By)
 	}
 
-	return s
+	return fmt.Sprintf("%s %s, fleet %s, issued %s, valid until %s, signed by %s", p.Statement.Action, p.Statement.Target, p.Statement.Fleet, issued, print.Time(p.Statement.Expires), by)
+}
+
+// Signature lists the signers of a revision and the validity of the signature. After Expires only nodes that
+// already have the revision accept it.
+type Signature struct {
+	// Signers are the public keys of the valid signatures. Whether a node trusts a key depends on its
+	// configuration.
+	Signers []signed.Key `json:"signers"`
+	Target  string       `json:"target"`
+	Issued  time.Time    `json:"issued"`
+	Expires time.Time    `json:"expires"`
+	// Wrong is why the signature does not apply to this revision.
+	Wrong string `json:"wrong,omitempty"`
+}
+
+// SignatureOf returns the signature of a revision in a fleet, nil for an unsigned revision.
+func SignatureOf(ctx context.Context, prefix string, revision model.Entry) *Signature {
+	e, err := signed.Open(revision.Value)
+	if err != nil {
+		return nil
+	}
+	action := signed.Assign
+	if revision.Deleted {
+		action = signed.Remove
+	}
+	out := &Signature{Signers: e.Signers(ctx), Target: e.Statement.Target, Issued: e.Statement.Issued, Expires: e.Statement.Expires}
+	if err := e.Statement.For(prefix, action, revision.Key); err != nil {
+		out.Wrong = err.Error()
+	}
+
+	return out
+}
+
+// Short lists the signers, and the problem if any.
+func (s *Signature) Short() string {
+	if s == nil {
+		return "-"
+	}
+	text := "no valid signature"
+	if len(s.Signers) > 0 {
+		text = shortKeys(s.Signers)
+	}
+	if s.Wrong != "" {
+		text += " (" + s.Wrong + ")"
+	}
+
+	return text
+}
+
+// shortKeys lists keys in short form.
+func shortKeys(keys []signed.Key) string {
+	short := make([]string, len(keys))
+	for i, k := range keys {
+		short[i] = k.Short()
+	}
+
+	return strings.Join(short, ", ")
+}
+
+// String describes the signature as the end of a line.
+func (s *Signature) String() string {
+	if s == nil {
+		return ""
+	}
+	text := ", with no valid signature"
+	if len(s.Signers) > 0 {
+		text = ", signed by " + shortKeys(s.Signers) + " until " + print.Time(s.Expires)
+	}
+	if s.Wrong != "" {
+		text += ", but " + print.Text(s.Wrong)
+	}
+
+	return text
+}
+
+// Signing holds the flags of commands that sign.
+type Signing struct {
+	files []string
+	valid time.Duration
+}
+
+// AddSigning adds the flags.
+func (s *Signing) AddSigning(cmd *fisk.CmdClause) {
+	s.AddSignKey(cmd)
+	cmd.Flag("sign-expires", "Validity of the signature; accepted assignments stay active after it").Default("365d").PlaceHolder("DURATION").DurationVar(&s.valid)
+}
+
+// AddSignKey adds --sign-key only, for requests, which have their own expiry.
+func (s *Signing) AddSignKey(cmd *fisk.CmdClause) {
+	cmd.Flag("sign-key", "Sign with the key in a file of muster trust key new; repeatable").Envar("MUSTER_SIGN_KEY").PlaceHolder("FILE").StringsVar(&s.files)
+}
+
+// Open reads the keys. It returns nil without keys.
+func (s *Signing) Open(env *cli.Env) (*assign.Signing, error) {
+	if len(s.files) == 0 {
+		return nil, nil
+	}
+	if env.Given("sign-expires") && s.valid < time.Minute {
+		return nil, cli.Usagef("--sign-expires must be at least 1m")
+	}
+	out := &assign.Signing{Fleet: env.Flags.Prefix, Valid: s.valid, Log: env.Log, Now: time.Now}
+	for _, path := range s.files {
+		key, err := assign.OpenKey(path)
+		if err != nil {
+			return nil, cli.FileError("--sign-key", path, err)
+		}
+		if slices.ContainsFunc(out.Keys, func(k *assign.KeyFile) bool { return k.Key() == key.Key() }) {
+			return nil, cli.Usagef("--sign-key %s: this key is given twice", path)
+		}
+		out.Keys = append(out.Keys, key)
+	}
+	// Sort the keys, so that concurrent commands lock them in the same order.
+	slices.SortFunc(out.Keys, func(a, b *assign.KeyFile) int { return strings.Compare(string(a.Key()), string(b.Key())) })
+
+	return out, nil
+}
+
+// OpenSigning opens the signing keys, nil without keys, and connects to the fleet.
+func OpenSigning(ctx context.Context, env *cli.Env, key *Signing, needs ...Need) (*Store, *assign.Signing, error) {
+	signer, err := key.Open(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := Open(ctx, env, needs...)
+
+	return store, signer, err
 }

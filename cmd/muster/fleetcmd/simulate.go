@@ -3,6 +3,7 @@ package fleetcmd
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -13,6 +14,10 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // simulateCommand implements muster fleet simulate.
@@ -104,3 +109,224 @@ func (c *simulateCommand) end(ctx context.Context, f *SimulatedFleet, store *kvs
 
 // endTimeout limits the time for the end.
 const endTimeout = 2 * time.Minute
+
+// SimulateOptions configures a SimulatedFleet.
+type SimulateOptions struct {
+	simulate.Plan
+	// Rate is the total number of reports per second; 0 uses the natural rate.
+	Rate float64
+	// PerConnection is the number of nodes that use one connection; 0 means NodesPerConnection.
+	PerConnection int
+	Types         resource.Types
+	Open          OpenLink
+	// Log is the logger of the nodes; nil discards logs.
+	Log *slog.Logger
+}
+
+// SimulatedFleet is a simulated fleet on NATS. Create it with NewSimulation.
+type SimulatedFleet struct {
+	*simulate.Fleet
+	scripts []simulate.Script
+	links   *links
+}
+
+// NewSimulation returns a fleet that is not running yet. It returns an error for an invalid plan.
+func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
+	scripts, err := simulate.Scripts(o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.PerConnection <= 0 {
+		o.PerConnection = NodesPerConnection
+	}
+	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
+	f := simulate.New(simulate.Options{
+		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Control: newControls(l.first), Load: newLoader(o.Types).load, Log: o.Log,
+	})
+
+	return &SimulatedFleet{f, scripts, l}, nil
+}
+
+// Names returns the names of the nodes, sorted.
+func (f *SimulatedFleet) Names() []string {
+	out := make([]string, len(f.scripts))
+	for i, s := range f.scripts {
+		out[i] = s.Node
+	}
+
+	return out
+}
+
+// CheckNames returns an error that wraps simulate.ErrTaken if a real node, or a running simulated node, has
+// one of the names.
+func (f *SimulatedFleet) CheckNames(ctx context.Context, store *kvstore.Store) error {
+	known, err := kvstore.NewNodes(store).Nodes(ctx)
+	if err != nil {
+		return err
+	}
+
+	return simulate.CheckNames(f.scripts, known)
+}
+
+// Close closes the connections of the nodes, after Run and Stop.
+func (f *SimulatedFleet) Close() {
+	for _, s := range f.links.stores {
+		s.Conn().Close()
+	}
+}
+
+// maxRemovals is the maximum number of concurrent removals.
+const maxRemovals = 16
+
+// Remove removes the states, facts and reports of the nodes, after Run.
+func (f *SimulatedFleet) Remove(ctx context.Context, store *kvstore.Store) error {
+	for _, s := range f.links.stores {
+		select {
+		case <-s.JetStream().PublishAsyncComplete(): // otherwise a report could arrive after the removal
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		// A state may still be in flight after its request was abandoned.
+		flushing, done := context.WithTimeout(ctx, kvstore.RequestTimeout)
+		err := s.Conn().FlushWithContext(flushing)
+		done()
+		if err != nil {
+			return err
+		}
+	}
+	names := make(chan string)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for range maxRemovals {
+		all.Go(func() {
+			for name := range names {
+				err := errors.Join(kvstore.NewNodes(store).Remove(ctx, name), kvstore.NewReports(store).Remove(ctx, name))
+				mu.Lock()
+				failed = errors.Join(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, name := range f.Names() {
+		names <- name
+	}
+	close(names)
+	all.Wait()
+
+	return failed
+}
+
+// NodesPerConnection is the number of nodes that use one connection. Each node has its own subscriptions, so
+// the server delivers the same messages as to agents. With one connection per node, a push takes twice the
+// CPU time and the server twice the memory (docs/performance.md), mostly for sockets, which the simulation
+// does not measure.
+const NodesPerConnection = 250
+
+// OpenLink connects to NATS. It calls onStatus for each change of the connection.
+type OpenLink func(ctx context.Context, onStatus func(connect.Status)) (*kvstore.Store, error)
+
+// links connects nodes to NATS, many nodes per connection.
+type links struct {
+	open OpenLink
+	// each is the number of nodes per connection.
+	each int
+	log  *slog.Logger
+
+	stores []*kvstore.Store
+	last   *connection
+}
+
+// connection is a connection of several nodes.
+type connection struct {
+	store *kvstore.Store
+
+	mu sync.Mutex
+	// nodes are callbacks for a reconnect.
+	nodes []func()
+}
+
+func (c *connection) changed(s connect.Status) {
+	if !s.Connected || s.Err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, connected := range c.nodes {
+		connected()
+	}
+}
+
+// connect connects a node to NATS.
+func (l *links) connect(ctx context.Context, s simulate.Script, connected func()) (simulate.Link, error) {
+	if l.last == nil || len(l.last.nodes) >= l.each {
+		c := &connection{}
+		store, err := l.open(ctx, c.changed)
+		if err != nil {
+			return simulate.Link{}, err
+		}
+		c.store, l.last = store, c
+		l.stores = append(l.stores, store)
+	}
+	l.last.mu.Lock()
+	l.last.nodes = append(l.last.nodes, connected)
+	l.last.mu.Unlock()
+	store := l.last.store
+
+	return simulate.Link{
+		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
+		States:      kvstore.NewNodes(store),
+		Publisher:   kvstore.NewReports(store),
+		Serve: func(ctx context.Context, n *simulate.Node) error {
+			return serveNode(ctx, requests.New(store), n, l.log)
+		},
+	}, nil
+}
+
+// first returns the store of the first connection. There must be one.
+func (l *links) first() *kvstore.Store { return l.stores[0] }
+
+// serveNode answers requests to a node, and handles its queued requests, until ctx ends.
+func serveNode(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
+	for ctx.Err() == nil {
+		if err := serveGroups(ctx, client, n, log); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// serveGroups is serveNode until the groups of the node change.
+func serveGroups(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 2)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	groups := n.Groups()
+	all.Go(func() {
+		ended <- client.Serve(ctx, requests.ServeOptions{
+			Node: n.Name(), Groups: groups, Version: n.Version(), Log: log, Ready: n.Listening, Ensure: n.Requests().Ensure, Run: n.Requests().Run, Preview: n.Previews().Preview, Status: n.Requests().Status,
+			Facts: func(context.Context, []byte) (any, error) { return n.Facts(), nil },
+			Ping:  func(context.Context, []byte) (any, error) { return n.State(), nil },
+		})
+	})
+	all.Go(func() {
+		ended <- client.Commands(ctx, requests.CommandOptions{Node: n.Name(), Groups: groups, Log: log}, func(_ context.Context, c requests.Command) error {
+			if c.Refused == nil {
+				n.Requests().Command(c.Sender, c.ID, c.Data)
+			}
+			return nil
+		})
+	})
+	select {
+	case err := <-ended:
+		return err
+	case <-n.GroupsChanged():
+		return nil
+	}
+}

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// web is the key by which the web servers are paused, which are 60% of the nodes.
+// web is the key that pauses the web servers, 60% of the nodes.
 const web = "group.sim-web.pause"
 
 // write writes a control key; empty deletes it.
@@ -64,7 +64,7 @@ func pausedBy(key string) func(model.Node) bool {
 	}
 }
 
-// ran reports whether a node has run a revision, and has is that it has that revision and has not run it.
+// ran reports whether a node has run a revision; has, whether it has the revision and has not run it.
 func ran(revision uint64) func(model.Node) bool {
 	return func(n model.Node) bool {
 		s := n.Manifests["group.sim.site"]
@@ -85,7 +85,7 @@ func asked(t *testing.T, store *kvtest.Store, request string, count int) map[str
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	last := map[string]model.EnsureResponse{}
-	for reply, err := range requests.New(store.Store).Ask(ctx, store.Names().Request(kvstore.VerbEnsure, model.GroupFamily("sim-web")), []byte(request)) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbEnsure, model.GroupFamily("sim-web")), []byte(request)) {
 		var answer model.EnsureResponse
 		if err == nil {
 			err = json.Unmarshal(reply.Data, &answer)
@@ -104,8 +104,8 @@ func asked(t *testing.T, store *kvtest.Store, request string, count int) map[str
 	return last
 }
 
-// TestPausedNodesOnlyObserve: they begin nothing that is new and refuse requests, until the pause
-// ends; then they run what they have not.
+// TestPausedNodesOnlyObserve: they start no runs and refuse requests until the pause ends, then run the
+// missed revisions.
 func TestPausedNodesOnlyObserve(t *testing.T) {
 	t.Parallel()
 	const count, paused = 20, 12
@@ -124,7 +124,7 @@ func TestPausedNodesOnlyObserve(t *testing.T) {
 			t.Errorf("%s answers %+v", node, answer)
 		}
 	}
-	// What they execute comes after what was assigned, which they have left out.
+	// Their requests follow the missed assignments.
 	for node, answer := range asked(t, store, fmt.Sprintf(request, "two", true), paused) {
 		if answer.Phase != model.EnsureDone {
 			t.Errorf("%s answers %+v in noop", node, answer)
@@ -155,7 +155,7 @@ func TestPausedNodesOnlyObserve(t *testing.T) {
 	}
 }
 
-// TestAPauseEndsByItself, also one that was there before the nodes.
+// TestAPauseEndsByItself, also a pause that is older than the nodes.
 func TestAPauseEndsByItself(t *testing.T) {
 	t.Parallel()
 	const count = 5
@@ -170,8 +170,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 	await(t, store, "none is paused", count, pausedBy(""))
 }
 
-// TestDriftOfPausedNodes is reported and not repaired, until the pause is over; failing nodes fail
-// nothing meanwhile.
+// TestDriftOfPausedNodes is reported, and repaired after the pause; no resource fails meanwhile.
 func TestDriftOfPausedNodes(t *testing.T) {
 	t.Parallel()
 	const count = 10
@@ -227,8 +226,7 @@ func TestDriftOfPausedNodes(t *testing.T) {
 	}
 }
 
-// TestWhatOperatorsWriteIsShown: labels, groups, which bring what is assigned to them, and what is
-// not valid.
+// TestWhatOperatorsWriteIsShown: labels, groups with their assignments, and invalid values.
 func TestWhatOperatorsWriteIsShown(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -250,7 +248,7 @@ func TestWhatOperatorsWriteIsShown(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	seen := map[string]bool{}
-	for reply, err := range requests.New(store.Store).Ask(ctx, store.Names().Request(kvstore.VerbPing, "group.canary"), nil) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbPing, "group.canary"), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func pinged(t *testing.T, store *kvtest.Store, count int) []string {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	var names []string
-	for reply, err := range requests.New(store.Store).Ask(ctx, store.Names().Request(kvstore.VerbPing, "group."+simulate.GroupSim), nil) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbPing, "group."+simulate.GroupSim), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +112,8 @@ func pinged(t *testing.T, store *kvtest.Store, count int) []string {
 	return names
 }
 
-// TestAPushIsRunByAll, and so is the next one, of which only what differs is changed; a ping is
-// answered by all, also after the server was restarted.
+// TestAPushIsRunByAll, and the next push changes only the differences. All nodes answer a ping, also after a
+// restart of the server.
 func TestAPushIsRunByAll(t *testing.T) {
 	t.Parallel()
 	const count = 12
@@ -218,7 +218,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 	ask := func(request string, answering int) map[model.EnsurePhase]int {
 		t.Helper()
 		seen, final := map[string]bool{}, map[model.EnsurePhase]int{}
-		for reply, err := range requests.New(store.Store).Ask(ctx, store.Names().Request(kvstore.VerbEnsure, "group."+simulate.GroupSim), []byte(request)) {
+		for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbEnsure, "group."+simulate.GroupSim), []byte(request)) {
 			var answer model.EnsureResponse
 			if err == nil {
 				err = json.Unmarshal(reply.Data, &answer)
@@ -251,7 +251,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 	if got := ask(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"three","type":"file","properties":{"name":"/x"},"expires":"2020-01-01T00:00:00Z"}`, there); got[model.EnsureExpired] != there {
 		t.Errorf("answers to what expired are %v", got)
 	}
-	// A cancel shows what came of a request, and keeps one that comes later from being executed.
+	// A cancel shows the result of a request, and prevents a later execution.
 	const cancel = `{"protocol":"io.muster.v1.cancel.request","request":%q,"by":"ann","expires":"2030-01-01T00:00:00Z"}`
 	if got := ask(fmt.Sprintf(cancel, "two"), there); got[model.EnsureDone] != there {
 		t.Errorf("answers to the cancel of what is done are %v", got)

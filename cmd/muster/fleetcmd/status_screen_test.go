@@ -1,6 +1,7 @@
 package fleetcmd
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -29,7 +31,8 @@ func shown(t *testing.T, show func(screen)) string {
 	return out.String()
 }
 
-// TestErrorsOfALine: those of nodes at one line of a manifest are one, which says that texts differ.
+// TestErrorsOfALine: errors of nodes at the same line of a manifest are one error, which reports that texts
+// differ.
 func TestErrorsOfALine(t *testing.T) {
 	t.Parallel()
 	const key = "group.all.app"
@@ -139,6 +142,33 @@ func TestPictureKeepsUp(t *testing.T) {
 }
 
 // nodesChange is a node that was heard now, and is silent after a time.
-func nodesChange(name string, silentAfter time.Duration) kvstore.NodeChange {
-	return kvstore.NodeChange{Node: model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(silentAfter)}, Heard: now}}
+func nodesChange(name string, silentAfter time.Duration) model.NodeChange {
+	return model.NodeChange{Node: model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(silentAfter)}, Heard: now}}
+}
+
+// TestDescribeCutsNoReason: a terminal also shows the whole reason, because the remedy is at its end.
+func TestDescribeCutsNoReason(t *testing.T) {
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, program := hosttest.Terminal(t)
+	node := model.Node{NodeState: model.NodeState{Node: "web01", Message: strings.Repeat("the node says ", 20) + "do this"}}
+	status := fleet.RolloutStatus{Key: "group.all.motd", Status: fleet.StatusRejected, Reason: strings.Repeat("the reason is ", 20) + "do that"}
+	go func() {
+		p := print.Printer{Out: program, Err: program}
+		screen{Printer: p, names: names, whole: true}.describe(described{Node: view.Node{Node: node, Statuses: []view.Assignment{{RolloutStatus: status}}}}, time.Now())
+	}()
+	text := ""
+	for lines := bufio.NewScanner(user); lines.Scan(); {
+		text += lines.Text()
+		if strings.HasPrefix(lines.Text(), "next ") {
+			break
+		}
+	}
+	for _, want := range []string{node.Message, status.Reason} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
 }

@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -113,17 +116,14 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 // Nodes returns all nodes by name. An invalid state is logged and does not hide other nodes.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := kvstore.NewNodes(s.KV).Nodes(ctx)
-	for _, err := range kvstore.SplitDenials(err) {
-		if !errors.Is(err, kvstore.ErrInvalidState) {
-			return nil, err
-		}
-		if !s.logged[err.Error()] {
-			s.logged[err.Error()] = true
-			s.log.Warn("invalid node state", "error", err)
+	for _, n := range all {
+		if problem := fmt.Sprintf("%s of node %s: %s", kvstore.ErrInvalidState, n.Node, n.Unreadable); n.Unreadable != "" && !s.logged[problem] {
+			s.logged[problem] = true
+			s.log.Warn("invalid node state", "error", problem)
 		}
 	}
 
-	return all, nil
+	return all, err
 }
 
 // All reads all nodes and all assignments concurrently. An error of the nodes takes precedence.
@@ -160,7 +160,7 @@ func NoSuchNode(name string, known []model.Node) error {
 		names[i] = n.Node
 	}
 
-	return unknownNode(name + cli.DidYouMean(name, names))
+	return notFound("no such node: " + name + cli.DidYouMean(name, names) + " (see muster fleet nodes)")
 }
 
 // NoSuchTargets returns an error for the targets without known nodes, or nil. For nodes it wraps
@@ -180,13 +180,32 @@ func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
 	return errors.Join(unknown...)
 }
 
-// unknownNode is the name of an unknown node, with a suggestion.
-type unknownNode string
+// notFound is the text of an error that wraps model.ErrNotFound.
+type notFound string
 
-// Error returns the message with the remedy.
-func (n unknownNode) Error() string {
-	return "no such node: " + string(n) + " (see muster fleet nodes)"
-}
+// Error returns the text.
+func (n notFound) Error() string { return string(n) }
 
 // Unwrap returns model.ErrNotFound.
-func (unknownNode) Unwrap() error { return model.ErrNotFound }
+func (notFound) Unwrap() error { return model.ErrNotFound }
+
+// Unstored returns which documents of the nodes the server does not store, and the silent servers without an
+// earlier warning. It returns nothing if that is unknown.
+func (s *Store) Unstored(ctx context.Context, nodes []model.Node) fleet.Unstored {
+	if s.KV.Away() != nil {
+		return fleet.Unstored{}
+	}
+	found, err := fleet.FindUnstored(ctx, requests.New(s.KV), func(yield func(*model.Node) bool) {
+		for i := range nodes {
+			if !yield(&nodes[i]) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		s.log.Debug("cannot find out what NATS stores", "error", err)
+	}
+	maps.DeleteFunc(found.Silent, func(server string, _ time.Time) bool { return s.omitsNamed && !s.named.add(server) })
+
+	return found
+}

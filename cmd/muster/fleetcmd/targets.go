@@ -166,7 +166,7 @@ func (t *TargetFlags) CompileOn(env *cli.Env) (*targets.Expression, error) {
 	if !env.Given("on") {
 		return nil, nil
 	}
-	e, err := fleet.CompileTarget(t.expression)
+	e, err := targets.Compile(t.expression)
 	if err != nil {
 		return nil, cli.Usagef("--on: %w", err)
 	}
@@ -306,7 +306,7 @@ func (s selection) warn(log *slog.Logger) (near string) {
 
 // ConfirmAll asks before an action on all nodes of a fleet that is not small.
 func ConfirmAll(env *cli.Env, did string, nodes int) error {
-	if nodes <= fleet.MaxUnconfirmed {
+	if nodes <= targets.MaxUnconfirmed {
 		return nil
 	}
 
@@ -328,10 +328,16 @@ func isAnyKnown(list []fleet.Target, known []model.Node) (is bool, meant string)
 }
 
 // Select returns the nodes that match an expression and logs a warning for the undecided nodes.
-func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
-	list := func(ctx context.Context) ([]model.Entry, error) { return s.List(ctx) }
-	bucket := kvstore.NewNodes(s.KV)
-	found, err := fleet.Selector{List: list, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
+func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.Node) (targets.Selection, error) {
+	var assigned *fleet.Assigned
+	if e.UsesStatus() {
+		entries, err := s.List(ctx)
+		if err != nil {
+			return targets.Selection{}, err
+		}
+		assigned = fleet.NewAssigned(entries)
+	}
+	found, err := s.SelectOf(ctx, assigned, e, all)
 	if err == nil {
 		warnUndecided(s.log, found.Undecided)
 		for _, text := range found.Warnings {
@@ -339,18 +345,18 @@ func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.N
 		}
 	}
 
-	return found, strict(err)
+	return found, err
 }
 
 // strictCode is the exit code for warnings with --strict.
 const strictCode = 2
 
 // StrictError returns the error for problems with --strict, nil for no problems.
-func StrictError(problems []string) error { return strict(fleet.StrictError(problems)) }
+func StrictError(problems []string) error { return strict(targets.StrictError(problems)) }
 
-// strict adds the exit code to an error that wraps fleet.ErrStrict.
+// strict adds the exit code to an error that wraps targets.ErrStrict.
 func strict(err error) error {
-	if errors.Is(err, fleet.ErrStrict) {
+	if errors.Is(err, targets.ErrStrict) {
 		return &cli.ExitError{Code: strictCode, Err: err}
 	}
 
@@ -358,9 +364,9 @@ func strict(err error) error {
 }
 
 // SelectOf is Select with known assignments and without warnings.
-func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *targets.Expression, all []model.Node) (fleet.Selection, error) {
+func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *targets.Expression, all []model.Node) (targets.Selection, error) {
 	bucket := kvstore.NewNodes(s.KV)
-	found, err := fleet.Selector{Statuses: assigned.Statuses, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
+	found, err := targets.Selector{Statuses: assigned.Statuses, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 
 	return found, strict(err)
 }
@@ -369,9 +375,9 @@ func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *targe
 const maxWarned = 10
 
 // warnUndecided logs the undecided nodes by reason. Of many nodes it logs the first and the count, and all at level debug.
-func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
+func warnUndecided(log *slog.Logger, all []targets.Undecided) {
 	const text = "cannot tell whether nodes match"
-	for _, r := range fleet.Reasons(all) {
+	for _, r := range targets.Reasons(all) {
 		if len(r.Nodes) <= maxWarned {
 			log.Warn(text, "nodes", strings.Join(r.Nodes, ","), "reason", r.Reason)
 			continue
@@ -382,7 +388,7 @@ func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
 }
 
 // NoMatch returns an error if no node matches an expression.
-func NoMatch(e *targets.Expression, found fleet.Selection) error {
+func NoMatch(e *targets.Expression, found targets.Selection) error {
 	if len(found.Nodes) > 0 {
 		return nil
 	}
@@ -391,7 +397,7 @@ func NoMatch(e *targets.Expression, found fleet.Selection) error {
 }
 
 // describeKnown counts the nodes that do not match.
-func describeKnown(found fleet.Selection) string {
+func describeKnown(found targets.Selection) string {
 	switch undecided := len(found.Undecided); {
 	case found.Known == 0:
 		return "no nodes are known; nodes run muster agent run"
@@ -403,7 +409,7 @@ func describeKnown(found fleet.Selection) string {
 }
 
 // UndecidedError returns the error of nodes that may match an expression, nil for none.
-func UndecidedError(found fleet.Selection) error {
+func UndecidedError(found targets.Selection) error {
 	if len(found.Undecided) == 0 {
 		return nil
 	}

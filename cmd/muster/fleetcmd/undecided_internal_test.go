@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
 )
 
 // TestUndecidedNodesAreNamed: of many the first ten, with their number, and all of them at the level debug.
 func TestUndecidedNodesAreNamed(t *testing.T) {
 	t.Parallel()
-	undecided := func(count int) (all []fleet.Undecided) {
+	undecided := func(count int) (all []targets.Undecided) {
 		for i := range count {
-			all = append(all, fleet.Undecided{Node: fmt.Sprintf("web%03d", i), Reason: "no facts"})
+			all = append(all, targets.Undecided{Node: fmt.Sprintf("web%03d", i), Reason: "no facts"})
 		}
 		return all
 	}
-	logged := func(level slog.Level, all []fleet.Undecided) string {
+	logged := func(level slog.Level, all []targets.Undecided) string {
 		var out strings.Builder
 		warnUndecided(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})), all)
 		return out.String()
@@ -32,7 +32,7 @@ func TestUndecidedNodesAreNamed(t *testing.T) {
 	if text := logged(slog.LevelDebug, undecided(5000)); strings.Count(text, "\n") != 2 || !strings.Contains(text, ",web999,") {
 		t.Errorf("of many in detail: %.300s", text)
 	}
-	err := UndecidedError(fleet.Selection{Undecided: undecided(12)})
+	err := UndecidedError(targets.Selection{Undecided: undecided(12)})
 	if err == nil || !strings.HasSuffix(err.Error(), "web009 and 2 more (all of them: --log-level debug)") {
 		t.Errorf("the error is %v", err)
 	}

@@ -1,12 +1,19 @@
 package localcmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -84,4 +91,107 @@ func (c *applyCommand) apply(ctx context.Context, m opened, facts model.Facts, o
 	}
 
 	return c.conclude(ctx, run)
+}
+
+const dataHelp = "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own"
+
+// manifestFlags are a manifest and its inputs.
+type manifestFlags struct {
+	cli.Inputs
+	source string
+}
+
+func (m *manifestFlags) add(cmd *fisk.CmdClause) {
+	cmd.Arg("manifest", "Path, directory with manifest.yaml, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&m.source)
+	m.AddFacts(cmd)
+	m.AddData(cmd, dataHelp)
+	m.AddMaxDepth(cmd)
+}
+
+// name returns the source; of a directory it is the manifest.yaml at its root.
+func (m *manifestFlags) name() string {
+	if info, err := os.Stat(m.source); err == nil && info.IsDir() {
+		return filepath.Join(m.source, model.BundleManifest)
+	}
+
+	return cmp.Or(m.source, cli.Stdin)
+}
+
+// opened is a manifest with all expressions resolved.
+type opened struct {
+	*manifest.Resolved
+	source  *manifest.Source
+	session *sessionContext
+}
+
+// open fetches, checks and resolves the manifest. What it unpacked is there
+// until do returns.
+func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest.Loader, do func(opened) error) error {
+	if err := m.CheckMaxDepth(); err != nil {
+		return err
+	}
+	source, err := loader.Fetch(ctx, m.name())
+	if errors.Is(err, fs.ErrNotExist) && m.name() != m.source {
+		return manifest.NoManifest(m.source)
+	}
+	if err != nil {
+		return cli.FileError("manifest", m.name(), err)
+	}
+	defer env.CleanUp(source.Close)
+	session, err := openSession(ctx, env.Host())
+	if err != nil {
+		return err
+	}
+	doc, err := loader.Parse(source)
+	if err != nil {
+		return err
+	}
+	data, err := externalData(ctx, env, loader, m.Inputs, source.Author)
+	if err != nil {
+		return err
+	}
+	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: data.Values, Untrusted: data.Untrusted, Dir: source.Dir, Author: source.Author, Known: session.known, MaxDepth: m.MaxDepth})
+	if err != nil {
+		return err
+	}
+
+	return do(opened{resolved, source, session})
+}
+
+// externalData returns the external data of a manifest. A file of the author is trusted.
+func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author paths.Author) (manifest.Data, error) {
+	source, flag, err := in.DataSource()
+	if err != nil || source == "" {
+		return manifest.Data{}, err
+	}
+	data, err := loader.LoadData(ctx, source, manifest.Inputs{Author: author})
+
+	return data, cli.FileError(flag, source, err)
+}
+
+// journalName identifies a manifest in the journal: a file by its real path,
+// standard input by its digest.
+func journalName(source, digest string) string {
+	if source == cli.Stdin {
+		return source + " " + digest
+	}
+	name := identify(source)
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+
+	return name
+}
+
+// identify names a manifest: the absolute path of a file, else its source.
+func identify(source string) string {
+	if source == cli.Stdin || strings.Contains(source, "://") {
+		return source
+	}
+	abs, err := filepath.Abs(source)
+	if err != nil {
+		return source
+	}
+
+	return abs
 }

@@ -155,8 +155,8 @@ func TestDotIsAGraph(t *testing.T) {
 	}
 }
 
-// TestTextOfManyResources stays a list that can be read: aligned, a line for
-// each resource and each one that it comes after, no reason twice.
+// TestTextOfManyResources is a readable list: aligned, one line for each resource and each predecessor, no
+// reason twice.
 func TestTextOfManyResources(t *testing.T) {
 	ref := func(i int) model.Ref { return model.Ref{Type: "file", Name: fmt.Sprintf("/srv/%d", i)} }
 	var g shownGraph

@@ -34,8 +34,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestOneCellDoesNotPadAllRows: a node chooses what it reports about itself, and how many
-// manifests; together they filled the disk of whoever printed it to a file.
+// TestOneCellDoesNotPadAllRows: a node chooses its reported values and the number of manifests; wide cells
+// times many rows would fill the disk of a user who prints to a file.
 func TestOneCellDoesNotPadAllRows(t *testing.T) {
 	t.Parallel()
 	p, out, _ := printer()
@@ -181,8 +181,8 @@ func TestYAMLHoldsAnyText(t *testing.T) {
 	}
 }
 
-// TestChangesAreOneLineEach has the name of a file, which a scaffold purges and somebody
-// else chose, look like a line of muster.
+// TestChangesAreOneLineEach: a purged file has a name, chosen by another user, that looks like a line of
+// muster.
 func TestChangesAreOneLineEach(t *testing.T) {
 	t.Parallel()
 	p, out, _ := printer()

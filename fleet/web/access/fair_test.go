@@ -29,8 +29,8 @@ func (f from) RemoteAddr() net.Addr {
 	return at
 }
 
-// TestFairConnections: four addresses that hold all connections keep nobody out, and neither does one;
-// what ends is the oldest of whoever has most. The addresses of an IPv6 network are one.
+// TestFairConnections: neither one address nor four with all connections lock out others. The oldest
+// connection of the largest holder is closed. Addresses of one IPv6 network count as one.
 func TestFairConnections(t *testing.T) {
 	t.Parallel()
 	for _, attackers := range [][]string{{"192.0.2.1:1"}, {"192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1", "192.0.2.4:1"}, {"[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::ffff:3]:1"}} {

@@ -151,7 +151,7 @@ func TestBearers(t *testing.T) {
 		t.Errorf("%v", r.Header)
 	}
 	is(t, r, http.StatusTooManyRequests, "wait a minute")
-	// Whoever has a token is not locked out by others.
+	// Others cannot lock out the holder of a token.
 	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana may read")
 	if log := g.log.String(); strings.Contains(log, "muster_") || strings.Contains(log, "nonsense") || !strings.Contains(log, "somebody could not sign in") {
 		t.Error(log)
@@ -196,7 +196,7 @@ func TestSigningIn(t *testing.T) {
 		if is(t, r, http.StatusForbidden, "another site sent this"); r.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%v", r.Header)
 		}
-		// What has its token in the header is no browser that another site has send it, whatever cookie it has.
+		// A request with a token in its header is no forged browser request, whatever its cookie.
 		is(t, g.do("POST", "/", nil, "Authorization", "Bearer "+operate, from[0], from[1]), http.StatusOK, "anna may operate")
 		is(t, g.do("POST", "/", nil, "Authorization", "Bearer nonsense", "Cookie", "muster="+c.Value, from[0], from[1]), http.StatusUnauthorized, "")
 		is(t, g.do("POST", "/login", url.Values{"token": {operate}}, from[0], from[1]), http.StatusForbidden, "")
@@ -245,8 +245,7 @@ func FuzzTheWayOn(f *testing.F) {
 	})
 }
 
-// TestTokensThatChange: what is taken out of the file ends, and a file that became invalid
-// takes nobody's token away.
+// TestTokensThatChange: a removed token ends, and an invalid file keeps all tokens valid.
 func TestTokensThatChange(t *testing.T) {
 	t.Parallel()
 	path, read, operate := tokens(t)
@@ -320,7 +319,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 		if goesOn(read) || !goesOn(operate) {
 			t.Errorf("the stream of the token that was taken out goes on: %v, the other one: %v", goesOn(read), goesOn(operate))
 		}
-		// What it shows may be for the role that it had.
+		// Its content may need the role that it had.
 		if err := os.WriteFile(path, []byte(strings.Replace(kept, "operate", "read", 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}

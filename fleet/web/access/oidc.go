@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +13,13 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/musterfleet/muster/resources/host/files"
 )
@@ -44,17 +47,9 @@ type provider struct {
 
 	// wait is how long users wait for the discovery of another user.
 	wait time.Duration
-
-	mu sync.Mutex
-	// discovery is running or succeeded, nil if there is none.
-	discovery *discovery
-}
-
-// discovery reads the data of the issuer once for concurrent users; done is closed at its end.
-type discovery struct {
-	done   chan struct{}
-	issuer *oidc.Provider
-	err    error
+	// discovering guards issuer, which is nil before a discovery succeeds.
+	discovering *semaphore.Weighted
+	issuer      *oidc.Provider
 }
 
 // errNoAnswerYet is an issuer that has not answered yet.
@@ -91,7 +86,7 @@ func newProvider(o Options) (*provider, error) {
 	}
 
 	return &provider{
-		options: o, sealer: sealer, wait: discoveryWait, client: &http.Client{Timeout: patience, Transport: bounded{http.DefaultTransport}},
+		options: o, sealer: sealer, wait: discoveryWait, discovering: semaphore.NewWeighted(1), client: &http.Client{Timeout: patience, Transport: bounded{http.DefaultTransport}},
 		oauth: oauth2.Config{
 			ClientID: o.OIDC.ClientID, ClientSecret: string(secret), RedirectURL: strings.TrimSuffix(o.URL, "/") + "/login/callback", Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, o.OIDC.Scopes...),
 		},
@@ -132,45 +127,26 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 var errSwitched = errors.New("the provider switches to another protocol than HTTP")
 
 // discover returns the data of the issuer. The first user requests it. Others wait a short time, and then get
-// errNoAnswerYet.
+// errNoAnswerYet. After a failure, the next user requests it again.
 func (p *provider) discover(ctx context.Context) (*oidc.Provider, oauth2.Config, error) {
-	p.mu.Lock()
-	d := p.discovery
-	first := d == nil
-	if first {
-		d = &discovery{done: make(chan struct{})}
-		p.discovery = d
+	waiting, cancel := context.WithTimeoutCause(ctx, p.wait, errNoAnswerYet)
+	defer cancel()
+	if p.discovering.Acquire(waiting, 1) != nil {
+		return nil, oauth2.Config{}, context.Cause(waiting)
 	}
-	p.mu.Unlock()
-	if first {
-		p.ask(ctx, d)
-	}
-	select {
-	case <-d.done:
-	case <-ctx.Done():
-		return nil, oauth2.Config{}, context.Cause(ctx)
-	case <-time.After(p.wait):
-		return nil, oauth2.Config{}, errNoAnswerYet
-	}
-	if d.err != nil {
-		return nil, oauth2.Config{}, d.err
-	}
+	defer p.discovering.Release(1)
 	config := p.oauth
-	config.Endpoint = d.issuer.Endpoint()
-
-	return d.issuer, config, nil
-}
-
-// ask runs a discovery; after a failure the next user starts another one.
-func (p *provider) ask(ctx context.Context, d *discovery) {
-	defer close(d.done)
-	// The end of one browser's request does not end the discovery for others.
-	d.issuer, d.err = oidc.NewProvider(context.WithoutCancel(ctx), p.options.OIDC.Issuer)
-	if d.err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.discovery = nil
+	if p.issuer == nil {
+		// The end of one browser's request does not end the discovery for others.
+		issuer, err := oidc.NewProvider(context.WithoutCancel(ctx), p.options.OIDC.Issuer)
+		if err != nil {
+			return nil, oauth2.Config{}, err
+		}
+		p.issuer = issuer
 	}
+	config.Endpoint = p.issuer.Endpoint()
+
+	return p.issuer, config, nil
 }
 
 // userOfSession returns the user of a session that has not expired.
@@ -342,4 +318,53 @@ func brief(err error) string {
 	text := fmt.Sprint(err)
 
 	return strings.ToValidUTF8(text[:min(len(text), 300)], "")
+}
+
+const (
+	// maxCalled is the maximum length of a displayed user name in bytes.
+	maxCalled = 40
+	// maxSubject is the maximum length of a subject in OpenID Connect; subjects up to maxShown bytes are shown
+	// unchanged.
+	maxSubject = 255
+	maxShown   = 40
+	// hashed is the prefix of longer subjects.
+	hashed = "sha256:"
+)
+
+// called returns the name that a user has at the provider, empty for none. Users choose it, and it is not unique.
+func called(claims map[string]any) string {
+	name, _ := claims["preferred_username"].(string)
+	if verified, _ := claims["email_verified"].(bool); name == "" && verified {
+		name, _ = claims["email"].(string)
+	}
+	// Without parentheses a name cannot end like another subject.
+	name = strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) || r == '(' || r == ')' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+
+	return strings.TrimSpace(strings.ToValidUTF8(name[:min(len(name), maxCalled)], ""))
+}
+
+// nameOf returns the name of a user of a provider: the chosen name and the unique subject. It never equals the name of
+// a token.
+func nameOf(called, subject string) string {
+	if called == "" {
+		return "oidc " + shown(subject)
+	}
+
+	return called + " (oidc " + shown(subject) + ")"
+}
+
+// shown returns the text for a subject: a digest if the subject is long or ambiguous.
+func shown(subject string) string {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '(' || r == ')' }
+	if len(subject) <= maxShown && !strings.HasPrefix(subject, hashed) && !strings.ContainsFunc(subject, odd) {
+		return subject
+	}
+	sum := sha256.Sum256([]byte(subject))
+
+	return hashed + base64.RawURLEncoding.EncodeToString(sum[:12])
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
-// issuer is a provider of OpenID Connect in this process, whose user is signed in already.
+// issuer is a provider of OpenID Connect in this process with a signed-in user.
 type issuer struct {
 	*httptest.Server
 	t   *testing.T
 	key *ecdsa.PrivateKey
 
 	mu sync.Mutex
-	// claims are those of the user, over the usual ones. codes are the challenges of codes.
+	// claims are additional claims of the user. codes are the challenges of codes.
 	claims map[string]any
 	// header is the header of the id token, empty for the correct one; sign replaces the correct signature.
 	header string
@@ -92,7 +92,7 @@ func (i *issuer) authorize(at string) (state, code string) {
 	return to.Query().Get("state"), code
 }
 
-// token exchanges a code once, for whoever began and has the secret.
+// token exchanges a code once, with verifier and secret.
 func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -181,7 +181,7 @@ func TestOpenIDConnect(t *testing.T) {
 	}
 	is(t, r, http.StatusOK, `content="0; url=/nodes"`)
 	is(t, g.do("POST", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna (oidc 42) may operate")
-	// Another one that serves the same fleet knows the session too, also after a restart.
+	// Another server of the same fleet accepts the session, also after a restart.
 	is(t, guard(t, o).do("GET", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna (oidc 42) may operate")
 	if _, ok := g.provider.userOfSession(c.Value, time.Now().Add(sessionFor)); ok {
 		t.Error("the session does not end")
@@ -227,7 +227,7 @@ func TestNobodyTakesTheNameOfAnother(t *testing.T) {
 		if !strings.HasPrefix(answer, c.want) || strings.Contains(answer, "sha256:x)") || len(answer) > 100 {
 			t.Errorf("%v: %s, want %s", c.claims, answer, c.want)
 		}
-		// Whose shares are used depends on no name.
+		// The shares do not depend on the user's name.
 		u, ok := g.provider.userOfSession(session, time.Now())
 		if !ok || u.Share() != "oidc "+c.claims["sub"].(string) {
 			t.Errorf("%v: the share of %q", c.claims, u.Share())
@@ -347,7 +347,7 @@ func TestSessionsOfOtherServers(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfOthers: a browser takes part in no attempt that another one began.
+// TestAttemptsOfOthers: a browser cannot finish an attempt that another one began.
 func TestAttemptsOfOthers(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -383,7 +383,7 @@ func TestAttemptsOfOthers(t *testing.T) {
 	}
 }
 
-// TestProviderThatIsSilent is asked once, and does not hold those up who sign in meanwhile.
+// TestProviderThatIsSilent gets one request, and delays no other sign-ins.
 func TestProviderThatIsSilent(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -412,7 +412,7 @@ func TestProviderThatIsSilent(t *testing.T) {
 	}
 }
 
-// TestProviderThatSwitchesProtocols holds nobody up: the client hands the connection over with such an
+// TestProviderThatSwitchesProtocols delays no request: the client hands over the connection after such an
 // answer, without a time limit.
 func TestProviderThatSwitchesProtocols(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestReplacedFilesAreReadAgain: also by one of the same size and time, as of a tool that keeps the times
-// of what it copies.
+// TestReplacedFilesAreReadAgain, also with the same size and time, as from a tool that preserves times.
 func TestReplacedFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

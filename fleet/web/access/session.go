@@ -9,6 +9,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
 )
 
 // errSeal is a text that another server sealed, or that was sealed for another purpose.
@@ -56,3 +61,136 @@ func (s sealer) open(purpose, text string, v any) error {
 
 // random returns an unguessable text.
 func random() string { return rand.Text() }
+
+// maxSessions is the maximum number of sessions of one token.
+const maxSessions = 100
+
+// tokenSession is a browser that signed in with a token.
+type tokenSession struct {
+	token   [sha256.Size]byte
+	expires time.Time
+}
+
+// tokenSessions are the sessions of browsers that signed in with a token, by the digest of the session
+// id. They end with the process.
+type tokenSessions struct {
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]tokenSession
+}
+
+// begin returns the id of a new session of a token. If the token has too many sessions, the session
+// that expires first ends.
+func (s *tokenSessions) begin(token string, now time.Time) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[[sha256.Size]byte]tokenSession{}
+	}
+	added := tokenSession{sha256.Sum256([]byte(token)), now.Add(signedInFor)}
+	var first [sha256.Size]byte
+	count := 0
+	for digest, t := range s.all {
+		switch {
+		case !now.Before(t.expires):
+			delete(s.all, digest)
+		case t.token == added.token:
+			if count == 0 || t.expires.Before(s.all[first].expires) {
+				first = digest
+			}
+			count++
+		}
+	}
+	if count >= maxSessions {
+		delete(s.all, first)
+	}
+	id = random()
+	s.all[sha256.Sum256([]byte(id))] = added
+
+	return id
+}
+
+// get returns the digest of the token of a session.
+func (s *tokenSessions) get(id string, now time.Time) (token [sha256.Size]byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.all[sha256.Sum256([]byte(id))]
+
+	return t.token, ok && now.Before(t.expires)
+}
+
+// end ends a session.
+func (s *tokenSessions) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, sha256.Sum256([]byte(id)))
+}
+
+const (
+	// plainCookie names the session cookie on connections without TLS. Browsers accept a cookie named
+	// secureCookie only over TLS and only from this host name.
+	plainCookie, secureCookie = "muster", "__Host-muster"
+	// maxCookies limits the session cookies that are tried. Other programs on the same host can set cookies with these
+	// names.
+	maxCookies = 10
+)
+
+// cookie returns the session cookie for the response to a request. A negative lifetime removes it.
+func (g *Guard) cookie(r *http.Request, value string, lasts time.Duration) *http.Cookie {
+	name, secure := plainCookie, g.isSecure(r)
+	if secure {
+		name = secureCookie
+	}
+
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(lasts / time.Second),
+		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// isSecure reports whether the browser uses TLS to this server or its proxy. The Origin of a request
+// decides; without one, the configured URL does.
+func (g *Guard) isSecure(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	if origin, err := url.Parse(r.Header.Get("Origin")); err == nil && origin.Host != "" {
+		return origin.Scheme == "https"
+	}
+
+	return g.isExternallySecure()
+}
+
+// isExternallySecure reports whether browsers use TLS, here or at a proxy.
+func (g *Guard) isExternallySecure() bool {
+	return g.certificate != nil || strings.HasPrefix(strings.ToLower(g.options.URL), "https:")
+}
+
+// cookieNames returns the names of the session cookies that are valid in a request. Other hosts of the
+// domain can set plainCookie, so it is valid only without TLS. A request for a loopback name may have
+// bypassed the proxy with TLS.
+func (g *Guard) cookieNames(r *http.Request) []string {
+	switch {
+	case r.TLS != nil:
+		return []string{secureCookie}
+	case g.isExternallySecure() && !isLoopbackName(r.Host):
+		return []string{secureCookie}
+	default:
+		return []string{secureCookie, plainCookie}
+	}
+}
+
+// cookiesOf returns the values of the cookies with one of the names.
+func cookiesOf(r *http.Request, names ...string) (values []string) {
+	for _, name := range names {
+		for _, c := range r.CookiesNamed(name) {
+			if len(values) == maxCookies {
+				return values
+			}
+			if c.Value != "" {
+				values = append(values, c.Value)
+			}
+		}
+	}
+
+	return values
+}

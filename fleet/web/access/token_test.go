@@ -36,7 +36,7 @@ func TestTokensOfAFile(t *testing.T) {
 	if _, _, err := NewToken(Read, "a b"); err == nil {
 		t.Error("a name of two words")
 	}
-	// Whoever writes the digest of a short word into the file gives no such token.
+	// The digest of a short word is no valid token.
 	weak, err := parseTokens([]byte("operate eve " + digest))
 	if _, ok := userOf(weak, "test"); err != nil || ok {
 		t.Errorf("%v, %v", ok, err)

@@ -54,7 +54,7 @@ func (a acting) get(path, token string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestActing has each action, and what it answers.
+// TestActing has each action and its answer.
 func TestActing(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, 20)
@@ -77,7 +77,7 @@ func TestActing(t *testing.T) {
 	}
 }
 
-// TestActingWrongly: who may not is refused, and what is not meant is not done.
+// TestActingWrongly: unauthorized users and ambiguous requests are refused.
 func TestActingWrongly(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, 20)
@@ -143,7 +143,8 @@ func TestActingWrongly(t *testing.T) {
 	}
 }
 
-// TestMatch: whom a target means, and a digest of these, by which nothing is done for as many others.
+// TestMatch: the nodes of a target, and their digest. With the digest, an action refuses other nodes of the
+// same number.
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, 20)
@@ -216,8 +217,8 @@ func TestReadersSeeNoPlans(t *testing.T) {
 	}
 }
 
-// TestActionGoesOn: the answer waits a bounded time, and says where to ask again; more than four at once
-// are told when.
+// TestActionGoesOn: the answer waits a limited time and names the path of the result. More than four at once
+// are refused with a time to retry.
 func TestActionGoesOn(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, 20)

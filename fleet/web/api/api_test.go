@@ -140,7 +140,7 @@ func problemOf(t *testing.T, r *http.Response) problem {
 	return p
 }
 
-// TestBounds has each bound of what is asked.
+// TestBounds has each limit of requests.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -192,7 +192,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAWordThatIsNearlyRight is answered with the one that was meant.
+// TestAWordThatIsNearlyRight gets a suggestion.
 func TestAWordThatIsNearlyRight(t *testing.T) {
 	t.Parallel()
 	h := serve(newFixture())
@@ -291,8 +291,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestTheDocumentIsFresh compares docs/openapi.json with what is served, and asks for each path
-// that it has.
+// TestTheDocumentIsFresh compares docs/openapi.json with the served document, and requests each of its paths.
 func TestTheDocumentIsFresh(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -311,7 +310,7 @@ func TestTheDocumentIsFresh(t *testing.T) {
 	}
 	for path, methods := range document.Paths {
 		if acts := methods["post"]; acts.OperationID != "" && len(methods) == 1 {
-			continue // TestActing has these, and what they answer
+			continue // TestActing tests these and their answers
 		}
 		if strings.HasPrefix(path, "/actions") {
 			continue
@@ -329,7 +328,7 @@ func TestTheDocumentIsFresh(t *testing.T) {
 	}
 }
 
-// TestTheDocumentHasTheErrors that every path answers, and those of a document that is sent.
+// TestTheDocumentHasTheErrors of every path, and of paths with a request body.
 func TestTheDocumentHasTheErrors(t *testing.T) {
 	t.Parallel()
 	var document struct {
@@ -356,7 +355,7 @@ func TestTheDocumentHasTheErrors(t *testing.T) {
 	}
 }
 
-// TestStatesAreThoseOfTheFleet: the words that a query may have are those of nodes.
+// TestStatesAreThoseOfTheFleet: the states of queries are the states of nodes.
 func TestStatesAreThoseOfTheFleet(t *testing.T) {
 	t.Parallel()
 	h := serve(newFixture())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 
+	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -20,11 +21,11 @@ var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // hostile is what a node may call itself.
 const hostile = `<script>alert("1")</script>`
 
-// fixture is a fleet of one node. It notes what it was asked.
+// fixture is a fleet of one node. It records the requests.
 type fixture struct {
 	mu    sync.Mutex
 	asked []any
-	// feeds are those of Follow, in turn.
+	// feeds are the results of Follow, in turn.
 	feeds chan feed
 	// fails is what sources return.
 	fails error
@@ -45,7 +46,7 @@ func (f *fixture) note(q any) {
 	f.asked = append(f.asked, q)
 }
 
-// last returns what was asked last.
+// last returns the last request.
 func (f *fixture) last() any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +68,7 @@ func (f *fixture) Overview() view.Overview {
 func (f *fixture) Nodes(q view.NodeQuery) (view.NodePage, error) {
 	f.note(q)
 	if q.On != "" {
-		if _, err := fleet.CompileTarget(q.On); err != nil {
+		if _, err := targets.Compile(q.On); err != nil {
 			return view.NodePage{}, err
 		}
 	}

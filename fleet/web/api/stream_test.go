@@ -85,7 +85,7 @@ func TestFeed(t *testing.T) {
 	r.is("id: 7.2|")
 	r.is("id: 8.1|")
 
-	// It goes on where the model ends it for being slow.
+	// It continues after the view disconnects a slow reader.
 	one.events <- event(9)
 	close(one.events)
 	r.is("id: 9.1|")
@@ -138,7 +138,8 @@ func TestFeedGoesOnWhereAReaderWas(t *testing.T) {
 	}
 }
 
-// TestFeedOfALargeBatch: the model ends it within one seq each time. It is passed over, and said.
+// TestFeedOfALargeBatch: the view disconnects the reader within one seq each time. The batch is skipped and
+// reported.
 func TestFeedOfALargeBatch(t *testing.T) {
 	t.Parallel()
 	f := newFixture()
@@ -166,7 +167,7 @@ func TestFeedOfALargeBatch(t *testing.T) {
 	r.is("")
 }
 
-// TestFeedsAreBounded: further ones are told when to try again.
+// TestFeedsAreBounded: more feeds are refused with a time to retry.
 func TestFeedsAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture()

@@ -83,8 +83,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestDiscoveryIsAsNewAsItsSource: only the source decides for how long the same is answered, and what it returns again
-// is not encoded again.
+// TestDiscoveryIsAsNewAsItsSource: only the source decides how long an answer stays the same. An unchanged
+// result is not encoded again.
 func TestDiscoveryIsAsNewAsItsSource(t *testing.T) {
 	t.Parallel()
 	s := services{all: []registration.Registration{{Cluster: "prod", Service: "shop", Address: "10.0.0.1", Port: 80}}}
@@ -95,7 +95,7 @@ func TestDiscoveryIsAsNewAsItsSource(t *testing.T) {
 		return w.Body.String()
 	}
 	first := ask("")
-	s.all[0].Address = "10.0.0.2" // nobody does: it shows that the text is the one of before
+	s.all[0].Address = "10.0.0.2" // shows that the text is not encoded again
 	if again := ask(""); again != first || !strings.Contains(first, "10.0.0.1:80") {
 		t.Errorf("%s, then %s", first, again)
 	}
@@ -111,7 +111,7 @@ func TestDiscoveryIsAsNewAsItsSource(t *testing.T) {
 	}
 }
 
-// TestDiscoveryThatFails logs a few lines, however often somebody asks.
+// TestDiscoveryThatFails logs a few lines, independent of the number of requests.
 func TestDiscoveryThatFails(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
@@ -218,3 +218,26 @@ func readReports(s *snapshot, emit telemetry.Emit) {
 
 // maxWaiting limits the waiting reports of one node, because nodes report the number.
 const maxWaiting = 1_000_000
+
+// word returns a known word, or "other" for an unknown one.
+func word(text string, known []string) string {
+	if slices.Contains(known, text) {
+		return text
+	}
+
+	return telemetry.OtherLabel
+}
+
+func kinds() []string {
+	return []string{model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode}
+}
+
+// outcomes are the outcomes of reports of all kinds.
+func outcomes() []string {
+	return []string{
+		string(model.OutcomeStable), string(model.OutcomeChanged), string(model.OutcomeRefreshed), string(model.OutcomeFailed), string(model.OutcomeSkipped),
+		string(model.OutcomeNoop), string(model.OutcomeUnmet), string(model.OutcomeRefused), string(model.OutcomeNotRun),
+		string(model.HealthOK), string(model.HealthWarning), string(model.HealthCritical), string(model.HealthUnknown),
+		string(model.NodeStarted), string(model.NodeStopped), string(model.NodeDropped), string(model.NodeUnassigned), string(model.NodeFlapping), string(model.NodeDuplicate),
+	}
+}

@@ -134,7 +134,7 @@ func TestMetricsAreTheFleet(t *testing.T) {
 	has(t, all, "muster_fleet_webhook_failing", `{webhook="late"} 0`, `{webhook="mute"} 1`, `{webhook="pager"} 1`)
 }
 
-// TestBehind is how old the report is that a webhook sends, whatever the clock of the server has.
+// TestBehind: the age of the report that a webhook sends, independent of the server's clock.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -217,7 +217,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// shipped is what is there to watch a fleet.
+// shipped lists the files for monitoring a fleet.
 func shipped() monitoring.Shipped {
 	return monitoring.Shipped{Rules: "../../../deploy/prometheus/muster-fleet.rules.yaml", Dashboard: "../../../deploy/grafana/fleet.json"}
 }

@@ -61,7 +61,7 @@ func TestWhatFailsBehindAnError(t *testing.T) {
 	}
 }
 
-// TestErrorsOfALine: where the texts of nodes differ, both lists of errors say so.
+// TestErrorsOfALine: both lists of errors show that the texts of nodes differ.
 func TestErrorsOfALine(t *testing.T) {
 	t.Parallel()
 	f := view.Failure{Manifest: "app", Status: fleet.StatusFailed, Error: "app:8:11: file#/srv/web01/a: no directory", Differ: 2, Members: view.Members{Nodes: 3}}
@@ -243,7 +243,7 @@ func TestABarIsFull(t *testing.T) {
 	}
 }
 
-// TestDigestsAreShort, and nothing else is.
+// TestDigestsAreShort: only digests are shortened.
 func TestDigestsAreShort(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"sha256 " + strings.Repeat("0123456789abcdef", 4): "sha256 0123456789ab", "sha256 0123": "sha256 0123", "absent": "absent", "": ""} {
@@ -284,7 +284,7 @@ func TestMessageFirst(t *testing.T) {
 	}
 }
 
-// TestAnActionThatFailedOnAllNodesFailed: it is not one that is done on some.
+// TestAnActionThatFailedOnAllNodesFailed: it is not partly done.
 func TestAnActionThatFailedOnAllNodesFailed(t *testing.T) {
 	t.Parallel()
 	for want, states := range map[string][]ask.StateCount{

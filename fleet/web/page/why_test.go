@@ -7,7 +7,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWhyARunBegan: one that tries again what failed is no drift, and no new revision.
+// TestWhyARunBegan: a retry is neither drift nor a new revision.
 func TestWhyARunBegan(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]view.RunRow{

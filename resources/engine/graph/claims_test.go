@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// unit is a spec in which app and app.service are the same.
+// unit is a spec that treats app and app.service as the same.
 type unit struct {
 	model.Common
 	Enable bool

@@ -30,7 +30,7 @@ func (*spec) Validate() (p model.Problems) { return p }
 type state struct {
 	model.CommonState
 	has string
-	// started is the time when others started it, or zero.
+	// started is the second in which another program started it. The first change is at 1, the second at 2.
 	started time.Time
 }
 

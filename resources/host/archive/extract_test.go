@@ -164,7 +164,7 @@ func TestExtractOfTimesInAZip(t *testing.T) {
 	target := t.TempDir()
 	content := packZip(t, member{name: "unix", change: func(h *pkzip.FileHeader) { h.Modified = day.Add(time.Second) }},
 		member{name: "dos", change: func(h *pkzip.FileHeader) { h.Modified = day.UTC() }})
-	// Without the extended time, that of DOS is left.
+	// Without the extended time, the DOS time counts.
 	content = bytes.ReplaceAll(content, []byte("dosUT"), []byte("dosXX"))
 	if err := extractInto(t, target, content, archive.Zip, false); err != nil {
 		t.Fatal(err)
@@ -217,8 +217,8 @@ func TestExtractOfALyingZip(t *testing.T) {
 	}
 }
 
-// FuzzExtract has whatever Inspect lets pass unpacked: nothing of that may land
-// outside of the target, or have a mode that the umask denies.
+// FuzzExtract unpacks every archive that Inspect accepts: no file may be outside the target or have a mode
+// that the umask denies.
 func FuzzExtract(f *testing.F) {
 	for _, entries := range [][]tar.Header{
 		{regular("manifest.yaml", "muster: {}", 0o644), directory("d/", 0o755), regular("d/f", "x", 0o6777)},
@@ -268,7 +268,7 @@ func FuzzExtract(f *testing.F) {
 	})
 }
 
-// TestOpenOfWhatIsNoFile has what may be in the place of an archive.
+// TestOpenOfWhatIsNoFile tries other kinds of files in place of an archive.
 func TestOpenOfWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), os.Symlink("file", filepath.Join(dir, "link")), syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600), os.Mkdir(filepath.Join(dir, "dir"), 0o755))

@@ -81,7 +81,6 @@ type planner struct {
 	failed error
 }
 
-// add is a visitor.
 func (p *planner) add(e entry, content io.Reader) error {
 	if err := p.addParents(path.Dir(e.name)); err != nil {
 		return err
@@ -120,7 +119,6 @@ func (p *planner) add(e entry, content io.Reader) error {
 	return nil
 }
 
-// addParents adds the missing directories of a path.
 func (p *planner) addParents(name string) error {
 	there := p.files[name]
 	switch {

@@ -80,7 +80,7 @@ func trees(t testing.TB) map[string][]byte {
 	return out
 }
 
-// compared holds the tree that List returns against the one that Unpack leaves.
+// compared compares the tree that List returns with the tree that Unpack writes.
 func compared(t *testing.T, packed []byte) archive.Tree {
 	t.Helper()
 	limits, dir, contents := archive.Limits{Bytes: 1 << 16, Entries: 50}, t.TempDir(), map[string]*bytes.Buffer{}
@@ -222,7 +222,7 @@ func TestListEnds(t *testing.T) {
 	}
 }
 
-// writer is a writer whose bytes are lost.
+// writer discards its bytes.
 type writer func() error
 
 func (w writer) Write(b []byte) (int, error) { return len(b), w() }

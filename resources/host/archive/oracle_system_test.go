@@ -55,7 +55,7 @@ func TestSystemExtractSaysWhatIsFull(t *testing.T) {
 	}
 }
 
-// furnish makes what is in a target before.
+// furnish creates the initial contents of a target.
 func furnish(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

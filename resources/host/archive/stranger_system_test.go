@@ -15,8 +15,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestSystemDirectoryMovedIntoATarget has a stranger move a directory of root into
-// the target, whose attributes an archive has too.
+// TestSystemDirectoryMovedIntoATarget: another user moves a directory of root into the target under the name
+// of an archive entry with attributes.
 func TestSystemDirectoryMovedIntoATarget(t *testing.T) {
 	hosttest.NeedRoot(t)
 	entry := directory("conf", 0o755)
@@ -39,7 +39,7 @@ func TestSystemDirectoryMovedIntoATarget(t *testing.T) {
 		if err := extractInto(t, home, content, archive.Tar, true); err != nil {
 			t.Errorf("%s: their own: %v", name, err)
 		}
-		// The parent comes before its own entry, and belongs to root until then.
+		// The parent precedes its entry, and belongs to root until then.
 		if err := extractInto(t, home, pack(t, regular("new/file", "x", 0o644), directory("new", 0o755)), archive.Tar, true); err != nil {
 			t.Errorf("%s: a new directory: %v", name, err)
 		}

@@ -14,9 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
-	"golang.org/x/sys/unix"
 )
 
 // writer writes checked entries below a directory. Whoever else may change what
@@ -52,7 +53,6 @@ func newWriter(root *os.Root) *writer {
 	return &writer{root: root, known: map[string]bool{}, made: map[string]fs.FileInfo{}, buffer: make([]byte, readBuffer)}
 }
 
-// write is a visitor.
 func (w *writer) write(e entry, content io.Reader) error {
 	return w.locate(w.writeEntry(e, content), e.name)
 }
@@ -76,7 +76,6 @@ func (w *writer) writeEntry(e entry, content io.Reader) error {
 	}
 }
 
-// makeParents makes the missing directories of a path.
 func (w *writer) makeParents(name string) error {
 	if w.known[name] || name == "." {
 		return nil
@@ -155,7 +154,6 @@ func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
 	return files.DropLists(int(f.Fd()))
 }
 
-// isForeign reports whether a file belongs to a user other than root and the running one.
 func isForeign(info fs.FileInfo) bool {
 	return paths.PartyOf(0, info.Sys().(*syscall.Stat_t).Uid) != paths.Trusted
 }
@@ -225,7 +223,6 @@ func (h holes) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// hardLink makes a second name of a file of the target.
 func (w *writer) hardLink(e entry) error {
 	info, err := w.root.Lstat(e.target)
 	if err != nil || !info.Mode().IsRegular() {
@@ -332,7 +329,6 @@ func (w *writer) owner(e entry) (uid, gid int, changes bool) {
 	return uid, gid, true
 }
 
-// setTime sets the modification time of an open file, unless there is none.
 func setTime(f *os.File, t time.Time) error {
 	if t.IsZero() {
 		return nil
@@ -347,4 +343,134 @@ func setTime(f *os.File, t time.Time) error {
 	}
 
 	return nil
+}
+
+func (w *writer) linkAttributes(e entry) error {
+	uid, gid, changes := w.owner(e)
+	if !changes && e.modified.IsZero() {
+		return nil
+	}
+	f, err := w.openLink(e.name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if changes {
+		if err := paths.Retry(func() error { return unix.Fchownat(int(f.Fd()), "", uid, gid, unix.AT_EMPTY_PATH) }); err != nil {
+			return &fs.PathError{Op: "chown", Path: e.name, Err: err}
+		}
+	}
+
+	return setTime(f, e.modified)
+}
+
+// openLink opens a new symbolic link itself. The owner of the target may have put
+// something else in its place.
+func (w *writer) openLink(name string) (*os.File, error) {
+	dir, err := w.root.Open(path.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd := -1
+	err = paths.Retry(func() (err error) {
+		fd, err = unix.Openat(int(dir.Fd()), path.Base(name), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	var st unix.Stat_t
+	err = paths.Retry(func() error { return unix.Fstat(fd, &st) })
+	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1) {
+		err = fmt.Errorf("%w: somebody has replaced the link %s", ErrUnsafeEntry, name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+
+	return f, nil
+}
+
+// locate has the error of an entry name its path below the target: that of an os.Root is
+// relative, or goes through a descriptor.
+func (w *writer) locate(err error, entry string) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		at.Path = w.shown(at.Path, entry)
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		link.New = w.shown(link.New, entry)
+	}
+
+	return err
+}
+
+func (w *writer) shown(path, entry string) string {
+	rest, below := strings.CutPrefix(path, w.root.Name()+"/")
+	switch {
+	case below || !filepath.IsAbs(path):
+		return filepath.Join(w.path, rest)
+	case strings.HasPrefix(path, "/proc/self/fd/"):
+		return filepath.Join(w.path, entry)
+	default:
+		return path
+	}
+}
+
+// withRemedy adds to an error of a file system that takes nothing which one it is, and what
+// to do. path is the target, for an error that names none.
+func withRemedy(err error, path string) error {
+	var at *fs.PathError
+	if errors.As(err, &at) && filepath.IsAbs(at.Path) {
+		path = filepath.Dir(at.Path)
+	}
+	switch {
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w: the file system at %s is full, or has too many files: make room there", err, mountPoint(path))
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w: mount %s writable; if it was, the kernel's log says why it no longer is", err, mountPoint(path))
+	default:
+		return err
+	}
+}
+
+// mountPoint returns the topmost directory of the file system that a path is on, or would be.
+func mountPoint(path string) string {
+	device := func(path string) (uint64, bool) {
+		var st unix.Stat_t
+		err := paths.Retry(func() error { return unix.Stat(path, &st) })
+		return uint64(st.Dev), err == nil
+	}
+	own, exists := device(path)
+	for path != "/" && path != "." {
+		above := filepath.Dir(path)
+		if there, isThere := device(above); exists && there != own {
+			break
+		} else if !exists {
+			own, exists = there, isThere
+		}
+		path = above
+	}
+
+	return path
+}
+
+// umask returns the umask of this process; only here it can be read without
+// setting it.
+func umask() (fs.FileMode, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("could not read the umask: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, found := strings.CutPrefix(line, "Umask:"); found {
+			mask, err := strconv.ParseUint(strings.TrimSpace(text), 8, 32)
+			return fs.FileMode(mask), err
+		}
+	}
+
+	return 0, errors.New("could not read the umask: it is not in /proc/self/status")
 }

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Errors of starting a command.
@@ -143,11 +144,18 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	dir.close()
 	if err != nil {
-		return Result{}, startError(c, program, err)
+		if errors.Is(err, unix.ENOENT) { // the program exists
+			return Result{}, fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
+		}
+		return Result{}, commandError(c, err)
 	}
 	r.waiters.begin(cmd.Process.Pid)
 	if c.EndGroup {
-		endGroup(group, cmd.Process.Pid, env)
+		// The command is reaped last, so that its number is not reused.
+		ended := paths.Retry(func() error { return unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
+		if ended == nil {
+			_ = kill(group, cmd.Process.Pid, env)
+		}
 	}
 	err = cmd.Wait()
 	result := Result{ExitCode: exitCode(cmd.ProcessState), Killed: !cmd.ProcessState.Exited(), Stdout: stdout.end(), Stderr: stderr.end()}
@@ -164,7 +172,6 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 }
 
-// attributes returns the process attributes of a command, possibly with a group.
 func attributes(c Command, group *cgroup) *syscall.SysProcAttr {
 	// Without a terminal a prompt fails instead of waiting.
 	attr := &syscall.SysProcAttr{Setsid: true}
@@ -183,14 +190,6 @@ func hasEnded(err error) bool {
 	var exit *exec.ExitError
 
 	return err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay)
-}
-
-// endGroup waits for a command and kills its remaining processes. It reaps the command last, so that its
-// number is not reused.
-func endGroup(group *cgroup, pid int, env []string) {
-	if paths.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
-		_ = kill(group, pid, env)
-	}
 }
 
 // kill kills a command and all its processes.
@@ -227,15 +226,6 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 	}
 }
 
-// startError adds the missing interpreter, which the system's error omits.
-func startError(c Command, program string, err error) error {
-	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
-	}
-
-	return commandError(c, err)
-}
-
 func commandError(c Command, err error) error { return fmt.Errorf("%s: %w", c.Argv[0], err) }
 
 func exitCode(state *os.ProcessState) int {
@@ -244,4 +234,24 @@ func exitCode(state *os.ProcessState) int {
 	}
 
 	return state.ExitCode()
+}
+
+// Interactive runs an interactive program of the user, such as an editor, and waits for it. The program
+// shares the input, output, terminal and environment of this process, and receives the signals of the
+// terminal. Interactive returns the exit code. The error wraps ErrNotFound.
+func Interactive(argv []string) (exitCodeOf int, err error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err = cmd.Run()
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &ended):
+		return exitCode(cmd.ProcessState), nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return 0, fmt.Errorf("%s: %w", argv[0], ErrNotFound)
+	default:
+		return 0, err
+	}
 }

@@ -224,7 +224,7 @@ func TestRunNamesTheMissingInterpreter(t *testing.T) {
 	}
 }
 
-// gone waits until a process is no more, or a zombie that nobody has read yet.
+// gone waits until a process is gone or a zombie.
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -374,8 +374,8 @@ func TestRunGivesLinesAsTheyCome(t *testing.T) {
 	}
 }
 
-// TestRunOfWhatWasJustWritten runs files while other commands start, whose
-// children for a moment hold them open for writing.
+// TestRunOfWhatWasJustWritten runs new files while other commands start. Their children briefly hold the
+// files open for writing.
 func TestRunOfWhatWasJustWritten(t *testing.T) {
 	h, dir := hosttest.New(t), t.TempDir()
 	failed := make(chan error)

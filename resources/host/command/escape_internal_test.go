@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKillTree is TestRunKillsWhatLeavesItsSession without control groups. A
-// command of the same run, and what it has started, go on.
+// TestKillTree is TestRunKillsWhatLeavesItsSession without control groups. Another command of the run and its
+// children survive.
 func TestKillTree(t *testing.T) {
 	const orphan = `(setsid sh -c 'echo $$; exec sleep 1000' &); sleep 1000`
 	r := &Runner{groups: &cgroups{}}
@@ -83,7 +83,7 @@ func TestOwnCgroup(t *testing.T) {
 	}
 }
 
-// TestCgroupsAreRemoved leaves a process behind, which goes on.
+// TestCgroupsAreRemoved leaves a process behind, which survives.
 func TestCgroupsAreRemoved(t *testing.T) {
 	r := New(nil)
 	if r.groups.parent == "" {

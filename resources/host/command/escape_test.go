@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestRunKillsWhatLeavesItsSession has children in sessions of their own, whose
-// parent waits for them or is gone.
+// TestRunKillsWhatLeavesItsSession has children in new sessions. Their parents wait for them or are gone.
 func TestRunKillsWhatLeavesItsSession(t *testing.T) {
 	timedOut := errors.New("timed out after 30s")
 	for name, script := range map[string]string{

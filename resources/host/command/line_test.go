@@ -184,9 +184,8 @@ func TestSplitInserted(t *testing.T) {
 	}
 }
 
-// FuzzSplit has any values in any line: how many words there are, and which of
-// them holds which value, depends on the line alone; a value that does not affect
-// how its line is split needs no mark, and what is joined splits as it was.
+// FuzzSplit inserts any values into any line: the number of words, and the word of each value, depend on the
+// line alone. A value without effect on splitting needs no mark, and joined words split into the same words.
 func FuzzSplit(f *testing.F) {
 	for _, template := range []string{"%", "a % b", "a%b", `"% y"`, "--f=%", "'%'%", `\%`, `"\%`, "a\\\n%", `a "%`, "% %", `'' %`, "\t%\n", "a\x00%", "é%", `%\`} {
 		for _, value := range []string{"", "v", "a b", "it's", `"`, `\`, "\n", "'; rm -rf /", "$(id)", "`id`", "\x00", "\xff", "%", "~", "é"} {

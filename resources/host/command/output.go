@@ -95,7 +95,6 @@ func (s *stream) keep(b []byte) {
 	}
 }
 
-// end flushes the last line and returns the output.
 func (s *stream) end() Output {
 	s.lines.flush()
 	tail := append(bytes.Clone(s.ring[s.at:]), s.ring[:s.at]...)
@@ -151,7 +150,6 @@ func (l *lines) emitPending(more bool) {
 	l.pending, l.within = l.pending[:0], more
 }
 
-// flush emits a last line without a line end.
 func (l *lines) flush() {
 	if len(l.pending) > 0 {
 		l.emitPending(false)

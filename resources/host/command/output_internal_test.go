@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// numbered is text of which every part is another.
+// numbered is text without repeated parts.
 func numbered(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -31,7 +31,6 @@ func IsHidden(name string) bool {
 	return name == "NOTIFY_SOCKET" || slices.ContainsFunc([]string{"MUSTER_", "NATS_", "WATCHDOG_"}, func(own string) bool { return strings.HasPrefix(name, own) })
 }
 
-// environment returns the environment of a command.
 func environment(c Command) []string {
 	env := []string{} // nil would mean the environment of muster
 	if !c.OnlyEnv {
@@ -65,7 +64,6 @@ func missingAccount(env []string) (missing []string) {
 	return missing
 }
 
-// lookupEnv returns the last value of a name.
 func lookupEnv(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
@@ -107,7 +105,6 @@ func Programs(c Command) []string {
 	return out
 }
 
-// program returns the path of a command's program.
 func program(c Command, env []string) (string, error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return "", fmt.Errorf("%w: no command is given", ErrNotFound)

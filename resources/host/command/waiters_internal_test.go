@@ -57,11 +57,10 @@ func TestWaitsFor(t *testing.T) {
 	}
 }
 
-// TestEndWaiters ends a systemctl that waits for the end of muster, and nothing else: the rest of
-// its command goes on.
+// TestEndWaiters ends only a systemctl that waits for the end of muster; the rest of its command continues.
 func TestEndWaiters(t *testing.T) {
 	dir := t.TempDir()
-	// Its arguments are those of systemctl, whatever it does.
+	// Its arguments are systemctl's, whatever it does.
 	if err := os.Symlink("/bin/sh", filepath.Join(dir, "systemctl")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
@@ -123,7 +125,6 @@ func names(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// isFactFile reports whether a name is that of a fact file.
 func isFactFile(name string) bool {
 	return slices.Contains([]string{".json", ".yaml"}, filepath.Ext(name))
 }
@@ -145,4 +146,25 @@ func ReadFile(path string) (map[string]any, error) {
 	}
 
 	return Parse(path, text)
+}
+
+// Parse reads a fact file: JSON when its name ends in .json, else YAML. It
+// holds a mapping, or nothing. Numbers that JSON lacks, such as 0644, are text.
+// Errors are model.Problems.
+func Parse(name string, text []byte) (map[string]any, error) {
+	v, problems := document.Read(name, text, maxFactFile)
+	facts := map[string]any{}
+	switch {
+	case len(problems) > 0:
+		return nil, problems
+	case v.Kind == document.Null:
+		return facts, nil
+	case v.Kind != document.Map:
+		return nil, model.ProblemAt(v.Pos, "write them as name: value", "facts must be a mapping, not %s", v.Kind)
+	}
+	if err := json.Unmarshal(v.AppendJSON(nil), &facts); err != nil {
+		return nil, model.ProblemAt(model.Position{File: name}, "", "%v", err)
+	}
+
+	return facts, nil
 }

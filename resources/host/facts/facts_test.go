@@ -29,7 +29,7 @@ func gather(t *testing.T, o facts.Options) model.Facts {
 	return found
 }
 
-// TestStamp changes with every fact file, and with nothing else.
+// TestStamp changes only with fact files.
 func TestStamp(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {
@@ -196,8 +196,8 @@ func TestBrokenFactFilesAreToldAndLeftOut(t *testing.T) {
 	}
 }
 
-// TestReadFile reads regular files of a size that is allowed, and waits for nothing else.
-// TestFactFilesOfOthers leaves out a file that its group may change.
+// TestReadFile reads regular files up to the size limit and refuses all others without waiting.
+// TestFactFilesOfOthers skips a file that its group may write.
 func TestFactFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"facts.json": 0o644, "facts.yaml": 0o664} {

@@ -56,7 +56,6 @@ func addressFacts(interfaces net.InterfaceStatList, routes4, routes6 string) map
 	return network
 }
 
-// globalAddresses returns all addresses except loopback and link-local ones.
 func globalAddresses(interfaces net.InterfaceStatList) []any {
 	out := []any{}
 	for _, i := range interfaces {
@@ -106,7 +105,6 @@ const (
 	routeReject = 0x200
 )
 
-// defaultRoute4 returns the best default route of /proc/net/route.
 func defaultRoute4(text string) (route, bool) {
 	best := route{metric: math.MaxUint64}
 	for line := range strings.Lines(text) {
@@ -128,7 +126,6 @@ func defaultRoute4(text string) (route, bool) {
 	return best, best.device != ""
 }
 
-// defaultRoute6 returns the best default route of /proc/net/ipv6_route.
 func defaultRoute6(text string) (route, bool) {
 	best := route{metric: math.MaxUint64}
 	for line := range strings.Lines(text) {

@@ -32,8 +32,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseErrorsHaveTheirPlace has what is reported about facts; that all else of a
-// document has its place is tested where documents are read.
+// TestParseErrorsHaveTheirPlace tests positions in facts; tests of the document reader cover positions in
+// general.
 func TestParseErrorsHaveTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"json syntax":        {"d/f.json", "{\n  \"a\": 1,\n  b\n}", "d/f.json:3:3: invalid JSON: "},

@@ -41,7 +41,7 @@ func benchmarkWrite(b *testing.B, n int) {
 	}
 }
 
-// BenchmarkLookDigest5000 is the stable run of 5,000 files, whose digests are remembered.
+// BenchmarkLookDigest5000 is a stable run of 5,000 files with cached digests.
 func BenchmarkLookDigest5000(b *testing.B) {
 	h, dir := hosttest.New(b).Disk, b.TempDir()
 	writeMany(b, h, dir, 5000)
@@ -60,7 +60,7 @@ func BenchmarkLookDigest5000(b *testing.B) {
 			}
 		}
 	}
-	// Only what was left alone for a moment is remembered.
+	// Only files that were unchanged for a moment are cached.
 	<-time.After(50 * time.Millisecond)
 	look()
 	b.ReportAllocs()

@@ -161,7 +161,6 @@ type digestCache struct {
 	entries map[fileID]digestEntry
 }
 
-// get returns the digest of a regular file.
 func (c *digestCache) get(entry Entry) (string, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

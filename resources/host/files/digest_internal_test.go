@@ -130,7 +130,7 @@ func TestDigestEndsAtTheSizeThatWasSeen(t *testing.T) {
 	if digest, err := d.Compare(ctx, seen); err != nil || digest != abc {
 		t.Errorf("%q, %v", digest, err)
 	}
-	// What was not read whole is not remembered.
+	// A partly read file is not cached.
 	if err := os.Truncate(path, 4); err != nil {
 		t.Fatal(err)
 	}

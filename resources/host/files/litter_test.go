@@ -63,7 +63,7 @@ func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A run that belongs to one that still goes on must leave all of it alone.
+	// A run inside another run must leave the outer run's files alone.
 	begin(t, h, files.RunOptions{Joined: true})
 	end(t, h)
 	if found := temporaries(t, dir); len(found) != len(foreign)+3 {
@@ -173,8 +173,8 @@ func TestTempDirsOfDeadProcessesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestKeptRecord is of a process that makes many runs: it records a directory once, and
-// finds what others leave in between.
+// TestKeptRecord: a process with many runs records a directory once, and finds files that others leave in
+// between.
 func TestKeptRecord(t *testing.T) {
 	stateDir, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
 	h := files.New(files.Options{StateDir: stateDir, Log: hosttest.Log(t)})
@@ -220,7 +220,7 @@ func TestKeptRecord(t *testing.T) {
 		t.Errorf("the record is %q", record())
 	}
 
-	// What is joined leaves the record to the run around it.
+	// An inner run leaves the record to the outer run.
 	begin(t, h, files.RunOptions{Joined: true})
 	end(t, h)
 	if !strings.Contains(record(), dir) {
@@ -228,8 +228,7 @@ func TestKeptRecord(t *testing.T) {
 	}
 }
 
-// TestRunsAtTheSameTime share a record that is kept: it holds what either writes into
-// until both have ended.
+// TestRunsAtTheSameTime share a record, which lists the directories of both until both have ended.
 func TestRunsAtTheSameTime(t *testing.T) {
 	stateDir, first, second := filepath.Join(t.TempDir(), "state"), t.TempDir(), t.TempDir()
 	h := files.New(files.Options{StateDir: stateDir, Log: hosttest.Log(t)})

@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 	actor.Main(m, map[string]func() error{"writer": playWriter, "idler": playIdler})
 }
 
-// playWriter begins a run and writes a file whose content never ends, saying
-// "ready" once its temporary file has some of it.
+// playWriter begins a run and writes a file with endless content. It prints "ready" when the temporary file
+// has data.
 func playWriter() error {
 	d := files.New(files.Options{StateDir: os.Args[1]})
 	if err := d.BeginRun(context.Background(), files.RunOptions{}); err != nil {

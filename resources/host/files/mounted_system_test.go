@@ -70,8 +70,8 @@ func TestSystemRemoveAllStopsAtMounts(t *testing.T) {
 	}
 }
 
-// TestSystemRemoveAllByAnotherPath removes a directory with a mount point by another path, by
-// which the mount is not visible. The kernel refuses to remove a mount point by any path.
+// TestSystemRemoveAllByAnotherPath removes a directory with a mount point through a path that hides the
+// mount. The kernel refuses to remove a mount point through any path.
 func TestSystemRemoveAllByAnotherPath(t *testing.T) {
 	hosttest.NeedRoot(t)
 	base := t.TempDir()

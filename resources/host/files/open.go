@@ -3,6 +3,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -128,7 +129,6 @@ func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 	}
 }
 
-// openAt opens name relative to a directory descriptor. Errors name full.
 func openAt(dir int, name, full string, flags int, mode uint32) (descriptor, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {
@@ -143,3 +143,129 @@ func openAt(dir int, name, full string, flags int, mode uint32) (descriptor, err
 }
 
 func fstat(f *os.File) (*unix.Stat_t, error) { return descriptor{int(f.Fd()), f.Name()}.stat() }
+
+// Read returns the content of a regular file of at most max bytes. A longer one
+// wraps ErrTooLarge, another kind of file ErrNotRegular; a fifo is not waited
+// for. Links are followed.
+func Read(path string, max int64) ([]byte, error) {
+	entry, err := look(&paths.Resolver{}, path, true)
+	if err != nil {
+		return nil, err
+	}
+
+	return entry.Read(max)
+}
+
+// ReadTrusted is Read of a file that decides what muster does. It returns
+// paths.ErrUntrusted, with the remedy, for one that others than root, the running
+// user and the author may change.
+func ReadTrusted(path string, max int64, author paths.Author) ([]byte, error) {
+	entry, err := look(&paths.Resolver{}, path, true)
+	if err != nil {
+		return nil, err
+	}
+
+	return entry.ReadTrusted(max, author)
+}
+
+// Read returns the content of the file of an entry like the function Read.
+// Errors are also those of Open.
+func (e Entry) Read(max int64) ([]byte, error) {
+	if e.foreign != nil {
+		return nil, e.foreign
+	}
+	f, _, _, err := e.descriptor()
+	if err != nil {
+		return nil, err
+	}
+
+	return e.read(f, max)
+}
+
+// ReadTrusted is Read with the errors of the function ReadTrusted.
+func (e Entry) ReadTrusted(max int64, author paths.Author) ([]byte, error) {
+	f, _, err := e.openTrusted(author)
+	if err != nil {
+		return nil, err
+	}
+
+	return e.read(f, max)
+}
+
+func (e Entry) read(f io.ReadCloser, max int64) ([]byte, error) {
+	defer f.Close()
+	if e.Size > max {
+		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d are read", e.Path, ErrTooLarge, e.Size, max)
+	}
+	// It may grow while it is read, and files of /proc have no size.
+	content, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) > max {
+		return nil, fmt.Errorf("%s: %w: more than %d bytes", e.Path, ErrTooLarge, max)
+	}
+
+	return content, nil
+}
+
+// ReadSecret is ReadTrusted of a file that only its owner may read. The error names the remedy.
+func ReadSecret(path string, max int64) ([]byte, error) {
+	text, err := ReadTrusted(path, max, paths.Author{})
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+
+	return text, nil
+}
+
+// descriptor is an open file for short use: an os.File needs two more system calls. The owner closes it.
+type descriptor struct {
+	fd   int
+	path string
+}
+
+// Read implements io.Reader.
+func (d descriptor) Read(p []byte) (n int, err error) {
+	err = paths.Retry(func() (err error) {
+		n, err = unix.Read(d.fd, p)
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, &fs.PathError{Op: "read", Path: d.path, Err: err}
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	default:
+		return n, nil
+	}
+}
+
+// position returns the number of bytes read.
+func (d descriptor) position() int64 {
+	at, _ := unix.Seek(d.fd, 0, io.SeekCurrent)
+
+	return at
+}
+
+func (d descriptor) stat() (*unix.Stat_t, error) {
+	var st unix.Stat_t
+	if err := paths.Retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: d.path, Err: err}
+	}
+
+	return &st, nil
+}
+
+// Close closes the file.
+func (d descriptor) Close() error { return unix.Close(d.fd) }
+
+// file returns an os.File that the caller closes instead.
+func (d descriptor) file() *os.File { return os.NewFile(uintptr(d.fd), d.path) }

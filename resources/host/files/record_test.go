@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// A record is written although the run is broken off, and nobody else may read it.
+// A record is written even if the run is interrupted, and only its owner may read it.
 func TestWriteRecord(t *testing.T) {
 	h := hosttest.New(t).Disk
 	path := filepath.Join(t.TempDir(), "records", "a.json")

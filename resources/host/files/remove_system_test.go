@@ -54,8 +54,8 @@ func TestSystemRemoveAllOfADeepTree(t *testing.T) {
 	}
 }
 
-// TestSystemRemoveAllIsNotLedOut has the owner of a deep tree exchange directories on
-// the way down with a link to what is not theirs, and with a directory from elsewhere.
+// TestSystemRemoveAllIsNotLedOut: the owner of a deep tree exchanges directories on the path with a link to
+// foreign files, and with a foreign directory.
 func TestSystemRemoveAllIsNotLedOut(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestRemoveAllOfAWideTree has directories with and without entries beside links and
-// files at every level, some of them deeper than directories are kept open.
+// TestRemoveAllOfAWideTree has directories, links and files at every level, some below the depth of open
+// directories.
 func TestRemoveAllOfAWideTree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func own(t *testing.T, dir string) {
 	}
 }
 
-// TestRemoveAllGoesOn removes what it can beside what it cannot.
+// TestRemoveAllGoesOn removes all it can after errors.
 func TestRemoveAllGoesOn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tree")

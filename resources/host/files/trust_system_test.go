@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestSystemWhatBelongsToOthersIsUntrusted has a file and a state directory of a
-// stranger, which nobody else may write to.
+// TestSystemWhatBelongsToOthersIsUntrusted has a file and a state directory of another user that only this
+// user may write.
 func TestSystemWhatBelongsToOthersIsUntrusted(t *testing.T) {
 	hosttest.NeedRoot(t)
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// writable are the modes by which somebody else may write.
+// writable are the modes that permit writes by others.
 func writable() map[fs.FileMode]string {
 	return map[fs.FileMode]string{0o664: "0664", 0o646: "0646", 0o666: "0666"}
 }

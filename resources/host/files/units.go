@@ -25,7 +25,6 @@ func UnitDirs() []string {
 	}
 }
 
-// unitSuffixes returns the suffixes of unit files.
 func unitSuffixes() []string {
 	return []string{".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"}
 }
@@ -108,7 +107,6 @@ func (u unitLinks) lead(path string) bool {
 	})
 }
 
-// list returns the entries of a directory, none if it cannot be read.
 func list(dir string) []fs.DirEntry {
 	entries, _ := os.ReadDir(dir)
 

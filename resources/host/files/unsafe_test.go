@@ -118,7 +118,7 @@ func TestMovedIntoADirectoryOfEverybody(t *testing.T) {
 	}
 }
 
-// TestHardLinks covers names that anybody can add to a file of somebody else.
+// TestHardLinks covers links that any user can add to a foreign file.
 func TestHardLinks(t *testing.T) {
 	h, dir := hosttest.New(t).Disk, everybodys(t)
 	secret, path := filepath.Join(filepath.Dir(dir), "secret"), dir+"/hard"
@@ -153,7 +153,7 @@ func TestHardLinks(t *testing.T) {
 	}
 }
 
-// TestReplaced reads what was looked at, and nothing that came in its place.
+// TestReplaced reads the observed file, not a replacement.
 func TestReplaced(t *testing.T) {
 	for name, replace := range map[string]func(path string) error{
 		"a file": func(p string) error { return os.WriteFile(p, []byte("other"), 0o600) },
@@ -191,8 +191,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestDirectoryInPlaceOfAnother writes into a directory right after another one
-// came in its place.
+// TestDirectoryInPlaceOfAnother writes into a directory right after its replacement.
 func TestDirectoryInPlaceOfAnother(t *testing.T) {
 	h, dir := hosttest.New(t).Disk, t.TempDir()
 	for i := range 100 {
@@ -215,8 +214,8 @@ func TestDirectoryInPlaceOfAnother(t *testing.T) {
 	}
 }
 
-// TestLitterOfAnUnsafePath finds a directory of the record behind a link that
-// everybody may have made: nothing is removed there, and it is forgotten.
+// TestLitterOfAnUnsafePath finds a recorded directory behind a link that any user may have made: it removes
+// nothing there and drops the record.
 func TestLitterOfAnUnsafePath(t *testing.T) {
 	dir, state := everybodys(t), filepath.Join(t.TempDir(), "state")
 	temp := dir + "/dir/.muster-" + strings.Repeat("A", 26)

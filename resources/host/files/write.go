@@ -1,11 +1,14 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -48,8 +51,14 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 
 // write is Write with options. It returns errShared if others could replace the file that a check reads.
 func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attrs, o WriteOptions) error {
+	// With its last name the old file loses its blocks, which may take long. The open file delays this until
+	// the new file is durable.
 	old := -1
-	defer func() { d.replaced.release(old) }()
+	defer func() {
+		if old >= 0 {
+			_ = unix.Close(old)
+		}
+	}()
 
 	return d.change(path, func(dir *paths.Dir, name string) error {
 		if o.Check != nil && dir.TakesNames(0) {
@@ -65,7 +74,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		}
 		f := created.file()
 		err = d.buffers.fill(ctx, f, content, a, func() error {
-			old = d.replaced.keep(dir, name)
+			old = openOld(dir, name)
 			return d.carry(ctx, f, dir, name, old, a, o)
 		})
 		err = errors.Join(err, f.Close())
@@ -174,7 +183,6 @@ type Sized struct {
 	Size int64
 }
 
-// copyFile copies the rest of a file, up to a size.
 func copyFile(ctx context.Context, to, from *os.File, size int64) error {
 	at, err := from.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -189,7 +197,6 @@ func copyFile(ctx context.Context, to, from *os.File, size int64) error {
 	})
 }
 
-// copyChunks calls copy until it returns less than a chunk.
 func copyChunks(ctx context.Context, copy func() (int64, error)) error {
 	for {
 		n, err := copy()
@@ -204,3 +211,138 @@ func copyChunks(ctx context.Context, copy func() (int64, error)) error {
 		}
 	}
 }
+
+// ErrChanged means that the check changed the file.
+var ErrChanged = errors.New("the command that checks the file changed it")
+
+// errShared means that other users may replace files in the directory. The sticky bit does not prevent this,
+// because the new file may belong to them.
+var errShared = errors.New("other users may replace files in the directory")
+
+// WriteOptions change how WriteWith writes a file.
+type WriteOptions struct {
+	// Check receives the path of the complete new file before it replaces the old one. If Check
+	// fails or changes the file, the old file stays. The new file is in the same directory. If
+	// other users could replace it there, Check receives a copy with the same name in a private
+	// directory instead, and the copy is written.
+	Check func(path string) error
+	// DropCapabilities removes the capabilities of the file.
+	DropCapabilities bool
+}
+
+// WriteWith is Write with options.
+func (d *Disk) WriteWith(ctx context.Context, path string, content io.Reader, a Attrs, o WriteOptions) error {
+	if err := d.write(ctx, path, content, a, o); !errors.Is(err, errShared) {
+		return err
+	}
+	private, err := d.TempDir("validate")
+	if err != nil {
+		return err
+	}
+	defer d.RemoveAll(context.WithoutCancel(ctx), private)
+	private = filepath.Join(private, filepath.Base(path))
+	if err := d.Write(ctx, private, content, a); err != nil {
+		return err
+	}
+	checked, err := Open(private)
+	if err != nil {
+		return err
+	}
+	defer checked.Close()
+	if err := d.unchanged(private, o.Check); err != nil {
+		return err
+	}
+
+	return d.write(ctx, path, checked, a, WriteOptions{DropCapabilities: o.DropCapabilities})
+}
+
+// unchanged calls check on a file, which it must not change.
+func (d *Disk) unchanged(path string, check func(path string) error) error {
+	before, err := d.Look(path)
+	if err == nil {
+		err = check(path)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := d.Look(path)
+	if err == nil && after != before {
+		err = ErrChanged
+	}
+
+	return err
+}
+
+// openOld opens the file at a name without following it; the result is negative if there is none.
+func openOld(dir *paths.Dir, name string) int {
+	fd, err := unix.Openat(dir.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+
+	return fd
+}
+
+// OwnAttrs returns attributes owned by the running user.
+func OwnAttrs(mode fs.FileMode) Attrs {
+	return Attrs{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Mode: mode}
+}
+
+// WriteRecord writes a value as JSON at path, readable by the running user
+// only, and makes its directory when missing. It writes even when ctx has
+// ended: a cancelled run must still be remembered.
+func (d *Disk) WriteRecord(ctx context.Context, path string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := d.MakeDirectory(filepath.Dir(path), OwnAttrs(0o700)); err != nil {
+		return err
+	}
+
+	return d.Write(context.WithoutCancel(ctx), path, bytes.NewReader(text), OwnAttrs(0o600))
+}
+
+// change calls f with the open parent directory of path and the name in it, and
+// syncs the directory. A missing parent is ErrNoParent, the root directory
+// ErrRefused.
+func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) error {
+	at, err := changing(path, d.paths.ReadableParent)
+	if err != nil {
+		return err
+	}
+	defer at.Dir.Close()
+	if err := f(at.Dir, at.Name); err != nil {
+		return err
+	}
+	d.Units.NoteChange(filepath.Join(at.Dir.Path(), at.Name))
+
+	return at.Dir.Sync()
+}
+
+func changing(path string, parent func(string) (*paths.Place, error)) (*paths.Place, error) {
+	path = filepath.Clean(path)
+	if name := filepath.Base(path); name == "." || name == ".." || name == "/" {
+		return nil, fmt.Errorf("%q: %w", path, ErrRefused)
+	}
+	at, err := parent(path)
+	if !paths.IsAbsent(err) {
+		return at, err
+	}
+	dir := filepath.Dir(path)
+	if pathErr := new(fs.PathError); errors.As(err, &pathErr) && pathErr.Err == unix.ENOTDIR {
+		dir = pathErr.Path
+	}
+
+	return nil, noParentError{dir: dir, err: err}
+}
+
+// noParentError returns ErrNoParent with the system's error.
+type noParentError struct {
+	dir string
+	err error
+}
+
+func (e noParentError) Error() string { return fmt.Sprintf("%s %s", e.dir, ErrNoParent) }
+
+func (e noParentError) Unwrap() []error { return []error{ErrNoParent, e.err} }

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// TestNamesOfLinks has whoever owns a directory lead a path through more names than anybody
-// needs: it is refused as a circle is.
+// TestNamesOfLinks: the owner of a directory makes a path with excessively many link names; it is refused
+// like a loop.
 func TestNamesOfLinks(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(dir+"/x", 0o755), os.Mkdir(dir+"/l40", 0o755)); err != nil {

@@ -126,7 +126,6 @@ func (r *removal) step() bool {
 
 func (r *removal) last() *level { return &r.levels[len(r.levels)-1] }
 
-// name returns the next name of the level, or an empty string after the last one.
 func (l *level) name() (string, error) {
 	if len(l.names) == 0 && !l.whole {
 		var err error
@@ -222,7 +221,6 @@ func (r *removal) climb(err error) {
 	r.skip(err)
 }
 
-// pop closes the last level.
 func (r *removal) pop() {
 	_ = r.last().close()
 	r.levels = r.levels[:len(r.levels)-1]

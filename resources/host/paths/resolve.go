@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -23,7 +24,6 @@ const (
 // privileged process, even by repeated replacements.
 type walk struct{ links, names int }
 
-// root opens the root directory.
 func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", unix.O_PATH) }
 
 // open opens a directory. With O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY makes the kernel mount the file
@@ -41,7 +41,6 @@ func (w *walk) open(at int, name, path string, flags int) (*Dir, error) {
 	return dir, nil
 }
 
-// stat reads the attributes of a directory.
 func (w *walk) stat(dir *Dir) error {
 	var st unix.Stat_t
 	if err := Retry(func() error { return unix.Fstat(dir.fd, &st) }); err != nil {
@@ -91,7 +90,6 @@ func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 	return next, nil
 }
 
-// check checks a step from a directory to a subdirectory.
 func (w *walk) check(dir, next *Dir, public bool) error {
 	switch {
 	case !dir.party.MayLead(next.mode, next.uid):
@@ -201,7 +199,6 @@ func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: PartyOf(st.Mode, st.Uid)}, nil
 }
 
-// start opens the directory from which the text of the link starts.
 func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 	if filepath.IsAbs(l.text) {
 		return w.root()
@@ -215,7 +212,6 @@ func (l *link) untrusted(dir *Dir) bool {
 	return dir.party != Trusted || l.owner != Trusted
 }
 
-// check checks the target of the link.
 func (l *link) check(dir *Dir, mode, uid uint32) error {
 	switch {
 	case !l.owner.MayLead(mode, uid):
@@ -227,7 +223,6 @@ func (l *link) check(dir *Dir, mode, uid uint32) error {
 	}
 }
 
-// openFd opens name relative to a directory descriptor.
 func openFd(at int, name string, flags int) (fd int, err error) {
 	err = Retry(func() error {
 		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)
@@ -238,3 +233,71 @@ func openFd(at int, name string, flags int) (fd int, err error) {
 }
 
 func isLink(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFLNK }
+
+// Links resolves paths without regard to owners. Use the results to compare paths, not to access files,
+// because other users may change the links. It follows as many links as a walk. Create it with Links{}. It
+// caches results.
+type Links map[string]string
+
+// Resolve returns an absolute path after following all links in it. It does not change the part below a
+// missing name, or below a name with more links than a walk follows.
+func (l Links) Resolve(path string) (at, target string) {
+	dir, name := l.dir(filepath.Dir(path)), filepath.Base(path)
+
+	return filepath.Join(dir, name), follow(dir, name)
+}
+
+func (l Links) dir(path string) string {
+	if path == "/" || path == "." {
+		return path
+	}
+	real, known := l[path]
+	if !known {
+		real = follow(l.dir(filepath.Dir(path)), filepath.Base(path))
+		l[path] = real
+	}
+
+	return real
+}
+
+// follow returns the target of a name in a directory without links.
+func follow(dir, name string) string {
+	var t trace
+	if real := t.from(dir, name); !t.isOver() {
+		return real
+	}
+
+	return filepath.Join(dir, name)
+}
+
+// trace counts the followed links and the names in their texts.
+type trace struct{ links, names int }
+
+func (t *trace) isOver() bool { return t.links > maxLinks || t.names > maxNames }
+
+// from returns the target of a path relative to a directory, up to the limits.
+func (t *trace) from(dir, path string) string {
+	for name := range strings.SplitSeq(path, "/") {
+		if t.isOver() {
+			break
+		}
+		if name == ".." {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		next := filepath.Join(dir, name)
+		text, err := os.Readlink(next)
+		if err != nil {
+			dir = next
+			continue
+		}
+		t.links++
+		t.names += 1 + strings.Count(text, "/")
+		if filepath.IsAbs(text) {
+			dir = "/"
+		}
+		dir = t.from(dir, text)
+	}
+
+	return dir
+}

@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestSystemOpenDirOfStrangers covers the directories and links of a user who
-// is neither root nor the running one.
+// TestSystemOpenDirOfStrangers covers directories and links of a user who is neither root nor the running
+// user.
 func TestSystemOpenDirOfStrangers(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)
@@ -66,8 +66,8 @@ func TestSystemOpenDirOfStrangers(t *testing.T) {
 	}
 }
 
-// TestSystemOpenDirWhileSwapped opens a directory whose parent its owner
-// exchanges with a link all the time: it is opened or refused, never another one.
+// TestSystemOpenDirWhileSwapped opens a directory while the owner of its parent exchanges the parent with a
+// link: it opens the right directory or refuses.
 func TestSystemOpenDirWhileSwapped(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)

@@ -100,7 +100,7 @@ func TestStatOfUncleanPaths(t *testing.T) {
 	}
 }
 
-// TestMayWrite asks about directories, also about one that was reached a moment ago.
+// TestMayWrite checks directories, also one that was just opened.
 func TestMayWrite(t *testing.T) {
 	base := t.TempDir()
 	hosttest.MakeTree(t, base, "a/", "a/b/", "a/f", "file")
@@ -126,7 +126,7 @@ func TestSyncOfEveryDescriptor(t *testing.T) {
 	base := t.TempDir()
 	hosttest.MakeTree(t, base, "a/")
 	var r paths.Resolver
-	for range 2 { // the second one is that of a directory that was reached
+	for range 2 { // the second path is an opened directory
 		for what, open := range map[string]func(string) (*paths.Place, error){"Parent": r.Parent, "ReadableParent": r.ReadableParent} {
 			at, err := open(base + "/a/x")
 			if err != nil {

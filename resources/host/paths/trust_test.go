@@ -46,7 +46,7 @@ func TestPartyOf(t *testing.T) {
 	}
 }
 
-// TestParty has what each party may lead to, and what is kept in its directories.
+// TestParty has the permitted targets of each party, and the permitted contents of its directories.
 func TestParty(t *testing.T) {
 	for name, c := range map[string]struct {
 		p           paths.Party
@@ -75,7 +75,7 @@ func TestParty(t *testing.T) {
 // stat are the attributes of a file.
 func stat(mode, uid, gid uint32) *unix.Stat_t { return &unix.Stat_t{Mode: mode, Uid: uid, Gid: gid} }
 
-// TestAuthor has manifests, and what they may have evaluated.
+// TestAuthor has manifests with their permitted evaluations.
 func TestAuthor(t *testing.T) {
 	const noParty = paths.Trusted
 	for name, c := range map[string]struct {
@@ -110,7 +110,7 @@ func TestAuthor(t *testing.T) {
 	}
 }
 
-// TestAuthorOfABundle has files that were unpacked where nobody else can reach them.
+// TestAuthorOfABundle has files that were unpacked where only muster can reach them.
 func TestAuthorOfABundle(t *testing.T) {
 	a := paths.Author{Private: "/bundle"}
 	for path, words := range map[string]string{

@@ -54,7 +54,7 @@ func TestADirectoryThatWasSafeIsCheckedAgain(t *testing.T) {
 	}
 }
 
-// TestAFormatIsReadAgain once somebody has touched its file.
+// TestAFormatIsReadAgain after its file was touched.
 func TestAFormatIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := New(filepath.Join(t.TempDir(), "state"), slog.New(slog.DiscardHandler))

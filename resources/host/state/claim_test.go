@@ -73,7 +73,7 @@ func TestClaimAfterAKill(t *testing.T) {
 	}
 }
 
-// TestClaimThatIsLost where the directory is another one, or its lock, and not while it is away.
+// TestClaimThatIsLost if the directory or its lock is replaced, but not while it is missing.
 func TestClaimThatIsLost(t *testing.T) {
 	h := hosttest.New(t)
 	claim, err := h.Claim("muster agent run")

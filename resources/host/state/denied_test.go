@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestDeniedStateDirectoryNamesTheRemedy has a user open the directory of another one, and
-// make one where they may not.
+// TestDeniedStateDirectoryNamesTheRemedy: a user opens the directory of another user, and creates one without
+// permission.
 func TestDeniedStateDirectoryNamesTheRemedy(t *testing.T) {
 	base := t.TempDir()
 	for _, dir := range []string{base, filepath.Dir(base)} {

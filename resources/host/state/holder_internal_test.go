@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestALockFileKeepsItsSize while holders come and go, also one that an earlier version has
-// emptied, and one that was longer for a while.
+// TestALockFileKeepsItsSize while holders change, also if it was empty or longer before.
 func TestALockFileKeepsItsSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.lock")
 	f, err := openLock(path, os.O_RDWR|os.O_CREATE)

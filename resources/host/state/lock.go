@@ -140,7 +140,6 @@ func openLock(path string, flags int) (*os.File, error) {
 // is being started has a copy of the descriptor.
 func unlockFile(f *os.File) error { return errors.Join(flock(f, unix.LOCK_UN), f.Close()) }
 
-// acquire takes a lock and returns its file and the holder that it wrote.
 func (l *Locks) acquire(ctx context.Context, o LockOptions) (*os.File, LockHolder, error) {
 	if l.dir == "" {
 		return nil, LockHolder{}, ErrNone
@@ -251,7 +250,6 @@ func flock(f *os.File, how int) error {
 // blocks, so the sync of other files does not have to wait for it.
 const holderSize = 512
 
-// writeHolder writes the holder into a lock file.
 func writeHolder(f *os.File, holder LockHolder) error {
 	holder.PID = os.Getpid()
 	content, err := json.Marshal(holder)
@@ -262,7 +260,6 @@ func writeHolder(f *os.File, holder LockHolder) error {
 	return overwrite(f, content)
 }
 
-// eraseHolder removes the holder from a lock file.
 func eraseHolder(f *os.File) error { return overwrite(f, nil) }
 
 // overwrite replaces the content of the file with a line, padded with blanks.

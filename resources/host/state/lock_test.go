@@ -153,7 +153,7 @@ func TestLocksWithinARun(t *testing.T) {
 	holding(0)
 	holding(0, "other")
 	held(1, "b")
-	// What outlived the run that it is within is waited for by the next one, whose own it is not.
+	// The next run waits for a process that outlived its run.
 	release(b)
 	holding(3, "a", "b", "c")
 	held(1, "c")
@@ -170,8 +170,8 @@ func TestLocksWithinARun(t *testing.T) {
 	}
 }
 
-// TestReleasedWhileAProcessIsStarted: one that is being started has a copy of the
-// descriptors, for a moment. What was released is free all the same.
+// TestReleasedWhileAProcessIsStarted: a starting process briefly holds copies of the descriptors. A released
+// lock is still free.
 func TestReleasedWhileAProcessIsStarted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := state.NewLocks(dir)

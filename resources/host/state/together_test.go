@@ -150,8 +150,7 @@ func TestLockTogetherIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestTurns: who waits for runs that hold the lock together keeps no earlier one from joining
-// them, for which they may wait, and no other one once it has given up.
+// TestTurns: a waiter for shared runs lets earlier runs join, and after it gave up all runs.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "state")

@@ -111,7 +111,6 @@ func (u *Watcher) Arm(name string, wake func()) (*Watch, error) {
 	return x, nil
 }
 
-// start connects for the first watch.
 func (u *Watcher) start() error {
 	ctx, end := context.WithCancel(context.Background())
 	s, err := connect(ctx, u.root, u.answerTime)
@@ -142,7 +141,6 @@ func (u *Watcher) lose() {
 	u.fail(err)
 }
 
-// setObjects sets the objects of a watch.
 func (u *Watcher) setObjects(x *Watch, objects []dbus.ObjectPath) {
 	for _, object := range u.watches[x] {
 		if at := u.wanted[object]; !slices.Contains(objects, object) {

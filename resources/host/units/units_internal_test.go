@@ -18,8 +18,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// manager is a systemd that has one unit, web.service with the alias app.service, and
-// says what it is told to.
+// manager is a systemd with one unit, web.service with the alias app.service. Tests set its answers.
 type manager struct {
 	root, path string
 	listener   net.Listener
@@ -27,7 +26,7 @@ type manager struct {
 
 	mu    sync.Mutex
 	conns []net.Conn
-	// hangs is that nothing is answered, from the greeting or the first call on.
+	// hangs makes it silent, from the greeting or the first call on.
 	hangs bool
 	// accepted counts connections, asked the questions for the name of a unit.
 	accepted, asked int
@@ -170,7 +169,7 @@ func signal(conn net.Conn, path dbus.ObjectPath, iface, member string, body ...a
 	}, Body: body})
 }
 
-// state sends what systemd says of a unit.
+// state sends the state of a unit.
 func state(conn net.Conn, unit, active string) {
 	properties := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(active), "SubState": dbus.MakeVariant(active)}
 	signal(conn, ObjectPath(unit), "org.freedesktop.DBus.Properties", "PropertiesChanged", UnitInterface, properties, []string{})
@@ -194,7 +193,7 @@ func await[T any](t *testing.T, c <-chan T, what string) (got T) {
 	return got
 }
 
-// TestUnits wakes by what systemd says of the units that are wanted, and by nothing else.
+// TestUnits wakes only for messages about the watched units.
 func TestUnits(t *testing.T) {
 	m := newManager(t)
 	w := NewWatcher(slog.New(slog.DiscardHandler), m.root)
@@ -212,7 +211,7 @@ func TestUnits(t *testing.T) {
 	conn := await(t, m.subscribed, "a connection")
 	none := func(what string) {
 		t.Helper()
-		// What is sent next comes next.
+		// The next message arrives next.
 		state(conn, "web.service", what)
 		await(t, web, what)
 		await(t, app, what)
@@ -279,7 +278,7 @@ func TestUnitsAgain(t *testing.T) {
 	if x.Err() != nil {
 		t.Error(x.Err())
 	}
-	// The last state that was told was another systemd's.
+	// The last state came from another systemd.
 	state(conn, "web.service", "active")
 	await(t, wakes, "a state of the new one")
 	w.Close()
@@ -334,7 +333,7 @@ func TestUnitsOfASystemdThatHangs(t *testing.T) {
 	await(t, wakes, "a state")
 }
 
-// TestUnitsOfASystemdThatBeginsToHang lose their connection, and get another one.
+// TestUnitsOfASystemdThatBeginsToHang close their connection and open another.
 func TestUnitsOfASystemdThatBeginsToHang(t *testing.T) {
 	m := newManager(t)
 	w := NewWatcher(slog.New(slog.DiscardHandler), m.root)

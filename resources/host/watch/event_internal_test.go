@@ -53,7 +53,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestUnwanted costs nothing for the names that nobody wants.
+// TestUnwanted: events of unwatched names cost nothing.
 func TestUnwanted(t *testing.T) {
 	f := newFiles(nil)
 	f.inotify = &inotify{dirs: map[int32]*dir{1: {wd: 1, hops: map[string][]pass{"wanted": nil}}}, noise: newNoise()}

@@ -32,7 +32,7 @@ func RetryNow(w *Watcher) {
 	w.files.retry = time.Time{}
 }
 
-// Hold keeps events from being read, but for those of one reading, until it is called.
+// Hold delays all events but those of one read until the returned function is called.
 func Hold(w *Watcher) (release func()) {
 	w.files.mu.Lock()
 
@@ -41,7 +41,7 @@ func Hold(w *Watcher) (release func()) {
 
 // Stats are figures of a watcher.
 type Stats struct {
-	// Points are those of paths and trees that are armed.
+	// Points are the armed points of paths and trees.
 	Points int
 	// Directories are the watches of the kernel, one a directory, all of one
 	// descriptor.
@@ -50,14 +50,13 @@ type Stats struct {
 	Fallbacks []Fallback
 }
 
-// Fallback is a point that is not watched at the moment, and why: the error is that
-// of Watch.Err.
+// Fallback is a point that is not watched now, and the error of Watch.Err.
 type Fallback struct {
 	Point Point
 	Err   error
 }
 
-// Stats returns figures of what is watched now.
+// Stats returns figures of the current watches.
 func (w *Watcher) Stats() (out Stats) {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()
@@ -77,7 +76,7 @@ func (w *Watcher) Stats() (out Stats) {
 	return out
 }
 
-// Hops counts the names that are looked up for what is watched.
+// Hops counts the names looked up for the watches.
 func Hops(w *Watcher) (count int) {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()

@@ -92,7 +92,6 @@ func newFiles(log *slog.Logger) *files {
 	}
 }
 
-// start opens the descriptor and starts the reader.
 func (f *files) start() error {
 	if f.closed {
 		return ErrClosed
@@ -140,7 +139,6 @@ func (f *files) newWatch(p Point, wake func()) *pathWatch {
 	return x
 }
 
-// watchLock watches a lock file.
 func (f *files) watchLock(path string) (*pathWatch, error) {
 	x := f.newWatch(Point{Kind: Path, Name: path}, nil)
 	x.isLock = true
@@ -165,7 +163,6 @@ func (x *pathWatch) Err() error { return x.failed.get() }
 // Written reports whether the file was written to.
 func (x *pathWatch) Written() bool { return x.written.Swap(false) }
 
-// remove ends a watch and releases what no other watch uses.
 func (f *files) remove(x *pathWatch) {
 	if _, armed := f.watches[x]; !armed {
 		return
@@ -196,7 +193,6 @@ func (f *files) close() {
 	f.reader.Wait()
 }
 
-// end closes the descriptors.
 func (f *files) end() {
 	if !f.closed {
 		f.closed = true
@@ -215,7 +211,6 @@ const (
 	maxEvent   = unix.SizeofInotifyEvent + unix.NAME_MAX + 1
 )
 
-// read reads events until the descriptor is closed.
 func (f *files) read() {
 	file, buffer := f.inotify.file, make([]byte, bufferSize)
 	for {

@@ -65,7 +65,7 @@ func arm(t testing.TB, w *watch.Watcher, p watch.Point) *observer {
 	return o
 }
 
-// waits until somebody woke the observer.
+// waits until the observer is woken.
 func (o *observer) waits(t testing.TB, what string) {
 	t.Helper()
 	select {
@@ -75,8 +75,8 @@ func (o *observer) waits(t testing.TB, what string) {
 	}
 }
 
-// pass waits until all that happened so far was read, and forgets it: a file of its
-// own is changed, and what was before that is before that in the queue.
+// pass waits until all earlier events were read, and clears them: it changes a marker file, which is last in
+// the queue.
 func pass(t testing.TB, w *watch.Watcher, observers ...*observer) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mark")

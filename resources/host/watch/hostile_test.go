@@ -26,8 +26,8 @@ func chain(t *testing.T, dir string, links, names int) string {
 	return dir + "/l1"
 }
 
-// TestNamesOfLinks has whoever owns a directory lead a path through more names than anybody
-// needs: it cannot be watched, and costs no more than that.
+// TestNamesOfLinks: the owner of a directory makes a path with excessively many link names. It cannot be
+// watched, and costs no more.
 func TestNamesOfLinks(t *testing.T) {
 	t.Parallel()
 	w, dir := newWatcher(t), t.TempDir()
@@ -40,7 +40,7 @@ func TestNamesOfLinks(t *testing.T) {
 	if s := w.Stats(); s.Directories != 0 || s.Points != 0 {
 		t.Errorf("left behind: %+v", s)
 	}
-	// What was watched before says so, and is watched again once the links are gone.
+	// An earlier watch reports it, and works again after the links are gone.
 	check(t, os.Symlink("x", dir+"/way"))
 	o := arm(t, w, path(dir+"/way/f"))
 	pass(t, w, o)
@@ -89,7 +89,7 @@ func TestErrBesideWork(t *testing.T) {
 	}
 }
 
-// TestWhatALinkThatWaitsLeadsTo: what happens there before its way is gone again is told then.
+// TestWhatALinkThatWaitsLeadsTo: changes behind a link before its path is resolved again are reported then.
 func TestWhatALinkThatWaitsLeadsTo(t *testing.T) {
 	t.Parallel()
 	w, dir := newWatcher(t), t.TempDir()

@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -73,7 +75,6 @@ func (n *inotify) close() {
 	}
 }
 
-// limit explains an error of the kernel.
 func limit(call string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC):
@@ -119,14 +120,12 @@ func (n *inotify) release(d *dir) {
 	n.forget(d)
 }
 
-// forget stops watching a directory.
 func (n *inotify) forget(d *dir) {
 	delete(n.dirs, d.wd)
 	// The directory may not exist any more.
 	_, _ = unix.InotifyRmWatch(n.fd, uint32(d.wd))
 }
 
-// without removes one occurrence of a value from a list.
 func without[T comparable](list []T, value T) []T {
 	at := slices.Index(list, value)
 	if at < 0 {
@@ -140,5 +139,39 @@ func without[T comparable](list []T, value T) []T {
 	return list[:last]
 }
 
-// procPath returns a path of the file that a descriptor has open.
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// event is an inotify event. The name points into the read buffer. It is empty for an event of the directory
+// itself.
+type event struct {
+	wd   int32
+	mask uint32
+	name []byte
+}
+
+var errEvents = errors.New("events of inotify that cannot be read")
+
+// nextEvent returns the first event of a buffer.
+func nextEvent(buffer []byte) (e event, rest []byte, err error) {
+	if len(buffer) < unix.SizeofInotifyEvent {
+		return e, nil, errEvents
+	}
+	e.wd = int32(binary.NativeEndian.Uint32(buffer))
+	e.mask = binary.NativeEndian.Uint32(buffer[4:])
+	length := uint64(binary.NativeEndian.Uint32(buffer[12:]))
+	buffer = buffer[unix.SizeofInotifyEvent:]
+	if length > uint64(len(buffer)) {
+		return e, nil, errEvents
+	}
+	e.name = buffer[:length]
+	if end := bytes.IndexByte(e.name, 0); end >= 0 {
+		e.name = e.name[:end]
+	}
+
+	return e, buffer[length:], nil
+}
+
+func (e event) has(kinds uint32) bool { return e.mask&kinds != 0 }
+
+// entries are the events after which a name may refer to another file.
+const entries = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO

@@ -53,8 +53,8 @@ func overflow(t *testing.T, dir string) {
 	check(t, err)
 	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	check(t, err)
-	// Twice the queue, for what is read before anybody waits for the lock. The same event
-	// twice in a row is one.
+	// Twice the queue, for events that are read before the lock is awaited. Two equal events in a row are
+	// one.
 	for i := range 2 * most {
 		check(t, os.Chmod(dir+"/"+string("fg"[i%2]), os.FileMode(0o600+i%2)))
 	}
@@ -133,7 +133,7 @@ func TestReleased(t *testing.T) {
 	observers = append(observers, arm(t, w, watch.Point{Kind: watch.Path, Name: files + "/p", After: files + "/lock"}))
 	resolved := func() {
 		t.Helper()
-		// The ways are gone once more for what was not there yet when they were gone first.
+		// Paths are resolved again for names that were missing at first.
 		for pass(t, w, observers...); watch.Deferred(w) > 0; {
 			pass(t, w, observers...)
 		}
@@ -183,8 +183,7 @@ func TestReleased(t *testing.T) {
 	last.Close()
 }
 
-// TestLimit reaches a limit of the kernel, at the first watch and after a change, and
-// comes back from it.
+// TestLimit reaches a limit of the kernel, at the first watch and after a change, and recovers.
 func TestLimit(t *testing.T) {
 	if !alone.Run(t) {
 		return
@@ -229,7 +228,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestAfter waits for the end of whoever holds a lock.
+// TestAfter waits for the end of the holder of a lock.
 func TestAfter(t *testing.T) {
 	t.Parallel()
 	w, dir := newWatcher(t), t.TempDir()
@@ -244,7 +243,7 @@ func TestAfter(t *testing.T) {
 	}
 	manager.End(t)
 	o.waits(t, "the lock is free")
-	// A lock file that cannot be opened without harm holds nobody up.
+	// A lock file that cannot be opened safely delays nothing.
 	check(t, os.Remove(dir+"/lock"))
 	check(t, unix.Mkfifo(dir+"/lock", 0o600))
 	pass(t, w, o)
@@ -252,7 +251,7 @@ func TestAfter(t *testing.T) {
 	o.waits(t, "a fifo for a lock")
 }
 
-// TestAfterOthers does not wait for whom it need not, nor without end.
+// TestAfterOthers waits only for relevant holders, and not without end.
 func TestAfterOthers(t *testing.T) {
 	t.Parallel()
 	w, dir := newWatcher(t), t.TempDir()
@@ -313,7 +312,7 @@ func TestNoPoint(t *testing.T) {
 	arm(t, w, path("/"))
 }
 
-// TestATreeLeavesWatches to others: whoever owns a directory in it may make as many as they like.
+// TestATreeLeavesWatches to others: the owner of a directory in the tree may make any number of directories.
 func TestATreeLeavesWatches(t *testing.T) {
 	w, dir := newWatcher(t), t.TempDir()
 	for i := range 4 {

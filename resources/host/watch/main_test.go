@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 // playManager holds a lock as package managers do, until its input ends.
 func playManager() error { return hold(os.O_RDWR|os.O_CREATE, unix.F_WRLCK) }
 
-// playReader holds what anybody may who can read the lock file.
+// playReader holds a lock that every reader of the lock file can take.
 func playReader() error { return hold(os.O_RDONLY, unix.F_RDLCK) }
 
 func hold(flags int, kind int16) error {

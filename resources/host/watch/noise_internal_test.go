@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestNoise: the directories with half of the events are not watched for a while once that went on
-// for long enough, and no others.
+// TestNoise: only the directories with half of the events are unwatched for a while, after it lasted long
+// enough.
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -24,7 +24,7 @@ func TestNoise(t *testing.T) {
 	}
 	overflows(0)
 	overflows(overflowFor)
-	overflows(overflowFor+overflowWithin+time.Second, nil...) // what is long ago does not count
+	overflows(overflowFor+overflowWithin+time.Second, nil...) // old events do not count
 	overflows(overflowFor + overflowWithin + 2*time.Second)
 	at := 2*overflowFor + overflowWithin + 2*time.Second
 	overflows(at, noisy, quiet)

@@ -12,7 +12,7 @@ func TestPath(t *testing.T) {
 	w := newWatcher(t)
 	for _, c := range []struct {
 		name string
-		// path is what is watched, a/b/f by default.
+		// path is the watched path, a/b/f by default.
 		path  string
 		setup func(t *testing.T, dir string)
 		steps []func(t *testing.T, dir string)

@@ -27,7 +27,6 @@ type route struct {
 	places []string
 }
 
-// name is the path that it leads to.
 func (r *route) name() string {
 	if r.folder != nil {
 		return r.folder.path
@@ -158,14 +157,12 @@ func (n *inotify) walk(path string) (out walked, err error) {
 	return walked{hops: w.hops, places: w.places, end: end, fd: w.at}, nil
 }
 
-// note records the current directory.
 func (w *walk) note() {
 	if place, err := os.Readlink(procPath(w.at)); err == nil && !slices.Contains(w.places, place) {
 		w.places = append(w.places, place)
 	}
 }
 
-// push puts the names of a path before the remaining names.
 func (w *walk) push(path string) {
 	names := strings.Split(path, "/")
 	for i := len(names) - 1; i >= 0; i-- {
@@ -175,7 +172,6 @@ func (w *walk) push(path string) {
 	}
 }
 
-// restart continues at the root directory.
 func (w *walk) restart() error {
 	fd, err := open(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
@@ -245,7 +241,6 @@ func (w *walk) followLink(link int) (bool, error) {
 	return true, w.restart()
 }
 
-// open opens a name in a directory.
 func open(at int, name string, flags int) (fd int, err error) {
 	err = paths.Retry(func() (err error) {
 		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)

@@ -53,7 +53,7 @@ systemctl daemon-reload; systemctl -q enable --now web`)
 	web.waits(t, "a stop after that")
 }
 
-// TestOwner gives a file to another user, and unmounts the file system that one is on.
+// TestOwner changes the owner of a file, and unmounts its file system.
 func TestOwner(t *testing.T) {
 	hosttest.NeedRoot(t)
 	w, dir := newWatcher(t), t.TempDir()
@@ -71,8 +71,7 @@ func TestOwner(t *testing.T) {
 	mounted.waits(t, "what was below it")
 }
 
-// TestMounts mounts over what is watched, above it and below it: the machine does not say so
-// in any of the directories.
+// TestMounts mounts over, above and below the watched path: the kernel reports no event in these directories.
 func TestMounts(t *testing.T) {
 	hosttest.NeedRoot(t)
 	w, dir := newWatcher(t), t.TempDir()
@@ -112,7 +111,7 @@ func TestMounts(t *testing.T) {
 	linked.waits(t, "a file system mounted where the link leads")
 	pass(t, w, above, file, tree, linked, other)
 
-	// Without what was mounted it is as before.
+	// After the unmount all is as before.
 	check(t, unix.Unmount(dir+"/many/d", unix.MNT_DETACH))
 	above.waits(t, "no longer mounted")
 	other.sleeps(t, w, "mounts elsewhere")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestShare has many routes that change all the time, none of them often: all together take
-// a twentieth of the time, and one that is resolved for the first time does not wait.
+// TestShare has many routes that change constantly, each rarely. Together they use a twentieth of the time,
+// and a new route is resolved at once.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	const routes, cost = 100, 5 * time.Millisecond

@@ -10,8 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// TestTree changes what is in a tree, also in directories that are new, were moved into
-// it, or are nested deeper than anybody was told.
+// TestTree changes files in a tree, also in new directories, in moved ones and below the depth limit.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	w := newWatcher(t)
@@ -39,7 +38,7 @@ func TestTree(t *testing.T) {
 		o.waits(t, "step "+strconv.Itoa(i))
 	}
 	settle(t, w, o)
-	// What was moved away with its directory is no part of it any more.
+	// A directory that was moved away is no longer part of the tree.
 	write(t, dir+"/z/top/b/c/d/f", "new")
 	write(t, dir+"/z/top/b/moved/x/y/f", "new")
 	o.sleeps(t, w, "a directory that was moved out of the tree")
@@ -87,8 +86,8 @@ func TestTreeBounds(t *testing.T) {
 	}
 }
 
-// TestTreesShareTheirTime changes a tree when others have taken all the time: it is watched
-// meanwhile as it was, and gone through later.
+// TestTreesShareTheirTime changes a tree after others used all the time: its old watches stay, and it is
+// scanned later.
 func TestTreesShareTheirTime(t *testing.T) {
 	t.Parallel()
 	w, dir := newWatcher(t), t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// TestWordsOfTheTransport has errors that depend on what comes first.
+// TestWordsOfTheTransport has errors whose first part decides.
 func TestWordsOfTheTransport(t *testing.T) {
 	for text, want := range map[string]string{
 		"http: server closed idle connection": "the server closed the connection",
@@ -25,7 +25,7 @@ func TestWordsOfTheTransport(t *testing.T) {
 	}
 }
 
-// TestWordsOfAnAddressInUse: nothing was connected.
+// TestWordsOfAnAddressInUse: no connection was made.
 func TestWordsOfAnAddressInUse(t *testing.T) {
 	var listen net.ListenConfig
 	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")

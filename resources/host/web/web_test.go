@@ -109,7 +109,7 @@ func TestRedirectError(t *testing.T) {
 	}
 }
 
-// TestCheckRedirect has what is left of credentials on the way.
+// TestCheckRedirect has the credentials that survive each redirect.
 func TestCheckRedirect(t *testing.T) {
 	request := func(target string) *http.Request {
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, target, nil)

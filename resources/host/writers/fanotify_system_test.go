@@ -42,8 +42,8 @@ func awaitWriter(t *testing.T, l *writers.Listener, a *actor.Actor) (seen []writ
 	return seen
 }
 
-// TestSystemSeenByFanotify finds who has changed a file in any way, although nobody has
-// it open any more, and nobody else.
+// TestSystemSeenByFanotify finds only the process that changed a file, in any way, even after it closed the
+// file.
 func TestSystemSeenByFanotify(t *testing.T) {
 	hosttest.NeedRoot(t)
 	for _, dir := range []string{t.TempDir(), hosttest.MountTmpfs(t, "", 0)} {
@@ -72,8 +72,7 @@ func TestSystemSeenByFanotify(t *testing.T) {
 	}
 }
 
-// TestSystemLatestFirst has two processes write by turns, one of them another one each
-// time.
+// TestSystemLatestFirst: two processes write in turn, one of them always a new process.
 func TestSystemLatestFirst(t *testing.T) {
 	hosttest.NeedRoot(t)
 	path := made(t, "motd")
@@ -116,7 +115,7 @@ func TestSystemClosed(t *testing.T) {
 	}
 }
 
-// descriptors counts those of fanotify and of processes.
+// descriptors counts descriptors of fanotify and of processes.
 func descriptors(t *testing.T) (count int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -133,8 +132,8 @@ func descriptors(t *testing.T) (count int) {
 	return count
 }
 
-// TestSystemListenIsNotLedElsewhere has another user lead to a directory of root, whose
-// writers would be blamed.
+// TestSystemListenIsNotLedElsewhere: another user redirects the path to a directory of root, whose writers
+// would be blamed.
 func TestSystemListenIsNotLedElsewhere(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)

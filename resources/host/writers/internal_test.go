@@ -24,7 +24,7 @@ func TestUnitOf(t *testing.T) {
 		{"0::/init.scope\n", "init.scope"},
 		{"0::/user.slice/user-1000.slice/session-3.scope\n", "session-3.scope"},
 		{"0::/system.slice/nginx.service (deleted)\n", ""},
-		// A user names what is below their manager.
+		// A user's processes are named below their manager.
 		{"0::/user.slice/user-1000.slice/user@1000.service/app.slice/nginx.service\n", "user@1000.service"},
 		{"0::/user.slice/user-1000.slice/user@1000.service/a\n:name=systemd:/system.slice/nginx.service\n", "user@1000.service"},
 		{"12:cpu:/a.service\n1:name=systemd:/system.slice/_cpu.service\n", "cpu.service"},
@@ -72,7 +72,7 @@ func TestEffectiveUser(t *testing.T) {
 	}
 }
 
-// TestIdentifyByADescriptor does not name who has the number of a process that ended.
+// TestIdentifyByADescriptor does not name a new process with the number of an ended one.
 func TestIdentifyByADescriptor(t *testing.T) {
 	a := actor.Play(t, "writer", "hold", os.DevNull)
 	pid := a.PID()
@@ -236,7 +236,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestSeenNamesWhoIsLeft first, and of those that have ended whose directory it is.
+// TestSeenNamesWhoIsLeft first, and among ended processes the one in the file's directory.
 func TestSeenNamesWhoIsLeft(t *testing.T) {
 	t.Parallel()
 	l := &Listener{

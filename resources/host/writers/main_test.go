@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	actor.Main(m, map[string]func() error{"writer": playWriter})
 }
 
-// playWriter does something with a file, says so, and keeps it open until its input ends.
+// playWriter performs an action on a file, reports it, and holds the file open until its input ends.
 func playWriter() error {
 	what, path := os.Args[1], os.Args[2]
 	what, another := strings.CutSuffix(what, " as another")

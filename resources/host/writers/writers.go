@@ -191,7 +191,6 @@ func (l *Listener) writers() []writer {
 	return slices.Clone(l.open)
 }
 
-// read records events until the group is closed.
 func (l *Listener) read() {
 	buf := make([]byte, 16<<10)
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/actor"
 )
 
-// awaitSeen waits until a listener has seen somebody.
+// awaitSeen waits until a listener has seen a writer.
 func awaitSeen(t *testing.T, l *writers.Listener) (seen []writers.Writer) {
 	t.Helper()
 	for late := time.After(20 * time.Second); len(seen) == 0; seen = l.Found() {
@@ -46,7 +46,7 @@ func listen(t *testing.T, paths ...string) *writers.Listener {
 	return l
 }
 
-// of returns what is expected of an actor.
+// of returns the expected text of an actor.
 func of(t *testing.T, a *actor.Actor, path, how, unit string) writers.Writer {
 	t.Helper()
 	exe, err := os.Executable()
@@ -59,8 +59,8 @@ func of(t *testing.T, a *actor.Actor, path, how, unit string) writers.Writer {
 	return writers.Writer{Path: path, PID: a.PID(), Name: name[:min(len(name), 15)], Exe: exe, Unit: unit, UID: os.Geteuid(), How: how}
 }
 
-// TestSeenByOpenFiles finds who has a file open for writing, and neither who reads it nor
-// this process, as any user.
+// TestSeenByOpenFiles finds processes that hold a file open for writing, without readers and this process, as
+// any user.
 func TestSeenByOpenFiles(t *testing.T) {
 	t.Parallel()
 	path, other := made(t, "motd"), made(t, "other")

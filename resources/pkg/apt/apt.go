@@ -4,8 +4,10 @@ package apt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -89,7 +91,6 @@ func unavailable(err error, requests []pkg.Request) (broken, rest []pkg.Request)
 	return broken, rest
 }
 
-// removal returns the command of dpkg that removes a broken package.
 func removal(broken []pkg.Request, options ...string) []string {
 	action := "--remove"
 	if broken[0].Action == pkg.Purge {
@@ -258,4 +259,29 @@ func (*Provider) Watches() []watch.Point {
 // VersionCmp compares as dpkg does: epoch, upstream version, revision.
 func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
 	return version.CompareDeb(a, b, ignoreTrailingZeroes)
+}
+
+// checkName refuses names that apt reads as another package.
+func checkName(name string) error {
+	bare, arch, qualified := strings.Cut(name, ":")
+	switch {
+	case strings.HasSuffix(name, "-"):
+		return fmt.Errorf("a package name must not end with -, because apt would remove it: set ensure: absent")
+	case qualified && (arch == "" || arch == "any" || arch == "native"):
+		return fmt.Errorf("%q is not a package architecture: name it %s", ":"+arch, bare)
+	case qualified && strings.HasSuffix(arch, "+"):
+		return fmt.Errorf("an architecture does not end with +")
+	default:
+		return nil
+	}
+}
+
+// withoutZeroEpoch returns a version as repositories write it.
+func withoutZeroEpoch(version string) string {
+	epoch, rest, found := strings.Cut(version, ":")
+	if found && epoch != "" && strings.Trim(epoch, "0") == "" {
+		return rest
+	}
+
+	return version
 }

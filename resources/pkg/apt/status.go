@@ -2,9 +2,13 @@ package apt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +27,6 @@ type row struct {
 	name, version, arch, status, want, homepage, summary string
 }
 
-// parseStatus reads the lines of dpkg-query.
 func parseStatus(lines []string) ([]row, error) {
 	var rows []row
 	for _, line := range lines {
@@ -159,4 +162,173 @@ func parsePolicy(lines []string) map[string]string {
 	}
 
 	return out
+}
+
+// provides is the format of dpkg-query: one line per package with its state and provided names.
+const provides = `${Package}\t${db:Status-Status}\t${Provides}\n`
+
+// CheckAbsent runs dpkg-query once. It runs apt-cache only if a package provides one of the names
+// or a name ends with a plus. A name with a candidate in a repository is a real package.
+func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error) {
+	lines, _, err := pkg.Ask(ctx, env, "dpkg-query", "-W", "-f="+provides)
+	if err != nil {
+		return nil, err
+	}
+	found := providersOf(lines, names)
+	asked := slices.Sorted(maps.Keys(found))
+	for _, name := range names {
+		if bare, ok := strings.CutSuffix(name, "+"); ok {
+			asked = append(asked, name, bare)
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	candidates, err := p.Candidates(ctx, env, asked, "")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]error{}
+	for _, name := range names {
+		bare, isPlus := strings.CutSuffix(name, "+")
+		switch {
+		case candidates[name] != "":
+		case len(found[name]) > 0:
+			out[name] = pkg.Virtual(name, found[name])
+		case isPlus && (candidates[bare] != "" || isInstalled(lines, bare)):
+			out[name] = fmt.Errorf("%w: %s, which apt would read as install %s: remove the +", pkg.ErrNoPackage, name, bare)
+		}
+	}
+
+	return out, nil
+}
+
+func isInstalled(lines []string, name string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool {
+		found, _, ok := parseProvides(line)
+		return ok && found == name
+	})
+}
+
+// parseProvides returns the package of a line of provides, and the names that it provides. ok is
+// false if the package is not installed.
+func parseProvides(line string) (name, provided string, ok bool) {
+	f := strings.SplitN(line, "\t", 3)
+	if len(f) != 3 || f[1] == "not-installed" || f[1] == "config-files" {
+		return "", "", false
+	}
+
+	return f[0], f[2], true
+}
+
+func providersOf(lines, names []string) map[string][]string {
+	out := map[string][]string{}
+	for _, line := range lines {
+		provider, list, ok := parseProvides(line)
+		if !ok {
+			continue
+		}
+		for provided := range strings.SplitSeq(list, ",") {
+			provided, _, _ = strings.Cut(strings.TrimSpace(provided), " ")
+			for _, name := range names {
+				if provided != "" && pkg.WithoutNative(name) == provided && provider != provided {
+					out[name] = append(out[name], provider)
+				}
+			}
+		}
+	}
+
+	return out
+}
+
+// The files with the repositories and the lists of apt, and the record of a refresh by the daily
+// job.
+const (
+	sourcesFile  = "/etc/apt/sources.list"
+	sourcesDir   = "/etc/apt/sources.list.d"
+	listsDir     = "/var/lib/apt/lists"
+	dpkgStatus   = "/var/lib/dpkg/status"
+	successStamp = "/var/lib/apt/periodic/update-success-stamp"
+)
+
+// Refresh runs apt-get update if the lists are older than maxAge or than the repository files. A list that
+// cannot be fetched is an error.
+func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, _ bool) error {
+	if maxAge == 0 {
+		return nil
+	}
+	at, err := pkg.Refreshed(env, p.Name(), successStamp)
+	if err != nil {
+		return err
+	}
+	if changed, err := listsChanged(); err == nil && changed.After(at) {
+		at = changed
+	}
+	sources, err := sourcesChanged()
+	if err != nil {
+		return err
+	}
+	if time.Since(at) <= maxAge && !sources.After(at) {
+		return nil
+	}
+	// A run repeats a failed refresh only after a change of its repositories.
+	if maxAge == pkg.Following && env.RunID != "" && p.failed.run == env.RunID && !sources.After(p.failed.at) {
+		return nil
+	}
+	began := time.Now()
+	p.failed = failure{run: env.RunID, at: began}
+	// Without this option apt accepts the old lists if a server does not answer.
+	if err := p.changer().Change(ctx, env, "apt-get", "update", "-q", "-o", "APT::Update::Error-Mode=any"); err != nil {
+		return err
+	}
+
+	p.failed = failure{}
+
+	return pkg.NoteRefresh(ctx, env, p.Name(), began)
+}
+
+// failure is a failed refresh of a run.
+type failure struct {
+	run string
+	at  time.Time
+}
+
+// sourcesChanged returns the time of the last change of the repository files.
+func sourcesChanged() (time.Time, error) {
+	paths := []string{sourcesFile, sourcesDir}
+	entries, err := os.ReadDir(sourcesDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, err
+	}
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(sourcesDir, e.Name()))
+	}
+	var last time.Time
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+
+	return last, nil
+}
+
+// listsChanged returns when the lists last changed, or os.ErrNotExist.
+func listsChanged() (time.Time, error) {
+	entries, err := os.ReadDir(listsDir)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), "Release") {
+			info, err := os.Stat(listsDir)
+			if err != nil {
+				return time.Time{}, err
+			}
+			return info.ModTime(), nil
+		}
+	}
+
+	return time.Time{}, os.ErrNotExist
 }

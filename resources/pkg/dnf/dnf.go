@@ -67,7 +67,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 			return pkg.About(named(err, s.requests), s.requests)
 		}
 		// Without its epoch a higher version may seem lower.
-		if s.command == "downgrade" && slices.ContainsFunc(lines, isLowest) {
+		if s.command == "downgrade" && slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "of lowest version already installed") }) {
 			s.command = "install"
 			if err := p.changer().Change(ctx, env, s.argv("-y")...); err != nil {
 				return err
@@ -95,8 +95,6 @@ func named(err error, requests []pkg.Request) error {
 	return err
 }
 
-func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
-
 // step is one command of dnf.
 type step struct {
 	command  string
@@ -114,7 +112,6 @@ func (s step) argv(answer string, options ...string) []string {
 	return argv
 }
 
-// steps returns the commands for requests: removals, downgrades, installations.
 func steps(requests []pkg.Request) []step {
 	var out []step
 	commands := []string{"remove", "downgrade", "install"}
@@ -171,7 +168,6 @@ func exact(name, version string) string {
 	return bare + "-" + version + name[len(bare):]
 }
 
-// architectures are the possible suffixes of a name.
 func architectures() []string {
 	return []string{"x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64", "noarch"}
 }
@@ -247,4 +243,24 @@ func (*Provider) Watches() []watch.Point {
 // release.
 func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
 	return version.CompareRPMStrictly(a, b, ignoreTrailingZeroes)
+}
+
+// withoutArchitecture returns a name or a version without the architecture at its end, if there is one.
+func withoutArchitecture(name string) string {
+	if at := strings.LastIndexByte(name, '.'); at >= 0 && slices.Contains(architectures(), name[at+1:]) {
+		return name[:at]
+	}
+
+	return name
+}
+
+// checkVersion refuses a version with an architecture, which dnf accepts and
+// rpm lacks.
+func checkVersion(name, version string) error {
+	bare := withoutArchitecture(version)
+	if bare == version {
+		return nil
+	}
+
+	return fmt.Errorf("a version has no architecture: name the package %s%s, with ensure %s", name, version[len(bare):], bare)
 }

@@ -127,7 +127,6 @@ func cutArchitecture(text string) (name, arch string) {
 	return text[:at], text[at+1:]
 }
 
-// removed returns the packages that dnf would remove in addition to the requests.
 func (t table) removed(requests []pkg.Request) []pkg.Package {
 	var out []pkg.Package
 	for _, r := range t.gone {

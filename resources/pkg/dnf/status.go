@@ -78,9 +78,12 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	var newest *row
 	for i := range rows {
-		r := &rows[i]
-		if r.is(name) {
-			if newest == nil || version.OrderRPM(r.full(), newest.full()) > 0 {
+		if r := &rows[i]; r.is(name) {
+			if newest == nil {
+				newest = r
+			}
+			// The versions are valid.
+			if order, _ := version.CompareRPM(r.full(), newest.full()); order > 0 {
 				newest = r
 			}
 		}
@@ -89,7 +92,6 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 		return pkg.NewState(name, nil)
 	}
 	r := newest
-
 	state := pkg.NewState(name, &pkg.Metadata{
 		Name: r.name, Version: r.version + "-" + r.release, Arch: r.arch, License: r.license, URL: r.url, Summary: r.summary,
 		Provider: "dnf", Full: r.full(), Extended: map[string]any{"epoch": r.epoch, "release": r.release},
@@ -167,12 +169,45 @@ func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...s
 	if err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(lines, isIgnored); at >= 0 {
+	// dnf reports repositories with skip_if_unavailable.
+	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Ignoring repositories: ") }); at >= 0 {
 		return resource.CommandError{Err: fmt.Errorf("%w: check the repositories and the network", pkg.ErrDownload), Output: strings.Join(lines[max(0, at-3):at+1], "\n")}
 	}
 
 	return nil
 }
 
-// isIgnored matches dnf's report of repositories with skip_if_unavailable.
-func isIgnored(line string) bool { return strings.HasPrefix(line, "Ignoring repositories: ") }
+// CheckAbsent runs rpm once, and dnf for each name that an installed package provides. A name of a
+// package in a repository is not virtual.
+func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error) {
+	argv := append([]string{"rpm", "-q", "--whatprovides", "--queryformat", `=%{NAME}[ %{PROVIDES}]\n`, "--"}, names...)
+	lines, _, err := pkg.Ask(ctx, env, argv...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]string{}
+	for _, line := range lines {
+		line, isPackage := strings.CutPrefix(line, "=")
+		if !isPackage {
+			continue
+		}
+		words := strings.Fields(line)
+		for _, name := range names {
+			if len(words) > 1 && words[0] != name && slices.Contains(words[1:], name) && !slices.Contains(found[name], words[0]) {
+				found[name] = append(found[name], words[0])
+			}
+		}
+	}
+	out := map[string]error{}
+	for name, providers := range found {
+		names, _, err := pkg.Ask(ctx, env, "dnf", "-C", "-q", "repoquery", "--qf", "%{name}", name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			out[name] = pkg.Virtual(name, providers)
+		}
+	}
+
+	return out, nil
+}

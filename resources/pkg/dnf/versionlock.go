@@ -72,7 +72,6 @@ func parseConf(text string) (list string, enabled bool) {
 	return list, enabled
 }
 
-// parseLocks returns the entries of a list, without comments and excluded versions.
 func parseLocks(text string) locks {
 	var out locks
 	for line := range strings.Lines(text) {
@@ -96,7 +95,6 @@ func (l locks) of(name string) locks {
 	})
 }
 
-// hold reports whether an entry locks the installed version.
 func (l locks) hold(m *pkg.Metadata) bool {
 	version, _, _ := strings.Cut(m.Version, "-")
 	epoch, _, _ := strings.Cut(m.Full, ":")
@@ -189,7 +187,6 @@ func (p *Provider) versionlock(ctx context.Context, env resource.Env, entries lo
 	return p.changer().Change(ctx, env, slices.Concat([]string{"dnf", "--disablerepo=*", "versionlock"}, command, entries)...)
 }
 
-// without returns the entries that are not among others.
 func without(entries, others locks) locks {
 	return slices.DeleteFunc(slices.Clone(entries), func(entry string) bool { return slices.Contains(others, entry) })
 }

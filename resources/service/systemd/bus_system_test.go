@@ -69,8 +69,7 @@ func text(err error) string {
 	return strings.Join(slices.Compact(strings.Split(err.Error(), "\n")), "\n")
 }
 
-// TestRefusedBus has systemctl asked where systemd refuses the caller: here one
-// that it cannot see.
+// TestRefusedBus: systemctl is used if systemd refuses the caller, here an invisible one.
 func TestRefusedBus(t *testing.T) {
 	m := boot(t)
 	m.calls()

@@ -6,8 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -31,18 +37,17 @@ type source interface {
 
 // Provider reads and changes systemd, one command at a time. Make it with New.
 type Provider struct {
-	reader  *reader
-	changer *changer
-	names   names
+	reader *reader
+	names  names
+	// reloaded is the last time that systemd read its units. reader.mu guards it.
+	reloaded reading
 }
 
 // New returns the provider for the machine with the root directory root: "/" for this machine.
 func New(root string) *Provider {
-	r := &reader{
+	return &Provider{reader: &reader{
 		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, mu: make(mutex, 1), own: &own{unit: command.OwnUnit(root)},
-	}
-
-	return &Provider{reader: r, changer: &changer{reader: r}}
+	}}
 }
 
 // Name is systemd.
@@ -60,7 +65,6 @@ func (*Provider) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 // mutex is a mutex for systemctl and D-Bus. A caller can stop waiting for it.
 type mutex chan struct{}
 
-// acquire locks the mutex.
 func (t mutex) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case t <- struct{}{}:
@@ -122,7 +126,7 @@ func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
 	}
 	defer release()
 
-	return p.changer.reload(ctx, env)
+	return p.reload(ctx, env)
 }
 
 // Watches returns the unit of a service, and the paths of which systemd sends no signals before it reads
@@ -131,11 +135,11 @@ func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
 func (p *Provider) Watches(name string) []watch.Point {
 	const units = "/etc/systemd/system"
 	unit := service.UnitName(name)
+	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
 	if unit == p.reader.own.unit {
 		// muster runs in this unit whatever happens to it: a watch would signal each stop of muster.
-		return resource.WatchPaths(filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit))
+		return resource.WatchPaths(paths...)
 	}
-	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
 	for _, entry := range entries(filepath.Join(p.reader.root, units)) {
 		if path := filepath.Join(units, entry.Name(), unit); entry.IsDir() && wants(entry.Name()) && !slices.Contains(paths, path) {
 			paths = append(paths, path)
@@ -143,4 +147,185 @@ func (p *Provider) Watches(name string) []watch.Point {
 	}
 
 	return append(resource.WatchPaths(paths...), watch.Point{Kind: watch.Unit, Name: unit})
+}
+
+// ChangeAll applies an action to services with one systemctl, which continues after a
+// failure. The states then show which services failed, even if ctx has ended: such services
+// are not retried alone, so their errors carry their logs. One service is checked after it started. The
+// action must not be deferred.
+func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
+	errs, units := make([]error, len(names)), p.names.resolve(env.RunID, names)
+	if len(names) == 1 {
+		switch action {
+		case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
+			return []error{p.startAndCheck(ctx, env, action, units[0])}
+		default:
+			return []error{p.changeMany(ctx, env, action, units)}
+		}
+	}
+	began, start := sinceBoot(), time.Now()
+	err := p.changeMany(ctx, env, action, units)
+	if err == nil {
+		return errs
+	}
+	env.Log.DebugContext(ctx, "services not changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	done := p.done(looking, env, action, names, began)
+	for i := range errs {
+		if !done[i] {
+			errs[i] = err
+		}
+	}
+	if ctx.Err() != nil && (action == service.Start || action == service.Restart) {
+		withLogs(ctx, env, units, start, errs)
+	}
+
+	return errs
+}
+
+// done reports which services an action succeeded for. The action began at the given time.
+func (p *Provider) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
+	done := make([]bool, len(names))
+	switch action {
+	case service.Reload, service.ReloadOrRestart:
+		// A service that did not reload may still run. The other services reload once more.
+		return done
+	case service.Restart:
+		// A service that did not restart may still run.
+		units, err := p.reader.show(ctx, env, unitNames(names))
+		if err != nil {
+			env.Log.DebugContext(ctx, "cannot tell which services restarted", "error", err.Error())
+		}
+		for i, u := range units {
+			done[i] = u.active == "active" && u.activeSince >= began
+		}
+		return done
+	}
+	states, errs := p.reader.outcomes(ctx, env, names)
+	for i, state := range states {
+		if errs[i] != nil {
+			continue
+		}
+		switch m := state.Metadata; action {
+		case service.Start:
+			done[i] = m.Running
+		case service.Stop:
+			done[i] = !m.Running && !state.Starting
+		case service.Mask, service.Unmask:
+			done[i] = strings.HasPrefix(m.UnitFile, "masked") == (action == service.Mask)
+		case service.Reenable:
+			done[i] = m.Enabled && state.Install == nil
+		default:
+			done[i] = m.Enabled == (action == service.Enable)
+		}
+	}
+
+	return done
+}
+
+func unitNames(names []string) []string {
+	units := make([]string, len(names))
+	for i, name := range names {
+		units[i] = service.UnitName(name)
+	}
+
+	return units
+}
+
+// bootTime is when systemd's clock of unit events began.
+type bootTime struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// bootSlack is the allowed difference between two readings of the clocks.
+const bootSlack = 10 * time.Millisecond
+
+// at returns the same time for each call while the clocks agree.
+func (b *bootTime) at() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := time.Now().Round(0).Add(-sinceBoot()); now.Sub(b.last).Abs() > bootSlack {
+		b.last = now
+	}
+
+	return b.last
+}
+
+// sinceBoot is the time on systemd's clock of unit events.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return math.MaxInt64 // nothing is known to be later
+	}
+
+	return time.Duration(t.Nano()).Truncate(time.Microsecond)
+}
+
+// maxNamed is the maximum number of runs with stored names, because runs may run in parallel.
+const maxNamed = 16
+
+// names holds the names that runs use for units.
+type names struct {
+	mu sync.Mutex
+	// runs holds the names of each run, the newest last.
+	runs []named
+}
+
+// named holds the names of one run.
+type named struct {
+	run string
+	// units maps names to units, and first maps units to the first name that the run used.
+	units, first map[string]string
+}
+
+// of returns the names of a run. It stores nothing for calls outside of a run. The caller holds the lock.
+func (n *names) of(run string) named {
+	at := slices.IndexFunc(n.runs, func(r named) bool { return r.run == run })
+	if at >= 0 && run != "" {
+		return n.runs[at]
+	}
+	if at >= 0 {
+		n.runs = slices.Delete(n.runs, at, at+1)
+	}
+	r := named{run: run, units: map[string]string{}, first: map[string]string{}}
+	n.runs = append(n.runs[max(0, len(n.runs)-maxNamed+1):], r)
+
+	return r
+}
+
+// note records the unit of a name. A second name of a unit in a run is an error.
+func (n *names) note(run, name, unit string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.of(run)
+	if r.first[unit] == "" {
+		r.first[unit] = name
+	}
+	r.units[name] = unit
+	if other := r.first[unit]; other != name {
+		return fmt.Errorf("%s and %s are names of one unit, %s, which is declared twice: leave one of them out", other, name, unit)
+	}
+
+	return nil
+}
+
+// resolve returns the units of services. It keeps a service that the run did not observe under another
+// name.
+func (n *names) resolve(run string, services []string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := slices.IndexFunc(n.runs, func(r named) bool { return r.run == run })
+	out := slices.Clone(services)
+	for i, name := range services {
+		if at < 0 {
+			break
+		}
+		if unit := service.UnitName(name); n.runs[at].units[unit] != "" && n.runs[at].units[unit] != unit {
+			out[i] = n.runs[at].units[unit]
+		}
+	}
+
+	return out
 }

@@ -1,0 +1,126 @@
+package fleetcmd
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// TestWhereReportsBegin checks the remark about reports that the stream no longer has.
+func TestWhereReportsBegin(t *testing.T) {
+	t.Parallel()
+	oldest := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		bounds model.ReportBounds
+		from   time.Time
+		says   bool
+	}{
+		"nothing is gone":            {model.ReportBounds{Oldest: oldest}, time.Time{}, false},
+		"older ones are gone":        {model.ReportBounds{Oldest: oldest, Dropped: true}, time.Time{}, true},
+		"and before what is asked":   {model.ReportBounds{Oldest: oldest, Dropped: true}, oldest.Add(-time.Hour), true},
+		"but nothing that was asked": {model.ReportBounds{Oldest: oldest, Dropped: true}, oldest, false},
+		"all are gone":               {model.ReportBounds{Dropped: true}, time.Time{}, false},
+	} {
+		lines := begins(c.bounds, c.from)
+		if (len(lines) == 1) != c.says || c.says && !strings.Contains(lines[0], "begins at 2026-01-31") {
+			t.Errorf("%s: %q", name, lines)
+		}
+	}
+}
+
+// TestChangeDetails checks that the details do not repeat the columns EVENT and BY.
+func TestChangeDetails(t *testing.T) {
+	t.Parallel()
+	for text, c := range map[string]struct {
+		kind view.ChangeKind
+		want string
+	}{
+		"resumed":                          {view.ChangeResumed, ""},
+		"paused by ann@desk":               {view.ChangePaused, ""},
+		"paused by ann@desk: disk: a":      {view.ChangePaused, "disk: a"},
+		"paused until noon by ann@desk":    {view.ChangePaused, "until noon"},
+		"paused until 1:00 by ann@desk: d": {view.ChangePaused, "until 1:00: d"},
+		"paused by carl: d":                {view.ChangePaused, "by carl: d"},
+		"paused":                           {view.ChangePaused, ""},
+		"labels rack=a3":                   {view.ChangeWritten, "labels rack=a3"},
+		"not used: it is forged":           {view.ChangeRefused, "not used: it is forged"},
+	} {
+		if got := changeDetails(view.ControlChange{Kind: c.kind, By: "ann@desk", Text: text}); got != c.want {
+			t.Errorf("%s: %q, want %q", text, got, c.want)
+		}
+	}
+}
+
+// TestMoreThanAreRead checks that the remark about a larger limit appears only if a larger limit shows more.
+func TestMoreThanAreRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		command historyCommand
+		most    int
+		says    bool
+	}{
+		"a limit":         {historyCommand{limit: 100}, 100, true},
+		"no limit":        {historyCommand{}, maxChanges, false},
+		"a limit of many": {historyCommand{limit: maxChanges + 1}, maxChanges, false},
+		"of groups":       {historyCommand{limit: 100, groups: []string{"web"}}, maxChanges, false},
+	} {
+		most, isLimit := c.command.mostAssigned()
+		var out, remarks bytes.Buffer
+		c.command.Env = &cli.Env{Print: print.Printer{Out: &out, Err: &remarks}}
+		doc := ofFleetDocument{Changes: []view.ControlChange{{Key: "group.web.motd"}}, More: true, isLimited: isLimit}
+		if !isLimit {
+			doc.Incomplete = []string{onlyLast("assignments", most)}
+		}
+		if err := c.command.showChanges(doc); err != nil || most != c.most || isLimit != c.says {
+			t.Errorf("%s: %d, %t, %v", name, most, isLimit, err)
+		}
+		if says := strings.Contains(remarks.String(), "--limit 0 shows all"); says != c.says || says == strings.Contains(remarks.String(), "only the last 50000 changes") {
+			t.Errorf("%s: %s", name, &remarks)
+		}
+	}
+}
+
+// TestIsBy tests that a user matches with and without a host, and that no other name matches.
+func TestIsBy(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[string]bool{"anna": true, "anna@desk": true, "anna (dashboard)": true, "anna (oidc 42)": true, "annabel@desk": false, "bob@anna": false, "": false} {
+		if got := view.IsBy(by, "anna"); got != want {
+			t.Errorf("%q: %t", by, got)
+		}
+	}
+}
+
+// TestOneGroupDoesNotFillTheHistory: repeated removals by one group's operator displace events of others only
+// if the command asks for the last changes. The output reports that there are more.
+func TestOneGroupDoesNotFillTheHistory(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	if _, err := kvstore.NewControl(store.Store).By("anna").Put(t.Context(), "node.db01.labels", []byte(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3000 {
+		if _, err := store.Publish(t.Context(), kvstore.NewDeletion(kvstore.KVSubject(store.Names().Manifests(), fmt.Sprint("group.web.k", i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, remarks bytes.Buffer
+	c := historyCommand{Env: &cli.Env{Print: print.Printer{Out: &out, Err: &remarks}}, limit: 100}
+	if err := c.ofFleet(t.Context(), &Store{KV: store.Store}); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 101 || !strings.Contains(lines[1], "node.db01.labels") || !strings.Contains(lines[100], "group.web.k2999") {
+		t.Errorf("%d lines, from %s to %s", len(lines), lines[1], lines[len(lines)-1])
+	}
+	if !strings.Contains(remarks.String(), "more changes exist; --limit 0 shows all") {
+		t.Error(remarks.String())
+	}
+}

@@ -1,0 +1,402 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/targets"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+// PageSize is how many rows a page of a list has.
+const PageSize = 50
+
+// maxListed is how many lines a list has that is part of another page.
+const maxListed = 10
+
+// NodesData is what the page of nodes shows.
+type NodesData struct {
+	Query view.NodeQuery
+	Page  view.NodePage
+	// Err is what is wrong with the expression, nil for nothing.
+	Err *targets.Error
+	Acts
+}
+
+// sortable are the columns of nodes, by which they can be sorted.
+type sortable struct{ key, title, class string }
+
+func nodeColumns() []sortable {
+	return []sortable{{"state", "State", ""}, {"name", "Node", ""}, {"", "Manifests", "col-m"}, {"", "Why", "col-m"}, {"", "Groups and labels", "col-l"}, {"since", "For", "right"}, {"heard", "Last seen", "col-l right"}, {"version", "Version", "col-l"}}
+}
+
+// sortURL returns the page sorted by a column, and the other way round where it is already.
+func (d NodesData) sortURL(key string) templ.SafeURL {
+	q := d.Query
+	q.Descending = d.sorted(key) && !q.Descending
+	q.Sort, q.Offset = key, 0
+
+	return NodesURL(q)
+}
+
+func (d NodesData) sorted(key string) bool { return cmp.Or(d.Query.Sort, WorstFirst) == key }
+
+// WorstFirst is the default order of nodes.
+const WorstFirst = "state"
+
+// order returns how a column is sorted, as aria-sort has it; empty where it is not.
+func (d NodesData) order(key string) string {
+	switch {
+	case key == "" || !d.sorted(key):
+		return ""
+	case d.Query.Descending:
+		return "descending"
+	default:
+		return "ascending"
+	}
+}
+
+func (d NodesData) stateURL(s fleet.Status) templ.SafeURL {
+	q := d.Query
+	q.State, q.Offset = s, 0
+
+	return NodesURL(q)
+}
+
+func (d NodesData) pageURL(offset int) templ.SafeURL {
+	q := d.Query
+	q.Offset = offset
+
+	return NodesURL(q)
+}
+
+// states returns the filters by state, with one that is chosen although no node has it.
+func (d NodesData) states() (counts []statusCount, total int) {
+	chosen := d.Query.State == ""
+	for _, s := range d.Page.States {
+		counts = append(counts, statusCount{s.State, s.Nodes})
+		total += s.Nodes
+		chosen = chosen || s.State == d.Query.State
+	}
+	if !chosen {
+		counts = append(counts, statusCount{d.Query.State, 0})
+	}
+
+	return counts, total
+}
+
+// filtered reports whether the query leaves nodes out.
+func (d NodesData) filtered() bool {
+	return d.Query.On != "" || d.Query.Search != "" || d.Query.State != ""
+}
+
+// marked returns the line of an expression that is wrong, and below it a mark.
+func marked(e *targets.Error) string {
+	if e.Line < 1 || e.Column < 1 {
+		return ""
+	}
+	lines := strings.Split(e.Expression, "\n")
+	if e.Line > len(lines) || e.Column > 200 {
+		return ""
+	}
+
+	return Cut(lines[e.Line-1], MaxRow) + "\n" + strings.Repeat(" ", e.Column-1) + "^"
+}
+
+// labelsText returns the first groups and labels of a node as the title of a cell.
+func labelsText(r view.NodeRow) string {
+	return Row(strings.Join(append(slices.Clone(r.Groups[:min(len(r.Groups), maxListed)]), pairs(r.Labels, maxListed)...), " "))
+}
+
+// tagsWidth is the number of characters that fit into a cell with tags. Each tag needs tagMargin more.
+const tagsWidth, tagMargin = 14, 2
+
+// fitting returns the groups and labels of a node that fit into a cell, at least one of them. The last tag counts the
+// others, such as "+3".
+func fitting(groups []string, labels map[string]string) (shownGroups, shownLabels []string) {
+	pairs := pairs(labels, len(labels))
+	all, left, count := append(slices.Clone(groups), pairs...), tagsWidth, 0
+	for i, text := range all {
+		left -= utf8.RuneCountInString(text) + tagMargin
+		if i > 0 && left < 0 {
+			break
+		}
+		count++
+	}
+	if more := len(all) - count; more > 0 {
+		pairs = append(pairs[:max(count-len(groups), 0)], "+"+Number(more))
+	}
+
+	return groups[:min(count, len(groups))], pairs
+}
+
+// hostOf returns the host name of a node, empty if the node has the same name.
+func hostOf(r view.NodeRow) string {
+	if strings.EqualFold(r.Host, r.Node) {
+		return ""
+	}
+
+	return Row(r.Host)
+}
+
+// outboxText returns the number of waiting reports, empty for zero.
+func outboxText(r view.NodeRow) string {
+	if r.Outbox == 0 {
+		return ""
+	}
+
+	return Count(r.Outbox, "report") + " wait"
+}
+
+// reason returns why a node is not in order.
+func reason(r view.NodeRow) string {
+	if r.State == fleet.StatusPending {
+		return reasonOf(messageFirst(r.Reason), "it reported no reason")
+	}
+
+	return Row(messageFirst(r.Reason))
+}
+
+// rowsOf returns manifests as the rows of a list, the first of them.
+func rowsOf(all []view.Manifest) []view.ManifestRow {
+	var out []view.ManifestRow
+	for _, m := range all[:min(len(all), maxListed)] {
+		out = append(out, view.ManifestRow{Manifest: m})
+	}
+
+	return out
+}
+
+// EventsData is what the page of events shows.
+type EventsData struct {
+	Query view.EventQuery
+	Page  view.EventPage
+}
+
+// option is a choice of a filter.
+type option struct{ value, word string }
+
+// eventGroup is an event. If it is the end of a run, parts are the changes of the run.
+type eventGroup struct {
+	view.Event
+	parts []view.Event
+}
+
+// grouped moves the changes of each run into the group of the run. A change without its run on the page has its
+// own group.
+func grouped(all []view.Event) []eventGroup {
+	runs := map[[2]string]int{}
+	var out []eventGroup
+	for _, e := range all {
+		if e.Kind == model.KindRun && e.RunID != "" {
+			runs[[2]string{e.Node, e.RunID}] = len(out)
+		}
+		at, is := runs[[2]string{e.Node, e.RunID}]
+		if is && e.Kind == model.KindTransaction {
+			out[at].parts = append(out[at].parts, e)
+			continue
+		}
+		out = append(out, eventGroup{Event: e})
+	}
+
+	return out
+}
+
+// fieldTime returns a time as the value of a datetime-local field, empty for zero.
+func fieldTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+
+	return at.UTC().Format("2006-01-02T15:04")
+}
+
+// isOther reports whether a filter holds that is not among the choices: it is shown all the same.
+func isOther(current string, all []option) bool {
+	return current != "" && !slices.ContainsFunc(all, func(o option) bool { return o.value == current })
+}
+
+func kinds() []option {
+	return []option{{model.KindRun, "run"}, {model.KindTransaction, "resource"}, {model.KindHealth, "health check"}, {model.KindEnsure, "request"}, {model.KindNode, "agent"}}
+}
+
+func outcomes() []option {
+	var out []option
+	for _, o := range []model.Outcome{
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop,
+		model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun,
+	} {
+		out = append(out, option{string(o), ofOutcome(o).word})
+	}
+
+	return out
+}
+
+func causes() []option {
+	var out []option
+	for _, c := range []model.Cause{model.CauseManifest, model.CauseDrift, model.CauseSchedule, model.CauseEnsure, model.CauseRequest, model.CauseHealth, model.CauseCommand} {
+		out = append(out, option{string(c), causeOf(c)})
+	}
+
+	return out
+}
+
+// paused reports whether the page shows the events before one, which no update changes.
+func (d EventsData) paused() bool { return d.Query.Before > 0 }
+
+// filtered reports whether the query leaves events out.
+func (d EventsData) filtered() bool {
+	q := d.Query
+	q.Before, q.Limit = 0, 0
+
+	return q != view.EventQuery{}
+}
+
+// liveURL returns the page that follows the events.
+func (d EventsData) liveURL() templ.SafeURL {
+	q := d.Query
+	q.Before = 0
+
+	return EventsURL(q)
+}
+
+// pauseURL returns the page that stays as it is.
+func (d EventsData) pauseURL() templ.SafeURL {
+	q := d.Query
+	q.Before = d.Page.Events[0].Seq + 1
+
+	return EventsURL(q)
+}
+
+// olderURL returns the page with the events before those that are shown.
+func (d EventsData) olderURL() templ.SafeURL {
+	q := d.Query
+	q.Before = d.Page.Events[len(d.Page.Events)-1].Seq
+
+	return EventsURL(q)
+}
+
+// addressOf returns where a service is.
+func addressOf(r registration.Registration) string {
+	return Row(r.Endpoint())
+}
+
+// ttlOf returns the time to live of a registration.
+func ttlOf(r registration.Registration) string {
+	if r.TTL == model.Never {
+		return "until withdrawn"
+	}
+
+	return Duration(r.TTL.Std())
+}
+
+// Times is a time range: from Since until before Until, zero for no bound.
+type Times struct{ Since, Until time.Time }
+
+// isSet reports whether there is a bound.
+func (t Times) isSet() bool { return t != Times{} }
+
+// AuditData is what the page of the revisions of assignments shows.
+type AuditData struct {
+	Search   string
+	Times    Times
+	Offset   int
+	Rows     []view.AssignmentChange
+	Matching int
+	// Terms are those of the revisions that are assigned now.
+	Terms map[uint64]*model.Terms
+	// More is that the bucket has others, which are not among those that are searched.
+	More bool
+}
+
+// leftOut says whether there are changes that are not shown.
+func leftOut(more bool) string {
+	if more {
+		return "it has more than these: the newest are shown, and of each node or group a quarter at most while others have some"
+	}
+
+	return "these are all"
+}
+
+// isKey reports whether nodes read a key, so that it has a history.
+func isKey(key string) bool { return model.CheckKey(key) == nil }
+
+// revisionURL is the place of a revision in the history of its key.
+func revisionURL(c view.AssignmentChange) templ.SafeURL {
+	return AuditURL(c.Key) + "#" + revisionID(c.Revision)
+}
+
+// revisionID is the id of a revision on the page of its history.
+func revisionID(revision uint64) templ.SafeURL {
+	return templ.SafeURL("revision-" + strconv.FormatUint(revision, 10))
+}
+
+func (d AuditData) pageURL(from int) templ.SafeURL {
+	return at(values("q", d.Search, "since", fieldTime(d.Times.Since), "until", fieldTime(d.Times.Until), "offset", offset(from)), "audit")
+}
+
+// aboutURL is the page of whom a control key is about.
+func aboutURL(key string) templ.SafeURL {
+	family, _, _ := model.SplitKey(key)
+	if group, is := strings.CutPrefix(family, "group."); is {
+		return NodesURL(view.NodeQuery{On: "group(" + strconv.Quote(group) + ")"})
+	}
+
+	return NodeURL(strings.TrimPrefix(family, "node."))
+}
+
+// isAbout reports whether a control key is about a node or a group, which is not so of every key that somebody may
+// write.
+func isAbout(key string) bool { return targetOf(key) != "" }
+
+// ManifestsData is what the page of all manifests shows.
+type ManifestsData struct {
+	Progress view.Progress
+	Search   string
+	Offset   int
+	Rows     []view.ManifestRow
+	Matching int
+}
+
+func (d ManifestsData) pageURL(from int) templ.SafeURL {
+	return at(values("q", d.Search, "offset", offset(from)), "manifests")
+}
+
+// Revision is a revision of an assignment, and what it changed.
+type Revision struct {
+	Entry model.Entry
+	// What says what Lines are, or why there are none.
+	What string
+	// Lines are those of a diff, or of the first revision.
+	Lines []string
+}
+
+// maxLines is how many lines of a revision are shown.
+const maxLines = 400
+
+// lines returns the lines by what they are.
+func (r Revision) lines() []line {
+	shown := r.Lines[:min(len(r.Lines), maxLines)]
+	var out []line
+	if strings.HasPrefix(r.What, "Changes") {
+		out = diffLines(Cut(strings.Join(shown, "\n"), MaxText))
+	} else {
+		for _, l := range shown {
+			out = append(out, line{text: Cut(l, MaxRow)})
+		}
+	}
+	if more := len(r.Lines) - len(shown); more > 0 {
+		out = append(out, line{"hunk", Count(more, "line") + " more"})
+	}
+
+	return out
+}
