@@ -62,7 +62,7 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 		"list":  func() error { _, err := node.List(t.Context()); return err },
 		"nodes": func() error { _, err := node.Nodes(t.Context()); return err },
 		"reports": func() error {
-			for _, err := range node.Reports(t.Context(), kvstore.ReportFilter{}) {
+			for _, err := range node.Reports(t.Context(), model.ReportRange{}) {
 				return err
 			}
 			return nil

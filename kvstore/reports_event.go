@@ -1,10 +1,10 @@
 package kvstore
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 
@@ -120,31 +120,30 @@ func counterText(n uint64) string {
 // maxInvalid limits the invalid reports of a batch, because a node may put tens of thousands into one.
 const maxInvalid = 100
 
-// decodeReports yields the reports of a message in order. An error wraps ErrInvalidEvent and occurs at
-// most once. After too many invalid reports the rest of a batch is skipped.
-func decodeReports(n Names, m Message) iter.Seq2[model.Report, error] {
-	return func(yield func(model.Report, error) bool) {
-		envelope, err := parseReportSubject(n, m.Subject)
-		batch := []json.RawMessage{m.Data}
-		if err == nil && isReportBatch(envelope) {
-			if err = json.Unmarshal(m.Data, &batch); err != nil {
-				err = fmt.Errorf("%w on %s: %w", ErrInvalidEvent, m.Subject, err)
-			}
-		}
-		if err != nil {
-			yield(model.Report{}, err)
-			return
-		}
-		for invalid := 0; len(batch) > 0 && invalid < maxInvalid; batch = batch[1:] {
-			r, err := decodeEvent(envelope, m.Subject, batch[0])
-			if err != nil {
-				invalid++
-			}
-			if (err == nil || invalid == 1) && !yield(r, err) {
-				return
-			}
+// decodeReports returns the readable reports of a message in order, and the first error, which wraps ErrInvalidEvent. After
+// too many invalid reports it skips the rest of a batch.
+func decodeReports(n Names, m Message) (all []model.Report, failed error) {
+	envelope, err := parseReportSubject(n, m.Subject)
+	batch := []json.RawMessage{m.Data}
+	if err == nil && isReportBatch(envelope) {
+		if err = json.Unmarshal(m.Data, &batch); err != nil {
+			err = fmt.Errorf("%w on %s: %w", ErrInvalidEvent, m.Subject, err)
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
+	for invalid := 0; len(batch) > 0 && invalid < maxInvalid; batch = batch[1:] {
+		r, err := decodeEvent(envelope, m.Subject, batch[0])
+		if err != nil {
+			failed = cmp.Or(failed, err)
+			invalid++
+			continue
+		}
+		all = append(all, r)
+	}
+
+	return all, failed
 }
 
 func isReportBatch(envelope model.Report) bool {

@@ -96,7 +96,7 @@ func (s Reports) isFlood(ctx context.Context, subject model.Report, since time.T
 		return 2*int64(len(runs)) <= count, nil
 	}
 	manifests := map[string]bool{}
-	for r, err := range s.Reports(ctx, ReportFilter{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {
+	for r, err := range s.Reports(ctx, model.ReportRange{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {
 		if errors.Is(err, ErrInvalidEvent) {
 			continue
 		}

@@ -75,8 +75,8 @@ func outcomes() []string {
 // followedSince is the age of the first reports of a live view.
 const followedSince = 10 * time.Minute
 
-func (c *reportsCommand) filter(now time.Time) (kvstore.ReportFilter, error) {
-	f := kvstore.ReportFilter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+func (c *reportsCommand) filter(now time.Time) (model.ReportRange, error) {
+	f := model.ReportRange{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
 	if f.Outcome == string(fleet.StatusRejected) {
 		f.Outcome = string(model.OutcomeRefused)
 	}
@@ -261,7 +261,7 @@ func (n *newestReports) inOrder(reversed bool) []model.Report {
 }
 
 // read yields reports without repeats.
-func read(ctx context.Context, store *Store, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
+func read(ctx context.Context, store *Store, filter model.ReportRange) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var known Repeats
 		for r, err := range kvstore.NewReports(store.KV).Reports(ctx, filter) {
