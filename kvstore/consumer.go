@@ -23,7 +23,7 @@ const maxIdle = 3
 
 // errNothing reports that a consumer delivers nothing although messages are pending. They were
 // removed, or the server has lost the consumer.
-var errNothing = fmt.Errorf("%w: it delivers nothing more", errLost)
+var errNothing = fmt.Errorf("%w: no more messages", errLost)
 
 // errLost reports that a consumer is gone or has skipped messages. The scan continues with another
 // consumer.

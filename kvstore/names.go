@@ -128,8 +128,7 @@ func (n Names) Report(node, kind, outcome string) string {
 	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
 }
 
-// BatchOutcome replaces the outcome in the subject of a batch, whose transactions have different
-// outcomes.
+// BatchOutcome replaces the outcome in the subject of a batch: its transactions have different outcomes.
 const BatchOutcome = "batch"
 
 // Request returns the subject of requests to the nodes of a family. The group model.GroupAll includes
@@ -305,7 +304,7 @@ func AssignmentKey(key string) (family, name string, ok bool) {
 	return family, name, ok && model.CheckName(name) == nil
 }
 
-// IsInvalidKey reports whether a key is not the key of an assignment. No node reads such a key.
+// IsInvalidKey reports whether a key is not the key of an assignment. Nodes ignore an invalid key.
 func IsInvalidKey(key string) bool {
 	_, _, ok := AssignmentKey(key)
 

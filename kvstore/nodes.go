@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// minStateTTL is the minimum time for which the server stores the state of an unreachable node.
+// minStateTTL is how long the server stores the state of an unreachable node at least.
 const minStateTTL = 7 * 24 * time.Hour
 
 // statePage is the number of states in one read. A read also ends after a number of bytes. Large pages

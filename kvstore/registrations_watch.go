@@ -189,8 +189,8 @@ func (w *registrationView) remove(subject string) {
 	}
 }
 
-// expire removes the registrations that have ended without a renewal. After an outage, in which no node could renew, they
-// end at least a TTL after the return of the server.
+// expire removes the registrations that have ended without a renewal. Nodes cannot renew in an outage, so registrations
+// stay for a TTL after the return of the server.
 func (w *registrationView) expire(ctx context.Context) {
 	if w.failed != nil || ctx.Err() != nil {
 		return

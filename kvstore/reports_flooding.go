@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// floodWindow is the time in which a flooding node fills one of its subjects.
+// floodWindow is the period of a flood: a flooding node fills one of its subjects within it.
 const floodWindow = 10 * time.Minute
 
 // runHeader names the run of a batch. A single run with thousands of changes is not a flood. A node chooses the name, so

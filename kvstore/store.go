@@ -115,7 +115,7 @@ func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedS
 // Conn returns the connection.
 func (s *Store) Conn() *nats.Conn { return s.nc }
 
-// Settling is the time after a reconnect in which nodes also reconnect.
+// Settling is how long nodes take to reconnect after a restart of the server.
 const Settling = 6 * time.Second
 
 const awayCheck = 100 * time.Millisecond

@@ -87,7 +87,7 @@ func (n Names) Streams() []Stream {
 
 	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true
-	// A rollup of its own key would let a node remove the keys of all others.
+	// With a rollup of its own key, a node could remove the keys of other nodes.
 	nodes.RollupAllowed = false
 
 	bundles := streamConfig(ObjectStream(n.Bundles()), "Bundles: manifests with their files", "$O."+n.Bundles()+".C.>", "$O."+n.Bundles()+".M.>")
@@ -147,7 +147,7 @@ func bucketConfig(bucket, description string, history int64) api.StreamConfig {
 	return cfg
 }
 
-// ErrUnanswered reports a stream whose servers do not answer, because a majority is away or they elect
+// ErrUnanswered reports that the servers of a stream do not answer, because a majority is away or they elect
 // a leader. See IsOutage.
 var ErrUnanswered = errors.New("its servers do not answer")
 

@@ -224,7 +224,7 @@ func nkeyOption(path string) nats.Option {
 	}
 }
 
-// userOption sets user and password and overrides those of a context.
+// userOption sets user and password, also if a context has others.
 func (o Options) userOption(opts *nats.Options) error {
 	opts.User, opts.Password = "", ""
 	opts.UserInfo = func() (user, password string) {

@@ -39,7 +39,7 @@ func (c Change) String() string {
 
 // Reasons to refuse a change.
 const (
-	refusedFixed  = "the server cannot change it: copy what it holds, remove it and run again"
+	refusedFixed  = "the server cannot change it: copy its messages, remove it and run the command again"
 	refusedShrink = "data would be lost: lower it with the nats tool if that is intended"
 )
 

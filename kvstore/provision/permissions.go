@@ -133,7 +133,7 @@ func nodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string
 	return p, nil
 }
 
-// streamSubjects returns the subjects by which a node writes and reads a stream.
+// streamSubjects returns the subjects for reads and writes of a node in a stream.
 func streamSubjects(api kvstore.APIPrefix, s kvstore.Stream, node string, families []string) []string {
 	name := s.Config.Name
 	subjects := expandSubjects(s.Writes, node, families)

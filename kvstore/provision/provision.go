@@ -132,7 +132,7 @@ var (
 	ErrShrink = errors.New("refused to change")
 	// ErrNoRoom reports that the server or the account lacks storage, or allows no further stream.
 	ErrNoRoom = kvstore.ErrNoRoom
-	// ErrUnchecked reports an unneeded bucket or stream whose servers do not answer.
+	// ErrUnchecked reports that the servers of an unneeded bucket or stream do not answer.
 	ErrUnchecked = errors.New("its servers do not answer: it is not checked")
 	// ErrDiffers reports a setting that differs but that muster can work with. The remedy is the same
 	// as for kvstore.ErrNotProvisioned.

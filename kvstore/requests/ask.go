@@ -30,7 +30,7 @@ type Client struct {
 // New returns the client of a fleet.
 func New(s *kvstore.Store) Client { return Client{store: s} }
 
-// From returns a client whose requests carry the sender.
+// From returns a client that adds the sender to its requests.
 func (s Client) From(sender model.Sender) Client { return Client{s.store, sender} }
 
 // ErrNobody reports that no node subscribes to the request: none is connected, or none has that name

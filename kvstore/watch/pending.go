@@ -91,7 +91,7 @@ func (p *pending) next() (at time.Time, ok bool) {
 }
 
 // take removes and returns due keys, the longest due first. It takes the same number of keys from each
-// family, and those of the node first.
+// family, the keys of the node first.
 func (p *pending) take(now time.Time) []announcement {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,7 +32,7 @@ type table struct {
 // maxFresh limits the values in fresh, in bytes.
 const maxFresh = 1 << 20
 
-// held is an active entry and the creation time of the stream in which it was last seen.
+// held is an active entry, with the creation time of its stream.
 type held struct {
 	model.Entry
 	stream time.Time

@@ -24,7 +24,7 @@ const (
 	minTTL          = 3 * time.Second
 )
 
-// ErrInvalid is a stored registration that cannot be read, or that is on the subject of another one.
+// ErrInvalid reports a stored registration that is unreadable or does not match its subject.
 var ErrInvalid = errors.New("invalid registration")
 
 // Validate reports every problem of a resource's entries, by property path:
