@@ -178,7 +178,7 @@ func (f *feed) watchConnection(ctx context.Context) {
 			f.to.Sees(about)
 		case err != nil && !away:
 			f.to.Blind(about, time.Now())
-			f.to.Problem(about, fmt.Sprintf("NATS cannot be reached since %s (%v): this is what was known then", clock(time.Now()), err))
+			f.to.Problem(about, fmt.Sprintf("NATS cannot be reached since %s (%v): the data is of that time", clock(time.Now()), err))
 		}
 		away = err != nil
 	}

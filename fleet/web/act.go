@@ -224,7 +224,7 @@ func (p *actionPages) action(r *http.Request) screen {
 		content: func(_ context.Context, now time.Time) (content, error) {
 			a, ok := p.executor.Action(id)
 			if !ok {
-				return absent("action", id, "This server does not know it: it was started since, or another server did it. Audit and requests have what came of it.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
+				return absent("action", id, "It is unknown: this server restarted, or another server ran it. Audit and requests show the results.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
 			}
 
 			return content{page.Action(a.VisibleTo(may.May), may, now), http.StatusOK, !a.Ended.IsZero()}, nil

@@ -294,7 +294,7 @@ func (c *Courier) begin(stored time.Time) {
 	c.lateNotice.change(func() {
 		c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
 		if age := time.Since(stored); age > c.late {
-			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: what it sends now was stored %d min ago", c.sender.Name, int(age.Minutes())))
+			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: the current report was stored %d min ago", c.sender.Name, int(age.Minutes())))
 		} else {
 			c.Show.Clear(c.aboutLate())
 		}
