@@ -162,46 +162,45 @@ const tooLong = "the plan is too long to show"
 const unsignedPreview = "nodes with trust.keys preview only what a key they trust has signed, and this server signs no previews, or by another key: use muster fleet preview --sign-key FILE; or see --sign-previews of muster fleet serve"
 
 // preview requests the plans of the nodes.
-func (e *execution) preview(ctx context.Context) error {
-	r := e.record
+func (x *Executor) preview(ctx context.Context, r *record) error {
 	// Nodes do not report previews, so the id needs no user name.
 	asked := model.PreviewRequest{
-		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: e.Now().Add(r.Within).UTC(), Name: r.Previewed.Name, Value: r.Previewed.Value,
+		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: x.Now().Add(r.Within).UTC(), Name: r.Previewed.Name, Value: r.Previewed.Value,
 	}
-	found, err := e.Backend.Preview(ctx, e.nodes, asked, func(a model.EnsureResponse) { e.set(Result{Node: a.Node, State: StateRunning}) })
+	found, err := x.Backend.Preview(ctx, r.nodes, asked, func(a model.EnsureResponse) { x.set(r, Result{Node: a.Node, State: StateRunning}) })
 	if found != nil {
-		e.planned(ctx, found)
+		x.planned(ctx, r, found)
 	}
 
 	return err
 }
 
 // planned records the plans and the result of each node.
-func (e *execution) planned(ctx context.Context, found *PreviewResult) {
+func (x *Executor) planned(ctx context.Context, r *record, found *PreviewResult) {
 	for _, g := range found.Groups {
 		state := StateDone
 		if g.Outcome == WouldFail || g.Outcome == NotKnown {
 			state = StateFailed
 		}
 		for _, node := range g.Nodes {
-			e.set(Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
+			x.set(r, Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
 		}
 		if strings.Contains(g.Error, "not signed") {
-			e.note(unsignedPreview)
+			x.note(r, unsignedPreview)
 		}
 	}
 	for _, node := range found.Missing {
-		e.set(silent(ctx, node))
+		x.set(r, silent(ctx, node))
 	}
 	for _, node := range found.Unfinished {
 		if ctx.Err() != nil {
-			e.set(Result{Node: node, State: StateRunning, Text: "still in progress when the action ended"})
+			x.set(r, Result{Node: node, State: StateRunning, Text: "still in progress when the action ended"})
 			continue
 		}
-		e.set(Result{Node: node, State: StateExpired, Text: "did not finish in time"})
+		x.set(r, Result{Node: node, State: StateExpired, Text: "did not finish in time"})
 	}
 	kept := keptOf(found.Groups)
-	e.registry.change(func() { e.record.Plans, e.record.MorePlans = kept, len(found.Groups)-len(kept) })
+	x.change(func() { r.Plans, r.MorePlans = kept, len(found.Groups)-len(kept) })
 }
 
 // keptOf returns the first plans and replaces those that are too long.
@@ -225,32 +224,31 @@ func keptOf(all []Group) []Group {
 }
 
 // run requests runs of assigned manifests.
-func (e *execution) run(ctx context.Context) error {
-	r := e.record
+func (x *Executor) run(ctx context.Context, r *record) error {
 	id := RequestID(r.By)
-	e.registry.change(func() { r.Request = id })
-	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: r.Manifests, Noop: r.Noop, Expires: e.Now().Add(r.Within).UTC()}
+	x.change(func() { r.Request = id })
+	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: r.Manifests, Noop: r.Noop, Expires: x.Now().Add(r.Within).UTC()}
 	limit, cancel := context.WithTimeout(ctx, r.Within)
 	defer cancel()
-	from := model.Sender{By: r.By, Nodes: len(e.nodes), To: fleet.JoinTargets(r.Target.families()), On: r.Target.On}
-	result, err := e.Backend.Run(limit, from, e.nodes, asked, func(a model.EnsureResponse) { e.set(resultOf(a)) })
+	from := model.Sender{By: r.By, Nodes: len(r.nodes), To: fleet.JoinTargets(r.Target.families()), On: r.Target.On}
+	result, err := x.Backend.Run(limit, from, r.nodes, asked, func(a model.EnsureResponse) { x.set(r, resultOf(a)) })
 	if result != nil {
-		e.conclude(ctx, result)
+		x.conclude(ctx, r, result)
 	}
 
 	return err
 }
 
 // conclude records the result of each node.
-func (e *execution) conclude(ctx context.Context, r *Ensured) {
-	for _, a := range r.Answers {
-		e.set(resultOf(a))
+func (x *Executor) conclude(ctx context.Context, r *record, found *Ensured) {
+	for _, a := range found.Answers {
+		x.set(r, resultOf(a))
 		if strings.Contains(a.Error, "not signed") {
-			e.note(unsignedNote)
+			x.note(r, unsignedNote)
 		}
 	}
-	for _, node := range r.Missing {
-		e.set(silent(ctx, node))
+	for _, node := range found.Missing {
+		x.set(r, silent(ctx, node))
 	}
 }
 

@@ -16,7 +16,7 @@ func TestWaiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		key := "node.a.pause"
-		change := ask.PauseChange{Key: key, Pause: &model.Pause{At: time.Now()}}
+		change := ask.PauseChange{ControlKey: key, Pause: &model.Pause{At: time.Now()}}
 		stale := model.Node{NodeState: model.NodeState{Node: "stale", RejectedControl: map[string]string{key: "old"}}}
 		all := []*ask.Confirmation{}
 		for _, n := range []model.Node{{NodeState: model.NodeState{Node: "paused"}}, {NodeState: model.NodeState{Node: "rejecting"}}, stale, {NodeState: model.NodeState{Node: "waiting"}}} {
@@ -40,7 +40,7 @@ func TestWaiter(t *testing.T) {
 					return n, true
 				}, nil
 			},
-			Pause: func(ctx context.Context, _ time.Duration) {
+			Pause: func(ctx context.Context) {
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Second):
@@ -59,7 +59,7 @@ func TestWaiter(t *testing.T) {
 			}
 		}
 		// A rejection from before the change counts only after a while.
-		if rejectedAt["rejecting"] != 0 || rejectedAt["stale"] != ask.PauseSettling || time.Since(began) != time.Minute {
+		if rejectedAt["rejecting"] != 0 || rejectedAt["stale"] != 2*time.Second || time.Since(began) != time.Minute {
 			t.Errorf("rejected at %v, ended after %s", rejectedAt, time.Since(began))
 		}
 	})

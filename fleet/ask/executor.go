@@ -60,14 +60,16 @@ type ExecutorOptions struct {
 
 // Executor starts actions and remembers the last ones. NewExecutor makes it.
 type Executor struct {
-	o        ExecutorOptions
-	registry *registry
-
-	mu      sync.Mutex
-	closed  bool
+	ExecutorOptions
+	// ctx ends the actions in progress.
+	ctx     context.Context
+	stop    context.CancelCauseFunc
 	running sync.WaitGroup
-	// stopped is closed to end the actions in progress.
-	stopped chan struct{}
+
+	mu sync.Mutex
+	// records are ordered by start, the oldest first.
+	records   []*record
+	followers map[chan struct{}]bool
 }
 
 // NewExecutor returns an executor. The caller must call Close.
@@ -76,31 +78,30 @@ func NewExecutor(o ExecutorOptions) *Executor {
 		o.Now = time.Now
 	}
 	o.Patience = cmp.Or(o.Patience, 20*time.Second)
+	x := &Executor{ExecutorOptions: o, followers: map[chan struct{}]bool{}}
+	x.ctx, x.stop = context.WithCancelCause(context.Background())
 
-	return &Executor{o: o, registry: newRegistry(), stopped: make(chan struct{})}
+	return x
 }
 
 // Close ends the actions in progress and waits for them.
 func (x *Executor) Close() {
 	x.mu.Lock()
-	if !x.closed {
-		x.closed = true
-		close(x.stopped)
-	}
+	x.stop(errStopped)
 	x.mu.Unlock()
 	x.running.Wait()
 }
 
 // CheckRequests returns why requests of a kind reach no node, nil where they do.
-func (x *Executor) CheckRequests(k Kind) error { return x.o.Backend.CheckRequests(k) }
+func (x *Executor) CheckRequests(k Kind) error { return x.Backend.CheckRequests(k) }
 
 // Match returns the current nodes of a target. The error is a *Refusal or a *targets.Error, or wraps ErrNobody.
-func (x *Executor) Match(t Target) (Match, error) { return matchOf(x.o.Model, t) }
+func (x *Executor) Match(t Target) (Match, error) { return matchOf(x.Model, t) }
 
 // Start starts an action and returns it. The error is a *Refusal or a *targets.Error, or wraps ErrBusy, ErrAway,
 // ErrNobody, ErrAll or ErrOthers.
 func (x *Executor) Start(s Spec) (Action, error) {
-	now := x.o.Now()
+	now := x.Now()
 	if err := s.check(now); err != nil {
 		return Action{}, err
 	}
@@ -121,29 +122,27 @@ func (x *Executor) Start(s Spec) (Action, error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed {
+	if x.ctx.Err() != nil {
 		return Action{}, fmt.Errorf("%w: the server stops", ErrBusy)
 	}
-	r := newRecord(Action{Spec: s, ID: ksuid.New().String(), Nodes: len(m.Nodes), Begun: now}, m)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	r.cancel = cancel
-	started, err := x.registry.add(r)
-	if err != nil {
-		cancel(nil)
+	r := newRecord(Action{Spec: s, ID: ksuid.New().String(), Begun: now}, m)
+	if err := x.add(r); err != nil {
 		return Action{}, err
 	}
-	x.o.Log.Info("action started", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
-	x.running.Go(func() { x.execute(ctx, r, m.Nodes) })
+	ctx, cancel := context.WithCancelCause(x.ctx)
+	r.cancel = cancel
+	x.Log.Info("action started", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
+	x.running.Go(func() { x.execute(ctx, r) })
 
-	return started, nil
+	return r.snapshot(), nil
 }
 
 // away returns an ErrAway if NATS is unreachable.
 func (x *Executor) away(k Kind) error {
-	if x.o.Away == nil {
+	if x.Away == nil {
 		return nil
 	}
-	err := x.o.Away()
+	err := x.Away()
 	switch {
 	case err == nil:
 		return nil
@@ -155,30 +154,32 @@ func (x *Executor) away(k Kind) error {
 }
 
 // execute runs an action until it ends.
-func (x *Executor) execute(ctx context.Context, r *record, nodes []model.Node) {
+func (x *Executor) execute(ctx context.Context, r *record) {
 	defer r.cancel(nil)
-	x.running.Go(func() {
-		select {
-		case <-x.stopped:
-			r.cancel(errStopped)
-		case <-ctx.Done():
-		}
-	})
-	err := x.guarded(ctx, &execution{ExecutorOptions: x.o, registry: x.registry, record: r, nodes: nodes})
-	ended := x.registry.end(r, err, x.o.Now())
-	x.o.Log.Info("action ended", "action", ended.ID, "by", ended.By, "states", fmt.Sprint(ended.States), "error", ended.Error)
+	err := x.guarded(ctx, r)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	ended := x.end(r, err)
+	x.Log.Info("action ended", "action", ended.ID, "by", ended.By, "states", fmt.Sprint(ended.States), "error", ended.Error)
 }
 
 // guarded runs an action. A panic fails only this action, because nodes control the data.
-func (x *Executor) guarded(ctx context.Context, e *execution) (err error) {
+func (x *Executor) guarded(ctx context.Context, r *record) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			x.o.Log.Error("action panicked", "action", e.record.ID, "panic", why, "stack", string(debug.Stack()))
+			x.Log.Error("action panicked", "action", r.ID, "panic", why, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error, see the log of muster fleet serve: %v", why)
 		}
 	}()
-
-	return asEnded(ctx, e.do(ctx))
+	switch r.Kind {
+	case Preview:
+		return x.preview(ctx, r)
+	case Run:
+		return x.run(ctx, r)
+	default:
+		return x.write(ctx, r)
+	}
 }
 
 // errStopped is the cause of an action that ended with the server.
@@ -190,67 +191,25 @@ type cancelled string
 // Error names the user.
 func (c cancelled) Error() string { return "cancelled by " + string(c) }
 
-// asEnded returns the cause of ctx if it ended, else err.
-func asEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-
-	return err
-}
-
-// Cancel cancels an action on behalf of a user and returns it. The action ends soon after. An action that has ended does
-// not change. The error wraps ErrUnknown.
+// Cancel cancels an action on behalf of a user and returns it. The action ends soon after. An action that has ended or is
+// cancelled does not change. The error wraps ErrUnknown.
 func (x *Executor) Cancel(id, by string) (Action, error) {
 	by = named(by)
-	a, known := x.registry.cancel(id, by)
-	if !known {
-		return a, ErrUnknown
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.find(id)
+	if r == nil {
+		return Action{}, ErrUnknown
 	}
-	x.o.Log.Info("action cancelled", "action", a.ID, "by", by, "ended", !a.Ended.IsZero())
-
-	return a, nil
-}
-
-// Action returns an action by its id.
-func (x *Executor) Action(id string) (Action, bool) { return x.registry.get(id) }
-
-// Wait returns an action after it ended, or its current state when ctx ends.
-func (x *Executor) Wait(ctx context.Context, id string) (Action, bool) {
-	return x.registry.wait(ctx, id)
-}
-
-// Actions returns the known actions, the newest first, without the results of nodes.
-func (x *Executor) Actions() []Action { return x.registry.all() }
-
-// Changes returns a channel that receives after changes of actions, until cancel is called.
-func (x *Executor) Changes() (changed <-chan struct{}, cancel func()) { return x.registry.follow() }
-
-// execution runs one action on nodes and records the results.
-type execution struct {
-	ExecutorOptions
-	registry *registry
-	record   *record
-	nodes    []model.Node
-}
-
-// do runs the action until it ends.
-func (e *execution) do(ctx context.Context) error {
-	switch e.record.Kind {
-	case Preview:
-		return e.preview(ctx)
-	case Run:
-		return e.run(ctx)
-	default:
-		return e.write(ctx)
+	if r.Ended.IsZero() && r.CancelledBy == "" {
+		r.CancelledBy = by
+		r.cancel(cancelled(by))
+		x.wake()
 	}
+	x.Log.Info("action cancelled", "action", r.ID, "by", by, "ended", !r.Ended.IsZero())
+
+	return r.snapshot(), nil
 }
-
-// note adds a note for the user.
-func (e *execution) note(text string) { e.registry.note(e.record, text) }
-
-// set records the result of a node.
-func (e *execution) set(r Result) { e.registry.set(e.record, r) }
 
 const (
 	// maxRunning is the maximum number of actions in progress, and maxOwn the maximum of one user.
@@ -266,17 +225,11 @@ const (
 	maxDetailed = 1000
 )
 
-// registry holds the last actions. Several goroutines may use it.
-type registry struct {
-	mu sync.Mutex
-	// records are ordered by start, the oldest first.
-	records   []*record
-	followers map[chan struct{}]bool
-}
-
-// record is an action in the registry. The mutex of the registry guards it.
+// record is an action of an Executor, whose mutex guards it.
 type record struct {
 	Action
+	// nodes are the target nodes at the start.
+	nodes []model.Node
 	// results has the results of all nodes while the action is in progress.
 	results map[string]Result
 	done    chan struct{}
@@ -284,11 +237,10 @@ type record struct {
 	cancel context.CancelCauseFunc
 }
 
-func newRegistry() *registry { return &registry{followers: map[chan struct{}]bool{}} }
-
 // newRecord returns the record of an action without results.
 func newRecord(a Action, m Match) *record {
-	r := &record{Action: a, results: make(map[string]Result, len(m.Nodes)), done: make(chan struct{})}
+	r := &record{Action: a, nodes: m.Nodes, results: make(map[string]Result, len(m.Nodes)), done: make(chan struct{})}
+	r.Nodes = len(m.Nodes)
 	if n := len(m.Undecided); n > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d more nodes may match and were skipped", n))
 	}
@@ -312,30 +264,29 @@ func (r *record) snapshot() Action {
 }
 
 // add adds an action and removes the oldest ones that have ended. The error wraps ErrBusy and lists the actions in
-// progress.
-func (g *registry) add(r *record) (Action, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := g.busy(r.By, r.Share); err != nil {
-		return Action{}, err
+// progress. The caller holds mu.
+func (x *Executor) add(r *record) error {
+	if err := x.busy(r.By, r.Share); err != nil {
+		return err
 	}
-	g.records = append(g.records, r)
-	for i := 0; len(g.records) > maxKept && i < len(g.records); {
-		if g.records[i].Ended.IsZero() {
-			i++
-			continue
+	x.records = append(x.records, r)
+	surplus := len(x.records) - maxKept
+	x.records = slices.DeleteFunc(x.records, func(r *record) bool {
+		isOld := surplus > 0 && !r.Ended.IsZero()
+		if isOld {
+			surplus--
 		}
-		g.records = slices.Delete(g.records, i, i+1)
-	}
-	g.wake()
+		return isOld
+	})
+	x.wake()
 
-	return r.snapshot(), nil
+	return nil
 }
 
 // busy returns an ErrBusy if no action of a user can start. The caller holds mu.
-func (g *registry) busy(by, share string) error {
+func (x *Executor) busy(by, share string) error {
 	var all, own []*record
-	for _, r := range g.records {
+	for _, r := range x.records {
 		if r.Ended.IsZero() {
 			all = append(all, r)
 			if r.Share == share {
@@ -368,16 +319,16 @@ func inProgress(all []*record) string {
 }
 
 // change changes an action and wakes the followers.
-func (g *registry) change(change func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (x *Executor) change(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	change()
-	g.wake()
+	x.wake()
 }
 
 // wake wakes the followers. The caller holds mu.
-func (g *registry) wake() {
-	for f := range g.followers {
+func (x *Executor) wake() {
+	for f := range x.followers {
 		select {
 		case f <- struct{}{}:
 		default: // the previous signal is still pending
@@ -386,11 +337,11 @@ func (g *registry) wake() {
 }
 
 // note adds a note for the user, unless the action has it.
-func (g *registry) note(r *record, text string) {
+func (x *Executor) note(r *record, text string) {
 	if text == "" {
 		return
 	}
-	g.change(func() {
+	x.change(func() {
 		if !slices.Contains(r.Notes, text) && len(r.Notes) < maxNotes {
 			r.Notes = append(r.Notes, text)
 		}
@@ -398,8 +349,8 @@ func (g *registry) note(r *record, text string) {
 }
 
 // set records the result of a node. It ignores nodes that are no targets, because any node may claim to be one.
-func (g *registry) set(r *record, result Result) {
-	g.change(func() {
+func (x *Executor) set(r *record, result Result) {
+	x.change(func() {
 		if _, asked := r.results[result.Node]; !asked {
 			return
 		}
@@ -411,20 +362,20 @@ func (g *registry) set(r *record, result Result) {
 }
 
 // result returns the result of a node so far.
-func (g *registry) result(r *record, node string) Result {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (x *Executor) result(r *record, node string) Result {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 
 	return r.results[node]
 }
 
 // end ends an action, drops the data that is not shown, and returns it.
-func (g *registry) end(r *record, err error, now time.Time) Action {
-	g.change(func() {
+func (x *Executor) end(r *record, err error) Action {
+	x.change(func() {
 		if err != nil {
 			r.Error = cut(err.Error())
 		}
-		r.Ended = now
+		r.Ended = x.Now()
 		if r.CancelledBy != "" {
 			r.Notes = append(r.Notes, r.onCancel())
 		}
@@ -432,29 +383,11 @@ func (g *registry) end(r *record, err error, now time.Time) Action {
 		if r.Previewed != nil {
 			r.Previewed = &Previewed{Key: r.Previewed.Key, Revision: r.Previewed.Revision, Name: r.Previewed.Name}
 		}
-		r.results = nil
+		r.results, r.nodes = nil, nil
 		close(r.done)
 	})
 
 	return r.Action // no longer changes
-}
-
-// cancel cancels an action on behalf of a user, unless it has ended or is cancelled. It returns the action and reports
-// whether it is known.
-func (g *registry) cancel(id, by string) (a Action, known bool) {
-	g.change(func() {
-		r := g.find(id)
-		if r == nil {
-			return
-		}
-		if r.Ended.IsZero() && r.CancelledBy == "" {
-			r.CancelledBy = by
-			r.cancel(cancelled(by))
-		}
-		a, known = r.snapshot(), true
-	})
-
-	return a, known
 }
 
 // onCancel returns the note for a cancelled action.
@@ -472,20 +405,20 @@ func (r *record) onCancel() string {
 }
 
 // find returns the record of an id, nil for none. The caller holds mu.
-func (g *registry) find(id string) *record {
-	i := slices.IndexFunc(g.records, func(r *record) bool { return r.ID == id })
+func (x *Executor) find(id string) *record {
+	i := slices.IndexFunc(x.records, func(r *record) bool { return r.ID == id })
 	if i < 0 {
 		return nil
 	}
 
-	return g.records[i]
+	return x.records[i]
 }
 
-// get returns an action by its id and reports whether it is known.
-func (g *registry) get(id string) (Action, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	r := g.find(id)
+// Action returns an action by its id and reports whether it is known.
+func (x *Executor) Action(id string) (Action, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.find(id)
 	if r == nil {
 		return Action{}, false
 	}
@@ -493,11 +426,11 @@ func (g *registry) get(id string) (Action, bool) {
 	return r.snapshot(), true
 }
 
-// wait returns an action after it ended or when ctx ends, and reports whether it is known.
-func (g *registry) wait(ctx context.Context, id string) (Action, bool) {
-	g.mu.Lock()
-	r := g.find(id)
-	g.mu.Unlock()
+// Wait returns an action after it ended, or its current state when ctx ends, and reports whether it is known.
+func (x *Executor) Wait(ctx context.Context, id string) (Action, bool) {
+	x.mu.Lock()
+	r := x.find(id)
+	x.mu.Unlock()
 	if r != nil {
 		select {
 		case <-r.done:
@@ -505,15 +438,15 @@ func (g *registry) wait(ctx context.Context, id string) (Action, bool) {
 		}
 	}
 
-	return g.get(id)
+	return x.Action(id)
 }
 
-// all returns the actions, the newest first, without the results of nodes.
-func (g *registry) all() []Action {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	out := make([]Action, 0, len(g.records))
-	for _, r := range slices.Backward(g.records) {
+// Actions returns the known actions, the newest first, without the results of nodes.
+func (x *Executor) Actions() []Action {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := make([]Action, 0, len(x.records))
+	for _, r := range slices.Backward(x.records) {
 		a := r.snapshot()
 		a.Results, a.More, a.Plans, a.MorePlans = nil, 0, nil, 0
 		out = append(out, a)
@@ -522,17 +455,17 @@ func (g *registry) all() []Action {
 	return out
 }
 
-// follow returns a channel that receives after changes, until cancel is called.
-func (g *registry) follow() (changed <-chan struct{}, cancel func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// Changes returns a channel that receives after changes of actions, until cancel is called.
+func (x *Executor) Changes() (changed <-chan struct{}, cancel func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	f := make(chan struct{}, 1)
-	g.followers[f] = true
+	x.followers[f] = true
 
 	return f, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.followers, f)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		delete(x.followers, f)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ask_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -14,15 +15,15 @@ const own, group = "node.web01.pause", "group.web.pause"
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func begin() ask.PauseChange {
-	return ask.PauseChange{Key: own, Pause: &model.Pause{At: at, Until: at.Add(time.Hour)}}
+	return ask.PauseChange{ControlKey: own, Pause: &model.Pause{At: at, Until: at.Add(time.Hour)}}
 }
 
 // TestInEffect: a pause is in effect if it or a later-ending pause pauses the node. Its removal is in effect if its key
 // does not pause the node.
 func TestInEffect(t *testing.T) {
 	t.Parallel()
-	endless := ask.PauseChange{Key: own, Pause: &model.Pause{At: at}}
-	end := ask.PauseChange{Key: own}
+	endless := ask.PauseChange{ControlKey: own, Pause: &model.Pause{At: at}}
+	end := ask.PauseChange{ControlKey: own}
 	const open = "written, not confirmed yet"
 	for name, c := range map[string]struct {
 		change ask.PauseChange
@@ -40,7 +41,7 @@ func TestInEffect(t *testing.T) {
 		"still paused":                {end, &model.Paused{From: own}, open},
 		"resumed, paused by a group":  {end, &model.Paused{From: group, By: "ann"}, "still paused by " + group},
 	} {
-		got := c.change.Status(model.Node{NodeState: model.NodeState{Paused: c.paused}}, true, true)
+		got := confirm(c.change, model.Node{NodeState: model.NodeState{Paused: c.paused}}, true, false)
 		if got.Text != c.want || (got.State == ask.StateDone) != (c.want != open) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -50,7 +51,7 @@ func TestInEffect(t *testing.T) {
 // TestInEffectByKey: an agent that states all pauses confirms a change by its key and revision only.
 func TestInEffectByKey(t *testing.T) {
 	t.Parallel()
-	begun, end := begin(), ask.PauseChange{Key: own}
+	begun, end := begin(), ask.PauseChange{ControlKey: own}
 	begun.Revision = 7
 	unnumbered := begin()
 	const open = "written, not confirmed yet"
@@ -70,7 +71,7 @@ func TestInEffectByKey(t *testing.T) {
 		"not resumed, another is shown": {end, byGroup, map[string]uint64{group: 9, own: 7}, open},
 		"resumed, still paused":         {end, byGroup, map[string]uint64{group: 9}, "still paused by " + group},
 	} {
-		got := c.change.Status(model.Node{NodeState: model.NodeState{Paused: c.paused, PausedBy: c.by}}, true, true)
+		got := confirm(c.change, model.Node{NodeState: model.NodeState{Paused: c.paused, PausedBy: c.by}}, true, false)
 		if got.Text != c.want || (got.State == ask.StateDone) != (c.want != open) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -85,30 +86,53 @@ func TestWhatIsNotInEffect(t *testing.T) {
 		return model.Node{NodeState: model.NodeState{Message: message, RejectedControl: by}}
 	}
 	const later = "; takes effect when it is back"
-	refused := ask.PauseStatus{State: ask.StateFailed, Text: "refused: not signed", Unsigned: true}
-	away := func(text string) ask.PauseStatus {
-		return ask.PauseStatus{State: ask.StateUnreachable, Text: "written, not confirmed: " + text}
+	type confirmed struct {
+		state ask.State
+		text  string
+	}
+	pending, refused := confirmed{ask.StatePending, "written, not confirmed yet"}, confirmed{ask.StateFailed, "refused: not signed"}
+	away := func(text string) confirmed {
+		return confirmed{ask.StateUnreachable, "written, not confirmed: " + text}
 	}
 	for name, c := range map[string]struct {
 		node             model.Node
 		unknown, earlier bool
-		want             ask.PauseStatus
+		want             confirmed
 	}{
-		"says nothing":              {want: ask.PausePending()},
+		"says nothing":              {want: pending},
 		"never seen":                {unknown: true, want: away("unreachable" + later)},
 		"silent":                    {node: model.Node{Silent: true}, want: away("unreachable" + later)},
 		"stopped":                   {node: model.Node{NodeState: model.NodeState{Event: model.NodeStopped}}, want: away("stopped" + later)},
 		"unreadable":                {node: model.Node{Unreadable: "no", Silent: true}, want: away("its state cannot be read")},
 		"rejects it":                {node: rejects("", map[string]string{own: "not signed"}), want: refused},
-		"rejects it otherwise":      {node: rejects("", map[string]string{own: "expired"}), want: ask.PauseStatus{State: ask.StateFailed, Text: "refused: expired"}},
-		"perhaps the one before":    {node: rejects("", map[string]string{own: "not signed"}), earlier: true, want: ask.PausePending()},
-		"rejects another":           {node: rejects("", map[string]string{group: "not signed"}), want: ask.PausePending()},
-		"the message is for people": {node: rejects("rejected: "+own+": not signed", map[string]string{group: "not signed"}), want: ask.PausePending()},
+		"rejects it otherwise":      {node: rejects("", map[string]string{own: "expired"}), want: confirmed{ask.StateFailed, "refused: expired"}},
+		"perhaps the one before":    {node: rejects("", map[string]string{own: "not signed"}), earlier: true, want: pending},
+		"rejects another":           {node: rejects("", map[string]string{group: "not signed"}), want: pending},
 		"an older agent":            {node: rejects("rejected: "+own+": not signed", nil), want: refused},
-		"an older agent, another":   {node: rejects("rejected: node.web01.labels: not valid", nil), want: ask.PausePending()},
+		"an older agent, another":   {node: rejects("rejected: node.web01.labels: not valid", nil), want: pending},
+		"the message is for people": {node: rejects("rejected: "+own+": not signed", map[string]string{group: "not signed"}), want: pending},
 	} {
-		if got := begin().Status(c.node, !c.unknown, !c.earlier); got != c.want {
+		if got := confirm(begin(), c.node, !c.unknown, c.earlier); (confirmed{got.State, got.Text}) != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+}
+
+// confirm waits once for the confirmation of a change by a node, whose state was the same before the change if earlier.
+func confirm(change ask.Change, n model.Node, known, earlier bool) ask.Confirmation {
+	var before model.Node
+	if earlier {
+		before = n
+	}
+	c := ask.NewConfirmation(change, before)
+	ctx, cancel := context.WithCancel(context.Background())
+	_ = ask.Waiter{
+		States: func(context.Context) (func(string) (model.Node, bool), error) {
+			return func(string) (model.Node, bool) { return n, known }, nil
+		},
+		Pause: func(context.Context) { cancel() },
+	}.Wait(ctx, []*ask.Confirmation{&c})
+	cancel()
+
+	return c
 }

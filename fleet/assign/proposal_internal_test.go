@@ -42,7 +42,7 @@ func TestTwoSignersAtOnce(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.Sign(t.Context(), p)
+		_, err := s.SignProposal(t.Context(), p)
 		ended <- err
 	}()
 	awaitWaiter(t, path)

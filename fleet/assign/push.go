@@ -41,15 +41,6 @@ type Bundles interface {
 	PutBundle(ctx context.Context, r io.ReadSeeker) (digest string, err error)
 }
 
-// Signer signs assignments.
-type Signer interface {
-	// Assignment returns the signed value of a key. current is the current assignment, nil for none.
-	Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error)
-	// HasSigned reports whether the newest revision of a key has the signatures that a new one would have,
-	// and is no replay of an older one.
-	HasSigned(ctx context.Context, all []model.Entry) (bool, error)
-}
-
 // Push is a manifest with its targets and terms.
 type Push struct {
 	Source  *Source
@@ -79,7 +70,7 @@ type Pusher struct {
 	Assignments Assignments
 	Bundles     Bundles
 	// Signer signs values; nil means unsigned.
-	Signer Signer
+	Signer *Signing
 	// OnUnsigned, if set, receives the keys whose signed values were replaced by unsigned ones.
 	OnUnsigned func(key string)
 	// OnBundle, if set, receives the size of a bundle in bytes before it is stored.
@@ -136,7 +127,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 	}
 	switch {
 	case p.Signer != nil:
-		if value, err = p.Signer.Assignment(ctx, out.Key, value, current.Value); err != nil {
+		if value, err = p.Signer.Sign(ctx, signed.Assign, out.Key, value, current.Value); err != nil {
 			return fmt.Errorf("%s: %w", out.Key, err)
 		}
 	case p.OnUnsigned != nil && signed.IsEnvelope(current.Value):

@@ -35,58 +35,19 @@ type Signing struct {
 	Now func() time.Time
 }
 
-// Assignment returns the signed value of a key. current is the current assignment, nil for none.
-func (s *Signing) Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error) {
-	return s.sign(ctx, signed.Statement{Action: signed.Assign, Target: key, Content: string(content)}, current)
+// Sign returns the signed value of an action on a target: a key, or the family of a control document. content is empty
+// for a removal. current is the value that it replaces, nil for none.
+func (s *Signing) Sign(ctx context.Context, action signed.Action, target string, content, current []byte) ([]byte, error) {
+	return s.sign(ctx, signed.Statement{Action: action, Target: target, Content: string(content)}, current)
 }
 
-// Removal returns the signed removal of a key. current is the current assignment, nil for none.
-func (s *Signing) Removal(ctx context.Context, key string, current []byte) ([]byte, error) {
-	return s.sign(ctx, signed.Statement{Action: signed.Remove, Target: key}, current)
-}
-
-// Request returns an ensure request to a family, signed until it expires.
-func (s *Signing) Request(ctx context.Context, family string, request []byte, expires time.Time) ([]byte, error) {
-	return s.request(ctx, signed.Statement{Action: signed.Ensure, Target: family, Content: string(request), Expires: expires})
-}
-
-// Run returns a run request to a family, signed until it expires.
-func (s *Signing) Run(ctx context.Context, family string, request []byte, expires time.Time) ([]byte, error) {
-	return s.request(ctx, signed.Statement{Action: signed.Run, Target: family, Content: string(request), Expires: expires})
-}
-
-// Preview returns a preview request to a family, signed until it expires.
-func (s *Signing) Preview(ctx context.Context, family string, request []byte, expires time.Time) ([]byte, error) {
-	return s.request(ctx, signed.Statement{Action: signed.Preview, Target: family, Content: string(request), Expires: expires})
-}
-
-// Cancel returns the signed cancel of a request of a family, valid until it expires.
-func (s *Signing) Cancel(ctx context.Context, family string, cancel []byte, expires time.Time) ([]byte, error) {
-	return s.request(ctx, signed.Statement{Action: signed.Cancel, Target: family, Content: string(cancel), Expires: expires})
-}
-
-func (s *Signing) request(ctx context.Context, statement signed.Statement) ([]byte, error) {
-	if statement.Expires.After(s.Now().Add(signed.MaxRequest)) {
+// SignRequest returns a signed request to a family, valid until it expires.
+func (s *Signing) SignRequest(ctx context.Context, action signed.Action, family string, content []byte, expires time.Time) ([]byte, error) {
+	if expires.After(s.Now().Add(signed.MaxRequest)) {
 		return nil, fmt.Errorf("a signed request is valid for at most %s", signed.MaxRequest)
 	}
 
-	return s.sign(ctx, statement, nil)
-}
-
-// Pause returns the signed pause of a family, Resume its signed end. current is the current value of the
-// control key, nil for none.
-func (s *Signing) Pause(ctx context.Context, family string, pause, current []byte) ([]byte, error) {
-	return s.sign(ctx, signed.Statement{Action: signed.Pause, Target: family, Content: string(pause)}, current)
-}
-
-// Resume returns the signed end of a pause, see Pause.
-func (s *Signing) Resume(ctx context.Context, family string, current []byte) ([]byte, error) {
-	return s.sign(ctx, signed.Statement{Action: signed.Resume, Target: family}, current)
-}
-
-// Groups returns the signed groups of a node. current is the current value of the control key, nil for none.
-func (s *Signing) Groups(ctx context.Context, family string, groups, current []byte) ([]byte, error) {
-	return s.sign(ctx, signed.Statement{Action: signed.Groups, Target: family, Content: string(groups)}, current)
+	return s.sign(ctx, signed.Statement{Action: action, Target: family, Content: string(content), Expires: expires}, nil)
 }
 
 // HasSigned reports whether the newest revision of a key is an assignment that is signed by all keys and
@@ -326,8 +287,8 @@ func (s *Signing) checkTimes(p Proposal) error {
 	}
 }
 
-// Sign returns the signed value of a proposal.
-func (s *Signing) Sign(ctx context.Context, p Proposal) ([]byte, error) {
+// SignProposal returns the signed value of a proposal.
+func (s *Signing) SignProposal(ctx context.Context, p Proposal) ([]byte, error) {
 	if p.envelope == nil {
 		return s.sign(ctx, p.Statement, p.current)
 	}

@@ -112,7 +112,7 @@ func TestIssuedGrows(t *testing.T) {
 	var all []time.Time
 	for _, step := range []time.Duration{0, 0, -time.Second, -time.Minute, time.Hour, -signed.MaxSkew} {
 		now = now.Add(step)
-		value, err := signer(&now, k).Assignment(t.Context(), motd, []byte("x"), nil)
+		value, err := signer(&now, k).Sign(t.Context(), signed.Assign, motd, []byte("x"), nil)
 		all = append(all, issued(t, value, err))
 		again, err := assign.OpenKey(k.Path)
 		if err != nil {
@@ -129,7 +129,7 @@ func TestIssuedGrows(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	now = now.Add(-24 * time.Hour)
-	if _, err := signer(&now, k).Assignment(t.Context(), motd, []byte("x"), nil); err == nil || !strings.Contains(err.Error(), "set the clock") {
+	if _, err := signer(&now, k).Sign(t.Context(), signed.Assign, motd, []byte("x"), nil); err == nil || !strings.Contains(err.Error(), "set the clock") {
 		t.Errorf("a clock that is a day late: %v", err)
 	}
 }
@@ -141,7 +141,7 @@ func TestIssuedAfterTheCurrent(t *testing.T) {
 	other := signtest.Signer(t)
 	for ahead, counts := range map[time.Duration]bool{time.Second: true, time.Minute: true, 4 * time.Minute: false, 1000 * time.Hour: false} {
 		current := signtest.Sign(t, signed.Statement{Target: motd, Content: "y", Issued: now.Add(ahead)}, other)
-		value, err := signer(&now, keyFile(t)).Assignment(t.Context(), motd, []byte("x"), current)
+		value, err := signer(&now, keyFile(t)).Sign(t.Context(), signed.Assign, motd, []byte("x"), current)
 		if at := issued(t, value, err); at.After(now.Add(ahead)) != counts {
 			t.Errorf("%s ahead: issued %s later", ahead, at.Sub(now))
 		}
@@ -155,7 +155,7 @@ func TestDamagedRecord(t *testing.T) {
 	if err := os.WriteFile(k.Path+".last", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signer(&now, k).Assignment(t.Context(), motd, []byte("x"), nil); err == nil {
+	if _, err := signer(&now, k).Sign(t.Context(), signed.Assign, motd, []byte("x"), nil); err == nil {
 		t.Error("a record that cannot be read is ignored")
 	}
 }
@@ -173,7 +173,7 @@ func add(t *testing.T, s *assign.Signing, e model.Entry) ([]byte, error) {
 		return nil, err
 	}
 
-	return s.Sign(t.Context(), p)
+	return s.SignProposal(t.Context(), p)
 }
 
 // hasSigned is what fleet push asks of the revisions of a key.
@@ -196,7 +196,7 @@ func hasSigned(t *testing.T, s *assign.Signing, values ...[]byte) bool {
 func TestAddSignsNothingElse(t *testing.T) {
 	now := time.Now()
 	alice, bob := keyFile(t), keyFile(t)
-	value, err := signer(&now, alice).Assignment(t.Context(), motd, []byte("x"), nil)
+	value, err := signer(&now, alice).Sign(t.Context(), signed.Assign, motd, []byte("x"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestProposalIsWhatIsSigned(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		value, err := s.Sign(t.Context(), p)
+		value, err := s.SignProposal(t.Context(), p)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -292,25 +292,25 @@ func TestReplayIsNotSigned(t *testing.T) {
 	now := time.Now()
 	alice, bob := keyFile(t), keyFile(t)
 	s := signer(&now, alice)
-	first, err := s.Assignment(t.Context(), motd, []byte("first"), nil)
+	first, err := s.Sign(t.Context(), signed.Assign, motd, []byte("first"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !hasSigned(t, s, first) {
 		t.Error("it does not know what it signed")
 	}
-	if other, err := s.Assignment(t.Context(), "group.web.other", []byte("x"), nil); err != nil || !hasSigned(t, s, first) {
+	if other, err := s.Sign(t.Context(), signed.Assign, "group.web.other", []byte("x"), nil); err != nil || !hasSigned(t, s, first) {
 		t.Errorf("that it signed something else, too, counts: %s, %v", other, err)
 	}
 	now = now.Add(time.Second)
-	second, err := signer(&now, bob).Assignment(t.Context(), motd, []byte("second"), first)
+	second, err := signer(&now, bob).Sign(t.Context(), signed.Assign, motd, []byte("second"), first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if hasSigned(t, s, first, second, first) {
 		t.Error("what another one signed later does not count")
 	}
-	if _, err := s.Removal(t.Context(), motd, nil); err != nil || hasSigned(t, s, first) {
+	if _, err := s.Sign(t.Context(), signed.Remove, motd, nil, nil); err != nil || hasSigned(t, s, first) {
 		t.Errorf("what the key signed later, and is gone, does not count: %v", err)
 	}
 }
@@ -330,7 +330,7 @@ func TestRecordIsBounded(t *testing.T) {
 	if err := os.WriteFile(k.Path+".last", data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signer(&now, k).Assignment(t.Context(), motd, []byte("x"), nil); err != nil {
+	if _, err := signer(&now, k).Sign(t.Context(), signed.Assign, motd, []byte("x"), nil); err != nil {
 		t.Fatal(err)
 	}
 	var kept struct{ Targets map[string]time.Time }
@@ -348,10 +348,10 @@ func TestRecordIsBounded(t *testing.T) {
 func TestRequests(t *testing.T) {
 	now := time.Now()
 	s := signer(&now, keyFile(t))
-	if _, err := s.Request(t.Context(), "node.web01", []byte("{}"), now.Add(25*time.Hour)); err == nil {
+	if _, err := s.SignRequest(t.Context(), signed.Ensure, "node.web01", []byte("{}"), now.Add(25*time.Hour)); err == nil {
 		t.Error("it is valid for longer")
 	}
-	value, err := s.Request(t.Context(), "node.web01", []byte("{}"), now.Add(time.Minute))
+	value, err := s.SignRequest(t.Context(), signed.Ensure, "node.web01", []byte("{}"), now.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestRequests(t *testing.T) {
 	if err != nil || e.Statement.Action != signed.Ensure || !e.Statement.Expires.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v, %v", e.Statement, err)
 	}
-	if removal, err := s.Removal(t.Context(), motd, nil); err != nil || !signed.IsEnvelope(removal) {
+	if removal, err := s.Sign(t.Context(), signed.Remove, motd, nil, nil); err != nil || !signed.IsEnvelope(removal) {
 		t.Errorf("%s, %v", removal, err)
 	}
 }

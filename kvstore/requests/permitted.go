@@ -129,7 +129,7 @@ func (s Client) IsAdministrator() bool { return s.store.Places().InUse().IsOwn()
 func (s Client) UnstoredReason(ctx context.Context, node string) string {
 	ctx, cancel := context.WithTimeout(ctx, unstoredTimeout)
 	defer cancel()
-	for reply, err := range s.Ask(ctx, s.store.Names().Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
+	for reply, err := range s.Ask(ctx, []Request{{Subject: s.store.Names().Request(kvstore.VerbPing, model.NodeFamily(node))}}) {
 		if err != nil || reply.Node != node {
 			continue
 		}

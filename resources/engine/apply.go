@@ -18,6 +18,7 @@ type applier struct{ *access }
 // dueChange is a pending change of a node.
 type dueChange struct {
 	node    *graph.Node
+	t       *model.Transaction
 	plan    resource.Plan
 	refresh bool
 }
@@ -93,7 +94,7 @@ func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outco
 	if err != nil {
 		return outcome, made, err
 	}
-	a.observer.invalidate(c.node)
+	a.observer.seen[c.node.At].taken = false
 	a.observer.refresh(ctx, c.node)
 	outcome.Untouched = false
 

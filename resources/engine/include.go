@@ -53,7 +53,7 @@ func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 	r.cursor = 0
 	fresh := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n *graph.Node) bool { return old.Node(n.Ref) != nil })
 	r.secrets.addOf(fresh)
-	r.observeAll(ctx, fresh)
+	r.observer.all(ctx, fresh)
 
 	return r.refreshes.joined(ctx, fresh)
 }

@@ -72,14 +72,6 @@ func (o *observer) spec(n *graph.Node) resource.Spec {
 	return n.Resource.Spec
 }
 
-// setSpec sets the resolved properties of a deferred node, or the error.
-func (o *observer) setSpec(n *graph.Node, spec resource.Spec, err error) {
-	o.seen[n.At].Spec, o.seen[n.At].Err = spec, err
-}
-
-// fail records the error of a step that a decision waits for.
-func (o *observer) fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
-
 // retry drops the errors and the deferred properties of a node, so that both are read again.
 func (o *observer) retry(n *graph.Node) {
 	s := &o.seen[n.At]
@@ -115,15 +107,16 @@ func (o *observer) planned(n *graph.Node) (resource.State, error) {
 	return s.guarded, nil
 }
 
-// invalidate makes the next refresh read the state of a node again.
-func (o *observer) invalidate(n *graph.Node) { o.seen[n.At].taken = false }
-
-// all observes all nodes that can be observed before the first change.
+// all observes the nodes that can be observed before the first change.
 func (o *observer) all(ctx context.Context, nodes []*graph.Node) {
+	var first []*graph.Node
 	for _, n := range nodes {
-		o.seen[n.At].Spec = n.Resource.Spec
+		if !n.Follows && o.run.IsObservedFirst(n) {
+			o.seen[n.At].Spec = n.Resource.Spec
+			first = append(first, n)
+		}
 	}
-	o.Read(ctx, nodes)
+	o.Read(ctx, first)
 }
 
 // refresh observes a node again if its observation is invalid. It includes the remaining nodes of
@@ -352,6 +345,7 @@ func parallel(count, limit int, f func(i int)) {
 		f(0) // avoids waking another goroutine
 		return
 	}
+	// Workers keep their stacks, which would otherwise grow again in each call.
 	var all sync.WaitGroup
 	var started atomic.Int64
 	for range min(count, limit) {

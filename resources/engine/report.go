@@ -2,7 +2,9 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +36,7 @@ type runReport struct {
 	summary model.Run
 	// counts are the counts of included resources, by the resource that includes them.
 	counts map[model.Ref]model.Counts
-	// full adds properties and status to the transactions of stable resources.
+	// full gives stable transactions an id.
 	full bool
 	// onTransaction receives each transaction in the order of the graph. It may be nil.
 	onTransaction func(*graph.Node, *model.Transaction)
@@ -89,22 +91,6 @@ func (r *runReport) begin(n *graph.Node, noop, healthCheckOnly bool) *model.Tran
 	return t
 }
 
-// end completes a transaction, and emits it after all transactions before it.
-func (r *runReport) end(n *graph.Node, t *model.Transaction) {
-	r.complete(n, t)
-	r.conclude(n, t)
-}
-
-// hold completes the transaction of a deferred change, which release emits. The transactions after
-// it do not wait for it.
-func (r *runReport) hold(n *graph.Node, t *model.Transaction) {
-	r.complete(n, t)
-	r.conclude(n, nil)
-}
-
-// release emits a transaction after hold, after all others.
-func (r *runReport) release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
-
 // complete completes a transaction. A stable transaction has no id, because making 5,000 ids takes
 // a tenth of a stable run.
 func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
@@ -120,25 +106,20 @@ func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
 	}
 }
 
-// leaveOut removes a node from the report.
-func (r *runReport) leaveOut(n *graph.Node) {
-	r.notRun++
-	r.conclude(n, nil)
-}
-
-// conclude emits the ended transactions up to the first node that is not done.
-func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
+// emit emits the transaction of a node after all transactions before it. Nil emits nothing for the
+// node.
+func (r *runReport) emit(n *graph.Node, t *model.Transaction) {
 	r.ended[n.At] = reportEntry{t, true}
 	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
 		if t := r.ended[r.next].t; t != nil {
 			r.ended[r.next].t = nil
-			r.hand(r.graph.Nodes()[r.next], t)
+			r.count(r.graph.Nodes()[r.next], t)
 		}
 	}
 }
 
-// hand counts a transaction and emits it.
-func (r *runReport) hand(n *graph.Node, t *model.Transaction) {
+// count counts a transaction and passes it on.
+func (r *runReport) count(n *graph.Node, t *model.Transaction) {
 	r.summary.Counts.Add(t)
 	if at := t.RetryAt; !at.IsZero() && (r.summary.RetryAt.IsZero() || at.Before(r.summary.RetryAt)) {
 		r.summary.RetryAt = at
@@ -160,29 +141,6 @@ func (r *runReport) finish(woken time.Time) {
 	r.summary.Duration = time.Since(r.summary.Started)
 	if r.summary.Drift.Repaired > 0 && !woken.IsZero() {
 		r.summary.Drift.Latency = time.Since(woken)
-	}
-}
-
-// repaired describes the repair of drift by plan p. seen is the time of the detection; zero means
-// the start of the run. made is the time of the change; zero means now.
-func (r *runReport) repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
-	if !r.Cause.IsUnasked() || p.Always {
-		return
-	}
-	if made.IsZero() {
-		made = time.Now()
-	}
-	if seen.IsZero() {
-		seen = r.summary.Started
-	}
-	made = made.UTC()
-	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC(), RepairedAt: made, Latency: made.Sub(seen)}
-}
-
-// unrepaired describes drift of a failed resource, detected at seen. Zero means not detected.
-func (r *runReport) unrepaired(t *model.Transaction, seen time.Time) {
-	if r.Cause.IsUnasked() && !seen.IsZero() {
-		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
 	}
 }
 
@@ -214,17 +172,6 @@ func (r *runReport) noteDrift(n *graph.Node, p resource.Plan, repaired bool) {
 	}
 }
 
-// describe adds properties and status to a transaction.
-func (r *runReport) describe(t *model.Transaction, spec resource.Spec, state resource.State) {
-	if !r.full && t.Outcome() == model.OutcomeStable {
-		return
-	}
-	t.Properties = encodeJSON(spec)
-	if state != nil {
-		t.Status = encodeJSON(state)
-	}
-}
-
 func encodeJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -236,17 +183,117 @@ func encodeJSON(v any) json.RawMessage {
 	return b
 }
 
-// wouldRefresh returns the subscribers that a real change would refresh.
-func wouldRefresh(n *graph.Node) []model.Ref {
-	var refs []model.Ref
-	for _, s := range n.Subscribers {
-		if s.Resource.Type.Refreshes {
-			refs = append(refs, s.Ref)
-		}
-	}
-
-	return refs
-}
-
 // now returns the current time in UTC.
 func now() time.Time { return time.Now().UTC() }
+
+// LogTransaction writes one log line for a resource (spec/formats.md, "Command line"): INFO if
+// stable, WARN if changed, ERROR if failed.
+func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
+	level, word := lineOf(t)
+	if c := t.HealthCheck; slices.ContainsFunc(c, func(h model.HealthResult) bool { return h.Status != model.HealthOK }) {
+		level = max(level, slog.LevelWarn)
+	}
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	var attrs []slog.Attr
+	if !isUnseen(t) {
+		attrs = append(attrs, slog.String("ensure", t.RequestedEnsure))
+	}
+	attrs = append(attrs, slog.Duration("runtime", t.Duration.Round(time.Millisecond)))
+	if t.Within != (model.Ref{}) {
+		attrs = append(attrs, slog.String("manifest", t.Within.Name))
+	}
+	if t.Repaired() {
+		attrs = append(attrs, slog.String("cause", string(t.Cause)), slog.String("latency", model.ShortDuration(t.Drift.Latency)))
+	}
+	if t.Provider != "" {
+		attrs = append(attrs, slog.String("provider", t.Provider))
+	}
+	if t.NoopMessage != "" {
+		attrs = append(attrs, slog.String("noop", t.NoopMessage))
+	}
+	if t.SkipReason != "" && t.SkipReason != t.NoopMessage {
+		attrs = append(attrs, slog.String("reason", t.SkipReason))
+	}
+	if len(t.UnmetRequirements) > 0 {
+		refs := make([]string, len(t.UnmetRequirements))
+		for i, ref := range t.UnmetRequirements {
+			refs[i] = ref.String()
+		}
+		attrs = append(attrs, slog.String("unmet", strings.Join(refs, ",")))
+	}
+	attrs = append(attrs, healthOf(t)...)
+	if len(t.Errors) > 0 {
+		if t.Source.Line > 0 {
+			attrs = append(attrs, slog.String("at", t.Source.String()))
+		}
+		attrs = append(attrs, slog.String("error", strings.Join(t.Errors, "; ")))
+	}
+	log.LogAttrs(model.WithRef(ctx, t.Ref()), level, t.Ref().String()+" "+word, attrs...)
+}
+
+// isUnseen reports whether only the health of a resource was observed.
+func isUnseen(t *model.Transaction) bool { return t.HealthCheckOnly && t.FinalEnsure == "" }
+
+// healthOf returns the names of the checks that are not ok, and the output of those that are not
+// critical, because the errors contain the output of critical checks. It returns "ok" if all checks
+// are ok.
+func healthOf(t *model.Transaction) []slog.Attr {
+	var words, outputs []string
+	for _, h := range t.HealthCheck {
+		if h.Status == model.HealthOK {
+			continue
+		}
+		words = append(words, h.Name+":"+string(h.Status))
+		if line, _, _ := strings.Cut(h.Output, "\n"); line != "" && h.Status != model.HealthCritical {
+			outputs = append(outputs, h.Name+": "+line)
+		}
+	}
+	if len(words) == 0 && len(t.HealthCheck) > 0 {
+		words = []string{string(model.HealthOK)}
+	}
+	var out []slog.Attr
+	if len(words) > 0 {
+		out = append(out, slog.String("health", strings.Join(words, ",")))
+	}
+	if len(outputs) > 0 {
+		out = append(out, slog.String("output", strings.Join(outputs, "; ")))
+	}
+
+	return out
+}
+
+func lineOf(t *model.Transaction) (slog.Level, string) {
+	switch t.Outcome() {
+	case model.OutcomeFailed:
+		return slog.LevelError, "failed"
+	case model.OutcomeUnmet:
+		return slog.LevelError, "skipped"
+	case model.OutcomeNotRun:
+		return slog.LevelWarn, "not run"
+	case model.OutcomeNoop:
+		return slog.LevelWarn, "would change"
+	case model.OutcomeRefreshed:
+		return slog.LevelWarn, "refreshed"
+	case model.OutcomeChanged:
+		return slog.LevelWarn, "changed"
+	case model.OutcomeSkipped:
+		return slog.LevelInfo, "skipped"
+	default:
+		return slog.LevelInfo, steady(t)
+	}
+}
+
+// steady returns the word for a resource without an event. A resource that was not observed is not
+// called stable.
+func steady(t *model.Transaction) string {
+	switch {
+	case !isUnseen(t):
+		return "stable"
+	case len(t.HealthCheck) > 0:
+		return "checked"
+	default:
+		return "not checked"
+	}
+}

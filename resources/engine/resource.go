@@ -32,7 +32,7 @@ func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 		if err == nil {
 			return // it runs after the resources that it includes
 		}
-		r.observer.fail(n, err)
+		r.observer.seen[n.At].Err = err
 	}
 	if ctx.Err() != nil && d.Kind != plan.Stable && d.Kind != plan.Skip && d.Kind != plan.CheckOnly {
 		r.checkStop(ctx)
@@ -43,7 +43,27 @@ func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "the limit of changes per minute defers it", RetryAt: until}
 		}
 	}
-	r.act(ctx, work, n, t, d)
+	switch d.Kind {
+	case plan.Skip:
+		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.RetryAt = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.RetryAt
+		r.Results[n.At].Unmet, r.Results[n.At].RetryAt = len(d.Unmet) > 0, d.RetryAt
+		r.recorder.end(n, t, false)
+		return
+	case plan.Fail:
+		r.recorder.fail(ctx, n, t, d.Err)
+	case plan.Unknown:
+		t.Skipped, t.Noop, t.SkipReason, t.NoopMessage = true, true, d.Reason, d.Reason
+		r.Expect(n, plan.Unsettled, d.Until)
+	case plan.Stable:
+		r.stable(work, n, d.Refresh)
+	case plan.Change:
+		if !r.IsNoop(n) {
+			r.change(ctx, work, dueChange{node: n, t: t, plan: d.Plan, refresh: d.Refresh})
+			return
+		}
+		r.predict(n, t, d)
+	}
+	r.conclude(ctx, n, t)
 }
 
 // readAgain observes a node again that was in a transitional state, and decides on it.
@@ -94,40 +114,15 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 
 // resolveDeferred resolves the deferred properties of a resource.
 func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
-	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.outputs.values)
+	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.recorder.outputs)
 	if err == nil {
 		r.secrets.add(secrets...)
 	}
-	r.observer.setSpec(n, spec, err)
+	r.observer.seen[n.At].Spec, r.observer.seen[n.At].Err = spec, err
 }
 
-// act carries out a decision and ends the transaction of the node.
-func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
-	switch d.Kind {
-	case plan.Skip:
-		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.RetryAt = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.RetryAt
-		r.Results[n.At].Unmet, r.Results[n.At].RetryAt = len(d.Unmet) > 0, d.RetryAt
-		r.recorder.end(n, t, false)
-		return
-	case plan.Fail:
-		r.recorder.fail(ctx, n, t, d.Err)
-	case plan.Unknown:
-		t.Skipped, t.Noop, t.SkipReason, t.NoopMessage = true, true, d.Reason, d.Reason
-		r.Expect(n, plan.Unsettled, d.Until)
-	case plan.Stable:
-		r.stable(work, n, t, d.Refresh)
-	case plan.Change:
-		if !r.IsNoop(n) {
-			r.change(ctx, work, n, t, d)
-			return
-		}
-		r.predict(n, t, d)
-	}
-	r.conclude(ctx, n, t)
-}
-
-func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, refresh bool) {
-	r.outputs.keep(n, resource.Outcome{})
+func (r *run) stable(ctx context.Context, n *graph.Node, refresh bool) {
+	r.recorder.keepOutputs(n, resource.Outcome{})
 	if r.IsNoop(n) {
 		return
 	}
@@ -155,28 +150,53 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 		t.NoopMessage += ", followed by a daemon-reload of systemd"
 	}
 	t.Changes = r.changes(n, d.Plan)
-	t.WouldRefresh = wouldRefresh(n)
+	for _, s := range n.Subscribers {
+		if s.Resource.Type.Refreshes {
+			t.WouldRefresh = append(t.WouldRefresh, s.Ref)
+		}
+	}
 	r.Expect(n, plan.Planned, n)
 	r.report.noteDrift(n, d.Plan, false)
 }
 
-// change changes a node, in a batch with the following nodes if the type supports it.
-func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
-	batch := r.batch(ctx, dueChange{node: n, plan: d.Plan, refresh: d.Refresh})
-	transactions := []*model.Transaction{t}
-	for _, c := range batch[1:] {
-		r.Results[c.node.At].Started = true
-		transactions = append(transactions, r.report.begin(c.node, false, false))
-	}
+// change changes a node, in a batch with the following nodes if the type supports it. It repeats the
+// changes that failed in the batch one by one.
+func (r *run) change(ctx, work context.Context, first dueChange) {
+	batch, makeOne := r.batch(ctx, first), r.applier.one
+	results := make([]*changeResult, len(batch))
 	if len(batch) > 1 {
-		r.changeTogether(ctx, work, batch, transactions)
-	} else {
-		r.changeAlone(ctx, work, batch[0], t, r.applier.one)
+		for i, c := range batch[1:] {
+			r.Results[c.node.At].Started = true
+			batch[1+i].t = r.report.begin(c.node, false, false)
+		}
+		err := r.record(work, batch)
+		if err == nil {
+			results, err = r.applier.together(work, batch)
+		}
+		if err != nil {
+			r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", first.node.Ref.Type, "resources", len(batch), "error", r.errorText(first.node, err))
+		}
+		makeOne = r.applier.alone
+	}
+	made := now()
+	for i, c := range batch {
+		// The time in which the batch processed other resources does not count.
+		c.t.Timestamp = c.t.Timestamp.Add(now().Sub(made))
+		var err error
+		if results[i] == nil {
+			if err = r.record(work, batch[i:i+1]); err == nil {
+				result := makeOne(ctx, work, c)
+				results[i] = &result
+			}
+		}
+		if err != nil {
+			r.recorder.fail(ctx, c.node, c.t, err)
+		} else {
+			r.recorder.changed(work, c, *results[i])
+		}
+		r.conclude(ctx, c.node, c.t)
 	}
 	r.refreshes.cancelPending(work)
-	if len(batch) == 1 {
-		r.conclude(ctx, n, t)
-	}
 }
 
 // batch returns a change and the changes that can join it: changes of the following nodes with the
@@ -210,50 +230,10 @@ func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
 	return batch
 }
 
-// changeTogether makes the changes of a batch, and repeats the failed changes one by one.
-func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []*model.Transaction) {
-	results := make([]*changeResult, len(batch))
-	err := r.record(work, batch, ts)
-	if err == nil {
-		results, err = r.applier.together(work, batch)
-	}
-	if err != nil {
-		n := batch[0].node
-		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.errorText(n, err))
-	}
-	made := now()
-	end := func(i int, finish func()) {
-		// The time in which the batch processed other resources does not count.
-		ts[i].Timestamp = ts[i].Timestamp.Add(now().Sub(made))
-		finish()
-		r.conclude(ctx, batch[i].node, ts[i])
-	}
-	for i, res := range results {
-		if res != nil {
-			end(i, func() { r.conclusion(work, batch[i], ts[i], *res) })
-		}
-	}
-	for i, res := range results {
-		if res == nil {
-			end(i, func() { r.changeAlone(ctx, work, batch[i], ts[i], r.applier.alone) })
-		}
-	}
-}
-
-// changeAlone makes one change.
-func (r *run) changeAlone(ctx, work context.Context, c dueChange, t *model.Transaction, make func(stop, ctx context.Context, c dueChange) changeResult) {
-	if err := r.record(work, []dueChange{c}, []*model.Transaction{t}); err != nil {
-		r.recorder.fail(ctx, c.node, t, err)
-		return
-	}
-	r.conclusion(work, c, t, make(ctx, work, c))
-}
-
 // record stores, before the changes, the refreshes and the daemon-reload that they cause.
-func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transaction) error {
-	nodes := make([]*graph.Node, len(batch))
-	for i, c := range batch {
-		nodes[i], ts[i].Changes = c.node, r.changes(c.node, c.plan)
+func (r *run) record(ctx context.Context, batch []dueChange) error {
+	for _, c := range batch {
+		c.t.Changes = r.changes(c.node, c.plan)
 	}
 	if slices.ContainsFunc(batch, func(c dueChange) bool { return r.wouldReloadUnits(c.node, c.plan) }) {
 		if err := r.opts.Env.Host.ExpectUnitChange(ctx, r.opts.RunID); err != nil {
@@ -261,35 +241,5 @@ func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transac
 		}
 	}
 
-	return r.refreshes.notify(ctx, nodes...)
-}
-
-// conclusion records the result of a change.
-func (r *run) conclusion(ctx context.Context, c dueChange, t *model.Transaction, res changeResult) {
-	result := &r.Results[c.node.At]
-	if r.opts.Outputs && !r.isSensitive(c.node) {
-		t.Outputs = r.secrets.shown(r.outputs.of(c.node, res.outcome))
-	}
-	if res.err != nil {
-		result.Touched = res.touched
-		r.report.noteDrift(c.node, c.plan, false)
-		r.recorder.fail(ctx, c.node, t, res.err)
-		return
-	}
-	planned := slices.Clone(t.Changes)
-	for i, change := range t.Changes {
-		t.Changes[i] = change.Done()
-	}
-	t.Changed, t.Refreshed = !res.outcome.Unchanged && !r.opts.Check, c.refresh && !c.plan.Unrefreshed
-	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.outcome.At
-	if result.ChangedAt.IsZero() {
-		result.ChangedAt = now()
-	}
-	r.outputs.keep(c.node, res.outcome)
-	cleared := c.refresh && r.refreshes.made(ctx, c.node)
-	if res.outcome.AtEnd != nil {
-		r.recorder.deferred = append(r.recorder.deferred, deferredChange{dueChange: c, t: t, planned: planned, make: res.outcome.AtEnd, refreshed: cleared})
-		return
-	}
-	r.recorder.repaired(c.node, t, c.plan, res.made)
+	return r.refreshes.notify(ctx, nodesOf(batch)...)
 }

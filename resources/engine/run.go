@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,6 @@ type run struct {
 	refreshes *pendingRefreshes
 	announcer *announcer
 	checks    *checks
-	outputs   *outputs
 	recorder  *recorder
 	cursor    int // all nodes before it are done
 	// inclusions counts the child manifests that were read during the run.
@@ -55,12 +55,12 @@ func newRun(g *graph.Graph, opts Options) *run {
 		ann.end(n)
 	}
 
-	refreshes := newPendingRefreshes(opts.Journal, up, opts.Env.Log)
+	refreshes := &pendingRefreshes{journal: opts.Journal, up: up, log: opts.Env.Log}
 
 	return &run{
 		access: a, opts: opts, applier: &applier{a},
-		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
-		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, values: resource.Outputs{}},
+		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes, outputs: resource.Outputs{}},
+		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms},
 	}
 }
 
@@ -78,7 +78,7 @@ func (r *run) do(ctx context.Context) *model.Run {
 	}
 	r.refreshes.recall(work)
 	if r.Stopped == "" {
-		r.observeAll(ctx, r.Graph.Nodes())
+		r.observer.all(ctx, r.Graph.Nodes())
 		r.checks.ahead(ctx, r.Graph.Nodes())
 	}
 	for n := r.next(); n != nil; n = r.next() {
@@ -90,7 +90,7 @@ func (r *run) do(ctx context.Context) *model.Run {
 	if err := leave(); err != nil {
 		r.report.addError(err.Error())
 	}
-	for _, text := range r.refreshes.Errors() {
+	for _, text := range r.refreshes.errors {
 		r.report.addError(text)
 	}
 	r.report.finish(r.opts.Woken)
@@ -136,11 +136,6 @@ func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 	return sync.OnceValue(h.EndRun), nil
 }
 
-// observeAll takes the common observation of nodes.
-func (r *run) observeAll(ctx context.Context, nodes []*graph.Node) {
-	r.observer.all(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
-}
-
 // next returns the first node that is not done, or nil. A node of a part that follows others is
 // done if nothing that it follows changed.
 func (r *run) next() *graph.Node {
@@ -150,7 +145,8 @@ func (r *run) next() *graph.Node {
 		case r.Results[r.cursor].Done:
 		case n.Follows && !r.Results[r.cursor].Started && !r.Results.IsFollowedUp(n):
 			r.End(n)
-			r.report.leaveOut(n)
+			r.report.notRun++
+			r.report.emit(n, nil)
 		default:
 			return n
 		}
@@ -172,4 +168,68 @@ func reason(ctx context.Context) string {
 	}
 
 	return ""
+}
+
+// access is the state of a run that its parts share: the decisions, the environment for the
+// types, the observations, the report and the secrets.
+type access struct {
+	*plan.Upstream
+
+	env      resource.Env
+	report   *runReport
+	secrets  *secretSet
+	observer *observer
+}
+
+// Env returns the environment for the type of a node. n is nil for a call about many nodes.
+func (a *access) Env(n *graph.Node) resource.Env {
+	env := a.env
+	env.Log = a.secrets.log(env.Log)
+	if n == nil {
+		return env
+	}
+	env.Log = env.Log.With("resource", n.Ref.String())
+	if n.Owner != nil {
+		env.Log = env.Log.With("manifest", n.Owner.Ref.Name)
+	}
+	env.Scope = a.ScopeOf(n)
+	env.Children = a.report.counts[n.Ref]
+	if a.IsNoop(n) {
+		env.RunEnv = append(slices.Clone(env.RunEnv), EnvNoop+"=1")
+	}
+
+	return env
+}
+
+// rest returns the nodes after n that are not done.
+func (a *access) rest(n *graph.Node) []*graph.Node {
+	var out []*graph.Node
+	for _, other := range a.Graph.Nodes()[n.At+1:] {
+		if !a.Results[other.At].Done {
+			out = append(out, other)
+		}
+	}
+
+	return out
+}
+
+// errorText returns the redacted text of an error of a node, with its remedy.
+func (a *access) errorText(n *graph.Node, err error) string {
+	text := a.secrets.Error(err, a.isSensitive(n))
+	if do := remedy(err, os.Geteuid()); do != "" {
+		text += " (" + do + ")"
+	}
+
+	return text
+}
+
+// changes returns the redacted changes of a plan.
+func (a *access) changes(n *graph.Node, due resource.Plan) []model.Change {
+	return a.secrets.changes(due, a.isSensitive(n))
+}
+
+// isSensitive reports whether all values of a resource are secret, as declared or after its
+// deferred properties are resolved.
+func (a *access) isSensitive(n *graph.Node) bool {
+	return n.Resource.Sensitive() || a.observer.spec(n).Meta().Sensitive
 }

@@ -1,7 +1,9 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,8 +11,10 @@ import (
 	"time"
 
 	"github.com/expr-lang/expr/types"
+	"github.com/tidwall/gjson"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
@@ -133,4 +137,191 @@ func (w *evaluator) compile(source string, withValue bool) *expression.Program {
 	}
 
 	return expression.Compile(source, known, w.printed.text)
+}
+
+// lookup finds values by path under facts, data and environ.
+type lookup struct {
+	scope   *scope
+	environ any
+	// texts are the JSON of each root, encoded on first use.
+	texts map[string][]byte
+}
+
+// The roots of a path.
+const (
+	rootFacts   = "facts"
+	rootData    = "data"
+	rootEnviron = "environ"
+)
+
+// get implements the function lookup. It returns the value at the path, else the default, else an
+// error.
+func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
+	if len(def) > 1 {
+		return nil, errors.New("lookup takes a path and one default")
+	}
+	name, rest, _ := strings.Cut(path, ".")
+	root, err := l.root(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if rest == "" {
+		return l.scope.plain(root), nil
+	}
+	if v, ok := expression.Find(root, strings.Split(rest, ".")); ok && (v != nil || len(def) == 0) {
+		l.scope.noFact = l.scope.noFact || name == rootFacts && v == nil
+		return l.scope.plain(v), nil
+	}
+	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
+		// The result of a query may depend on everything below the path.
+		l.scope.plain(template.Below(root, rest))
+		v, ok, err := l.query(name, root, rest)
+		if err != nil {
+			return nil, err
+		}
+		if ok && (v != nil || len(def) == 0) {
+			l.scope.noFact = l.scope.noFact || name == rootFacts && v == nil
+			return v, nil
+		}
+	}
+	if name == rootData {
+		l.scope.noteData(strings.Split(rest, "."))
+	}
+	if len(def) == 1 {
+		return def[0], nil
+	}
+	l.scope.noFact = l.scope.noFact || name == rootFacts
+
+	return nil, expression.WithHint(fmt.Errorf("`%s` is not known", path), cmp.Or(l.scope.outsideHint(path), expression.NotKnownHint(root, name, rest)))
+}
+
+func (l *lookup) root(ctx context.Context, name string) (any, error) {
+	switch name {
+	case rootFacts:
+		facts, err := l.scope.getFacts(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("facts: %w", err)
+		}
+		return facts, nil
+	case rootEnviron:
+		l.scope.setDynamic()
+		return l.environ, nil
+	case rootData:
+		if l.scope.phase == inData {
+			return nil, errNoData
+		}
+		return l.scope.data, nil
+	default:
+		hint := cmp.Or(document.DidYouMean(name, []string{rootFacts, rootData, rootEnviron}), "for example lookup('data.name')")
+		return nil, expression.WithHint(fmt.Errorf("lookup takes a path under facts., data. or environ., not `%s`", name), hint)
+	}
+}
+
+// query evaluates a path with wildcards, conditions or modifiers.
+func (l *lookup) query(name string, root any, path string) (any, bool, error) {
+	text, have := l.texts[name]
+	if !have {
+		var err error
+		if text, err = model.EncodeJSON(template.Reveal(root, l.scope.reveal)); err != nil {
+			return nil, false, err
+		}
+		l.texts[name] = text
+	}
+	result := gjson.GetBytes(text, path)
+	if !result.Exists() {
+		return nil, false, nil
+	}
+	v, err := fromJSON(result.Raw)
+	if err != nil {
+		return result.Value(), true, nil
+	}
+
+	return v, true, nil
+}
+
+// fromJSON decodes a document. Integers become int.
+func fromJSON(text string) (any, error) {
+	v, problems := document.Read("answer.json", []byte(text), int64(len(text)))
+
+	return v.Plain(), problems.Err()
+}
+
+// registered is the list of mappings that the function registrations returns.
+type registered []any
+
+// newRegistered returns the list. Each field also has a key in CamelCase, for CCM manifests.
+func newRegistered(all []registration.Registration) registered {
+	out := registered{}
+	for _, r := range all {
+		item := map[string]any{"node": r.Node}
+		for key, value := range map[string]any{
+			"Cluster": r.Cluster, "Service": r.Service, "Protocol": r.ProtocolName, "Address": r.Address, "Port": r.Port,
+			"Priority": r.Priority, "TTL": r.TTL.String(), "Annotations": annotationsOf(r.Annotations),
+		} {
+			item[key], item[strings.ToLower(key)] = value, value
+		}
+		out = append(out, item)
+	}
+
+	return out
+}
+
+func annotationsOf(all map[string]string) map[string]any {
+	out := map[string]any{}
+	for key, value := range all {
+		out[key] = value
+	}
+
+	return out
+}
+
+// PrometheusFileSD returns the list as JSON for the file discovery of Prometheus.
+func (r registered) PrometheusFileSD() (string, error) {
+	all := make([]registration.Registration, len(r))
+	for i, item := range r {
+		m := item.(map[string]any)
+		all[i] = registration.Registration{
+			Cluster: m["cluster"].(string), Service: m["service"].(string), ProtocolName: m["protocol"].(string),
+			Address: m["address"].(string), Port: m["port"].(int), Priority: m["priority"].(int), Node: m["node"].(string),
+			Annotations: map[string]string{},
+		}
+		for key, value := range m["annotations"].(map[string]any) {
+			all[i].Annotations[key] = value.(string)
+		}
+	}
+	text, err := json.MarshalIndent(registration.Targets(all), "", "  ")
+
+	return string(text), err
+}
+
+// registrations implements the function registrations. It returns a list of mappings, the lowest
+// priority number first. Equal arguments are requested once per document.
+func (w *evaluator) registrations(ctx context.Context, words ...string) (any, error) {
+	w.setDynamic()
+	if w.opts.Registrations == nil {
+		return nil, expression.WithHint(fmt.Errorf("registrations %w", errNoNATS), noNATSHint)
+	}
+	for i, key := range []string{"cluster", "protocol", "service", "address"} {
+		if words[i] == "" {
+			return nil, expression.WithHint(fmt.Errorf("registrations: its %s is empty", key), "write '*' for any")
+		}
+	}
+	text, err := w.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {
+		found, err := w.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
+		if err != nil {
+			return "", fmt.Errorf("registrations: %w", err)
+		}
+		text, err := json.Marshal(found)
+		return string(text), err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	var all []registration.Registration
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, err
+	}
+
+	return newRegistered(all), nil
 }

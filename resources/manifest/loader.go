@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -157,4 +161,291 @@ func (o origin) Names(ctx context.Context, facts model.Facts, data map[string]an
 // Tree fetches a tar.gz and unpacks it.
 func (o origin) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
 	return o.loader.Tree(ctx, source)
+}
+
+// session is the state of one Resolve and of its deferred properties.
+type session struct {
+	*evaluator
+	loader *Loader
+	// parent is the session of the including document, by the including resource, prefix the path
+	// of the document as named there. They are unset for the root document.
+	parent *session
+	by     *resource.Resource
+	prefix string
+	// excludedPaths are the paths of the excluded manifests that lead to the document.
+	excludedPaths []string
+	// resourceScope is the scope of the resources of the document.
+	resourceScope resource.Scope
+	// defaults are the defaults of the common properties.
+	defaults model.Common
+	// external are the data that win over the data of the document and of its child manifests.
+	external map[string]any
+	// common is shared with the child manifests.
+	common *shared
+
+	// declared are the properties of resources, for Check.
+	declared []document.Value
+	// includedFiles are the child manifests and the files that they name.
+	includedFiles []File
+}
+
+// shared is the common state of a document and its child manifests.
+type shared struct {
+	// paths are the paths that the declared resources provide. uncollected are the resources whose
+	// paths are not collected yet, because few manifests need them.
+	paths       map[string]model.Ref
+	uncollected []*resource.Resource
+	// aliases maps an alias to its reference.
+	aliases map[model.Ref]model.Ref
+	// sensitive are the resources whose values are secret.
+	sensitive map[model.Ref]bool
+	// included are the resources whose manifest was read.
+	included []*resource.Resource
+	// including are all resources that include a manifest, without duplicates.
+	including []*resource.Resource
+	// reads counts the included manifests. isFull is set after the problem of
+	// resource.MaxInclusions.
+	reads  int
+	isFull bool
+}
+
+// instance returns the number of an including resource among those with its name. Identical
+// resources share a number.
+func (s *shared) instance(res *resource.Resource) int {
+	last := 0
+	for _, other := range s.including {
+		if other.Type != res.Type || other.Meta().Name != res.Meta().Name {
+			continue
+		}
+		if other.IsSame(res) {
+			return other.Instance
+		}
+		last = max(last, other.Instance)
+	}
+	s.including = append(s.including, res)
+
+	return last + 1
+}
+
+// clone returns a copy for one run, so that its additions do not affect the next run.
+func (s *shared) clone() *shared {
+	out := *s
+	out.paths, out.aliases, out.sensitive = maps.Clone(s.paths), maps.Clone(s.aliases), maps.Clone(s.sensitive)
+	out.uncollected, out.included, out.including = slices.Clone(s.uncollected), slices.Clone(s.included), slices.Clone(s.including)
+
+	return &out
+}
+
+// provided returns the paths that the declared resources provide, each with the first resource.
+func (s *shared) provided() map[string]model.Ref {
+	for _, res := range s.uncollected {
+		for _, p := range res.Type.Relations(res.Spec).Provides {
+			if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
+				s.paths[p.What] = res.Ref()
+			}
+		}
+	}
+	s.uncollected = nil
+
+	return s.paths
+}
+
+func (l *Loader) session(doc *Document, in Inputs) *session {
+	s := &session{
+		loader: l, evaluator: newEvaluator(&l.opts, doc, in.Dir, in.Author), external: in.Data,
+		resourceScope: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
+	}
+	if in.Untrusted != nil {
+		s.distrust(in.Untrusted)
+	}
+	s.useShared(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
+	if in.Facts != nil {
+		s.setFacts(in.Facts)
+	}
+
+	return s
+}
+
+// useShared connects the session to the common state.
+func (s *session) useShared(common *shared) {
+	s.common, s.provided, s.aliases, s.sensitive = common, common.provided, common.aliases, common.sensitive
+}
+
+// DecodeOne decodes the resource of an ensure request, without a manifest that it includes.
+func (l *Loader) DecodeOne(typ string, properties document.Value) (*resource.Resource, error) {
+	return l.decodeOne(typ, properties, resource.Decode)
+}
+
+// ResolveDeclared is ResolveOne for a resource of the local user. It evaluates expressions with
+// in.Data and the facts, and control may exclude the resource.
+func (l *Loader) ResolveDeclared(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
+	t, ok := l.opts.Types.Get(typ)
+	if !ok {
+		return nil, model.Problems{unknownType(l.opts.Types, typ, properties.Pos)}
+	}
+	s := l.session(emptyDocument(""), in)
+	data := mergeData(nil, in.Data)
+	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: &Resolved{Data: data}, decode: in.decode()}
+	s.resourceScope.Origin = l.Origin(b.out)
+	b.add(ctx, declaration{Type: t, pos: properties.Pos, properties: properties})
+	b.dropNameWarnings()
+	b.assemble(ctx)
+
+	return b.finish(ctx, in)
+}
+
+// dropNameWarnings removes the warnings about the name, which matter only for repeated runs.
+func (b *build) dropNameWarnings() {
+	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == keyName })
+}
+
+// ResolveOne resolves the resource of an ensure request, and the manifest that it includes. The
+// resource is the last of the result. Its values are literal, without expressions. The error is the
+// error of Resolve.
+func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
+	res, err := l.decodeOne(typ, properties, in.decode())
+	if err != nil {
+		return nil, err
+	}
+	b := &build{session: l.session(emptyDocument(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
+	b.addResource(res, properties)
+	b.dropNameWarnings()
+	b.out.Warnings.Append(shellWarnings(res.Type, properties)...)
+	b.assemble(ctx)
+
+	return b.finish(ctx, in)
+}
+
+// CompileCondition returns an error if a text is not a condition of control.
+func (l *Loader) CompileCondition(text string) error {
+	return l.session(emptyDocument(""), Inputs{}).compileCondition(text)
+}
+
+// Sensitive reports whether the values of a request must not be shown or stored. An invalid request
+// is sensitive.
+func (l *Loader) Sensitive(typ string, properties document.Value) bool {
+	res, err := l.decodeOne(typ, properties, resource.Decode)
+
+	return err != nil || res.Sensitive()
+}
+
+type decode func(*resource.Type, document.Value, model.Position) (*resource.Resource, model.Problems)
+
+func (in Inputs) decode() decode {
+	if in.ObserveOnly {
+		return resource.DecodeQuestion
+	}
+
+	return resource.Decode
+}
+
+func (l *Loader) decodeOne(typ string, properties document.Value, decode decode) (*resource.Resource, error) {
+	t, ok := l.opts.Types.Get(typ)
+	if !ok {
+		return nil, model.Problems{unknownType(l.opts.Types, typ, properties.Pos)}
+	}
+	res, problems := decode(t, properties, properties.Pos)
+	if i := slices.IndexFunc(properties.Entries, func(e document.Entry) bool { return e.Key == keyControl }); i >= 0 {
+		problems.Add(properties.Entries[i].Pos, "evaluate the condition before the request", "`control` is not allowed in a request")
+	}
+	if len(problems) > 0 {
+		return nil, tidyProblems(problems)
+	}
+
+	return res, nil
+}
+
+// Checked is the result of Check.
+type Checked struct {
+	// Resources are the resources that do not depend on the node.
+	Resources []*resource.Resource
+	// Files are the files that the manifest names relative to its directory.
+	Files    []File
+	Warnings model.Problems
+}
+
+// File is a path that a manifest names relative to its own directory.
+type File struct {
+	Path string
+	// Pos is the position of the path. For an expression that reads a file it is the document.
+	Pos model.Position
+	// HasExpression reports whether Path contains an expression that only the node can evaluate.
+	HasExpression bool
+}
+
+// Check checks a document without its node. It compiles expressions that depend on the node (facts,
+// environment, buckets, files), and assumes that their values are valid. The error is the error of
+// Resolve. Checked contains the files also after an error.
+func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked, error) {
+	s := l.elsewhere(doc, in)
+	resolved, err := s.resolve(ctx, in)
+	if err != nil {
+		return &Checked{Files: s.files()}, err
+	}
+
+	return &Checked{Resources: resolved.Resources, Files: s.files(), Warnings: resolved.Warnings}, nil
+}
+
+// CheckCondition checks the text of a Condition without its node. The error is the error of
+// Condition.
+func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Value) error {
+	r := resolver{scope: l.elsewhere(emptyDocument(v.Pos.File), Inputs{}).newScope(ctx, inData, nil, nil)}
+	r.condition(ctx, name, v)
+
+	return r.problems.Err()
+}
+
+// elsewhere returns the session of a document for another machine.
+func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
+	there := *l
+	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
+	in.Facts = nil
+	s := there.session(doc, in)
+	s.forOtherNode = true
+
+	return s
+}
+
+// sourceBeside returns the source of a resource if it is a file beside the manifest.
+func sourceBeside(properties document.Value) (document.Value, bool) {
+	v, ok := properties.Get(resource.SourceProperty)
+
+	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
+}
+
+// checkSource reports a file beside a manifest without a directory.
+func (b *build) checkSource(properties document.Value) {
+	v, beside := sourceBeside(properties)
+	if beside && !v.Deferred && b.session.dir == "" && !b.session.forOtherNode {
+		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
+	}
+}
+
+func (c *Checked) addSource(properties document.Value) {
+	v, beside := sourceBeside(properties)
+	if !beside {
+		return
+	}
+	// A path that begins with an expression may be absolute.
+	if v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
+		return
+	}
+	c.add(File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
+}
+
+func (c *Checked) add(f File) {
+	if !slices.ContainsFunc(c.Files, func(have File) bool { return have.Path == f.Path }) {
+		c.Files = append(c.Files, f)
+	}
+}
+
+// Condition evaluates an expression that must be true or false on the node. v is its text and
+// position, name is its name in problems. The expression can use facts and the environment. The
+// error is model.Problems.
+func (l *Loader) Condition(ctx context.Context, name string, v document.Value, in Inputs) (bool, error) {
+	s := l.session(emptyDocument(v.Pos.File), in)
+	r := resolver{scope: s.newScope(ctx, inData, nil, nil)}
+	yes, _ := r.condition(ctx, name, v)
+
+	return yes, r.problems.Err()
 }

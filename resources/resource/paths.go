@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/watch"
 )
 
 // CheckPath reports a path that is not absolute and clean. what names the path in the problem, such as
@@ -78,4 +81,91 @@ func Obstacle(h *host.Host, path string, createsParents bool) error {
 			return nil
 		}
 	}
+}
+
+// The files of accounts.
+const (
+	userFile  = "/etc/passwd"
+	groupFile = "/etc/group"
+)
+
+// AccountNeeds returns the account files that an owner and a group need. A number needs no file, and root
+// always exists.
+func AccountNeeds(owner, group string) []Need {
+	var out []Need
+	for _, of := range [][2]string{{userFile, owner}, {groupFile, group}} {
+		if file, name := of[0], of[1]; name != "" && name != "root" && !host.IsAccountNumber(name) {
+			out = append(out, Need{What: PathNeed(file)})
+		}
+	}
+
+	return out
+}
+
+// ResolveAccounts returns the numbers of an owner and a group. The error for an unknown name is a
+// PrerequisiteError that wraps host.ErrNoAccount.
+func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
+	if uid, err = h.UID(ctx, owner); err != nil {
+		return 0, 0, missingAccount(userFile, err)
+	}
+	if gid, err = h.GID(ctx, group); err != nil {
+		return 0, 0, missingAccount(groupFile, err)
+	}
+
+	return uid, gid, nil
+}
+
+func missingAccount(file string, err error) error {
+	if errors.Is(err, host.ErrNoAccount) {
+		return PrerequisiteError{Needs: []string{PathNeed(file)}, Err: err}
+	}
+
+	return err
+}
+
+// CheckAccount reports a missing owner or group, unless ensure is absent, and a number that is not
+// a valid account.
+func CheckAccount(out *model.Problems, ensure, property, value string) {
+	switch _, valid := host.ParseAccountID(value); {
+	case value == "" && ensure == model.EnsureAbsent:
+	case strings.TrimSpace(value) == "":
+		out.Property(property, "for example "+property+": root", "`%s` is required unless ensure is absent", property)
+	case host.IsAccountNumber(value) && !valid:
+		out.Property(property, fmt.Sprintf("numbers go up to %d", uint32(host.MaxAccountID)), "invalid %s %q", property, value)
+	}
+}
+
+// WatchPaths returns the points of paths. It ignores empty paths and URLs. Relative paths are
+// relative to the manifest: PointsBeside completes them.
+func WatchPaths(paths ...string) []watch.Point { return watchAll(watch.Path, paths) }
+
+// WatchTrees returns the points of directories with everything below them, as WatchPaths does.
+func WatchTrees(paths ...string) []watch.Point { return watchAll(watch.Tree, paths) }
+
+// PointsBeside completes relative paths of points with the directory of the manifest. Without a
+// directory it drops them.
+func PointsBeside(points []watch.Point, dir string) []watch.Point {
+	var out []watch.Point
+	for _, p := range points {
+		if p.Kind != watch.Unit && !filepath.IsAbs(p.Name) {
+			if dir == "" {
+				continue
+			}
+			p.Name = filepath.Join(dir, p.Name)
+		}
+		out = append(out, p)
+	}
+
+	return out
+}
+
+func watchAll(kind watch.Kind, paths []string) []watch.Point {
+	var out []watch.Point
+	for _, path := range paths {
+		if path != "" && !strings.Contains(path, "://") {
+			out = append(out, watch.Point{Kind: kind, Name: filepath.Clean(path)})
+		}
+	}
+
+	return out
 }

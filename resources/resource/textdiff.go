@@ -70,7 +70,11 @@ func Diff(path string, before, after DiffContent) string {
 	if before.Absent {
 		old = "/dev/null"
 	}
-	text, err := udiff.ToUnified(old, path, before.Text, udiff.Lines(before.Text, after.Text), udiff.DefaultContextLines)
+	edits := []udiff.Edit{{New: after.Text}}
+	if before.Text != "" {
+		edits = udiff.Lines(before.Text, after.Text)
+	}
+	text, err := udiff.ToUnified(old, path, before.Text, edits, udiff.DefaultContextLines)
 	if err != nil {
 		return summary("no diff", before, after)
 	}

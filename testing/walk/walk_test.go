@@ -19,7 +19,7 @@ import (
 const (
 	module = "github.com/musterfleet/muster/"
 	// most is how many functions a reader follows at most.
-	most = 50
+	most = 48
 )
 
 // step is a row of the walk.

@@ -147,41 +147,55 @@ func (a *aim) confirm(found selection) error {
 	}
 }
 
-// writeSummary is the new revision of a key; revision 0 means that the key has no value.
-type writeSummary struct {
+// written is a written control document. Revision 0 means that the key has no value.
+type written struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
+	// Nodes are the confirmations of the nodes.
+	Nodes []ask.Confirmation `json:"nodes,omitempty"`
+
+	target fleet.Target
+	// change is the change that nodes confirm, nil if there is none.
+	change ask.Change
+	// line is the text for users.
+	line string
+}
+
+// describe sets the line by the content of the document.
+func (w *written) describe(content string) {
+	w.line = fmt.Sprintf("%s revision %d: %s", w.Key, w.Revision, content)
+	if w.Revision == 0 {
+		w.line = w.Key + ": " + content
+	}
 }
 
 // maxConfirmLines is the maximum number of nodes with a separate line.
 const maxConfirmLines = 10
 
-// printWritten prints one line per target. For many targets it prints their number and the first names.
-func printWritten(p print.Printer, what string, all []writeSummary, lines []string) {
-	if len(all) <= maxConfirmLines {
-		for _, line := range lines {
-			p.Printf("%s", line)
-		}
-		return
-	}
+// printWritten prints one line per document, or for many their number and the first names, and the confirmations of the
+// nodes, the largest group of equal ones first.
+func printWritten(p print.Printer, what string, all []*written) {
 	names, noun := make([]string, len(all)), "node"
+	nodes := map[string][]string{}
 	for i, w := range all {
-		family, _, _ := model.SplitKey(w.Key)
-		name, isNode := strings.CutPrefix(family, model.NodeFamily(""))
-		if names[i] = name; !isNode {
-			noun = "target"
+		if names[i] = w.target.Node; names[i] == "" {
+			names[i], noun = w.target.String(), "target"
+		}
+		for _, c := range w.Nodes {
+			nodes[c.Text] = append(nodes[c.Text], c.Node)
+		}
+		if len(all) <= maxConfirmLines {
+			p.Printf("%s\n", w.line)
 		}
 	}
-	p.Printf("%s of %s: %s\n", what, print.Count(len(all), noun), print.Some(names, "--json has all"))
-}
-
-// line formats the content of the key with its revision.
-func (w writeSummary) line(content string) string {
-	if w.Revision == 0 {
-		return fmt.Sprintf("%s: %s\n", w.Key, content)
+	if len(all) > maxConfirmLines {
+		p.Printf("%s of %s: %s\n", what, print.Count(len(all), noun), print.Some(names, "--json has all"))
 	}
-
-	return fmt.Sprintf("%s revision %d: %s\n", w.Key, w.Revision, content)
+	for _, text := range slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(nodes[b]), len(nodes[a])), cmp.Compare(a, b))
+	}) {
+		p.Printf("%s  %s\n", print.Text(print.Some(nodes[text], "--json has all")), print.Text(print.OneLine(text)))
+	}
 }
 
 // edit is a change of the labels or the groups of nodes.
@@ -272,12 +286,10 @@ type controlDocument interface{ Check() error }
 
 // bucket stores control documents.
 type bucket interface {
-	// Get returns a document. For a deleted document it returns the revision and an error that wraps
-	// model.ErrNotFound.
-	Get(ctx context.Context, key string) (model.Entry, error)
-	// Current is Get, but reads from the stream leader to avoid stale replicas.
+	// Current returns a document from the leader of the stream. For a deleted document it returns the revision and an error
+	// that wraps model.ErrNotFound.
 	Current(ctx context.Context, key string) (model.Entry, error)
-	// Replace stores a value if revision is still the newest; otherwise the error wraps control.ErrChanged.
+	// Replace stores a value if revision is still the newest; otherwise the error wraps kvstore.ErrControlChanged.
 	Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error)
 }
 
@@ -287,89 +299,56 @@ type updater[D controlDocument] struct {
 	// name is the last part of the keys.
 	name   string
 	decode func(value []byte) (D, error)
-	// change returns the new document. It receives the zero value if there is no document.
-	change func(D) D
-	// idle reports whether the change would remove only missing names; then update writes nothing. Nil means
-	// never.
-	idle func(D) bool
+	// change returns the new document. It receives the zero value if there is no document. If idle, nothing is written.
+	change func(before D) (now D, idle bool)
 	// sign signs the new value; current is the value that it replaces. Nil means unsigned.
 	sign func(family string, now D, value, current []byte) ([]byte, error)
-}
-
-// updated is the result of an update.
-type updated[D controlDocument] struct {
-	writeSummary
-	before, now D
-	// idle: update wrote nothing because the document already had this content.
-	idle bool
 }
 
 // maxTries is how often an update starts again after another user changed the key.
 const maxTries = 5
 
-// update replaces the document of a family. The error wraps control.ErrChanged if other users changed the key
+// update replaces the document of a target. The error wraps kvstore.ErrControlChanged if other users changed the key
 // during each try.
-func (u updater[D]) update(ctx context.Context, family string) (out updated[D], err error) {
-	read, isCurrent := u.bucket.Get, false
+func (u updater[D]) update(ctx context.Context, t fleet.Target) (out *written, before, now D, err error) {
 	for range maxTries {
-		out, err = u.updateOnce(ctx, family, read)
-		isIdle := err == nil && out.idle
-		if !isIdle && !errors.Is(err, kvstore.ErrControlChanged) || isIdle && isCurrent {
+		if out, before, now, err = u.updateOnce(ctx, t); !errors.Is(err, kvstore.ErrControlChanged) {
 			break
 		}
-		// The read may have come from a stale replica.
-		read, isCurrent = u.bucket.Current, true
 	}
 
-	return out, err
+	return out, before, now, err
 }
 
-func (u updater[D]) updateOnce(ctx context.Context, family string, read func(ctx context.Context, key string) (model.Entry, error)) (out updated[D], err error) {
-	key := model.Key(family, u.name)
-	current, err := read(ctx, key)
+func (u updater[D]) updateOnce(ctx context.Context, t fleet.Target) (out *written, before, now D, err error) {
+	out = &written{Key: t.Key(u.name), target: t}
+	current, err := u.bucket.Current(ctx, out.Key)
 	switch {
 	case err == nil:
-		if out.before, err = u.decode(current.Value); err != nil {
-			return out, fmt.Errorf("%s: %w (remove it: nats kv del)", key, err)
+		if before, err = u.decode(current.Value); err != nil {
+			return out, before, now, fmt.Errorf("%s: %w (remove it: nats kv del)", out.Key, err)
 		}
 	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable):
-		return out, err
+		return out, before, now, err
 	}
-	out.now = u.change(out.before)
-	if u.idle != nil && u.idle(out.before) {
-		out.Key, out.Revision, out.idle = key, current.Revision, true
-		return out, nil
+	now, idle := u.change(before)
+	if idle {
+		out.Revision = current.Revision
+		return out, before, now, nil
 	}
-	if err := out.now.Check(); err != nil {
-		return out, fmt.Errorf("%s: %w", key, err)
+	if err := now.Check(); err != nil {
+		return out, before, now, fmt.Errorf("%s: %w", out.Key, err)
 	}
-	value, err := model.EncodeJSON(out.now)
+	value, err := model.EncodeJSON(now)
 	if err == nil && u.sign != nil {
-		value, err = u.sign(family, out.now, value, current.Value)
+		value, err = u.sign(t.String(), now, value, current.Value)
 	}
 	if err != nil {
-		return out, err
+		return out, before, now, err
 	}
-	out.Key = key
-	out.Revision, err = u.bucket.Replace(ctx, key, current.Revision, value)
+	out.Revision, err = u.bucket.Replace(ctx, out.Key, current.Revision, value)
 
-	return out, err
-}
-
-const (
-	// pollInterval is the minimum pause between two reads of the nodes. The pause is also at least
-	// pollFactor times as long as the last read took.
-	pollInterval = 300 * time.Millisecond
-	pollFactor   = 5
-)
-
-// writtenChange is a written key, and the state of each node.
-type writtenChange struct {
-	PauseResult
-	Nodes []ask.Confirmation `json:"nodes,omitempty"`
-
-	change ask.Change
-	target fleet.Target
+	return out, before, now, err
 }
 
 // confirmWait waits until nodes confirm a change.
@@ -395,20 +374,23 @@ func (w *confirmWait) check() error {
 
 // await waits until each known node confirms, refuses or is unreachable. It returns an error if nodes cannot
 // be read, a node refuses, or a node does not confirm in time.
-func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, known []model.Node, all []writtenChange) error {
-	if w.timeout == 0 || len(all) == 0 {
+func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, known []model.Node, all []*written) error {
+	if w.timeout == 0 {
 		return nil
 	}
 	var nodes []*ask.Confirmation
-	for i := range all {
+	for _, one := range all {
 		for _, n := range known {
-			if all[i].target.Includes(n.NodeState) {
-				all[i].Nodes = append(all[i].Nodes, ask.NewConfirmation(all[i].change, n))
+			if one.change != nil && one.target.Includes(n.NodeState) {
+				one.Nodes = append(one.Nodes, ask.NewConfirmation(one.change, n))
 			}
 		}
-		for k := range all[i].Nodes {
-			nodes = append(nodes, &all[i].Nodes[k])
+		for k := range one.Nodes {
+			nodes = append(nodes, &one.Nodes[k])
 		}
+	}
+	if len(nodes) == 0 {
+		return nil
 	}
 	limit, done := context.WithTimeout(ctx, w.timeout)
 	defer done()
@@ -420,51 +402,30 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, kno
 			states := selection{known: now}.states()
 			return func(name string) (model.Node, bool) { n, known := states[name]; return n, known }, err
 		},
-		Pause: func(ctx context.Context, took time.Duration) {
-			select {
-			case <-ctx.Done():
-			case <-time.After(max(pollInterval, pollFactor*took)):
-			}
-		},
-		OnPending: func(int) {
-			counts, open := count(all)
-			line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], total(counts), print.Some(open, "and others"))
+		OnPending: func(pending []string) {
+			counts := count(nodes)
+			line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], len(nodes), print.Some(pending, "and others"))
 		},
 	}
 	if err := waiter.Wait(limit, nodes); err != nil {
 		return err
 	}
-	counts, _ := count(all)
 
-	return w.verdict(ctx, counts)
+	return w.verdict(ctx, print.Count(len(nodes), "node"), count(nodes))
 }
 
-// count counts the nodes by state, and returns the names of the pending nodes.
-func count(all []writtenChange) (counts map[ask.State]int, open []string) {
-	counts = map[ask.State]int{}
-	for _, w := range all {
-		for _, o := range w.Nodes {
-			counts[o.State]++
-			if o.State == ask.StatePending {
-				open = append(open, o.Node)
-			}
-		}
+// count counts the nodes by state.
+func count(all []*ask.Confirmation) map[ask.State]int {
+	counts := map[ask.State]int{}
+	for _, c := range all {
+		counts[c.State]++
 	}
 
-	return counts, open
-}
-
-func total(counts map[ask.State]int) (all int) {
-	for _, n := range counts {
-		all += n
-	}
-
-	return all
+	return counts
 }
 
 // verdict returns an error for nodes that failed or did not confirm. Unreachable nodes are not an error.
-func (w *confirmWait) verdict(ctx context.Context, counts map[ask.State]int) error {
-	all := print.Count(total(counts), "node")
+func (w *confirmWait) verdict(ctx context.Context, all string, counts map[ask.State]int) error {
 	var failed []error
 	if n := counts[ask.StateFailed]; n > 0 {
 		failed = append(failed, fmt.Errorf("%s %d of %s", cmp.Or(w.failed, "refused by"), n, all))
@@ -477,33 +438,4 @@ func (w *confirmWait) verdict(ctx context.Context, counts map[ask.State]int) err
 	}
 
 	return errors.Join(failed...)
-}
-
-// printPauses prints the written keys, a summary for many targets, and the confirmations of the nodes.
-func printPauses(p print.Printer, what string, all []writtenChange, line func(writeSummary) string) {
-	keys, lines := make([]writeSummary, len(all)), make([]string, len(all))
-	for i, w := range all {
-		keys[i] = writeSummary{w.Key, w.Revision}
-		lines[i] = line(keys[i])
-	}
-	printWritten(p, what, keys, lines)
-	printConfirmations(p, all)
-}
-
-// printConfirmations groups nodes by their text, largest group first.
-func printConfirmations(p print.Printer, all []writtenChange) {
-	var texts []string
-	nodes := map[string][]string{}
-	for _, w := range all {
-		for _, o := range w.Nodes {
-			if nodes[o.Text] == nil {
-				texts = append(texts, o.Text)
-			}
-			nodes[o.Text] = append(nodes[o.Text], o.Node)
-		}
-	}
-	slices.SortStableFunc(texts, func(a, b string) int { return cmp.Compare(len(nodes[b]), len(nodes[a])) })
-	for _, text := range texts {
-		p.Printf("%s  %s\n", print.Text(print.Some(nodes[text], "--json has all")), print.Text(print.OneLine(text)))
-	}
 }

@@ -6,14 +6,14 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
 // lagging is a bucket with one document and a stale replica.
-type lagging struct{ old, current model.Entry }
+type lagging struct{ current model.Entry }
 
-func (l *lagging) Get(context.Context, string) (model.Entry, error)     { return l.old, nil }
 func (l *lagging) Current(context.Context, string) (model.Entry, error) { return l.current, nil }
 
 func (l *lagging) Replace(_ context.Context, key string, revision uint64, value []byte) (uint64, error) {
@@ -34,39 +34,32 @@ func (texts) Check() error { return nil }
 // is written after it.
 func TestUpdatesDoNotBelieveAServerThatLags(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(texts) texts
-		idle   func(texts) bool
+		change func(texts) (texts, bool)
 		want   string
 	}{
-		"taken back": {
-			func(texts) texts { return texts{} }, func(now texts) bool { return now["rack"] == "" }, `{}`,
-		},
-		"added": {
-			func(now texts) texts {
-				out := maps.Clone(now)
-				out["room"] = "b"
-				return out
-			}, nil, `{"rack":"a","room":"b"}`,
-		},
-		"nothing to do": {
-			func(now texts) texts { return now }, func(now texts) bool { return now["floor"] == "" }, `{"rack":"a"}`,
-		},
+		"taken back": {func(now texts) (texts, bool) { return texts{}, now["rack"] == "" }, `{}`},
+		"added": {func(now texts) (texts, bool) {
+			out := maps.Clone(now)
+			out["room"] = "b"
+			return out, false
+		}, `{"rack":"a","room":"b"}`},
+		"nothing to do": {func(now texts) (texts, bool) { return now, now["floor"] == "" }, `{"rack":"a"}`},
 	} {
-		b := &lagging{model.Entry{Revision: 1, Value: []byte(`{}`)}, model.Entry{Revision: 2, Value: []byte(`{"rack":"a"}`)}}
-		u := updater[texts]{bucket: b, name: "labels", change: c.change, idle: c.idle, decode: func(value []byte) (texts, error) {
+		b := &lagging{model.Entry{Revision: 2, Value: []byte(`{"rack":"a"}`)}}
+		u := updater[texts]{bucket: b, name: "labels", change: c.change, decode: func(value []byte) (texts, error) {
 			if string(value) == `{}` {
 				return texts{}, nil
 			}
 			return texts{"rack": "a"}, nil
 		}}
-		out, err := u.update(t.Context(), "node.web01")
+		out, _, _, err := u.update(t.Context(), fleet.Target{Node: "web01"})
 		if err != nil || string(b.current.Value) != c.want || out.Revision != b.current.Revision {
 			t.Errorf("%s: %+v, %v: %s", name, out, err, b.current.Value)
 		}
 	}
 	broken := errors.New("broken")
 	u := updater[texts]{bucket: &lagging{}, decode: func([]byte) (texts, error) { return nil, broken }}
-	if _, err := u.update(t.Context(), "node.web01"); !errors.Is(err, broken) {
+	if _, _, _, err := u.update(t.Context(), fleet.Target{Node: "web01"}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }

@@ -240,7 +240,7 @@ func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bund
 	}
 	if e.signer != nil {
 		var err error
-		if value, err = e.signer.Assignment(ctx, key, value, e.current.Value); err != nil {
+		if value, err = e.signer.Sign(ctx, signed.Assign, key, value, e.current.Value); err != nil {
 			return err
 		}
 	}

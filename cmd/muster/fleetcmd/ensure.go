@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -144,7 +145,11 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	c.queueCommand = cmp.Or(c.queueCommand, c.command("TYPE", "…"))
 
 	return c.send(ctx, outgoing{id: req.ID, noop: req.Noop, asker: func(store *kvstore.Store, signer *assign.Signing, from model.Sender) Asker {
-		return ensureAsker(store, signer, c.Log, from, req, c.timeout)
+		return Asker{Store: store, Log: c.Log, Verb: kvstore.VerbEnsure, Sender: from, Expires: req.Expires, Within: c.timeout, Encode: encoder(signer, signed.Ensure, func(expires time.Time) any {
+			req := req
+			req.Expires = expires
+			return req
+		})}
 	}})
 }
 

@@ -12,8 +12,10 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -39,7 +41,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 		return errors.Join(append(sent, answer(m.Reply, "db01", `{"phase":"done"}`))...)
 	})
 	var log bytes.Buffer
-	by := ensureAsker(store.Store, nil, slog.New(slog.NewTextHandler(&log, nil)), model.Sender{}, model.EnsureRequest{}, time.Minute)
+	by := floodedAsker(store.Store, slog.New(slog.NewTextHandler(&log, nil)))
 	known := []model.Node{{NodeState: model.NodeState{Node: "web01"}}, {NodeState: model.NodeState{Node: "db01"}}}
 	request := ask.Request{Network: by, Known: known, Targets: []fleet.Target{{Group: model.GroupAll}}, Silence: time.Minute}
 	result, err := request.Send(t.Context())
@@ -61,7 +63,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 func TestQueueWaitsForTheConnection(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	by := ensureAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, model.EnsureRequest{ID: "id"}, time.Minute)
+	by := floodedAsker(store.Store, slog.New(slog.DiscardHandler))
 	srv.Stop()
 	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
 	srv.Start(t)
@@ -72,4 +74,10 @@ func TestQueueWaitsForTheConnection(t *testing.T) {
 	if len(result.Missing) != 0 || strings.Join(result.Queued, " ") != "web01 web02" {
 		t.Errorf("result %+v", result)
 	}
+}
+
+func floodedAsker(store *kvstore.Store, log *slog.Logger) Asker {
+	return Asker{Store: store, Log: log, Verb: kvstore.VerbEnsure, Within: time.Minute, Encode: encoder(nil, signed.Ensure, func(expires time.Time) any {
+		return model.EnsureRequest{ID: "id", Expires: expires}
+	})}
 }

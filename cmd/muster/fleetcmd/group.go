@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/choria-io/fisk"
 
@@ -34,14 +33,10 @@ type groupCommand struct {
 
 // grouped is the result for one node.
 type grouped struct {
-	writeSummary
+	*written
 	Groups []string `json:"groups"`
 	// Order lists the groups that take priority.
 	Order []string `json:"order,omitempty"`
-	// Nodes are the confirmations of the nodes.
-	Nodes []ask.Confirmation `json:"nodes,omitempty"`
-	// left are the groups that this change removed.
-	left []string
 }
 
 // addGroup adds muster fleet group.
@@ -147,55 +142,34 @@ func (c *groupCommand) run(ctx context.Context) error {
 	}
 	states := found.states()
 	groups := updater[model.Groups]{
-		bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
-		// With a signing key, an unchanged document is signed again.
-		idle: func(before model.Groups) bool {
-			return found.signer == nil && !edit.setsOrder && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
+		bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups,
+		change: func(before model.Groups) (model.Groups, bool) {
+			now, idle := edit.groups(before)
+			return now, idle && found.signer == nil // with a signing key, an unchanged document is signed again
 		},
 		sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
 			return c.sign(ctx, found.signer, family, edit.kept(now), value, current)
 		},
 	}
+	var all []*written
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (grouped, error) {
-		u, err := groups.update(ctx, t.String())
+		w, before, now, err := groups.update(ctx, t)
 		if err == nil {
-			c.warnStays(t.Node, edit, u.before, states[t.Node])
-			c.warnOrder(t.Node, u.now, states[t.Node])
+			c.warnStays(t.Node, edit, before, states[t.Node])
+			c.warnOrder(t.Node, now, states[t.Node])
+			w.describe(cmp.Or(model.Groups{Groups: now.Groups, Order: now.Order}.String(), "no groups"))
+			if left := edit.left(before); len(edit.set)+len(left)+len(edit.order) > 0 {
+				w.change = ask.GroupsChange{ControlKey: w.Key, Joined: edit.names(), Left: left, Order: edit.order}
+			}
+			all = append(all, w)
 		}
-		return grouped{writeSummary: u.writeSummary, Groups: u.now.Groups, Order: u.now.Order, left: edit.left(u.before)}, err
+		return grouped{w, now.Groups, now.Order}, err
 	})
-	confirmed, waited := c.awaitGroups(ctx, found.store, found.known, edit, done)
-	err = c.Print.Result(c.Format, done, func() {
-		all, lines := make([]writeSummary, len(done)), make([]string, len(done))
-		for i, g := range done {
-			all[i], lines[i] = g.writeSummary, g.line(cmp.Or(model.Groups{Groups: g.Groups, Order: g.Order}.String(), "no groups"))
-		}
-		printWritten(c.Print, "groups", all, lines)
-		printConfirmations(c.Print, confirmed)
-	})
+	c.failed = "written, and not in effect on"
+	waited := c.await(ctx, c.Env, found.store, found.known, all)
+	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "groups", all) })
 
 	return errors.Join(failed, err, waited, found.undecided)
-}
-
-// awaitGroups waits until the nodes confirm the change, and records their state.
-func (c *groupCommand) awaitGroups(ctx context.Context, store *Store, known []model.Node, e edit, done []grouped) ([]writtenChange, error) {
-	var all []writtenChange
-	var of []int
-	for i, g := range done {
-		if len(e.set)+len(g.left)+len(e.order) == 0 {
-			continue
-		}
-		family, _, _ := model.SplitKey(g.Key)
-		all = append(all, writtenChange{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &regrouping{key: g.Key, joined: e.names(), left: g.left, order: e.order}})
-		of = append(of, i)
-	}
-	c.failed = "written, and not in effect on"
-	err := c.await(ctx, c.Env, store, known, all)
-	for i, w := range all {
-		done[of[i]].Nodes = w.Nodes
-	}
-
-	return all, err
 }
 
 // warnStays warns if a node remains in a removed group because its own configuration has it. An outdated
@@ -233,7 +207,7 @@ func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family 
 		}
 	}
 
-	return signer.Groups(ctx, family, value, current)
+	return signer.Sign(ctx, signed.Groups, family, value, current)
 }
 
 // decodeGroups decodes signed or unsigned groups.
@@ -246,8 +220,8 @@ func decodeGroups(value []byte) (model.Groups, error) {
 	return model.DecodeGroups(content)
 }
 
-// groups returns the new document, with sorted groups.
-func (e edit) groups(before model.Groups) model.Groups {
+// groups returns the new document, with sorted groups, and reports whether it is the document before.
+func (e edit) groups(before model.Groups) (model.Groups, bool) {
 	now := slices.Concat(before.Groups, e.names())
 	now = slices.DeleteFunc(now, func(g string) bool { return slices.Contains(e.remove, g) })
 	slices.Sort(now)
@@ -256,7 +230,7 @@ func (e edit) groups(before model.Groups) model.Groups {
 		order = e.order
 	}
 
-	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...), Order: order}
+	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...), Order: order}, !e.setsOrder && e.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
 }
 
 // left returns the groups of before that the edit removes.
@@ -270,65 +244,4 @@ func (e edit) kept(now model.Groups) []string {
 		_, joined := e.set[g]
 		return joined
 	})
-}
-
-// joinSettling is how long a node must report a group before the change counts as done. NATS may still deny
-// the subscription in that time: older agents report the group before they subscribe.
-const joinSettling = time.Second
-
-// regrouping is a change of a node's groups. It is not safe for concurrent use.
-type regrouping struct {
-	key          string
-	joined, left []string
-	// order lists the groups that must come first; empty if the order does not change.
-	order []string
-	// since is when the node first reported all joined groups, zero before that.
-	since time.Time
-}
-
-// Status implements change.
-func (r *regrouping) Status(n model.Node, known, settled bool) ask.PauseStatus {
-	if away, is := ask.PauseUnreachable(n, known); is {
-		return away
-	}
-	isIn := func(group string) bool { return slices.Contains(n.Groups, group) }
-	isOut := func(group string) bool { return !isIn(group) }
-	isJoined, why := !slices.ContainsFunc(r.joined, isOut), r.Rejection(n)
-	switch still := slices.IndexFunc(r.left, isIn); {
-	case isJoined && slices.ContainsFunc(r.joined, func(g string) bool { return isDenied(n.Message, g) }):
-		return ask.PauseStatus{State: ask.StateFailed, Text: "not in effect: " + n.Message}
-	case settled && why != "" && (!isJoined || still >= 0):
-		return ask.PauseStatus{State: ask.StateFailed, Text: "refused: " + why}
-	case still >= 0:
-		return ask.PauseStatus{State: ask.StatePending, Text: "written, but still in group " + r.left[still] + ": check the node's agent.yaml"}
-	case !r.isOrdered(n):
-		return ask.PausePending()
-	case len(r.joined) == 0:
-		return ask.PauseStatus{State: ask.StateDone, Text: "in effect"}
-	case isJoined && r.since.IsZero():
-		r.since = time.Now()
-	case isJoined && time.Since(r.since) >= joinSettling:
-		return ask.PauseStatus{State: ask.StateDone, Text: "in effect"}
-	}
-
-	return ask.PausePending()
-}
-
-// isOrdered reports whether the groups of a node start with the wanted order.
-func (r *regrouping) isOrdered(n model.Node) bool {
-	want := slices.DeleteFunc(slices.Clone(r.order), func(g string) bool { return !slices.Contains(n.Groups, g) })
-
-	return slices.Equal(n.Groups[:len(want)], want)
-}
-
-// Rejection implements change.
-func (r *regrouping) Rejection(n model.Node) string {
-	return ask.PauseChange{Key: r.key}.Rejection(n)
-}
-
-// isDenied reports whether a message says that NATS denies a group to the node.
-func isDenied(message, group string) bool {
-	family := model.GroupFamily(group)
-
-	return strings.Contains(message, model.ErrNotPermitted.Error()) && (strings.Contains(message, family+".") || strings.Contains(message, family+":") || strings.Contains(message, family+" is "))
 }

@@ -25,7 +25,7 @@ type labelCommand struct {
 
 // labeled is the result for one node.
 type labeled struct {
-	writeSummary
+	*written
 	Labels map[string]string `json:"labels"`
 }
 
@@ -61,26 +61,23 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	labels := updater[model.Labels]{bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels, idle: func(before model.Labels) bool {
-		return edit.isIdle(func(name string) bool { _, has := before.Labels[name]; return has })
-	}}
+	labels := updater[model.Labels]{bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels}
+	var all []*written
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {
-		u, err := labels.update(ctx, t.String())
-		return labeled{u.writeSummary, u.now.Labels}, err
-	})
-	err = c.Print.Result(c.Format, done, func() {
-		all, lines := make([]writeSummary, len(done)), make([]string, len(done))
-		for i, l := range done {
-			all[i], lines[i] = l.writeSummary, l.line(cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels"))
+		w, _, now, err := labels.update(ctx, t)
+		if err == nil {
+			w.describe(cmp.Or(print.Text(now.String()), "no labels"))
+			all = append(all, w)
 		}
-		printWritten(c.Print, "labels", all, lines)
+		return labeled{w, now.Labels}, err
 	})
+	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "labels", all) })
 
 	return errors.Join(failed, err, found.undecided)
 }
 
-// labels returns the new document.
-func (e edit) labels(before model.Labels) model.Labels {
+// labels returns the new document, and reports whether it is the document before.
+func (e edit) labels(before model.Labels) (model.Labels, bool) {
 	now := map[string]string{}
 	maps.Copy(now, before.Labels)
 	maps.Copy(now, e.set)
@@ -88,5 +85,7 @@ func (e edit) labels(before model.Labels) model.Labels {
 		delete(now, name)
 	}
 
-	return model.Labels{Protocol: model.ProtocolLabels, Labels: now}
+	has := func(name string) bool { _, is := before.Labels[name]; return is }
+
+	return model.Labels{Protocol: model.ProtocolLabels, Labels: now}, e.isIdle(has)
 }

@@ -78,12 +78,15 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(p.By), Signer: found.signer}
-	done, failed := eachTarget(found.targets, func(t fleet.Target) (writtenChange, error) {
+	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (*written, error) {
 		w, err := by.Begin(ctx, t.String(), p)
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return writtenChange{PauseResult: w, change: ask.PauseChange{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
+		out := &written{Key: w.Key, Revision: w.Revision, change: ask.PauseChange{ControlKey: w.Key, Pause: &p, Revision: w.Revision}, target: t}
+		out.describe(shown)
+		return out, err
 	})
 	if found.expression == nil {
 		c.warnUnknown(found, done)
@@ -92,17 +95,14 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
 	}
 	waited := c.await(ctx, c.Env, found.store, found.known, done)
-	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
-	err = c.Print.Result(c.Format, done, func() {
-		printPauses(c.Print, "pauses", done, func(w writeSummary) string { return w.line(shown) })
-	})
+	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "pauses", done) })
 
 	return errors.Join(failed, err, waited, found.undecided)
 }
 
 // warnUnknown warns of paused targets that no known node is in; if the fleet has nodes, it names the command that ends
 // the pause.
-func (c *pauseCommand) warnUnknown(found begun, done []writtenChange) {
+func (c *pauseCommand) warnUnknown(found begun, done []*written) {
 	for _, w := range done {
 		if len(Unknown([]fleet.Target{w.target}, found.known)) == 0 {
 			continue
@@ -146,7 +146,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Signer: found.signer}
-	var done []writtenChange
+	var done []*written
 	idle := 0
 	var failed []error
 	for _, t := range found.targets {
@@ -161,7 +161,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, err)
 		default:
-			done = append(done, writtenChange{PauseResult: w, change: ask.PauseChange{Key: w.Key}, target: t})
+			done = append(done, &written{Key: w.Key, Revision: w.Revision, change: ask.PauseChange{ControlKey: w.Key}, target: t, line: fmt.Sprintf("%s removed, revision %d", w.Key, w.Revision)})
 		}
 	}
 	switch matched := print.Count(len(found.targets), "node"); {
@@ -172,9 +172,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		c.Print.Remark("none of %s that match is paused", matched)
 	}
 	waited := c.await(ctx, c.Env, found.store, found.known, done)
-	err = c.Print.Result(c.Format, done, func() {
-		printPauses(c.Print, "pauses removed", done, func(w writeSummary) string { return fmt.Sprintf("%s removed, revision %d\n", w.Key, w.Revision) })
-	})
+	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "pauses removed", done) })
 
 	return errors.Join(append(failed, err, waited, found.undecided)...)
 }
@@ -261,7 +259,7 @@ func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (Pa
 	}
 	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
 	if p.Signer != nil {
-		if value, err = p.Signer.Pause(ctx, family, value, current.Value); err != nil {
+		if value, err = p.Signer.Sign(ctx, signed.Pause, family, value, current.Value); err != nil {
 			return out, err
 		}
 	}
@@ -286,7 +284,7 @@ func (p Pauses) End(ctx context.Context, family, from string) (PauseResult, erro
 	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
 	var proof []byte
 	if p.Signer != nil {
-		if proof, err = p.Signer.Resume(ctx, family, current.Value); err != nil {
+		if proof, err = p.Signer.Sign(ctx, signed.Resume, family, nil, current.Value); err != nil {
 			return out, err
 		}
 	}

@@ -275,14 +275,7 @@ func PreviewError(p *ask.PreviewResult) error {
 	if count := p.WouldFail(); count > 0 {
 		parts = append(parts, print.Count(count, "node")+" would fail, or cannot tell")
 	}
-	for _, more := range []struct {
-		text  string
-		nodes []string
-	}{{"still working: ", p.Unfinished}, {"no answer from: ", p.Missing}} {
-		if len(more.nodes) > 0 {
-			parts = append(parts, more.text+print.Some(more.nodes, "--json has all"))
-		}
-	}
+	parts = append(parts, listed(nodeList{"still working: ", p.Unfinished}, nodeList{"no answer from: ", p.Missing})...)
 	switch {
 	case p.OK():
 		return nil

@@ -108,7 +108,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	line := c.Print.Progress()
-	pusher := assign.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
+	pusher := assign.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: signer, OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)

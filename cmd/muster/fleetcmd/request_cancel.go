@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -52,7 +50,9 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asker := cancelAsker(store.KV, signer, c.Log, model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator()})
+	asker := Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: encoder(signer, signed.Cancel, func(expires time.Time) any {
+		return model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator(), Expires: expires}
+	})}
 	if !store.KV.Places().InUse().IsOwn() {
 		return errors.Join(c.queueCancels(ctx, asker, to.targets), to.undecided)
 	}
@@ -78,18 +78,6 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	return errors.Join(err, c.concludeCancel(ctx, out), to.undecided)
 }
 
-// cancelAsker returns the asker of a cancel, signed unless signer is nil.
-func cancelAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, cancel model.CancelRequest) Asker {
-	return Asker{Store: store, Log: log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
-		cancel := cancel
-		cancel.Expires = expires
-		if err := cancel.Check(); err != nil {
-			return nil, err
-		}
-		return signature((*assign.Signing).Cancel).encode(ctx, signer, family, cancel, expires)
-	}}
-}
-
 // queueCancels queues a cancel because the account of the operator cannot send requests. It replaces a request that the
 // operator queued.
 func (c *requestCommand) queueCancels(ctx context.Context, asker Asker, list []fleet.Target) error {
@@ -103,7 +91,7 @@ func (c *requestCommand) queueCancels(ctx context.Context, asker Asker, list []f
 
 	return c.Print.Result(c.Format, out, func() {
 		c.Print.Printf("cancel queued for: %s\n", print.Some(out.Queued, "--json has all"))
-		c.Print.Remark("for the results see: %s", c.conclusion(c.cancelID).Resume)
+		c.Print.Remark("for the results see: %s", c.again("resume", c.cancelID))
 	})
 }
 
@@ -244,17 +232,10 @@ func (c *requestCommand) cancelSummary(r Cancelled) string {
 	if r.isUnknown() {
 		unknownTo = "no node that answered knows the request " + print.Text(c.cancelID) + ": "
 	}
-	for _, more := range []struct {
-		text  string
-		names []string
-	}{
-		{"still running: ", running}, {unknownTo, unknown}, {"rejected by: ", rejected}, {"no answer from: ", r.Missing},
-		{"removed from the queue of: ", r.Withdrawn}, {"cancel queued for: ", r.Queued},
-	} {
-		if len(more.names) > 0 {
-			parts = append(parts, more.text+print.Some(more.names, "--json has all"))
-		}
-	}
+	parts = append(parts, listed(
+		nodeList{"still running: ", running}, nodeList{unknownTo, unknown}, nodeList{"rejected by: ", rejected}, nodeList{"no answer from: ", r.Missing},
+		nodeList{"removed from the queue of: ", r.Withdrawn}, nodeList{"cancel queued for: ", r.Queued},
+	)...)
 
 	return strings.Join(parts, ", ")
 }

@@ -179,10 +179,9 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 	if out.check == nil && !store.KV.Places().InUse().IsOwn() {
 		return errors.Join(c.queueAll(ctx, asker, to.targets, out.id), to.undecided)
 	}
-	conclusion := c.conclusion(out.id)
-	conclusion.Near = to.warn(c.Log)
+	near := to.warn(c.Log)
 	if !c.IsDocument() && (limits != nil || print.IsTerminal(c.Print.Err)) {
-		c.Print.Remark("for results from another terminal: %s", conclusion.Resume)
+		c.Print.Remark("for results from another terminal: %s", c.again("resume", out.id))
 	}
 	line := c.Print.Progress()
 	defer line.Clear()
@@ -210,7 +209,7 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		return err
 	}
 
-	return errors.Join(err, conclusion.Conclude(ctx, result), to.undecided)
+	return errors.Join(err, c.conclude(ctx, out.id, result, limits != nil, near), to.undecided)
 }
 
 // withoutResult returns the targets that have no result of the continued request.
@@ -274,10 +273,8 @@ func (c *requestCommand) showResults(ctx context.Context, id string) error {
 	if result == nil {
 		return err
 	}
-	conclusion := c.conclusion(id)
-	conclusion.States = true
 
-	return errors.Join(err, conclusion.Conclude(ctx, result))
+	return errors.Join(err, c.conclude(ctx, id, result, true, ""))
 }
 
 // collect reads the results of the targets from reports and waits for those that are missing. Without a target it
@@ -352,19 +349,22 @@ func (c *requestCommand) command(words ...string) string {
 	return shellquote.Join(slices.Concat([]string{"muster", "fleet", c.verb}, words, c.Arguments())...)
 }
 
-// conclusion returns how the result is shown.
-func (c *requestCommand) conclusion(id string) Conclusion {
-	out := Conclusion{
-		Printer: c.Print, Format: c.Format, Did: c.did, States: c.batch != "", ID: id, Show: c.show, Results: c.results,
-		Resume: c.command("--resume", id), Cancel: c.command("--cancel", id), Continue: c.CommandLine("continue", id, "resume"),
-	}
-	if c.hasSubcommands {
-		out.Resume, out.Cancel = c.command("resume", id), c.command("cancel", id)
-		// Properties may be long, and secret.
-		out.Continue = "the same command with --continue " + id
+// again returns the command line that resumes or cancels a request.
+func (c *requestCommand) again(word, id string) string {
+	if !c.hasSubcommands {
+		word = "--" + word
 	}
 
-	return out
+	return c.command(word, id)
+}
+
+// continueLine returns the command line that sends a request to the remaining nodes.
+func (c *requestCommand) continueLine(id string) string {
+	if c.hasSubcommands { // properties may be long, and secret
+		return "the same command with --continue " + id
+	}
+
+	return c.CommandLine("continue", id, "resume")
 }
 
 // EqualAnswers holds nodes with equal answers.
@@ -429,83 +429,74 @@ func AnswerSummary(r *ask.Ensured, did string) string {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[more.outcome], more.word))
 		}
 	}
-	for _, more := range []struct {
-		text  string
-		nodes []string
-	}{
-		{"still working: ", states[ask.StateRunning]}, {"accepted, not started: ", states[ask.StateAccepted]},
-		{"no answer from: ", r.Missing}, {"queued for: ", r.Queued}, {"no result yet from: ", r.Pending}, {"not asked: ", r.NotAsked},
-	} {
-		if len(more.nodes) > 0 {
-			parts = append(parts, more.text+print.Some(more.nodes, "--json has all"))
-		}
-	}
+	parts = append(parts, listed(
+		nodeList{"still working: ", states[ask.StateRunning]}, nodeList{"accepted, not started: ", states[ask.StateAccepted]},
+		nodeList{"no answer from: ", r.Missing}, nodeList{"queued for: ", r.Queued}, nodeList{"no result yet from: ", r.Pending}, nodeList{"not asked: ", r.NotAsked},
+	)...)
 
 	return strings.Join(parts, ", ")
 }
 
-// Conclusion prints the result of a request.
-type Conclusion struct {
-	print.Printer
-	print.Format
-	// Did describes the nodes that finished, such as answered.
-	Did string
-	// Results names the command that shows the results of unfinished nodes.
-	Results func(*ask.Ensured) string
-	// ID is the id of the request. Resume and Cancel are command lines that show its results later and cancel
-	// it.
-	ID, Resume, Cancel string
-	// Continue is the command line that sends the request to the remaining nodes.
-	Continue string
-	// Near is a suggestion for the error that no node was asked.
-	Near string
-	// Show prints the answers; nil if they were printed on arrival.
-	Show func(*ask.Ensured)
-	// States prints a table of the states.
-	States bool
+// nodeList is a list of nodes with its heading.
+type nodeList struct {
+	text  string
+	nodes []string
 }
 
-// Conclude prints the result and returns its error.
-func (c Conclusion) Conclude(ctx context.Context, r *ask.Ensured) error {
-	if c.IsDocument() {
-		r.ID, r.States = c.ID, r.NodeStates()
-		if err := c.Document(r, c.YAML); err != nil {
+// listed returns the lists that are not empty, each with some of its nodes.
+func listed(all ...nodeList) (out []string) {
+	for _, l := range all {
+		if len(l.nodes) > 0 {
+			out = append(out, l.text+print.Some(l.nodes, "--json has all"))
+		}
+	}
+
+	return out
+}
+
+// conclude prints the result of a request, with a table of the states if withStates, and returns its error. near is a
+// suggestion for the error that no node was asked.
+func (c *requestCommand) conclude(ctx context.Context, id string, r *ask.Ensured, withStates bool, near string) error {
+	switch {
+	case c.IsDocument():
+		r.ID, r.States = id, r.NodeStates()
+		if err := c.Print.Document(r, c.YAML); err != nil {
 			return err
 		}
-	} else if c.Show != nil {
-		c.Show(r)
+	case c.show != nil:
+		c.show(r)
 	}
-	if c.States && !c.IsDocument() {
+	if withStates && !c.IsDocument() {
 		c.printStates(r)
 	}
-	text := AnswerSummary(r, c.Did)
+	text := AnswerSummary(r, c.did)
 	if len(r.Unfinished) > 0 && ctx.Err() == nil {
-		text += c.Results(r)
+		text += c.results(r)
 	}
 	if r.Stopped != "" {
 		text = r.Stopped + "; " + text
 	}
 	next := ""
-	if len(r.NotAsked) > 0 && c.Continue != "" {
-		next = "\nto continue with the remaining nodes: " + c.Continue
+	if len(r.NotAsked) > 0 {
+		next = "\nto continue with the remaining nodes: " + c.continueLine(id)
 	}
 	switch {
 	case r.OK():
 		if !c.IsDocument() {
-			c.Remark("%s", text)
+			c.Print.Remark("%s", text)
 		}
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %s; accepted requests continue; for the results run: %s, to cancel: %s%s", context.Cause(ctx), text, c.Resume, c.Cancel, next)
+		return fmt.Errorf("%w: %s; accepted requests continue; for the results run: %s, to cancel: %s%s", context.Cause(ctx), text, c.again("resume", id), c.again("cancel", id), next)
 	case len(r.NodeStates()) == 0:
-		return errors.New("no node answered, and no known node matches" + c.Near + " (see muster fleet nodes)")
+		return errors.New("no node answered, and no known node matches" + near + " (see muster fleet nodes)")
 	default:
 		return errors.New(text + next)
 	}
 }
 
 // printStates prints the number of nodes in each state, and some names.
-func (c Conclusion) printStates(r *ask.Ensured) {
+func (c *requestCommand) printStates(r *ask.Ensured) {
 	nodes := map[ask.State][]string{}
 	for node, state := range r.NodeStates() {
 		nodes[state] = append(nodes[state], node)
@@ -517,5 +508,5 @@ func (c Conclusion) printStates(r *ask.Ensured) {
 			rows = append(rows, []string{string(state), strconv.Itoa(len(in)), print.Some(in, "--json has all")})
 		}
 	}
-	c.Table([]string{"STATE", "COUNT", "NODES"}, rows, "no node was asked")
+	c.Print.Table([]string{"STATE", "COUNT", "NODES"}, rows, "no node was asked")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // patience is how long nodes may take to answer after a reconnect.
@@ -101,7 +102,7 @@ func (a Asker) Send(ctx context.Context, families, awaited []string) iter.Seq2[m
 		if away := a.Store.Away(); away != nil {
 			a.Log.Warn("request waits: not connected to NATS", "target", print.Some(families, "and others"), "error", away)
 		}
-		for reply, err := range requests.New(a.Store).From(a.Sender).AskEach(ctx, all) {
+		for reply, err := range requests.New(a.Store).From(a.Sender).Ask(ctx, all) {
 			switch {
 			case errors.Is(err, requests.ErrNobody):
 				return // the nodes count as missing
@@ -199,52 +200,41 @@ func decodeResponse(data []byte) (model.EnsureResponse, error) {
 	return out, nil
 }
 
-// signature is a method of assign.Signing that signs a document for a family.
-type signature func(s *assign.Signing, ctx context.Context, family string, data []byte, expires time.Time) ([]byte, error)
+// encoder returns an Asker.Encode: it encodes the document that expires at a time, and signs it unless signer is nil.
+func encoder(signer *assign.Signing, action signed.Action, document func(expires time.Time) any) func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
+	return func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
+		data, err := model.EncodeJSON(document(expires))
+		if err != nil || signer == nil {
+			return data, err
+		}
 
-// encode encodes a document, and signs it unless signer is nil.
-func (sign signature) encode(ctx context.Context, signer *assign.Signing, family string, document any, expires time.Time) ([]byte, error) {
-	data, err := model.EncodeJSON(document)
-	if err != nil || signer == nil {
-		return data, err
+		return signer.SignRequest(ctx, action, family, data, expires)
 	}
-
-	return sign(signer, ctx, family, data, expires)
-}
-
-// ensureAsker returns the asker of an ensure request, signed unless signer is nil. A request without an expiry is valid
-// for within after it is sent.
-func ensureAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, from model.Sender, request model.EnsureRequest, within time.Duration) Asker {
-	return Asker{Store: store, Log: log, Verb: kvstore.VerbEnsure, Sender: from, Expires: request.Expires, Within: within, Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
-		request := request
-		request.Expires = expires
-		return signature((*assign.Signing).Request).encode(ctx, signer, family, request, expires)
-	}}
 }
 
 // RunAsker returns the asker of a run request, signed unless signer is nil. A request without an expiry is valid for
 // within after it is sent.
 func RunAsker(store *kvstore.Store, signer *assign.Signing, log *slog.Logger, from model.Sender, request model.RunRequest, within time.Duration) Asker {
-	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Sender: from, Expires: request.Expires, Within: within, Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
+	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Sender: from, Expires: request.Expires, Within: within, Encode: encoder(signer, signed.Run, func(expires time.Time) any {
 		request := request
 		request.Expires = expires
-		return signature((*assign.Signing).Run).encode(ctx, signer, family, request, expires)
-	}}
+		return request
+	})}
 }
 
 // NewPreviewAsker returns the asker of a preview, signed unless signer is nil. It decodes equal plans once.
 func NewPreviewAsker(store *kvstore.Store, signer *assign.Signing, request model.PreviewRequest, log *slog.Logger) Asker {
-	content, failed := model.EncodeJSON(request) // once, because it may be long and the nodes many
+	content, err := model.EncodeJSON(request) // once, because it may be long and the nodes many
 	var mu sync.Mutex
 	var decoder ask.PreviewDecoder
 
 	return Asker{
 		Store: store, Log: log, Verb: kvstore.VerbPreview, Expires: request.Expires,
 		Encode: func(ctx context.Context, family string, expires time.Time) ([]byte, error) {
-			if failed != nil || signer == nil {
-				return content, failed
+			if err != nil || signer == nil {
+				return content, err
 			}
-			return signer.Preview(ctx, family, content, expires)
+			return signer.SignRequest(ctx, signed.Preview, family, content, expires)
 		},
 		Decode: func(data []byte) (model.EnsureResponse, error) {
 			mu.Lock()

@@ -140,7 +140,7 @@ func (c *rmCommand) remove(ctx context.Context, store *Store, signer *assign.Sig
 		}
 		return store.Delete(ctx, key, nil)
 	}
-	proof, err := signer.Removal(ctx, key, current.Value)
+	proof, err := signer.Sign(ctx, signed.Remove, key, nil, current.Value)
 	if err != nil {
 		return 0, err
 	}

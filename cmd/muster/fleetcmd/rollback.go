@@ -78,7 +78,7 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 		if err := c.confirmSigned(ctx, store, signer, value, from, now); err != nil {
 			return err
 		}
-		if value, err = signer.Assignment(ctx, key, value, now.Value); err != nil {
+		if value, err = signer.Sign(ctx, signed.Assign, key, value, now.Value); err != nil {
 			return err
 		}
 	case signed.IsEnvelope(now.Value):

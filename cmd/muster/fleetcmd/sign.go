@@ -115,7 +115,7 @@ func (c *signCommand) sign(ctx context.Context, store *Store, signer *assign.Sig
 	if err := c.confirm(ctx, store, signer, all, proposal); err != nil {
 		return signedResult{}, err
 	}
-	value, err := signer.Sign(ctx, proposal)
+	value, err := signer.SignProposal(ctx, proposal)
 	if err != nil {
 		return signedResult{}, fmt.Errorf("%s: %w", key, err)
 	}
@@ -173,15 +173,6 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 	}
 
 	return c.Confirm("nothing was signed", fmt.Sprintf("this is %s revision %d, %s", now.Key, now.Revision, digest))
-}
-
-// pusherSigner returns the signer of a push, or nil.
-func pusherSigner(s *assign.Signing) assign.Signer {
-	if s == nil {
-		return nil
-	}
-
-	return s
 }
 
 // SigningPreview shows a statement to the user before signing. It depends on nothing but the statement.

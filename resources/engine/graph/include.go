@@ -68,15 +68,13 @@ func (g *Graph) waitForUnknown() {
 			unread = append(unread, n)
 		}
 	}
-	known := ancestry{size: len(g.nodes)}
 	for _, n := range g.nodes {
 		if len(n.RequiresElsewhere)+len(n.SubscribesElsewhere) == 0 {
 			continue
 		}
 		for _, l := range unread {
-			if !slices.Contains(n.Before, l) && !known.reaches(n, l) {
+			if !slices.Contains(n.Before, l) && !reaches(n, l) {
 				g.edge(l, n, Edge{Reason: "may declare what it refers to", Automatic: true})
-				known.added(l, n)
 			}
 		}
 	}

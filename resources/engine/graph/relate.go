@@ -61,12 +61,10 @@ func (g *Graph) ProviderBeside(n *Node, what string) *Node {
 
 // addAgainst adds edges against the order of the document.
 func (g *Graph) addAgainst(needs []unmet) {
-	known := ancestry{size: len(g.nodes)}
 	for _, u := range needs {
 		for _, p := range g.Providers[u.need.What] {
-			if p.At > u.of.At && !known.reaches(u.of, p) {
+			if p.At > u.of.At && !reaches(u.of, p) {
 				g.automatic(p, u.of, u.need)
-				known.added(p, u.of)
 				if !u.need.All {
 					break
 				}
@@ -105,4 +103,24 @@ func (g *Graph) automatic(p, n *Node, need resource.Need) {
 	if need.IsGate() {
 		n.Requires = append(n.Requires, p)
 	}
+}
+
+// reaches reports whether from must run before to, or is the same node.
+func reaches(from, to *Node) bool {
+	seen := map[*Node]bool{}
+	for todo := []*Node{to}; len(todo) > 0; {
+		n := todo[len(todo)-1]
+		if n == from {
+			return true
+		}
+		todo = todo[:len(todo)-1]
+		for _, p := range n.Before {
+			if !seen[p] {
+				seen[p] = true
+				todo = append(todo, p)
+			}
+		}
+	}
+
+	return false
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 
@@ -406,3 +407,113 @@ func follow(node ast.Node, vars map[string]any) chain {
 
 // KeysOf returns the sorted keys of a mapping, so that suggestions are deterministic.
 func KeysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Sources are the inputs of an expression.
+type Sources struct {
+	// Paths are the chains of constant keys below Data, by their outermost node.
+	Paths map[ast.Node][]string
+	// All reports whether the expression uses $env, which contains all names.
+	All bool
+	// Calls reports whether the expression calls a function that may return a secret.
+	Calls bool
+}
+
+// SourcesOf returns the sources of an expression.
+func SourcesOf(node ast.Node) Sources {
+	found := Sources{Paths: map[ast.Node][]string{}}
+	ast.Walk(&node, &found)
+
+	return found
+}
+
+// Visit is called for every node, inner ones first.
+func (s *Sources) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		if n.Value == NameData {
+			s.Paths[n] = nil
+		}
+		s.All = s.All || n.Value == "$env"
+		s.Calls = s.Calls || slices.Contains([]string{"lookup", "secret", "readFile", "file", NameOutputs, NameTemplate, NameJet}, n.Value)
+	case *ast.MemberNode:
+		path, known := s.Paths[n.Node]
+		key, constant := "", false
+		switch property := n.Property.(type) {
+		case *ast.StringNode:
+			key, constant = property.Value, true
+		case *ast.IntegerNode:
+			key, constant = strconv.Itoa(property.Value), true
+		}
+		if known && constant {
+			delete(s.Paths, n.Node)
+			s.Paths[n] = append(path[:len(path):len(path)], key)
+		}
+	}
+}
+
+// putIn replaces tokens in a parsed expression by printed values. A token that is a name becomes a
+// text.
+type putIn func(string) string
+
+// Visit is called for every node, inner ones first.
+func (text putIn) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.StringNode:
+		n.Value = text(n.Value)
+	case *ast.IdentifierNode:
+		if value := text(n.Value); value != n.Value {
+			ast.Patch(node, &ast.StringNode{Value: value})
+		}
+	}
+}
+
+// Source returns a text with its expressions, with tokens replaced by printed values.
+func Source(s string, text func(string) string) string {
+	parts, _, _ := Scan(s)
+	var b strings.Builder
+	for i, p := range parts {
+		switch {
+		case p.IsExpr:
+			b.WriteString("${ " + source(p.Expr, text) + " }")
+			continue
+		case i+1 < len(parts) && strings.HasSuffix(text(p.Literal), "$"):
+			// Before an expression, a trailing $ would escape it.
+			b.WriteString(LiteralText(strings.TrimSuffix(text(p.Literal), "$")) + "{{ '$' }}")
+		default:
+			b.WriteString(LiteralText(text(p.Literal)))
+		}
+	}
+
+	return b.String()
+}
+
+func source(expr string, text func(string) string) string {
+	tree, err := parser.Parse(expr)
+	if err != nil || text(expr) == expr {
+		return expr
+	}
+	ast.Walk(&tree.Node, putIn(text))
+
+	return tree.Node.String()
+}
+
+// WithHint adds a remedy to an error.
+func WithHint(err error, hint string) error { return hintedError{err, hint} }
+
+// HintOf returns the remedy of an error, or an empty text.
+func HintOf(err error) string {
+	var hinted hintedError
+	if errors.As(err, &hinted) {
+		return hinted.hint
+	}
+
+	return ""
+}
+
+// hintedError is an error with a remedy.
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e hintedError) Unwrap() error { return e.error }

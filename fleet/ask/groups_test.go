@@ -1,8 +1,7 @@
-package fleetcmd
+package ask_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/model"
@@ -21,26 +20,24 @@ func TestJoining(t *testing.T) {
 	pending, failed := ask.StatePending, ask.StateFailed
 	for name, c := range map[string]struct {
 		node    model.Node
-		since   time.Time
 		unknown bool
 		early   bool
 		want    ask.State
 	}{
 		"not yet":                         {node: in("", "web"), want: pending},
 		"in one of them":                  {node: in("", "canary"), want: pending},
-		"just now":                        {node: in("", "canary", "next"), want: pending},
-		"for a while":                     {node: in("", "canary", "next"), since: time.Now().Add(-time.Minute), want: ask.StateDone},
-		"not permitted":                   {node: in(denied, "canary", "next"), since: time.Now().Add(-time.Minute), want: failed},
-		"not permitted, as it is said":    {node: in("group.canary is not permitted: give the node what … (cut)", "canary", "next"), since: time.Now().Add(-time.Minute), want: failed},
+		"in both":                         {node: in("", "canary", "next"), want: ask.StateDone},
+		"not permitted":                   {node: in(denied, "canary", "next"), want: failed},
+		"not permitted, as it is said":    {node: in("group.canary is not permitted: give the node what … (cut)", "canary", "next"), want: failed},
 		"not permitted, of before":        {node: in(denied, "web"), want: pending},
-		"another group is not permitted":  {node: in("group.canary2: read: not permitted", "canary", "next"), since: time.Now().Add(-time.Minute), want: ask.StateDone},
-		"something else about this group": {node: in("group.canary: no answer in time", "canary", "next"), since: time.Now().Add(-time.Minute), want: ask.StateDone},
+		"another group is not permitted":  {node: in("group.canary2: read: not permitted", "canary", "next"), want: ask.StateDone},
+		"something else about this group": {node: in("group.canary: no answer in time", "canary", "next"), want: ask.StateDone},
 		"refuses it":                      {node: refuses, want: failed},
 		"refused what was there before":   {node: refuses, early: true, want: pending},
 		"unknown":                         {unknown: true, want: ask.StateUnreachable},
 	} {
-		j := regrouping{key: key, joined: []string{"canary", "next"}, since: c.since}
-		if got := j.Status(c.node, !c.unknown, !c.early); got.State != c.want {
+		j := ask.GroupsChange{ControlKey: key, Joined: []string{"canary", "next"}}
+		if got := confirm(j, c.node, !c.unknown, c.early); got.State != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
 	}
@@ -61,7 +58,6 @@ func TestLeaving(t *testing.T) {
 		node   model.Node
 		joined []string
 		order  []string
-		since  time.Time
 		want   ask.State
 	}{
 		"still in it":                {node: in("web", "canary"), want: ask.StatePending},
@@ -70,15 +66,15 @@ func TestLeaving(t *testing.T) {
 		"in the order":               {node: in("edge", "web"), order: []string{"edge", "gone", "web"}, want: ask.StateDone},
 		"out of all":                 {node: in(), want: ask.StateDone},
 		"out, and not yet in":        {node: in("web"), joined: []string{"next"}, want: ask.StatePending},
-		"in, and not yet out":        {node: in("canary", "next"), joined: []string{"next"}, since: time.Now().Add(-time.Minute), want: ask.StatePending},
-		"out, and in for a while":    {node: in("next"), joined: []string{"next"}, since: time.Now().Add(-time.Minute), want: ask.StateDone},
+		"in, and not yet out":        {node: in("canary", "next"), joined: []string{"next"}, want: ask.StatePending},
+		"out, and in":                {node: in("next"), joined: []string{"next"}, want: ask.StateDone},
 		"refuses it":                 {node: refuses, want: ask.StateFailed},
 		"unreachable, of whatever":   {node: silent, want: ask.StateUnreachable},
 		"not in it, as another is":   {node: in("canary2"), want: ask.StateDone},
 		"in another, left meanwhile": {node: in("old"), want: ask.StatePending},
 	} {
-		r := regrouping{key: key, joined: c.joined, left: []string{"canary", "old"}, order: c.order, since: c.since}
-		if got := r.Status(c.node, true, true); got.State != c.want {
+		r := ask.GroupsChange{ControlKey: key, Joined: c.joined, Left: []string{"canary", "old"}, Order: c.order}
+		if got := confirm(r, c.node, true, false); got.State != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
 	}
