@@ -75,14 +75,16 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	// The first interrupt stops and removes the nodes; the second one stops the removal.
 	c.Stop.Finish(true)
 	running, stop := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
 	defer stop()
-	go func() {
+	waiting.Go(func() {
 		select {
 		case <-c.Stop.Requested():
 			stop()
 		case <-running.Done():
 		}
-	}()
+	})
 	defer f.Close()
 	began := time.Now()
 	err = f.Run(running, func() {
