@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -261,7 +260,7 @@ func (c *Control) reject(e model.Entry, err error) error {
 // returns the error.
 func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) error {
 	c.mu.Lock()
-	bucket := controlBucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
+	bucket := bucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
 	// The state of the bucket is unknown before it is read.
 	if !state.Stream.IsZero() && (!bucket.Stream.Equal(c.bucket.Stream) || !slices.Equal(bucket.Kept, c.bucket.Kept)) {
 		c.bucket, changed = bucket, true
@@ -287,18 +286,12 @@ func (c *Control) settle(ctx context.Context, state model.Sync, changed, complet
 
 // controlRecord is the record on disk.
 type controlRecord struct {
-	controlBucketRecord
+	bucketRecord
 	// Keys are the active documents.
 	Keys map[string]model.Entry `json:"keys"`
 }
 
-// controlBucketRecord is the stored state of the bucket: Stream and Kept of model.Sync.
-type controlBucketRecord struct {
-	Stream time.Time `json:"stream,omitzero"`
-	Kept   []string  `json:"kept,omitempty"`
-}
-
-// store stores a record in a file. Without a path it stores nothing.
+// controlStore stores a record in a file. Without a path it stores nothing.
 type controlStore struct {
 	host *host.Host
 	path string
