@@ -311,9 +311,8 @@ func (a *Agent) State() model.NodeState { return a.status.Answer() }
 func (a *Agent) Describe() model.AgentStatus {
 	c := a.Config()
 	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
-	for _, s := range []Section{a.status, a.runs} {
-		s.Describe(&out)
-	}
+	a.status.Describe(&out)
+	a.runs.Describe(&out)
 
 	return out
 }
@@ -503,12 +502,6 @@ type Publisher interface {
 	reporting.Publisher
 	// MaxMessage returns the server's message limit in bytes, zero until it is known.
 	MaxMessage() int64
-}
-
-// Section is a part of the agent that fills its fields of the status. Any goroutine may call it. It does not
-// wait for the agent's work.
-type Section interface {
-	Describe(out *model.AgentStatus)
 }
 
 // Loader creates resources from documents. *manifest.Loader implements it.

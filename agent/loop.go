@@ -165,7 +165,7 @@ func (l *loop) sync(ctx context.Context) bool {
 		entries, sync := l.watch.Entries()
 		l.running.Do(func() {
 			if !l.synced {
-				l.runner.NoteChange(time.Now())
+				l.runner.ChangedAt = time.Now()
 			}
 			l.known = sync
 		})
@@ -232,7 +232,7 @@ func (l *loop) next(now time.Time) time.Time {
 func (l *loop) endAt(now time.Time) time.Time {
 	at := now
 	if !l.goal.Once {
-		at = l.runner.ChangedAt().Add(l.goal.Quiet)
+		at = l.runner.ChangedAt.Add(l.goal.Quiet)
 	}
 	switch {
 	case !l.goal.IsSet() || !l.synced || l.syncing || l.wakes.assignments.Load() || l.set.HasMessages() || l.manifests.View().Fetching || !l.running.IsEmpty():

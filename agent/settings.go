@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporting"
-	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -84,12 +83,11 @@ func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
 }
 
 // opener returns the function that opens the messages of requests.
-func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.Action) (requests.Opened, error) {
-	return func(ctx context.Context, data []byte, action signed.Action) (requests.Opened, error) {
+func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.Action) (desired.Opened, error) {
+	return func(ctx context.Context, data []byte, action signed.Action) (desired.Opened, error) {
 		c := s.get()
-		opened, err := g.Request(ctx, data, action, model.Families(c.Node, c.Groups))
 
-		return requests.Opened(opened), err
+		return g.Request(ctx, data, action, model.Families(c.Node, c.Groups))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -22,8 +21,10 @@ type responder struct {
 	node   string
 	store  *store
 	report func(model.EnsureResponse)
-	ended  endings
 	log    *slog.Logger
+
+	mu    sync.Mutex
+	ended Ended
 }
 
 // response returns a response to a request, without a phase.
@@ -57,7 +58,9 @@ func (r *responder) reject(response model.EnsureResponse, err error) model.Ensur
 
 // refused counts a rejected request and returns the response to it.
 func (r *responder) refused(response model.EnsureResponse, err error) model.EnsureResponse {
-	r.ended.rejected.Add(1)
+	r.mu.Lock()
+	r.ended.Rejected++
+	r.mu.Unlock()
 	response.Phase, response.Error = model.EnsureFailed, err.Error()
 
 	return response
@@ -83,7 +86,7 @@ func (r *responder) respond(ctx context.Context, q *request, response model.Ensu
 
 // concluded counts and reports a final response, and sends it to the waiting senders.
 func (r *responder) concluded(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
-	r.ended.count(response.Phase)
+	r.count(response.Phase)
 	r.report(response)
 	send(response, waiting)
 }
@@ -103,27 +106,25 @@ type Ended struct {
 
 // Ended returns the current counts.
 func (s *Service) Ended() Ended {
-	e := &s.responder.ended
+	s.responder.mu.Lock()
+	defer s.responder.mu.Unlock()
 
-	return Ended{Done: e.done.Load(), Failed: e.failed.Load(), Expired: e.expired.Load(), Cancelled: e.cancelled.Load(), Rejected: e.rejected.Load()}
-}
-
-// endings counts the requests that ended.
-type endings struct {
-	done, failed, expired, cancelled, rejected atomic.Uint64
+	return s.responder.ended
 }
 
 // count counts an accepted request by its final phase.
-func (e *endings) count(phase model.EnsurePhase) {
+func (r *responder) count(phase model.EnsurePhase) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch phase {
 	case model.EnsureDone:
-		e.done.Add(1)
+		r.ended.Done++
 	case model.EnsureExpired:
-		e.expired.Add(1)
+		r.ended.Expired++
 	case model.EnsureCancelled:
-		e.cancelled.Add(1)
+		r.ended.Cancelled++
 	default:
-		e.failed.Add(1)
+		r.ended.Failed++
 	}
 }
 

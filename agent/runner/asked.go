@@ -207,7 +207,7 @@ func (m *Manifests) scheduleAsked(now time.Time) {
 			delete(m.asked, key)
 		case !q.scheduled && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next()):
 			q.scheduled = true
-			m.schedule.Ask(key, model.CauseRequest, now)
+			m.schedule.Ask(key, Wake{Cause: model.CauseRequest, At: now})
 		}
 	}
 }

@@ -305,7 +305,7 @@ func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 // options returns the options that runs and health check passes of a manifest share.
 func options(hard context.Context, by *Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
-	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
+	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.o.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
 
@@ -390,7 +390,7 @@ func (r *run) complete(ctx context.Context, s *model.Run, err error) (_ *model.R
 	case v == nil || s == nil && (ctx.Err() != nil || errors.Is(err, errInactive)):
 		return nil, false
 	case errors.Is(err, errPaused):
-		r.schedule.AskFor(r.key, r.wake)
+		r.schedule.Ask(r.key, r.wake)
 		return nil, false
 	case errors.Is(err, errDamaged):
 		r.schedule.Postpone(r.key, r.wake)
@@ -428,8 +428,12 @@ func (r *run) concludeHealth(s *model.Run) {
 	// A repair that a limit delays is not a repair that did not help.
 	putOff := r.wake.Cause == model.CauseHealth && !s.RetryAt.IsZero()
 	if !putOff && !r.observes && (r.wake.Part == nil || r.wake.Cause == model.CauseHealth || s.Counts.HealthChecks != (model.HealthCounts{})) {
-		if due, part := r.checks.ConcludeRun(r.key, r.wake.Cause, r.version.Resolution.Resources); due {
-			r.schedule.AskPart(r.key, model.CauseHealth, time.Now(), part)
+		by := byRun
+		if r.wake.Cause == model.CauseHealth {
+			by = byRepair
+		}
+		if due, part := r.checks.Conclude(r.key, by, r.version.Resolution.Resources); due {
+			r.schedule.Ask(r.key, Wake{Cause: model.CauseHealth, At: time.Now(), Part: part})
 		}
 	}
 	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
@@ -449,7 +453,7 @@ func (r *run) conclude(s *model.Run, news bool) {
 	}
 	r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(s))
 	if outdated {
-		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
+		r.schedule.Ask(r.key, Wake{Cause: model.CauseSchedule, At: time.Now()})
 	}
 }
 
@@ -457,7 +461,7 @@ func (r *run) conclude(s *model.Run, news bool) {
 // updates the counts, unless one is in progress.
 func (r *run) concludePart(s *model.Run) {
 	if stale := r.record.ConcludePart(s); stale && r.sharedOf(r.key).whole == nil {
-		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
+		r.schedule.Ask(r.key, Wake{Cause: model.CauseSchedule, At: time.Now()})
 	}
 	if !r.hasBegun(s) {
 		r.schedule.Retry(r.key) // a full run, because no watch reports the drift again

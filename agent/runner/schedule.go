@@ -85,18 +85,8 @@ func NewSchedule(pending func(key string) (pending, failed bool)) *Schedule {
 	return &Schedule{pending: pending, due: due{map[string]Wake{}, map[string]Wake{}}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 }
 
-// Ask requests a full run of a manifest. at is the time of the cause.
-func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) {
-	s.AskPart(key, cause, at, nil)
-}
-
-// AskPart requests a run of some resources of a manifest; nil is a full run.
-func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []model.Ref) {
-	s.AskFor(key, Wake{Cause: cause, At: at, Part: part})
-}
-
-// AskFor requests a run of a manifest.
-func (s *Schedule) AskFor(key string, w Wake) {
+// Ask requests a run of a manifest.
+func (s *Schedule) Ask(key string, w Wake) {
 	of := s.due.whole
 	if w.Part != nil {
 		of = s.due.part

@@ -17,7 +17,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -265,18 +264,11 @@ func (n *Node) routes() http.Handler {
 // describe returns the status of the agent, its connection and its log level.
 func (n *Node) describe() model.AgentStatus {
 	out := n.agent.Describe()
-	for _, s := range []agent.Section{&n.connection.shown, leveler{n.level}} {
-		s.Describe(&out)
-	}
+	n.connection.shown.Describe(&out)
+	out.LogLevel = levelName(n.level)
 
 	return out
 }
-
-// leveler adds the log level to a status.
-type leveler struct{ slog.Leveler }
-
-// Describe fills in the log level.
-func (l leveler) Describe(out *model.AgentStatus) { out.LogLevel = levelName(l) }
 
 // levelName returns a level as written in the configuration.
 func levelName(l slog.Leveler) string { return strings.ToLower(l.Level().String()) }
