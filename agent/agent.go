@@ -161,7 +161,6 @@ func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }
 
-// open opens the state directory and creates the parts that use it.
 func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	dir := o.Config.StateDir
 	o.Host.KeepLitter()
@@ -208,7 +207,6 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// inspect returns the function that each heartbeat calls.
 func (a *Agent) inspect(dir string, also func()) func() {
 	directory := inspectDirectory(dir, a.status)
 
@@ -238,7 +236,6 @@ func inspectDirectory(dir string, in *status.Node) func() {
 	}
 }
 
-// makeLoop creates the loop with the stored assignments and requests.
 func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
 	trust, err := desired.OpenGate(desired.GateOptions{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
@@ -404,7 +401,6 @@ func freeMemoryWhenIdle(ctx context.Context, ran tasks.Signal, free func()) {
 	}
 }
 
-// follow watches the assignments.
 func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 	err := a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
 	if err == nil {

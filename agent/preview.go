@@ -29,7 +29,6 @@ type previewer struct {
 	origin    func(*manifest.Resolved) resource.Origin
 }
 
-// newPreviews returns the service that answers previews.
 func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests, running *runner.Running, runner *runner.Runner) *requests.Previews {
 	p := &previewer{
 		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
@@ -50,7 +49,6 @@ func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests,
 	})
 }
 
-// plan returns the changes that the assignment of a preview would make.
 func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.Plan, error) {
 	if _, err := p.facts.wait(ctx); err != nil {
 		return nil, err

@@ -147,7 +147,6 @@ func (c *Control) PausedBy() map[string]uint64 {
 // forever is the remaining time of a pause without an end.
 const forever = time.Duration(1<<63 - 1)
 
-// left returns the remaining time of a pause.
 func (c *Control) left(p *model.Pause) time.Duration {
 	if p.Until.IsZero() {
 		return forever

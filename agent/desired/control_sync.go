@@ -74,13 +74,11 @@ func (c *Control) ending(entries map[string]model.Entry, state model.Sync, famil
 	})
 }
 
-// isPause reports whether a control key is a pause.
 func isPause(key string) bool {
 	_, name, _ := model.SplitKey(key)
 	return name == model.ControlPause
 }
 
-// isKnown reports whether a revision is active or was rejected.
 func (c *Control) isKnown(e model.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +110,6 @@ type newest struct {
 	err error
 }
 
-// readPauses reads the pauses of families.
 func (c *Control) readPauses(ctx context.Context, families []string) []newest {
 	out := make([]newest, len(families))
 	var reads errgroup.Group
@@ -176,7 +173,6 @@ func (c *Control) accept(ctx context.Context, e model.Entry, family string) (cha
 	return true, nil
 }
 
-// isBehind reports whether the active revision is older than the announced one.
 func (c *Control) isBehind(announced model.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +182,6 @@ func (c *Control) isBehind(announced model.Entry) bool {
 	return inForce && !rejected && isOlder(d.entry, announced)
 }
 
-// inForce returns the active entry of a key.
 func (c *Control) inForce(key string) (model.Entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -411,7 +411,6 @@ type content struct {
 	err error
 }
 
-// parse decodes a request about a resource, or a run request.
 func parse(data []byte, run bool) content {
 	if run {
 		r, err := model.DecodeRunRequest(data)
@@ -422,7 +421,6 @@ func parse(data []byte, run bool) content {
 	return content{EnsureRequest: req, properties: properties, err: err}
 }
 
-// document returns the request with the given id and expiry.
 func (c content) document(id string, expires time.Time) any {
 	if c.run != nil {
 		r := *c.run

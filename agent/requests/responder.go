@@ -27,7 +27,6 @@ type responder struct {
 	ended Ended
 }
 
-// response returns a response to a request, without a phase.
 func (r *responder) response(q *request) model.EnsureResponse {
 	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.node, ID: q.ID, Sender: q.Sender}
 	if q.Run {
@@ -37,7 +36,6 @@ func (r *responder) response(q *request) model.EnsureResponse {
 	return out
 }
 
-// cancelled returns the response to a request that was cancelled.
 func (r *responder) cancelled(q *request, why string) model.EnsureResponse {
 	out := r.response(q)
 	out.Phase, out.Error = model.EnsureCancelled, why
@@ -56,7 +54,6 @@ func (r *responder) reject(response model.EnsureResponse, err error) model.Ensur
 	return response
 }
 
-// refused counts a rejected request and returns the response to it.
 func (r *responder) refused(response model.EnsureResponse, err error) model.EnsureResponse {
 	r.mu.Lock()
 	r.ended.Rejected++
@@ -91,7 +88,6 @@ func (r *responder) concluded(response model.EnsureResponse, waiting []func(mode
 	send(response, waiting)
 }
 
-// send calls all receivers with a response.
 func send(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	for _, respond := range waiting {
 		respond(response)
@@ -112,7 +108,6 @@ func (s *Service) Ended() Ended {
 	return s.responder.ended
 }
 
-// count counts an accepted request by its final phase.
 func (r *responder) count(phase model.EnsurePhase) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +159,6 @@ func (r *recentRefusals) add(now time.Time, data []byte, response model.EnsureRe
 	}
 }
 
-// get returns the recent response to the same message.
 func (r *recentRefusals) get(now time.Time, data []byte) (response model.EnsureResponse, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +213,6 @@ func (r *refusals) has(id string, data []byte) bool {
 	return slices.Contains(r.sums, refusalOf(id, data))
 }
 
-// add stores a rejected command.
 func (r *refusals) add(ctx context.Context, id string, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -46,7 +46,6 @@ type asked struct {
 	results []model.RequestedRun
 }
 
-// begin records that a run of the request begins.
 func (a *asked) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +89,6 @@ type queue struct {
 // queues holds the queue of each manifest, by key.
 type queues map[string]*queue
 
-// add adds a request to the queue of a manifest.
 func (q queues) add(key string, a *asked) {
 	if q[key] == nil {
 		q[key] = &queue{}
@@ -98,7 +96,6 @@ func (q queues) add(key string, a *asked) {
 	q[key].all = append(q[key].all, a)
 }
 
-// take removes and returns the requests in the queue of a manifest.
 func (q queues) take(key string) (all []*asked) {
 	if waiting := q[key]; waiting != nil {
 		all = waiting.all
@@ -239,7 +236,6 @@ func (r *run) answer(ctx context.Context, summary *model.Run, err error) {
 	}
 }
 
-// requested returns the result of a run.
 func requested(s *model.Run) model.RequestedRun {
 	out := model.RequestedRun{Manifest: s.Manifest, Revision: s.Revision, RunID: s.RunID, Outcome: s.Outcome(), Noop: s.Noop, Counts: s.Counts}
 	if len(s.Errors) > 0 {
@@ -289,7 +285,6 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 	})
 }
 
-// options returns the options of the run.
 func (p *prediction) options() engine.ReconcileOptions {
 	o := options(p.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
 	o.CorrelationID = p.asked.ID
@@ -319,7 +314,6 @@ func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOpti
 	return summary, err
 }
 
-// prepare returns the graph of the active version.
 func (p *prediction) prepare(ctx context.Context, _ bool) (Prepared, error) {
 	var v *desired.Version
 	p.o.Running.Do(func() { v = p.view.Active(p.key) })

@@ -36,7 +36,6 @@ func (c *checks) passAt(key string) time.Time {
 	return c.Due(key)
 }
 
-// beginPasses is Manifests.BeginPasses.
 func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 	began := false
 	for _, key := range c.view().Keys() {
@@ -362,7 +361,6 @@ func (m *Monitor) Ended(changes int, checking func(key string) bool) (out []*Pas
 	return out
 }
 
-// end adds a pass to the ended ones.
 func (m *Monitor) end(p *Pass) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -145,7 +145,6 @@ func (m *Manifests) Pause(paused bool, now time.Time) {
 // View returns the active versions and the states of the keys.
 func (m *Manifests) View() *desired.View { return m.view }
 
-// input returns the current input for the assignments.
 func (m *Manifests) input() desired.Input {
 	c := m.o.Config()
 
@@ -155,7 +154,6 @@ func (m *Manifests) input() desired.Input {
 	}
 }
 
-// interval returns the interval between runs of a manifest.
 func (m *Manifests) interval(key string) time.Duration {
 	if v := m.view.Active(key); v != nil && v.Resolution.Interval > 0 {
 		return v.Resolution.Interval
@@ -164,7 +162,6 @@ func (m *Manifests) interval(key string) time.Duration {
 	return m.o.Config().Interval.Std()
 }
 
-// sharedOf returns the data that runs of a manifest share.
 func (m *Manifests) sharedOf(key string) *shared {
 	k := m.shared[key]
 	if k == nil {
@@ -310,7 +307,6 @@ func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	}
 }
 
-// activate schedules the first run of a version.
 func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time.Time) {
 	m.o.Runner.ChangedAt = now
 	v := m.view.Active(a.Key)

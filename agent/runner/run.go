@@ -88,7 +88,6 @@ var errDamaged = errors.New("the bundle is damaged")
 // errInactive ends a run of a manifest that became inactive before the run began.
 var errInactive = errors.New("the manifest is not active any more")
 
-// reconcile makes the run and reports it.
 func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptions) {
 	r.lane = lane
 	summary, err := r.o.Runner.Run(ctx, lane, o, r.prepare)
@@ -140,7 +139,6 @@ func (r *run) prepare(ctx context.Context, waited bool) (Prepared, error) {
 	}, nil
 }
 
-// next returns the version to run.
 func (r *run) next() (*desired.Version, error) {
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
@@ -227,7 +225,6 @@ func (r *run) converged() func(model.Ref) bool {
 	return func(ref model.Ref) bool { return out[ref] }
 }
 
-// say logs a message of the manifest.
 func (r *run) say(ctx context.Context, message string) {
 	if message != "" {
 		r.o.Log.InfoContext(ctx, message)
@@ -297,7 +294,6 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	return o.Options
 }
 
-// options returns the options of a run of a version.
 func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 	return options(r.hard, r.o.Runner, r.key, v, v.Noop || r.observes, r.wake.Cause, r.id)
 }
@@ -312,7 +308,6 @@ func options(hard context.Context, by *Runner, key string, v *desired.Version, n
 	return o
 }
 
-// note reports and records the result of a resource.
 func (r *run) note(ctx context.Context, t *model.Transaction) {
 	LogTransaction(ctx, r.o.Log, t)
 	r.o.Report.Transaction(t)
@@ -439,7 +434,6 @@ func (r *run) concludeHealth(s *model.Run) {
 	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
 }
 
-// conclude records a full run of the active version.
 func (r *run) conclude(s *model.Run, news bool) {
 	retainRegistrations(r.o.Registrar, r.view)
 	if k := r.sharedOf(r.key); len(r.late)+len(k.late) > 0 {
@@ -468,7 +462,6 @@ func (r *run) concludePart(s *model.Run) {
 	}
 }
 
-// concludeFormer records a run of a version that is no longer active.
 func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	if r.wake.Part == nil {
 		retainRegistrations(r.o.Registrar, r.view)
@@ -479,7 +472,6 @@ func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	}
 }
 
-// count counts a run of a manifest.
 func (m *Manifests) count(key string, s *model.Run) {
 	if m.Ran != nil {
 		m.Ran(key, s)

@@ -73,7 +73,6 @@ func (d due) remove(key string, w Wake) {
 	}
 }
 
-// retain removes inactive manifests.
 func (d due) retain(active []string) {
 	inactive := func(key string, _ Wake) bool { return !slices.Contains(active, key) }
 	maps.DeleteFunc(d.whole, inactive)
@@ -140,7 +139,6 @@ func (s *Schedule) Begin(key string) int {
 	return t.runs
 }
 
-// of returns the schedule of a manifest.
 func (s *Schedule) of(key string) *turn {
 	t, ok := s.turns[key]
 	if !ok {
@@ -356,7 +354,6 @@ func (p *Pace) hasTurn(ref model.Ref, most int) bool {
 	}
 }
 
-// put adds a resource to the end of the queue.
 func (p *Pace) put(ref model.Ref) {
 	if _, waits := p.asked[ref]; !waits {
 		p.queue = append(p.queue, ref)

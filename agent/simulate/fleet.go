@@ -239,7 +239,6 @@ func (documents) Removal(context.Context, string) (model.Entry, error) {
 	return model.Entry{}, model.ErrNotFound
 }
 
-// openControl returns the control documents of the node.
 func (n *Node) openControl(all Control, at *status.Clock) error {
 	c, err := desired.OpenControl(desired.ControlOptions{
 		Source: documents{all, n.machine}, Gate: desired.NoGate(), Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,

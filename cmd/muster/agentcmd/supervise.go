@@ -55,7 +55,6 @@ func (n *Node) claim(ctx context.Context, dir string) error {
 	return nil
 }
 
-// listen creates the socket.
 func (n *Node) listen(ctx context.Context) {
 	socket, err := status.Listen(n.held.dir)
 	if err != nil {
@@ -132,7 +131,6 @@ func (n *Node) answerLocally(ctx context.Context) {
 	}
 }
 
-// notifySystemd sends states to systemd, if it supervises the service.
 func notifySystemd(log *slog.Logger, states ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
 		log.Debug("systemd was not notified", "error", err)
@@ -240,7 +238,6 @@ type logLevel struct {
 	Level string `json:"level"`
 }
 
-// routes returns the HTTP handler of the socket.
 func (n *Node) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+routeStatus, func(w http.ResponseWriter, _ *http.Request) { answer(w, n.describe()) })
@@ -270,7 +267,6 @@ func (n *Node) describe() model.AgentStatus {
 	return out
 }
 
-// levelName returns a level as written in the configuration.
 func levelName(l slog.Leveler) string { return strings.ToLower(l.Level().String()) }
 
 func answer(w http.ResponseWriter, v any) {
@@ -286,7 +282,6 @@ type shownConnection struct {
 	changed tasks.Signal
 }
 
-// note applies a change of the connection.
 func (c *shownConnection) note(connected bool, server string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
