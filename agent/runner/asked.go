@@ -222,16 +222,13 @@ func (m *Manifests) isOver(key string, a *asked) bool {
 	return err != nil
 }
 
-// answer sends the result of the run to its requests. It sends nothing if the agent stopped the run.
-func (r *run) answer(ctx context.Context, summary *model.Run, err error) {
-	if summary == nil && ctx.Err() != nil {
-		return
-	}
-	result := model.RequestedRun{Manifest: r.key}
+// answer sends the result of a run to its requests. Without a summary, err is the reason.
+func answer(key string, all []*asked, summary *model.Run, err error) {
+	result := model.RequestedRun{Manifest: key}
 	if summary != nil {
 		result, err = requested(summary), nil
 	}
-	for _, a := range r.asked {
+	for _, a := range all {
 		a.done(result, err)
 	}
 }
@@ -276,11 +273,7 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 		if summary == nil && ctx.Err() != nil {
 			return
 		}
-		result := model.RequestedRun{Manifest: p.key}
-		if summary != nil {
-			result, err = requested(summary), nil
-		}
-		a.done(result, err)
+		answer(p.key, []*asked{a}, summary, err)
 		m.o.Running.Do(func() { m.predict(ctx, hard, a, keys[1:]) })
 	})
 }

@@ -105,7 +105,9 @@ func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptio
 			r.schedule.Retry(r.key)
 		}
 	})
-	r.answer(ctx, summary, err)
+	if summary != nil || ctx.Err() == nil { // otherwise the agent stopped the run
+		answer(r.key, r.asked, summary, err)
+	}
 }
 
 // prepare returns the graph of the run and resolves it again if its inputs may have changed.
