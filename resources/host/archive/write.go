@@ -143,7 +143,7 @@ func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
 	}
 	defer f.Close()
 	if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("%w: somebody has replaced the directory %s", ErrUnsafeEntry, name), err)
+		return errors.Join(fmt.Errorf("%w: another user replaced the directory %s", ErrUnsafeEntry, name), err)
 	}
 	if w.made[name], err = f.Stat(); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (w *writer) finishDirectory(d lateDirectory) error {
 	case err != nil:
 		return err
 	case !os.SameFile(info, d.info):
-		return fmt.Errorf("%w: somebody has replaced the directory", ErrUnsafeEntry)
+		return fmt.Errorf("%w: another user replaced the directory", ErrUnsafeEntry)
 	case d.keeps:
 		return setTime(f, d.modified)
 	}
@@ -289,7 +289,7 @@ func (w *writer) checkOwner(d lateDirectory) error {
 		return err
 	}
 	if uint64(st.Dev) != uint64(there.Dev) || st.Ino != there.Ino {
-		return fmt.Errorf("%w: somebody has replaced the directory", ErrUnsafeEntry)
+		return fmt.Errorf("%w: another user replaced the directory", ErrUnsafeEntry)
 	}
 
 	return nil
@@ -380,7 +380,7 @@ func (w *writer) openLink(name string) (*os.File, error) {
 	var st unix.Stat_t
 	err = paths.Retry(func() error { return unix.Fstat(fd, &st) })
 	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1) {
-		err = fmt.Errorf("%w: somebody has replaced the link %s", ErrUnsafeEntry, name)
+		err = fmt.Errorf("%w: another user replaced the link %s", ErrUnsafeEntry, name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
