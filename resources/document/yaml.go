@@ -260,7 +260,6 @@ func (r *yamlReader) merge(out *entryList, n *yaml.Node, depth int) {
 	}
 }
 
-// key returns the text of a key if it is valid.
 func (r *yamlReader) key(n *yaml.Node) (text string, ok bool) {
 	at := r.pos(n)
 	if n.Kind == yaml.AliasNode {

@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// errCritical is the error of a critical health check.
 var errCritical = errors.New("is critical")
 
 // conclude runs the health checks of a resource after its change, and ends its transaction.

@@ -17,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// run is one run of a graph.
 type run struct {
 	*access
 	opts      Options
@@ -223,7 +222,6 @@ func (a *access) errorText(n *graph.Node, err error) string {
 	return text
 }
 
-// changes returns the redacted changes of a plan.
 func (a *access) changes(n *graph.Node, due resource.Plan) []model.Change {
 	return a.secrets.changes(due, a.isSensitive(n))
 }

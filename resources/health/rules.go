@@ -17,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// rules checks that goss can evaluate the rules of a check.
 func (v *validator) rules(c model.HealthCheck) {
 	v.format(c.Format, model.HealthGoss, "`goss_rules`")
 	all := kinds()
@@ -40,7 +39,6 @@ func (v *validator) rules(c model.HealthCheck) {
 	}
 }
 
-// rule checks one rule, called id.
 func (v *validator) rule(at, of, id string, have map[string]any, k kind) {
 	known := slices.Sorted(maps.Keys(k.attributes))
 	if len(have) == 0 {
@@ -94,7 +92,6 @@ func isURL(text string) bool {
 	return rest != "" && (scheme == "http" || scheme == "https")
 }
 
-// attribute checks the value of an attribute.
 func (v *validator) attribute(at, key string, value any, takes sort) {
 	text, isText := value.(string)
 	_, isBool := value.(bool)
@@ -307,7 +304,6 @@ func matchers(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// namedMatcher is matcher for a mapping of a name to its argument.
 func namedMatcher(name string, of any) (problem, hint string) {
 	all := matcherArguments()
 	takes, known := all[name]
@@ -373,7 +369,6 @@ func patterns(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// pattern returns the problem of a regular expression in text.
 func pattern(text, expression string) string {
 	var problem *syntax.Error
 	if _, err := regexp.Compile(expression); errors.As(err, &problem) {

@@ -227,7 +227,6 @@ func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[s
 	return res.Spec, append(res.Secrets, s.Secrets()...), nil
 }
 
-// absentAbove returns the needs for the missing directories above a path.
 func absentAbove(path string) (needs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

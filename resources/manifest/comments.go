@@ -449,7 +449,6 @@ func checksText(p *expression.Program) bool {
 	return slices.ContainsFunc(p.OfValue, func(name string) bool { return known[name] != nil })
 }
 
-// checkedText returns the text of a scalar.
 func checkedText(function string, v any) (string, error) {
 	value, err := expression.ToValue(v, model.Position{})
 	if err != nil || v == nil || !value.IsScalar() {

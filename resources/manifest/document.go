@@ -194,7 +194,6 @@ func (d *Document) unknownAtTop(e document.Entry) {
 	}
 }
 
-// unknownInSection is unknownAtTop for the section muster.
 func (d *Document) unknownInSection(e document.Entry) {
 	if slices.Contains(topKeys(), e.Key) {
 		d.problems.Add(e.Pos, "put it at the top level, beside `"+d.section+":`", "unknown key `%s` in `%s`", e.Key, d.section)
@@ -328,7 +327,6 @@ func (d *Document) line(n int) (int, bool) {
 	return starts[n-1], true
 }
 
-// startsOfLines returns the offsets of the lines.
 func startsOfLines(text []byte) []int {
 	var out []int
 	at := 0

@@ -82,7 +82,6 @@ type knownFacts struct {
 	reported bool
 }
 
-// newEvaluator returns the evaluator of a document. dir is its directory.
 func newEvaluator(opts *Options, doc *Document, dir string, author paths.Author) *evaluator {
 	return &evaluator{opts: opts, doc: doc, dir: dir, author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
 }
@@ -130,7 +129,6 @@ func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 	return w.facts.all, w.facts.err
 }
 
-// setFacts sets the facts that expressions use.
 func (w *evaluator) setFacts(facts model.Facts) { w.facts.all, w.facts.read = facts, true }
 
 // failed converts an error to a failure. It marks repeated errors of the facts as known.
@@ -311,7 +309,6 @@ func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, erro
 	})
 }
 
-// errOnOtherNode is the error of a file of another node.
 var errOnOtherNode = errors.New("only the node has the file")
 
 // elsewhere records the files that expressions read beside the manifest. For another node it
@@ -412,7 +409,6 @@ func (sc *scope) outsideHint(path string) string {
 // dataRead matches the paths of data that a template reads.
 var dataRead = regexp.MustCompile(`\b[Dd]ata(?:\.((?:\w+\.)*\w+)|\s*\[?\s*"(\w+)")`)
 
-// noteTexts calls noteData for the texts of a template.
 func (t *templates) noteTexts() {
 	for _, text := range t.texts {
 		for _, found := range dataRead.FindAllStringSubmatch(text, -1) {

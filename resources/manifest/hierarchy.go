@@ -15,7 +15,6 @@ import (
 // defaultOverride is the only entry of the default order.
 const defaultOverride = "default"
 
-// resolvedData are the data of a document.
 type resolvedData struct {
 	data     map[string]any
 	problems model.Problems

@@ -79,7 +79,6 @@ type inclusion struct {
 	path       string
 }
 
-// namePosition returns the position of the name of the resource.
 func (i *inclusion) namePosition() model.Position {
 	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
@@ -201,7 +200,6 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.session.besides(child.session)
 }
 
-// messages returns the messages of the document.
 func (b *build) messages() resource.Messages {
 	return resource.Messages{Before: b.out.PreMessage, After: b.out.PostMessage}
 }

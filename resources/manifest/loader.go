@@ -266,7 +266,6 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 	return s
 }
 
-// useShared connects the session to the common state.
 func (s *session) useShared(common *shared) {
 	s.common, s.provided, s.aliases, s.sensitive = common, common.provided, common.aliases, common.sensitive
 }
@@ -395,7 +394,6 @@ func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Val
 	return r.problems.Err()
 }
 
-// elsewhere returns the session of a document for another machine.
 func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there := *l
 	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil

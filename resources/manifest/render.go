@@ -40,7 +40,6 @@ func (r *Resolved) Render() ([]byte, error) {
 	return encode(root)
 }
 
-// callsTemplateLater reports whether an unevaluated expression in the properties calls template.
 func callsTemplateLater(properties document.Value) bool {
 	found := false
 	properties.EachScalar(func(v *document.Value) {

@@ -112,7 +112,6 @@ func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Dat
 	return Data{values, s.distrusted()}, nil
 }
 
-// settings resolves the settings of the document.
 func (b *build) settings(ctx context.Context, doc *Document) {
 	r := resolver{scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
@@ -232,7 +231,6 @@ func limit(ctx context.Context, r *resolver, v document.Value) int {
 	return n
 }
 
-// word returns a value as one word for an error.
 func word(v document.Value) string {
 	if v.IsScalar() {
 		return strconv.Quote(v.Text)

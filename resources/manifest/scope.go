@@ -88,7 +88,6 @@ func (w *evaluator) newScope(ctx context.Context, p phase, data map[string]any, 
 	return w.newScopeWith(ctx, p, data, outputs, model.Secret.Reveal)
 }
 
-// newScopeWith is newScope with a function that returns the text of secrets.
 func (w *evaluator) newScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
 	sc := &scope{evaluator: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs, text: text}
 	sc.reveal = func(secret model.Secret) string {
@@ -116,7 +115,6 @@ func (sc *scope) takeUsed() bool {
 	return used
 }
 
-// failure is the failure of an expression.
 type failure struct {
 	message, hint string
 	// waits are the resources to wait for; then it is not a failure.

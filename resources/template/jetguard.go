@@ -71,7 +71,6 @@ func visit(v reflect.Value, of func(node any)) {
 	}
 }
 
-// begin inserts a step at the beginning of a list.
 func (r *rendering) begin(list *jet.ListNode, at jet.NodeBase) {
 	list.Nodes = slices.Insert(list.Nodes, 0, r.step(nameStep, at))
 }
@@ -176,7 +175,6 @@ func assignedInLoop(args jet.Arguments) reflect.Value {
 	return reflect.Value{}
 }
 
-// jetAction returns an action with a call.
 func jetAction(call *jet.CallExprNode) *jet.ActionNode {
 	at := call.NodeBase
 	command := &jet.CommandNode{NodeBase: base(at, jet.NodeCommand), CallExprNode: *call}
@@ -185,7 +183,6 @@ func jetAction(call *jet.CallExprNode) *jet.ActionNode {
 	return &jet.ActionNode{NodeBase: base(at, jet.NodeAction), Pipe: pipe}
 }
 
-// jetCall returns a call of a function.
 func jetCall(at jet.NodeBase, function string, args ...jet.Expression) *jet.CallExprNode {
 	name := &jet.IdentifierNode{NodeBase: base(at, jet.NodeIdentifier), Ident: function}
 

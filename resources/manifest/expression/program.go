@@ -200,7 +200,6 @@ func (p *Program) field(ref model.Ref, property ast.Node) {
 	}
 }
 
-// outputsOf returns the resource whose outputs a node is.
 func outputsOf(node ast.Node) (ref model.Ref, ok bool) {
 	call, ok := node.(*ast.CallNode)
 	if !ok || len(call.Arguments) != 1 {
@@ -510,7 +509,6 @@ func HintOf(err error) string {
 	return ""
 }
 
-// hintedError is an error with a remedy.
 type hintedError struct {
 	error
 	hint string

@@ -7,7 +7,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// manifest returns the schema of a manifest.
 func manifest(types resource.Types) *jsonschema.Schema {
 	s := object("",
 		field{"data", free("Values for expressions, as Data.name or lookup('data.name')")},
@@ -55,7 +54,6 @@ func section(types resource.Types) *jsonschema.Schema {
 	)
 }
 
-// flapping returns the schema of the setting flapping.
 func flapping() *jsonschema.Schema {
 	limits := object("",
 		field{"repairs", &jsonschema.Schema{Type: "integer", Minimum: "1", Maximum: "100", Default: model.DefaultFlapping.Repairs, Description: "Repairs within that time from which on it does not flap yet"}},
