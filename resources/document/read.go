@@ -97,18 +97,14 @@ func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
 	case r == utf8.RuneError && size == 1:
 		return fmt.Sprintf("the byte %#02x is not valid UTF-8", data[i]), "save the document as UTF-8, or write bytes as `!!binary` with base64"
 	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:
-		return fmt.Sprintf("the control character %U is not allowed in a document", r), "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
+		escape := `\x%02x`
+		if r > 0xff {
+			escape = `\u%04x`
+		}
+		return fmt.Sprintf("the control character %U is not allowed in a document", r), fmt.Sprintf(`write it as an escape in double quotes: "`+escape+`"`, r)
 	default:
 		return "", ""
 	}
-}
-
-func escapeRune(r rune) string {
-	if r < 0x100 {
-		return fmt.Sprintf(`\x%02x`, r)
-	}
-
-	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // PositionAt returns the line and column of a byte offset. Columns count characters.

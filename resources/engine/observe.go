@@ -31,10 +31,6 @@ type observation struct {
 	taken      bool
 }
 
-func newObserver(run *access, count int) *observer {
-	return &observer{run: run, seen: make([]observation, count)}
-}
-
 func (o *observer) move(from, to *graph.Graph) {
 	before := o.seen
 	o.seen = make([]observation, to.Len())

@@ -45,7 +45,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 	rep := newReport(opts.Identity, g, opts.Env.Scope.Noop)
 	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
-	a.observer = newObserver(a, g.Len())
+	a.observer = &observer{run: a, seen: make([]observation, g.Len())}
 	ann := &announcer{access: a, started: map[model.Ref]bool{}}
 	rep.full, rep.onTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
 		if opts.OnTransaction != nil {

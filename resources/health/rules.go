@@ -103,7 +103,9 @@ func (v *validator) attribute(at, key string, value any, takes sort) {
 	case sortText:
 		ok, want = isText, "a text"
 	case sortTexts:
-		ok, want = isTexts(value), "a list of texts"
+		list, isList := value.([]any)
+		ok = isList && !slices.ContainsFunc(list, func(item any) bool { _, isText := item.(string); return !isText })
+		want = "a list of texts"
 	case sortBool:
 		ok, want = isBool, "true or false"
 	case sortTime:
@@ -113,7 +115,8 @@ func (v *validator) attribute(at, key string, value any, takes sort) {
 	case sortTruth:
 		ok, want = isBool || isMap || value == "true" || value == "false", "true or false, or a matcher"
 	case sortNumber:
-		ok, want = isMap || isNumber(value) || isText && isWhole(text), "a number, or a matcher"
+		_, err := strconv.Atoi(text)
+		ok, want = isMap || isNumber(value) || isText && err == nil, "a number, or a matcher"
 	}
 	if !ok {
 		v.problem(at, "", "`%s` must be %s, not %s", key, want, shown(value))
@@ -132,12 +135,6 @@ func (v *validator) attribute(at, key string, value any, takes sort) {
 	}
 }
 
-func isTexts(value any) bool {
-	list, ok := value.([]any)
-
-	return ok && !slices.ContainsFunc(list, func(item any) bool { _, isText := item.(string); return !isText })
-}
-
 func isNumber(value any) bool {
 	switch value.(type) {
 	case int, float64:
@@ -145,12 +142,6 @@ func isNumber(value any) bool {
 	default:
 		return false
 	}
-}
-
-func isWhole(text string) bool {
-	_, err := strconv.Atoi(text)
-
-	return err == nil
 }
 
 // shown returns a value in the form for a problem.

@@ -82,10 +82,6 @@ type knownFacts struct {
 	reported bool
 }
 
-func newEvaluator(opts *Options, doc *Document, dir string, author paths.Author) *evaluator {
-	return &evaluator{opts: opts, doc: doc, dir: dir, author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
-}
-
 // Program compiles an expression and caches the result.
 func (w *evaluator) Program(source string, withValue bool) *expression.Program {
 	key := source
@@ -128,8 +124,6 @@ func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 
 	return w.facts.all, w.facts.err
 }
-
-func (w *evaluator) setFacts(facts model.Facts) { w.facts.all, w.facts.read = facts, true }
 
 // failed converts an error to a failure. It marks repeated errors of the facts as known.
 func (w *evaluator) failed(err error) *failure {

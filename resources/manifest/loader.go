@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -252,7 +253,11 @@ func (s *shared) provided() map[string]model.Ref {
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
 	s := &session{
-		loader: l, evaluator: newEvaluator(&l.opts, doc, in.Dir, in.Author), external: in.Data,
+		loader: l, external: in.Data,
+		evaluator: &evaluator{
+			opts: &l.opts, doc: doc, dir: in.Dir, author: in.Author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature),
+			cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{},
+		},
 		resourceScope: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {
@@ -260,7 +265,7 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 	}
 	s.useShared(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
-		s.setFacts(in.Facts)
+		s.facts.all, s.facts.read = in.Facts, true
 	}
 
 	return s

@@ -264,7 +264,8 @@ func (sc *scope) mark(v *document.Value, node ast.Node) {
 // uses reports whether an expression uses a secret of the data, a mapping or list that contains
 // one, all names, or a function that returned a secret.
 func (sc *scope) uses(node ast.Node) bool {
-	found := expression.SourcesOf(node)
+	found := expression.Sources{Paths: map[ast.Node][]string{}}
+	ast.Walk(&node, &found)
 	for _, path := range found.Paths {
 		at := sc.data
 		for _, key := range path {
