@@ -25,7 +25,7 @@ const (
 	MaxDepth = 100
 )
 
-// Read reads a document in YAML or JSON. A document whose name ends in .json must be JSON. name is
+// Read reads a document in YAML or JSON. A name that ends in .json requires JSON. name is
 // the file name in positions. An empty document is Null. With problems such as duplicate keys, the
 // value contains the rest of the document, so that the caller can report more problems.
 func Read(name string, data []byte, limit int64) (Value, model.Problems) {

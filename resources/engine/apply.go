@@ -188,7 +188,7 @@ func (a *applier) together(ctx context.Context, changes []dueChange) ([]*changeR
 		return results, err
 	}
 	for i, c := range changes {
-		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
+		isFinal := errors.As(errs[i], new(resource.Concluded))
 		switch {
 		case errs[i] == nil && a.verify(c.node, outcomes[i]) == nil:
 			results[i] = &changeResult{outcome: outcomes[i], touched: true, made: made}
