@@ -53,10 +53,9 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	resolved := resolveData(ctx, s.evaluator, external)
-	data, dataProblems := resolved.data, resolved.problems
+	data, dataProblems, warnings := resolveData(ctx, s.evaluator, external)
 	s.evaluator.Data = data
-	out := &Resolved{Data: data, dir: s.dir, ccm: doc.IsCCM(), Warnings: resolved.warnings}
+	out := &Resolved{Data: data, dir: s.dir, ccm: doc.IsCCM(), Warnings: warnings}
 	s.resourceScope.Origin = s.loader.Origin(out)
 
 	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: out}
@@ -95,19 +94,19 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 
 func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
-	resolved := resolveData(ctx, s.evaluator, in.Data)
-	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.problems)
+	data, found, warnings := resolveData(ctx, s.evaluator, in.Data)
+	problems := slices.Concat(doc.Problems(), doc.CheckComments(), found)
 	if len(problems) > 0 {
 		return Data{}, tidyProblems(problems)
 	}
 	if l.opts.Warn != nil {
-		for _, w := range resolved.warnings {
+		for _, w := range warnings {
 			l.opts.Warn(w)
 		}
 	}
 
 	// The caller does not know which secrets the data are derived from.
-	values := template.Reveal(resolved.data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
+	values := template.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
 
 	return Data{values, s.distrusted()}, nil
 }
