@@ -15,13 +15,11 @@ import (
 // Pause makes nodes observe without changing anything (io.muster.v1.pause). It is the value of the control
 // keys node.<node>.pause and group.<group>.pause.
 type Pause struct {
-	Protocol string `json:"protocol"`
-	// Until is the end of the pause; zero means no end.
-	Until time.Time `json:"until,omitzero" jsonschema_description:"End of the pause, by the clock of the server; absent for no end"`
-	// By and Reason are not verified.
-	By     string    `json:"by,omitempty" jsonschema_description:"Name of the operator; not verified"`
-	Reason string    `json:"reason,omitempty" jsonschema_description:"Reason"`
-	At     time.Time `json:"at,omitzero" jsonschema_description:"Time of the request"`
+	Protocol string    `json:"protocol"`
+	Until    time.Time `json:"until,omitzero" jsonschema_description:"End of the pause, by the clock of the server; absent for no end"`
+	By       string    `json:"by,omitempty" jsonschema_description:"Name of the operator; not verified"`
+	Reason   string    `json:"reason,omitempty" jsonschema_description:"Reason"`
+	At       time.Time `json:"at,omitzero" jsonschema_description:"Time of the request"`
 }
 
 // Limits of control documents, in bytes.
@@ -37,15 +35,21 @@ var ErrInvalidControl = errors.New("invalid control document")
 
 // DecodePause decodes a pause strictly. The error wraps ErrInvalidControl.
 func DecodePause(data []byte) (Pause, error) {
-	var p Pause
-	if len(data) > MaxControl {
-		return p, fmt.Errorf("%w: %d bytes, at most %d are read", ErrInvalidControl, len(data), MaxControl)
+	return decodeDocument[Pause](data, MaxControl, ErrInvalidControl)
+}
+
+// decodeDocument decodes and checks a document of at most most bytes strictly. It also returns the decoded part of an
+// invalid document.
+func decodeDocument[T interface{ Check() error }](data []byte, most int, invalid error) (T, error) {
+	var v, none T
+	if len(data) > most {
+		return none, fmt.Errorf("%w: %d bytes, at most %d are read", invalid, len(data), most)
 	}
-	if err := DecodeStrict(data, &p); err != nil {
-		return Pause{}, fmt.Errorf("%w: %w", ErrInvalidControl, err)
+	if err := DecodeStrict(data, &v); err != nil {
+		return none, fmt.Errorf("%w: %w", invalid, err)
 	}
 
-	return p, p.Check()
+	return v, v.Check()
 }
 
 // Check reports whether a pause is valid; the error wraps ErrInvalidControl.
@@ -73,8 +77,7 @@ type Paused struct {
 	By     string    `json:"by,omitempty" jsonschema_description:"Name of the operator; not verified"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero" jsonschema_description:"Time of the request"`
-	// From is the key: node.<node>.pause or group.<group>.pause.
-	From string `json:"from" jsonschema_description:"Control key of the pause"`
+	From   string    `json:"from" jsonschema_description:"Control key of the pause"`
 }
 
 // String describes the pause: paused until 2026-01-31 11:29:48 UTC by ann: disk is replaced.
@@ -100,7 +103,6 @@ func (p Paused) Details() string {
 	}
 }
 
-// ends returns the end and the operator of the pause, empty if both are unknown.
 func (p Paused) ends() string {
 	text := ""
 	if !p.Until.IsZero() {
@@ -143,15 +145,7 @@ const (
 
 // DecodeLabels decodes labels strictly. The error wraps ErrInvalidControl.
 func DecodeLabels(data []byte) (Labels, error) {
-	var l Labels
-	if len(data) > MaxControl*4 {
-		return l, fmt.Errorf("%w: %d bytes, at most %d are read", ErrInvalidControl, len(data), MaxControl*4)
-	}
-	if err := DecodeStrict(data, &l); err != nil {
-		return Labels{}, fmt.Errorf("%w: %w", ErrInvalidControl, err)
-	}
-
-	return l, l.Check()
+	return decodeDocument[Labels](data, 4*MaxControl, ErrInvalidControl)
 }
 
 // Check reports whether labels are valid; the error wraps ErrInvalidControl.
@@ -189,9 +183,7 @@ func (l Labels) String() string {
 type Groups struct {
 	Protocol string   `json:"protocol"`
 	Groups   []string `json:"groups" jsonschema_description:"Groups of the node, in addition to the groups of its configuration"`
-	// Order lists groups that take precedence over the others, highest first. It may include groups of the
-	// configuration.
-	Order []string `json:"order,omitempty" jsonschema_description:"Groups that take precedence over the others, highest first; default: groups_order of the configuration"`
+	Order    []string `json:"order,omitempty" jsonschema_description:"Groups that take precedence over the others, highest first; default: groups_order of the configuration"`
 }
 
 // MaxGroups limits the groups that operators can assign to a node.
@@ -199,15 +191,7 @@ const MaxGroups = 64
 
 // DecodeGroups decodes groups strictly. The error wraps ErrInvalidControl.
 func DecodeGroups(data []byte) (Groups, error) {
-	var g Groups
-	if len(data) > MaxControl {
-		return g, fmt.Errorf("%w: %d bytes, at most %d are read", ErrInvalidControl, len(data), MaxControl)
-	}
-	if err := DecodeStrict(data, &g); err != nil {
-		return Groups{}, fmt.Errorf("%w: %w", ErrInvalidControl, err)
-	}
-
-	return g, g.Check()
+	return decodeDocument[Groups](data, MaxControl, ErrInvalidControl)
 }
 
 // Check reports whether groups are valid; the error wraps ErrInvalidControl.

@@ -26,42 +26,34 @@ const (
 
 // NodeState is the state that a node reports (io.muster.v1.node), in the bucket and as a report.
 type NodeState struct {
-	Protocol string    `json:"protocol"`
-	Node     string    `json:"node"`
-	Event    NodeEvent `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate,enum=flapping"`
-	Host     string    `json:"host,omitempty" jsonschema_description:"Host name of its machine"`
-	Version  string    `json:"version"`
-	Started  time.Time `json:"started"`
-	At       time.Time `json:"at"`
-	Groups   []string  `json:"groups"`
-	// Older agents omit UnreadGroups.
-	UnreadGroups []string                 `json:"unread_groups,omitempty" jsonschema_description:"Groups that the node could not read at its last attempt, for example without permission; it does not know their newest assignments"`
-	Labels       map[string]string        `json:"labels,omitempty"`
-	Manifests    map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
-	Health       HealthCounts             `json:"health,omitzero" jsonschema_description:"Current health checks, by status"`
-	Outbox       int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
-	Watches      int                      `json:"watches" jsonschema_description:"Resources that are watched for drift"`
-	Polled       int                      `json:"polled,omitempty" jsonschema_description:"Resources that are polled, because they cannot be watched"`
-	Flapping     []FlappingState          `json:"flapping,omitempty" jsonschema_description:"Resources that another program changes repeatedly (the first ones)"`
-	Paused       *Paused                  `json:"paused,omitempty" jsonschema_description:"The active pause: the node observes and changes nothing; absent for none"`
-	// PausedBy is also nil in the state of an older agent.
-	PausedBy map[string]uint64 `json:"paused_by,omitempty" jsonschema_description:"Revisions of all active pauses, by control key; older agents omit it"`
-	// RejectedControl is also nil in the state of an older agent, which reports the reasons only in Message.
-	RejectedControl map[string]string `json:"rejected_control,omitempty" jsonschema_description:"Reasons for rejected pauses, labels and groups, by control key; older agents report them only in the message"`
-	Clock           ClockOffset       `json:"clock,omitzero" jsonschema_description:"Difference between the clocks of the node and the server; absent until it is measured"`
-	Message         string            `json:"message,omitempty" jsonschema_description:"Description of the event"`
-	// SilentAfter is the time without an update after which the node counts as
-	// unreachable; zero means never. Only the state in the bucket has it.
-	SilentAfter Duration `json:"silent_after,omitempty" jsonschema_description:"Time without an update after which the node counts as unreachable; only in the bucket"`
+	Protocol        string                   `json:"protocol"`
+	Node            string                   `json:"node"`
+	Event           NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate,enum=flapping"`
+	Host            string                   `json:"host,omitempty" jsonschema_description:"Host name of its machine"`
+	Version         string                   `json:"version"`
+	Started         time.Time                `json:"started"`
+	At              time.Time                `json:"at"`
+	Groups          []string                 `json:"groups"`
+	UnreadGroups    []string                 `json:"unread_groups,omitempty" jsonschema_description:"Groups that the node could not read at its last attempt, for example without permission; it does not know their newest assignments"`
+	Labels          map[string]string        `json:"labels,omitempty"`
+	Manifests       map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
+	Health          HealthCounts             `json:"health,omitzero" jsonschema_description:"Current health checks, by status"`
+	Outbox          int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
+	Watches         int                      `json:"watches" jsonschema_description:"Resources that are watched for drift"`
+	Polled          int                      `json:"polled,omitempty" jsonschema_description:"Resources that are polled, because they cannot be watched"`
+	Flapping        []FlappingState          `json:"flapping,omitempty" jsonschema_description:"Resources that another program changes repeatedly (the first ones)"`
+	Paused          *Paused                  `json:"paused,omitempty" jsonschema_description:"The active pause: the node observes and changes nothing; absent for none"`
+	PausedBy        map[string]uint64        `json:"paused_by,omitempty" jsonschema_description:"Revisions of all active pauses, by control key; older agents omit it"`
+	RejectedControl map[string]string        `json:"rejected_control,omitempty" jsonschema_description:"Reasons for rejected pauses, labels and groups, by control key; older agents report them only in the message"`
+	Clock           ClockOffset              `json:"clock,omitzero" jsonschema_description:"Difference between the clocks of the node and the server; absent until it is measured"`
+	Message         string                   `json:"message,omitempty" jsonschema_description:"Description of the event"`
+	SilentAfter     Duration                 `json:"silent_after,omitempty" jsonschema_description:"Time without an update after which the node counts as unreachable; only in the bucket"`
 	// Dropped is the number of reports of a dropped event. DroppedFrom and DroppedTo are their first and last
-	// seq, DroppedRanges all ranges in order.
-	Dropped       int        `json:"dropped,omitempty" jsonschema_description:"Number of dropped reports"`
-	DroppedFrom   uint64     `json:"dropped_from,omitempty"`
-	DroppedTo     uint64     `json:"dropped_to,omitempty"`
-	DroppedRanges []SeqRange `json:"dropped_ranges,omitempty" jsonschema_description:"Ranges of seq that were dropped, in order"`
-	// Unstored contains the reasons why the server does not store the state or the reports of the node, with
-	// the keys UnstoredState and UnstoredReports. Only answers to requests have it.
-	Unstored map[string]string `json:"unstored,omitempty" jsonschema_description:"Reasons why the NATS server does not store the state or the reports of the node; only in answers to requests"`
+	Dropped       int               `json:"dropped,omitempty" jsonschema_description:"Number of dropped reports"`
+	DroppedFrom   uint64            `json:"dropped_from,omitempty"`
+	DroppedTo     uint64            `json:"dropped_to,omitempty"`
+	DroppedRanges []SeqRange        `json:"dropped_ranges,omitempty" jsonschema_description:"Ranges of seq that were dropped, in order"`
+	Unstored      map[string]string `json:"unstored,omitempty" jsonschema_description:"Reasons why the NATS server does not store the state or the reports of the node; only in answers to requests"`
 }
 
 // The keys of NodeState.Unstored.
@@ -106,21 +98,13 @@ type ManifestState struct {
 	Outcome  Outcome   `json:"outcome,omitempty"`
 	At       time.Time `json:"at,omitzero"`
 	// Counts is zero before the first run and in a state that is too large.
-	Counts Counts `json:"counts,omitzero"`
-	// Error is the first error of the last run. The report of the run has all errors.
-	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`
-	// Seen is the newest known revision. It differs from Revision if it was rejected.
-	Seen uint64 `json:"seen,omitempty" jsonschema_description:"Newest known revision, if it is not active"`
-	// SeenAt is the time when the bucket stored it. A recreated bucket counts revisions from 1 again.
-	SeenAt time.Time `json:"seen_at,omitzero" jsonschema_description:"When the bucket stored the newest known revision"`
-	// Late is the reason why Seen is not active.
-	Late string `json:"late,omitempty" jsonschema_description:"Reason why the newest revision is not active"`
-	// FailedSince is the end of the first of the consecutive failed runs, including runs of earlier
-	// revisions. It is zero if the last run did not fail. Older agents omit it.
-	FailedSince time.Time `json:"failed_since,omitzero" jsonschema_description:"End of the first of the consecutive failed runs, including runs of earlier revisions"`
-	// Ran is the last revision that ran, until a run of the active revision ends; see Last. It is nil after
-	// that, and from older agents.
-	Ran *RanRevision `json:"ran,omitempty" jsonschema_description:"Last revision that ran, until a run of the active revision ends; revision 0 if none ran; absent if unknown"`
+	Counts      Counts       `json:"counts,omitzero"`
+	Error       string       `json:"error,omitempty" jsonschema_description:"First error of the last run"`
+	Seen        uint64       `json:"seen,omitempty" jsonschema_description:"Newest known revision, if it is not active"`
+	SeenAt      time.Time    `json:"seen_at,omitzero" jsonschema_description:"When the bucket stored the newest known revision"`
+	Late        string       `json:"late,omitempty" jsonschema_description:"Reason why the newest revision is not active"`
+	FailedSince time.Time    `json:"failed_since,omitzero" jsonschema_description:"End of the first of the consecutive failed runs, including runs of earlier revisions"`
+	Ran         *RanRevision `json:"ran,omitempty" jsonschema_description:"Last revision that ran, until a run of the active revision ends; revision 0 if none ran; absent if unknown"`
 }
 
 // RanRevision is a revision that ran on a node.
@@ -245,20 +229,17 @@ func (c ClockOffset) String() string {
 // AgentStatus is the answer of an agent on its local socket (io.muster.v1.agent). Each part of the agent
 // fills its own fields.
 type AgentStatus struct {
-	Protocol string    `json:"protocol"`
-	Node     string    `json:"node"`
-	Groups   []string  `json:"groups"`
-	Version  string    `json:"version"`
-	PID      int       `json:"pid"`
-	StateDir string    `json:"state_dir"`
-	Started  time.Time `json:"started"`
-	At       time.Time `json:"at" jsonschema_description:"Time of the answer"`
-	// Stopping is the start time of the shutdown, zero before.
-	Stopping time.Time `json:"stopping,omitzero" jsonschema_description:"Start time of the shutdown"`
-	NATS     Connected `json:"nats"`
-	// Running are the runs in progress, requests included.
-	Running []RunningRun `json:"running" jsonschema_description:"Runs in progress, requests included"`
-	// Manifests are the assigned manifests, by key.
+	Protocol  string             `json:"protocol"`
+	Node      string             `json:"node"`
+	Groups    []string           `json:"groups"`
+	Version   string             `json:"version"`
+	PID       int                `json:"pid"`
+	StateDir  string             `json:"state_dir"`
+	Started   time.Time          `json:"started"`
+	At        time.Time          `json:"at" jsonschema_description:"Time of the answer"`
+	Stopping  time.Time          `json:"stopping,omitzero" jsonschema_description:"Start time of the shutdown"`
+	NATS      Connected          `json:"nats"`
+	Running   []RunningRun       `json:"running" jsonschema_description:"Runs in progress, requests included"`
 	Manifests []AssignedManifest `json:"manifests" jsonschema_description:"Assigned manifests, by key"`
 	Health    HealthCounts       `json:"health" jsonschema_description:"Current health checks, by status"`
 	Outbox    int                `json:"outbox" jsonschema_description:"Reports waiting to be published"`
@@ -267,20 +248,17 @@ type AgentStatus struct {
 	Flapping  []FlappingState    `json:"flapping,omitempty" jsonschema_description:"Resources that another program changes repeatedly (the first ones)"`
 	Paused    *Paused            `json:"paused,omitempty" jsonschema_description:"The active pause: the node observes and changes nothing; absent for none"`
 	Clock     ClockOffset        `json:"clock,omitzero" jsonschema_description:"Difference between the clocks of the node and the server; absent until it is measured"`
-	// Notices are the problems of the node: a rejected configuration, another agent with the same id, an
-	// unreadable bucket.
-	Notices  []string `json:"notices" jsonschema_description:"Problems of the node: a rejected configuration, another agent with the same id, an unreadable bucket"`
-	LogLevel string   `json:"log_level"`
+	Notices   []string           `json:"notices" jsonschema_description:"Problems of the node: a rejected configuration, another agent with the same id, an unreadable bucket"`
+	LogLevel  string             `json:"log_level"`
 }
 
 // Connected is the connection to NATS.
 type Connected struct {
-	Connected bool   `json:"connected"`
-	Server    string `json:"server,omitempty" jsonschema_description:"URL of the server, or URLs of the servers that the agent tries"`
-	// Since is when the connection was made or lost, zero before the first connection.
-	Since   time.Time `json:"since,omitzero" jsonschema_description:"When the connection was made or lost"`
-	Error   string    `json:"error,omitempty" jsonschema_description:"Last error"`
-	ErrorAt time.Time `json:"error_at,omitzero"`
+	Connected bool      `json:"connected"`
+	Server    string    `json:"server,omitempty" jsonschema_description:"URL of the server, or URLs of the servers that the agent tries"`
+	Since     time.Time `json:"since,omitzero" jsonschema_description:"When the connection was made or lost"`
+	Error     string    `json:"error,omitempty" jsonschema_description:"Last error"`
+	ErrorAt   time.Time `json:"error_at,omitzero"`
 }
 
 // RunningRun is a run in progress.
@@ -290,34 +268,29 @@ type RunningRun struct {
 	Cause    Cause     `json:"cause"`
 	Part     []Ref     `json:"part,omitempty" jsonschema_description:"Resources of a partial run; empty for the complete manifest"`
 	Started  time.Time `json:"started" jsonschema_description:"When the run started, or started to wait"`
-	// WaitsFor is empty if the run does not wait.
-	WaitsFor string `json:"waits_for,omitempty" jsonschema_description:"The run that it waits for, because both use the same path, packages or services"`
+	WaitsFor string    `json:"waits_for,omitempty" jsonschema_description:"The run that it waits for, because both use the same path, packages or services"`
 }
 
 // AssignedManifest is a key that is assigned to the node.
 type AssignedManifest struct {
 	Key   string        `json:"key"`
 	State ManifestState `json:"state"`
-	// Last is the last run since the start of the agent, nil if there is none.
-	Last *LastRun `json:"last,omitempty" jsonschema_description:"Last run since the start of the agent"`
+	Last  *LastRun      `json:"last,omitempty" jsonschema_description:"Last run since the start of the agent"`
 }
 
 // LastRun is the last run of a manifest.
 type LastRun struct {
-	RunID    string    `json:"run_id"`
-	Revision uint64    `json:"revision,omitempty"`
-	Cause    Cause     `json:"cause"`
-	Outcome  Outcome   `json:"outcome"`
-	Started  time.Time `json:"started"`
-	Duration Duration  `json:"duration"`
-	Counts   Counts    `json:"counts"`
-	Errors   []string  `json:"errors,omitempty"`
-	// Deviations are the first resources that are not in their desired state. More is the number of others.
+	RunID      string      `json:"run_id"`
+	Revision   uint64      `json:"revision,omitempty"`
+	Cause      Cause       `json:"cause"`
+	Outcome    Outcome     `json:"outcome"`
+	Started    time.Time   `json:"started"`
+	Duration   Duration    `json:"duration"`
+	Counts     Counts      `json:"counts"`
+	Errors     []string    `json:"errors,omitempty"`
 	Deviations []Deviation `json:"deviations,omitempty" jsonschema_description:"The first resources that are not in their desired state"`
 	More       int         `json:"more,omitempty" jsonschema_description:"Number of further resources"`
-	// Repair is the last repair of drift since the start of the agent, nil if there is none. It may be later
-	// than this run.
-	Repair *LastRepair `json:"repair,omitempty" jsonschema_description:"Last repair of drift; may be later than this run"`
+	Repair     *LastRepair `json:"repair,omitempty" jsonschema_description:"Last repair of drift; may be later than this run"`
 }
 
 // LastRepair is the last repair of drift of a manifest.
@@ -325,8 +298,7 @@ type LastRepair struct {
 	Resource string    `json:"resource"`
 	Outcome  Outcome   `json:"outcome"`
 	At       time.Time `json:"at"`
-	// Latency is zero for a failed repair.
-	Latency Duration `json:"latency,omitempty" jsonschema_description:"Time from the detection of the drift to the repair"`
+	Latency  Duration  `json:"latency,omitempty" jsonschema_description:"Time from the detection of the drift to the repair"`
 }
 
 // Deviation is a resource that is not in its desired state.

@@ -17,8 +17,7 @@ type EnsureRequest struct {
 	ID         string          `json:"id,omitempty" jsonschema_description:"Identifies the request; a repeated id is not executed again"`
 	Expires    time.Time       `json:"expires,omitzero" jsonschema_description:"Time after which the request is not executed"`
 	Noop       bool            `json:"noop,omitempty"`
-	// Check marks a command that only reads: it runs, and its transaction is not changed. Nodes do not verify it.
-	Check bool `json:"check,omitempty" jsonschema_description:"The command only reads: it runs and does not count as a change; for the type exec"`
+	Check      bool            `json:"check,omitempty" jsonschema_description:"The command only reads: it runs and does not count as a change; for the type exec"`
 }
 
 // MaxRequestID is how long the id of a request may be, in bytes.
@@ -53,11 +52,9 @@ const MaxTarget = 1000
 // Sender names the sender of a request and its targets. The sender declares it without verification, and
 // nodes repeat it.
 type Sender struct {
-	By string `json:"by,omitempty" jsonschema_description:"Sender; not verified"`
-	// Nodes is the number of nodes over all messages, zero if it is unknown.
-	Nodes int `json:"nodes,omitempty" jsonschema_description:"Number of nodes that it was sent to"`
+	By    string `json:"by,omitempty" jsonschema_description:"Sender; not verified"`
+	Nodes int    `json:"nodes,omitempty" jsonschema_description:"Number of nodes that it was sent to"`
 	// To lists the targets as families, separated by spaces. On is the expression that selected the nodes.
-	// Both are empty if they are unknown or too long.
 	To string `json:"to,omitempty" jsonschema_description:"Targets: node.<node> and group.<group>, separated by spaces"`
 	On string `json:"on,omitempty" jsonschema_description:"The target expression that selected the nodes"`
 }
@@ -66,25 +63,21 @@ type Sender struct {
 // error (io.choria.ccm.v1.resource.ensure.response). ID, Phase and Node are
 // used over NATS only. With Runs it answers a run request (io.muster.v1.run.response).
 type EnsureResponse struct {
-	Protocol string       `json:"protocol"`
-	State    *Transaction `json:"state,omitempty"`
-	Plan     *Plan        `json:"plan,omitempty" jsonschema_description:"For a preview: the planned changes"`
-	Error    string       `json:"error,omitempty"`
-	ID       string       `json:"id,omitempty"`
-	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired,enum=cancelled"`
-	Node     string       `json:"node,omitempty"`
-	// Unknown means that a cancel names an unknown request.
-	Unknown bool `json:"unknown,omitempty" jsonschema_description:"For a cancel: the node does not know the request; it will not execute the request if it arrives within a day"`
-	// Sender is the sender of the request, nil if it is unknown.
-	Sender *Sender `json:"sender,omitempty" jsonschema_description:"Sender of the request; not verified"`
-	// Runs are the results of a run request, one for each manifest, by key.
-	Runs []RequestedRun `json:"runs,omitempty" jsonschema_description:"For a run request: the result of each manifest"`
+	Protocol string         `json:"protocol"`
+	State    *Transaction   `json:"state,omitempty"`
+	Plan     *Plan          `json:"plan,omitempty" jsonschema_description:"For a preview: the planned changes"`
+	Error    string         `json:"error,omitempty"`
+	ID       string         `json:"id,omitempty"`
+	Phase    EnsurePhase    `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired,enum=cancelled"`
+	Node     string         `json:"node,omitempty"`
+	Unknown  bool           `json:"unknown,omitempty" jsonschema_description:"For a cancel: the node does not know the request; it will not execute the request if it arrives within a day"`
+	Sender   *Sender        `json:"sender,omitempty" jsonschema_description:"Sender of the request; not verified"`
+	Runs     []RequestedRun `json:"runs,omitempty" jsonschema_description:"For a run request: the result of each manifest"`
 }
 
 // RunRequest asks nodes to run their assignments now (io.muster.v1.run.request).
 type RunRequest struct {
-	Protocol string `json:"protocol"`
-	// Manifests are names of manifests, as in node.web01.<name>. If it is empty, all assignments run.
+	Protocol  string    `json:"protocol"`
 	Manifests []string  `json:"manifests,omitempty" jsonschema_description:"Names of the manifests; absent for all"`
 	ID        string    `json:"id,omitempty" jsonschema_description:"Identifies the request; a repeated id has no effect"`
 	Expires   time.Time `json:"expires" jsonschema_description:"Time after which the request has no effect"`
@@ -103,14 +96,7 @@ var ErrInvalidRunRequest = errors.New("invalid run request")
 // DecodeRunRequest decodes a run request strictly. The error wraps ErrInvalidRunRequest. It also returns the
 // decoded part of an invalid request.
 func DecodeRunRequest(data []byte) (RunRequest, error) {
-	var r RunRequest
-	if len(data) > MaxRunRequest {
-		return r, fmt.Errorf("%w: %d bytes, at most %d are read", ErrInvalidRunRequest, len(data), MaxRunRequest)
-	}
-	if err := DecodeStrict(data, &r); err != nil {
-		return RunRequest{}, fmt.Errorf("%w: %w", ErrInvalidRunRequest, err)
-	}
-	err := r.Check()
+	r, err := decodeDocument[RunRequest](data, MaxRunRequest, ErrInvalidRunRequest)
 	if !IsRequestID(r.ID) {
 		r.ID = ""
 	}
@@ -146,7 +132,6 @@ func (r RunRequest) Check() error {
 
 // RequestedRun is the result of one manifest of a run request.
 type RequestedRun struct {
-	// Manifest is its key.
 	Manifest string  `json:"manifest" jsonschema_description:"Key of the manifest"`
 	Revision uint64  `json:"revision,omitempty"`
 	RunID    string  `json:"run_id,omitempty" jsonschema_description:"Id of the run; absent if there was none"`
@@ -182,14 +167,11 @@ func (r RequestedRun) OK() bool {
 // CancelRequest cancels an earlier ensure or run request (io.muster.v1.cancel.request). It is sent like
 // ensure requests.
 type CancelRequest struct {
-	Protocol string `json:"protocol"`
-	// Request is the id of the request.
-	Request string `json:"request" jsonschema_description:"Id of the request to cancel"`
-	// Kill ends a running ensure request, as a timeout does.
-	Kill bool `json:"kill,omitempty" jsonschema_description:"End the request if it is running; runs are not ended"`
-	// By is the unverified name of the canceller.
-	By      string    `json:"by,omitempty" jsonschema_description:"Name of the canceller; not verified"`
-	Expires time.Time `json:"expires" jsonschema_description:"Time after which the cancel has no effect"`
+	Protocol string    `json:"protocol"`
+	Request  string    `json:"request" jsonschema_description:"Id of the request to cancel"`
+	Kill     bool      `json:"kill,omitempty" jsonschema_description:"End the request if it is running; runs are not ended"`
+	By       string    `json:"by,omitempty" jsonschema_description:"Name of the canceller; not verified"`
+	Expires  time.Time `json:"expires" jsonschema_description:"Time after which the cancel has no effect"`
 }
 
 // MaxCancelRequest is the size of a cancel, in bytes, without signatures.
@@ -208,14 +190,7 @@ func IsCancelRequest(data []byte) bool {
 // DecodeCancelRequest decodes a cancel strictly. The error wraps ErrInvalidCancel. It also returns the
 // decoded part of an invalid cancel.
 func DecodeCancelRequest(data []byte) (CancelRequest, error) {
-	var c CancelRequest
-	if len(data) > MaxCancelRequest {
-		return c, fmt.Errorf("%w: %d bytes, at most %d are read", ErrInvalidCancel, len(data), MaxCancelRequest)
-	}
-	if err := DecodeStrict(data, &c); err != nil {
-		return CancelRequest{}, fmt.Errorf("%w: %w", ErrInvalidCancel, err)
-	}
-	err := c.Check()
+	c, err := decodeDocument[CancelRequest](data, MaxCancelRequest, ErrInvalidCancel)
 	if !IsRequestID(c.Request) {
 		c.Request = ""
 	}
@@ -265,17 +240,12 @@ type PreviewRequest struct {
 
 // Plan contains the changes that a run of an assignment would make on a node.
 type Plan struct {
-	Counts Counts `json:"counts"`
-	// Inactive is the reason why the manifest would not run, empty if it would.
-	Inactive string `json:"inactive,omitempty" jsonschema_description:"Reason why the manifest would not run; absent if it would"`
-	// Transactions are the results of the resources that would change, fail or not run, in order.
+	Counts       Counts        `json:"counts"`
+	Inactive     string        `json:"inactive,omitempty" jsonschema_description:"Reason why the manifest would not run; absent if it would"`
 	Transactions []Transaction `json:"transactions,omitempty" jsonschema_description:"Results of the resources that would change, fail or not run, in order"`
-	// Errors are the errors that belong to no single resource, including the reason for a rejection.
-	Errors []string `json:"errors,omitempty" jsonschema_description:"Errors that belong to no single resource, including the reason for a rejection"`
-	// Cut means that the plan is incomplete because the answer is limited.
-	Cut bool `json:"cut,omitempty" jsonschema_description:"The plan is incomplete because it is long"`
-	// Digest is the digest of the complete plan. Equal plans have equal digests.
-	Digest string `json:"digest" jsonschema_description:"sha256-… of the complete plan"`
+	Errors       []string      `json:"errors,omitempty" jsonschema_description:"Errors that belong to no single resource, including the reason for a rejection"`
+	Cut          bool          `json:"cut,omitempty" jsonschema_description:"The plan is incomplete because it is long"`
+	Digest       string        `json:"digest" jsonschema_description:"sha256-… of the complete plan"`
 }
 
 // OK reports whether every resource would be in its desired state after the run.

@@ -29,8 +29,7 @@ type Common struct {
 	Poll      Duration `json:"poll,omitempty" jsonschema_description:"Longest time between two observations by an agent"`
 	Limit     int      `json:"limit,omitempty" jsonschema:"minimum=0" jsonschema_description:"Maximum number of changes per minute by an agent; 0 means no limit"`
 
-	HealthChecks []HealthCheck `json:"health_checks,omitempty" jsonschema_description:"Checks to run once it is in its desired state; a critical one fails it"`
-	// RegisterWhenStable lists services to register while the resource is in its desired state.
+	HealthChecks       []HealthCheck   `json:"health_checks,omitempty" jsonschema_description:"Checks to run once it is in its desired state; a critical one fails it"`
 	RegisterWhenStable []RegisterEntry `json:"register_when_stable,omitempty" jsonschema_description:"Services to register while it is in its state and no health check is critical"`
 }
 
@@ -105,7 +104,6 @@ func (r *Ref) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// refKey is the key of WithRef.
 type refKey struct{}
 
 // WithRef returns a context for log records about a resource. Logs with fields add the resource.
@@ -188,9 +186,8 @@ type HealthCheck struct {
 
 // HealthResult is the result of one health check.
 type HealthResult struct {
-	Name   string       `json:"name"`
-	Status HealthStatus `json:"status" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown"`
-	// Tries is the number of tries.
+	Name     string        `json:"name"`
+	Status   HealthStatus  `json:"status" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown"`
 	Tries    int           `json:"tries" jsonschema_description:"Number of tries"`
 	Output   string        `json:"output,omitempty" jsonschema_description:"Output, bounded; absent for a sensitive resource"`
 	Duration time.Duration `json:"duration" jsonschema_description:"Nanoseconds, over all tries"`
@@ -228,11 +225,10 @@ type HealthReport struct {
 	Resource Ref          `json:"resource"`
 	Check    string       `json:"check" jsonschema_description:"Name of the check"`
 	Status   HealthStatus `json:"status" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown"`
-	// Was is the previous status, empty for the first one since the agent's start.
-	Was    HealthStatus `json:"was,omitempty" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown" jsonschema_description:"Previous status; absent for the first one since the agent started"`
-	Output string       `json:"output,omitempty"`
-	At     time.Time    `json:"at"`
-	RunID  string       `json:"run_id,omitempty"`
+	Was      HealthStatus `json:"was,omitempty" jsonschema:"enum=ok,enum=warning,enum=critical,enum=unknown" jsonschema_description:"Previous status; absent for the first one since the agent started"`
+	Output   string       `json:"output,omitempty"`
+	At       time.Time    `json:"at"`
+	RunID    string       `json:"run_id,omitempty"`
 }
 
 // Flapping defines when a resource flaps: it was repaired more than Repairs times within the time Within. If
@@ -253,10 +249,8 @@ type FlappingState struct {
 	Manifest string    `json:"manifest" jsonschema_description:"Key in the bucket"`
 	Resource Ref       `json:"resource"`
 	Since    time.Time `json:"since"`
-	// Writer is a hint: the program that was seen writing, as the machine names it.
-	Writer string `json:"writer,omitempty" jsonschema_description:"Program that was seen writing; a hint, because users choose the names of their processes"`
-	// Unit is the unit of a service that stopped.
-	Unit string `json:"unit,omitempty" jsonschema_description:"Unit of a service that stopped; see its journal"`
+	Writer   string    `json:"writer,omitempty" jsonschema_description:"Program that was seen writing; a hint, because users choose the names of their processes"`
+	Unit     string    `json:"unit,omitempty" jsonschema_description:"Unit of a service that stopped; see its journal"`
 }
 
 // By describes in a few words what changes the resource.

@@ -10,18 +10,16 @@ import (
 // Counts counts the resources of a run or session by outcome. A resource may count more than once: a
 // refreshed resource also counts as changed.
 type Counts struct {
-	Total     int `json:"total"`
-	Unique    int `json:"unique"`
-	Changed   int `json:"changed"`
-	Failed    int `json:"failed"`
-	Skipped   int `json:"skipped"`
-	Stable    int `json:"stable"`
-	Refreshed int `json:"refreshed"`
-	Unmet     int `json:"unmet"`
-	NotRun    int `json:"not_run"`
-	// Noop counts the changes that noop only predicted. Changed includes them.
-	Noop int `json:"noop" jsonschema_description:"Predicted changes of noop, included in changed"`
-	// HealthChecks counts the health checks that ran.
+	Total        int          `json:"total"`
+	Unique       int          `json:"unique"`
+	Changed      int          `json:"changed"`
+	Failed       int          `json:"failed"`
+	Skipped      int          `json:"skipped"`
+	Stable       int          `json:"stable"`
+	Refreshed    int          `json:"refreshed"`
+	Unmet        int          `json:"unmet"`
+	NotRun       int          `json:"not_run"`
+	Noop         int          `json:"noop" jsonschema_description:"Predicted changes of noop, included in changed"`
 	HealthChecks HealthCounts `json:"health_checks" jsonschema_description:"Health checks that ran, by status"`
 }
 
@@ -80,27 +78,23 @@ func (c *Counts) Add(t *Transaction) {
 
 // Run is the summary of one reconciliation of one manifest (io.muster.v1.run).
 type Run struct {
-	Protocol string        `json:"protocol"`
-	RunID    string        `json:"run_id" jsonschema_description:"KSUID of the run"`
-	Node     string        `json:"node,omitempty"`
-	Manifest string        `json:"manifest" jsonschema_description:"Key of the manifest in the bucket, or its source"`
-	Revision uint64        `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
-	Digest   string        `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
-	Cause    Cause         `json:"cause"`
-	Started  time.Time     `json:"started"`
-	Duration time.Duration `json:"duration" jsonschema_description:"Nanoseconds"`
-	Counts   Counts        `json:"counts"`
-	Noop     bool          `json:"noop"`
-	Errors   []string      `json:"error,omitempty" jsonschema_description:"Errors; errors of resources come first"`
-	Version  string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
-	Drift    Drifted       `json:"drift,omitzero"`
-	// Unchanged lists the results in Counts that were not reported again.
-	Unchanged []Unchanged `json:"unchanged,omitempty" jsonschema_description:"Results that were not reported again, by the run that reported them"`
-	// RetryAt is when the first change that a limit deferred may be made; zero if there is none.
-	RetryAt time.Time `json:"resumes,omitzero" jsonschema_description:"When the next change that a limit deferred may be made"`
-	// Retry means that the run repeats a failed run for the same cause, without new drift and without a newer
-	// revision. Older agents omit it.
-	Retry bool `json:"retry,omitempty" jsonschema_description:"Whether the run repeats a failed run for the same cause"`
+	Protocol  string        `json:"protocol"`
+	RunID     string        `json:"run_id" jsonschema_description:"KSUID of the run"`
+	Node      string        `json:"node,omitempty"`
+	Manifest  string        `json:"manifest" jsonschema_description:"Key of the manifest in the bucket, or its source"`
+	Revision  uint64        `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
+	Digest    string        `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
+	Cause     Cause         `json:"cause"`
+	Started   time.Time     `json:"started"`
+	Duration  time.Duration `json:"duration" jsonschema_description:"Nanoseconds"`
+	Counts    Counts        `json:"counts"`
+	Noop      bool          `json:"noop"`
+	Errors    []string      `json:"error,omitempty" jsonschema_description:"Errors; errors of resources come first"`
+	Version   string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
+	Drift     Drifted       `json:"drift,omitzero"`
+	Unchanged []Unchanged   `json:"unchanged,omitempty" jsonschema_description:"Results that were not reported again, by the run that reported them"`
+	RetryAt   time.Time     `json:"resumes,omitzero" jsonschema_description:"When the next change that a limit deferred may be made"`
+	Retry     bool          `json:"retry,omitempty" jsonschema_description:"Whether the run repeats a failed run for the same cause"`
 	// Refused means that nothing ran because the manifest is not valid.
 	Refused       bool   `json:"refused,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`
@@ -108,10 +102,9 @@ type Run struct {
 
 // Drifted counts the drift that an unrequested run found.
 type Drifted struct {
-	Detected int `json:"detected"`
-	Repaired int `json:"repaired"`
-	// Latency is from the wake-up to the end of the repair.
-	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from wake-up to repair"`
+	Detected int           `json:"detected"`
+	Repaired int           `json:"repaired"`
+	Latency  time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from wake-up to repair"`
 }
 
 // Unchanged counts the results of a run that equal the reported results of an earlier run.
@@ -145,17 +138,12 @@ func (r *Run) OK() bool {
 
 // Change is a planned or completed change.
 type Change struct {
-	// Action is the type's name of the action, for example store or execute.
-	Action string `json:"action" jsonschema_description:"The type's name for the action"`
-	// Message describes the change. Noop uses "Would have created the file", a completed change "created the
-	// file".
-	Message string `json:"message,omitempty" jsonschema_description:"Description of the change; in noop and after a failure, of the planned change"`
-	// Property is the differing property, if the change concerns one.
+	Action   string `json:"action" jsonschema_description:"The type's name for the action"`
+	Message  string `json:"message,omitempty" jsonschema_description:"Description of the change; in noop and after a failure, of the planned change"`
 	Property string `json:"property,omitempty" jsonschema_description:"Differing property"`
 	From     string `json:"from,omitempty" jsonschema_description:"Its value before"`
 	To       string `json:"to,omitempty" jsonschema_description:"Its value after"`
-	// Diff is a unified diff, bounded in size.
-	Diff string `json:"diff,omitempty" jsonschema_description:"A unified diff of the content"`
+	Diff     string `json:"diff,omitempty" jsonschema_description:"A unified diff of the content"`
 }
 
 // Done returns the change with the message of a completed change.
@@ -191,46 +179,35 @@ type Transaction struct {
 	Noop              bool            `json:"noop"`
 	UnmetRequirements []Ref           `json:"unmet_requirements,omitempty"`
 
-	RunID    string   `json:"run_id,omitempty"`
-	Node     string   `json:"node,omitempty"`
-	Manifest string   `json:"manifest,omitempty"`
-	Revision uint64   `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
-	Digest   string   `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
-	Changes  []Change `json:"changes,omitempty" jsonschema_description:"Planned changes, with diffs"`
-	Source   Position `json:"source,omitzero" jsonschema_description:"Where the resource is declared"`
-	// Within is the resource that includes the manifest of this resource.
-	Within        Ref    `json:"within,omitzero" jsonschema_description:"Resource that includes the manifest of this resource"`
-	Cause         Cause  `json:"cause,omitempty"`
-	CorrelationID string `json:"correlation_id,omitempty"`
+	RunID         string   `json:"run_id,omitempty"`
+	Node          string   `json:"node,omitempty"`
+	Manifest      string   `json:"manifest,omitempty"`
+	Revision      uint64   `json:"revision,omitempty" jsonschema_description:"Revision of the manifest's key in the bucket"`
+	Digest        string   `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest that ran"`
+	Changes       []Change `json:"changes,omitempty" jsonschema_description:"Planned changes, with diffs"`
+	Source        Position `json:"source,omitzero" jsonschema_description:"Where the resource is declared"`
+	Within        Ref      `json:"within,omitzero" jsonschema_description:"Resource that includes the manifest of this resource"`
+	Cause         Cause    `json:"cause,omitempty"`
+	CorrelationID string   `json:"correlation_id,omitempty"`
 	// SkipReason is the reason why a resource was skipped or did not run.
-	SkipReason string `json:"skip_reason,omitempty"`
-	// WouldRefresh are the subscribers that a noop change did not refresh.
-	WouldRefresh []Ref `json:"would_refresh,omitempty" jsonschema_description:"Subscribers a real change would have refreshed"`
-	// Outputs are the values for later resources. Only the answer to a request has them. A sensitive resource
-	// has none.
-	Outputs map[string]any `json:"outputs,omitempty" jsonschema_description:"Output and exit code of a command; only in the answer to a request, absent for a sensitive resource"`
+	SkipReason   string         `json:"skip_reason,omitempty"`
+	WouldRefresh []Ref          `json:"would_refresh,omitempty" jsonschema_description:"Subscribers a real change would have refreshed"`
+	Outputs      map[string]any `json:"outputs,omitempty" jsonschema_description:"Output and exit code of a command; only in the answer to a request, absent for a sensitive resource"`
 	// NotRun means that the run ended before the resource, or that its limit deferred the change.
 	NotRun bool `json:"not_run,omitempty"`
 	// RetryAt is when a change that a limit deferred may be made; zero if there is none. Reports state
 	// it in the summary of the run.
 	RetryAt time.Time `json:"-"`
-	// Drift is the repaired or unrepaired drift, nil for a requested change.
-	Drift *Repair `json:"drift,omitempty" jsonschema_description:"Repaired or unrepaired drift; absent for a requested change"`
+	Drift   *Repair   `json:"drift,omitempty" jsonschema_description:"Repaired or unrepaired drift; absent for a requested change"`
 }
 
 // Repair describes drift of a resource and its repair.
 type Repair struct {
-	// From is the difference, with its value if it is known: "mode: 0666". It may be empty if the repair
-	// failed.
 	From string `json:"from" jsonschema_description:"Difference, with its value if it is known; may be empty if the repair failed"`
 	// SeenAt is the time of the first signal of the change, also if earlier repairs failed. Without a signal
-	// it is the start of the run that found the drift.
-	SeenAt time.Time `json:"seen_at" jsonschema_description:"When the change was first noticed"`
-	// RepairedAt is the time when the repair was durable, before it was verified. It is zero if the repair
-	// failed.
-	RepairedAt time.Time `json:"repaired_at,omitzero" jsonschema_description:"When the repair was durable, before it was verified; absent if the repair failed"`
-	// Latency is the time from SeenAt to RepairedAt.
-	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
+	SeenAt     time.Time     `json:"seen_at" jsonschema_description:"When the change was first noticed"`
+	RepairedAt time.Time     `json:"repaired_at,omitzero" jsonschema_description:"When the repair was durable, before it was verified; absent if the repair failed"`
+	Latency    time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
 }
 
 // Repaired reports whether drift was repaired.

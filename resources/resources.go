@@ -19,7 +19,7 @@ import (
 func All() resource.Types {
 	return resource.Types{
 		file.New(file.Posix{}),
-		exec.New(exec.Posix{}, exec.NewShell()),
+		exec.New(exec.Posix{}, exec.Shell("/bin/sh")),
 		pkg.New(apt.New(), dnf.New()),
 		service.New(systemd.New("/")),
 		archive.New(archive.NewHTTP(archive.HTTPOptions{})),

@@ -120,7 +120,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	for _, family := range []string{"node." + node, group, "group.all"} {
 		kvtest.Answers(t, g.Admin, names.Request(kvstore.VerbPing, family), nil, 1)
 		phases := 0
-		for _, err := range g.Admin.Ask(t.Context(), names.Request(kvstore.VerbEnsure, family), nil) {
+		for _, err := range kvtest.Ask(t.Context(), g.Admin, names.Request(kvstore.VerbEnsure, family), nil) {
 			if must("ask", err); phases == 2 {
 				break
 			}
@@ -350,7 +350,7 @@ func nodeAnswersForItselfOnly(t *testing.T, g kvtest.Guarded) {
 		t.Fatal(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	for r, err := range g.Admin.Ask(t.Context(), "muster.status.all", nil) {
+	for r, err := range kvtest.Ask(t.Context(), g.Admin, "muster.status.all", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

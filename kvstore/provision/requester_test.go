@@ -56,7 +56,7 @@ func phases(t *testing.T, s *kvtest.Store, subjects []string, want ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
 	got := map[string]int{}
-	for r, err := range s.AskEach(ctx, all) {
+	for r, err := range s.Ask(ctx, all) {
 		if err != nil {
 			t.Fatalf("%q: %v", subjects, err)
 		}
@@ -78,7 +78,7 @@ func requester(t *testing.T, s *kvtest.Store, accepted <-chan string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			got := map[string]bool{}
-			for r := range s.Ask(ctx, names.Request(verb, "group.all"), []byte("are you there")) {
+			for r := range kvtest.Ask(ctx, s, names.Request(verb, "group.all"), []byte("are you there")) {
 				if got[r.Node] = true; len(got) == 2 {
 					return true, ""
 				}
@@ -185,7 +185,7 @@ func TestRequesterMayDoNothingElse(t *testing.T) {
 			if err := s.CheckRequests(t.Context(), verb); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 				t.Errorf("%s: %v", verb, err)
 			}
-			for _, err := range s.Ask(t.Context(), s.Names().Request(verb, "node.web01"), nil) {
+			for _, err := range kvtest.Ask(t.Context(), s, s.Names().Request(verb, "node.web01"), nil) {
 				if !errors.Is(err, requests.ErrNobody) || !errors.Is(err, requests.ErrRequestsNotPermitted) {
 					t.Errorf("%s: %v", verb, err)
 				}
@@ -303,7 +303,7 @@ func TestAnswersReachWhoAsked(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 		defer cancel()
 		lied := false
-		for r, err := range s.Ask(ctx, "muster.preview.group.web", nil) {
+		for r, err := range kvtest.Ask(ctx, s, "muster.preview.group.web", nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func asked(t *testing.T, s *kvtest.Store, all []requests.Request, nodes int, the
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
 	got := map[string]bool{}
-	for r, err := range s.AskEach(ctx, all) {
+	for r, err := range s.Ask(ctx, all) {
 		if err != nil {
 			continue // that answers may be lost
 		}
@@ -127,7 +127,7 @@ func TestNodesThatAreAwaitedAreAskedAgain(t *testing.T) {
 			}
 			late, served := kvtest.Bind(t, srv), make(chan struct{})
 			// The first request also checks permissions.
-			for _, err := range store.AskEach(t.Context(), ensureOf(store, "node.nobody")) {
+			for _, err := range store.Ask(t.Context(), ensureOf(store, "node.nobody")) {
 				if !errors.Is(err, requests.ErrNobody) {
 					t.Error(err)
 				}
@@ -157,7 +157,7 @@ func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for r, err := range store.AskEach(ctx, ensureOf(store, "node.web01")) {
+	for r, err := range store.Ask(ctx, ensureOf(store, "node.web01")) {
 		t.Errorf("while away: %+v, %v", r, err)
 	}
 	back := make(chan struct{})

@@ -3,6 +3,7 @@ package requests
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -37,7 +38,7 @@ func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 		answer("web01")
 	}
 	all := newAnswers()
-	go New(store).read(t.Context(), sub, question{answer: func(node string) string { return names.Reply("q", node) }}, 0, 0, all, never{})
+	go New(store).read(t.Context(), sub, question{answer: func(node string) string { return names.Reply("q", node) }}, 0, 0, all, &repeats{subject: func(string) string { return "" }, reconnected: func() time.Time { return time.Time{} }, count: maxRepeats})
 	if one, _ := all.next(t.Context()); !errors.Is(one.err, ErrLost) || !errors.Is(one.err, nats.ErrSlowConsumer) || one.last {
 		t.Errorf("first %+v", one)
 	}

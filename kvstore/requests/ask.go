@@ -49,15 +49,6 @@ type Reply struct {
 	Flood bool
 }
 
-// Ask sends a request to the nodes that subscribe to a subject, see Names.Request. It yields the
-// answers as they arrive until the context ends, which is no error. A node may send several answers.
-// Ask yields an error that wraps ErrLost at most once and continues. Any other error is the last item.
-// It wraps ErrNobody or model.ErrTooLarge, or comes from the connection. The caller may be slow: Ask
-// buffers up to 32 answers or 2 MiB per node.
-func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
-	return s.ask(ctx, []Request{{Subject: subject, Data: request}}, never{})
-}
-
 // Request is a request to the nodes that subscribe to a subject.
 type Request struct {
 	Subject string
@@ -67,26 +58,16 @@ type Request struct {
 	Awaited []string
 }
 
-// AskEach sends several requests of one verb with one subscription and yields the answers like Ask.
-// all must not be empty. With several requests, it never returns ErrNobody.
+// Ask sends requests of one verb to the nodes that subscribe to their subjects, see Names.Request. all must not be empty. Ask
+// yields the answers as they arrive until the context ends, which is no error. A node may send several answers.
+// Ask yields an error that wraps ErrLost at most once and continues. Any other error is the last item.
+// It wraps ErrNobody, except for several requests, or model.ErrTooLarge, or comes from the connection. The caller may be
+// slow: Ask buffers up to 32 answers or 2 MiB per node.
 //
-// AskEach waits for a connection. Nodes must execute each request once, by its id, because AskEach
+// Ask waits for a connection. Nodes must execute each request once, by its id, because Ask
 // repeats requests: to nodes that do not answer, to groups while an awaited node is missing, and to
 // all after a reconnect.
-func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
-	return func(yield func(Reply, error) bool) {
-		if err := s.store.AwaitConnection(ctx); err != nil {
-			if ctx.Err() == nil {
-				yield(Reply{}, fmt.Errorf("ask %s: %w", all[0].Subject, err))
-			}
-			return
-		}
-		s.ask(ctx, all, newRepeats(s.store, all, time.Now()))(yield)
-	}
-}
-
-// ask implements Ask and AskEach.
-func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq2[Reply, error] {
+func (s Client) Ask(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		subject := all[0].Subject
 		concerned := make([]string, 0, len(all)+1)
@@ -95,6 +76,10 @@ func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq
 			concerned = append(concerned, r.Subject)
 			err = cmp.Or(err, s.store.Sizes().CheckMessage("request", r.Data))
 		}
+		if err == nil {
+			err = s.store.AwaitConnection(ctx)
+		}
+		again := newRepeats(s.store, all, time.Now())
 		if err == nil {
 			err = s.permitted(ctx, s.store.Names().VerbOf(subject))
 		}
@@ -147,7 +132,6 @@ func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq
 	}
 }
 
-// question holds the subjects for the answers.
 type question struct {
 	// reply is the reply subject of the requests.
 	reply string
@@ -169,15 +153,15 @@ func (s Client) newQuestion() question {
 
 // send sends requests. early is the number of messages that arrived before the server confirmed them:
 // only such a message can report "no responders" for a single request. A lost connection is no error
-// for repeated requests, which may have reached nodes.
-func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string, again repeater) (early int, err error) {
+// , because the requests may have reached nodes.
+func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string, again *repeats) (early int, err error) {
 	if err := s.publish(all, reply); err != nil {
 		return 0, err
 	}
 	flush, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
 	if err := s.store.Confirm(flush); err != nil {
-		if again.isRepeated() && !s.store.Conn().IsClosed() && flush.Err() == nil {
+		if !s.store.Conn().IsClosed() && flush.Err() == nil {
 			return 0, nil
 		}
 		return 0, err
@@ -190,7 +174,6 @@ func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request,
 	return early, err
 }
 
-// publish sends requests.
 func (s Client) publish(all []Request, reply string) error {
 	for _, r := range all {
 		m := nats.NewMsg(r.Subject)
@@ -225,7 +208,6 @@ const (
 	maxAnswerBytes = 2 << 20
 )
 
-// lossCheck is the interval of connection checks while no answer arrives.
 const lossCheck = time.Second
 
 // ErrLost reports that answers may be lost, because the connection was lost or answers arrived faster
@@ -252,7 +234,6 @@ type answers struct {
 	lost bool
 }
 
-// sent counts the answers of a node.
 type sent struct{ count, bytes int }
 
 // isTooMuch reports whether further answers of the node are dropped.
@@ -318,7 +299,7 @@ func (a *answers) addLoss(err error) {
 // read reads answers until the context ends or the connection is closed, and sends due requests again.
 // It continues after a lost message or connection, because the client reconnects and subscribes again.
 // reconnects is the number of reconnects before the question was sent.
-func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again repeater) {
+func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again *repeats) {
 	nc := s.store.Conn()
 	heard := time.Now()
 	for count := 0; ; {
@@ -374,28 +355,7 @@ const (
 	maxRepeats = 8
 )
 
-// repeater decides which requests are sent again. It is used by one goroutine.
-type repeater interface {
-	// isRepeated reports whether requests may be sent again.
-	isRepeated() bool
-	// answered records the answer of a node.
-	answered(node string)
-	// due returns the requests to send again now.
-	due(now time.Time) []Request
-	// isFinal reports whether "no responders" is the final answer. It is not final while nodes may
-	// still reconnect.
-	isFinal(now time.Time) bool
-}
-
-// never is a repeater that sends nothing again.
-type never struct{}
-
-func (never) isRepeated() bool        { return false }
-func (never) answered(string)         {}
-func (never) due(time.Time) []Request { return nil }
-func (never) isFinal(time.Time) bool  { return true }
-
-// repeats is a repeater for requests that a node executes once.
+// repeats decides which requests are sent again. One goroutine uses it.
 type repeats struct {
 	// waiting holds the requests to single nodes without an answer, by subject. groups holds all other
 	// requests.
@@ -434,8 +394,6 @@ func newRepeats(store *kvstore.Store, all []Request, now time.Time) *repeats {
 
 	return out
 }
-
-func (*repeats) isRepeated() bool { return true }
 
 func (r *repeats) answered(node string) {
 	delete(r.waiting, r.subject(node))

@@ -28,7 +28,7 @@ func TestAConnectionThatIsLostWithTheRequest(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 			defer cancel()
 			got, losses := map[string]bool{}, 0
-			for r, err := range store.AskEach(ctx, ensureOf(store, families...)) {
+			for r, err := range store.Ask(ctx, ensureOf(store, families...)) {
 				switch {
 				case errors.Is(err, requests.ErrLost):
 					losses++

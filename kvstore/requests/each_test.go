@@ -22,7 +22,7 @@ func TestEachNodeGetsItsRequest(t *testing.T) {
 		all = append(all, requests.Request{Subject: "muster.ping.node." + node, Data: []byte("to " + node)})
 	}
 	got := map[string]string{}
-	for r, err := range store.AskEach(t.Context(), all) {
+	for r, err := range store.Ask(t.Context(), all) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestEachNodeGetsItsRequest(t *testing.T) {
 		t.Errorf("answers %v", got)
 	}
 	all[1].Data = make([]byte, 2<<20)
-	for _, err := range store.AskEach(t.Context(), all) {
+	for _, err := range store.Ask(t.Context(), all) {
 		if !errors.Is(err, model.ErrTooLarge) {
 			t.Errorf("a long request among others = %v", err)
 		}

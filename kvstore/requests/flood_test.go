@@ -74,7 +74,7 @@ func TestAFloodOfAnswersHidesNoOther(t *testing.T) {
 		_ = answerAs("db01", question, []byte("done"))
 	}()
 	count, floods := 0, 0
-	for r, err := range store.Ask(t.Context(), "muster.ensure.all", nil) {
+	for r, err := range kvtest.Ask(t.Context(), store, "muster.ensure.all", nil) {
 		if errors.Is(err, requests.ErrLost) {
 			continue
 		}
@@ -113,7 +113,7 @@ func TestALostConnectionEndsNoQuestion(t *testing.T) {
 	})
 	kvtest.Answers(t, store, "muster.ping.all", nil, 1)
 	lost, cut, answered := false, false, 0
-	for _, err := range store.Ask(t.Context(), "muster.ensure.all", nil) {
+	for _, err := range kvtest.Ask(t.Context(), store, "muster.ensure.all", nil) {
 		switch {
 		case errors.Is(err, requests.ErrLost):
 			lost = true

@@ -54,13 +54,13 @@ func TestEveryNodeOfATargetAnswers(t *testing.T) {
 			t.Errorf("%s of %s = %v, want %v", tt.verb, tt.family, got, tt.want)
 		}
 	}
-	for _, err := range store.Ask(t.Context(), names.Request("ping", "node.none"), nil) {
+	for _, err := range kvtest.Ask(t.Context(), store, names.Request("ping", "node.none"), nil) {
 		if !errors.Is(err, requests.ErrNobody) {
 			t.Errorf("ask nobody = %v", err)
 		}
 	}
 	// What has no handler is not offered.
-	for _, err := range store.Ask(t.Context(), names.Request("ensure", "node.web01"), nil) {
+	for _, err := range kvtest.Ask(t.Context(), store, names.Request("ensure", "node.web01"), nil) {
 		if !errors.Is(err, requests.ErrNobody) {
 			t.Errorf("ask for an ensure = %v", err)
 		}
@@ -76,7 +76,7 @@ func TestServiceIsDiscovered(t *testing.T) {
 	}
 	kvtest.Answers(t, store, "muster.ping.all", nil, 2)
 	nodes := map[string]bool{}
-	for r, err := range store.Ask(t.Context(), "$SRV.INFO.muster", nil) {
+	for r, err := range kvtest.Ask(t.Context(), store, "$SRV.INFO.muster", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestEnsureIsAnsweredInPhases(t *testing.T) {
 	kvtest.Answers(t, store, "muster.ping.all", nil, 1)
 	for _, request := range []string{"short", "long"} {
 		var phases []model.EnsurePhase
-		for r, err := range store.Ask(t.Context(), "muster.ensure.node.web01", []byte(request)) {
+		for r, err := range kvtest.Ask(t.Context(), store, "muster.ensure.node.web01", []byte(request)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,7 +195,7 @@ func TestStatusOfANodeEndsNoQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	phases := ""
-	for r, err := range store.Ask(t.Context(), "muster.ensure.all", nil) {
+	for r, err := range kvtest.Ask(t.Context(), store, "muster.ensure.all", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestServeWaitsForItsHandlers(t *testing.T) {
 	kvtest.Eventually(t, "nobody listens", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for _, err := range store.Ask(ctx, "muster.ping.all", nil) {
+		for _, err := range kvtest.Ask(ctx, store, "muster.ping.all", nil) {
 			return errors.Is(err, requests.ErrNobody), fmt.Sprint(err)
 		}
 
@@ -324,7 +324,7 @@ func TestServeIsReady(t *testing.T) {
 		ready, node := make(chan struct{}), fmt.Sprintf("web%02d", i)
 		kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: node, Groups: []string{"web", "dmz"}, Ready: func() { close(ready) }})
 		kvtest.Receive(t, ready)
-		for reply, err := range store.Ask(t.Context(), store.Names().Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
+		for reply, err := range kvtest.Ask(t.Context(), store, store.Names().Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
 			if err != nil || reply.Node != node {
 				t.Errorf("%s answers %+v, %v", node, reply, err)
 			}
@@ -353,14 +353,14 @@ func TestServeRefusesAndEnds(t *testing.T) {
 	if err := <-ended; !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("serve on a closed connection = %v", err)
 	}
-	for _, err := range store.Ask(t.Context(), "muster.ping.all", make([]byte, 2<<20)) {
+	for _, err := range kvtest.Ask(t.Context(), store, "muster.ping.all", make([]byte, 2<<20)) {
 		if !errors.Is(err, model.ErrTooLarge) {
 			t.Errorf("long request = %v", err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range store.Ask(ctx, "muster.ping.all", nil) {
+	for range kvtest.Ask(ctx, store, "muster.ping.all", nil) {
 		t.Error("an answer after the end")
 	}
 }

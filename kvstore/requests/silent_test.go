@@ -58,7 +58,7 @@ func TestAnAnswerIsSentAgain(t *testing.T) {
 	kvtest.Receive(t, ready)
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
-	for r, err := range store.AskEach(ctx, ensureOf(store, "node.web01")) {
+	for r, err := range store.Ask(ctx, ensureOf(store, "node.web01")) {
 		if err == nil && strings.Contains(string(r.Data), `"phase":"done"`) {
 			return
 		}

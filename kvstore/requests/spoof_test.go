@@ -47,7 +47,7 @@ func TestNobodyAnswersForAnother(t *testing.T) {
 			for _, verb := range verbs {
 				ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 				seen := map[string]string{}
-				for r, err := range g.Admin.Ask(ctx, g.Admin.Names().Request(verb, "group.all"), []byte(`{}`)) {
+				for r, err := range kvtest.Ask(ctx, g.Admin, g.Admin.Names().Request(verb, "group.all"), []byte(`{}`)) {
 					if err != nil {
 						t.Fatal(err)
 					}

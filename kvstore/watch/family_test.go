@@ -145,7 +145,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 			return nil
 		},
 		"ask": func() error {
-			for _, err := range node.Ask(t.Context(), node.Names().Request(kvstore.VerbPing, "group.all"), nil) {
+			for _, err := range kvtest.Ask(t.Context(), node, node.Names().Request(kvstore.VerbPing, "group.all"), nil) {
 				return err
 			}
 			return nil

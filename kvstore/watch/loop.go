@@ -159,8 +159,7 @@ func (l *loop) step(ctx context.Context) error {
 }
 
 // readDue reads each due announced key once. If the read fails, or a lagging replica returns an older
-// message, the key waits for its next try and does not delay others. readDue schedules a comparison
-// for families with dropped announcements.
+// message, the key waits for its next try and does not delay others.
 func (l *loop) readDue(ctx context.Context, now time.Time) {
 	failed := map[*part]error{}
 	for _, a := range l.pending.take(now) {
@@ -184,9 +183,6 @@ func (l *loop) readDue(ctx context.Context, now time.Time) {
 		if failed[p] != nil {
 			l.failed(ctx, p, failed[p])
 		}
-	}
-	for _, family := range l.pending.overflowed() {
-		l.parts[family].overflow(now, l.spread(), l.o.Retry)
 	}
 	l.settle()
 }

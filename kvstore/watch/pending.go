@@ -11,10 +11,6 @@ import (
 )
 
 const (
-	// maxPending limits the waiting keys of a family, and maxPendingBytes their length in bytes. If a
-	// key does not fit, the family is compared with the bucket instead.
-	maxPending      = 1000
-	maxPendingBytes = 256 << 10
 	// maxTaken limits the keys that are read in one step.
 	maxTaken = 120
 	// patience is how long a key waits for its announced sequence. Then the stored message counts.
@@ -29,16 +25,8 @@ type pending struct {
 	together bool
 
 	mu sync.Mutex
-	// queues holds one queue per family, in the order of parts.
-	queues []queue
-}
-
-// queue holds the keys of one family.
-type queue struct {
-	keys  map[string]announcement
-	bytes int
-	// overflowed reports whether keys were dropped.
-	overflowed bool
+	// queues holds the keys of each family, in the order of parts.
+	queues []map[string]announcement
 }
 
 // announcement is a key to read, with the time of the read and the lowest expected sequence.
@@ -54,9 +42,9 @@ type announcement struct {
 }
 
 func newPending(families int) *pending {
-	p := &pending{came: make(chan struct{}, 1), queues: make([]queue, families)}
+	p := &pending{came: make(chan struct{}, 1), queues: make([]map[string]announcement, families)}
 	for i := range p.queues {
-		p.queues[i].keys = map[string]announcement{}
+		p.queues[i] = map[string]announcement{}
 	}
 
 	return p
@@ -66,12 +54,11 @@ func newPending(families int) *pending {
 // nevertheless.
 func (p *pending) add(family int, key string, sequence uint64, due time.Time) {
 	p.mu.Lock()
-	q := &p.queues[family]
 	a := announcement{family: family, key: key, sequence: sequence, due: due, since: due}
-	if before, ok := q.keys[key]; ok {
+	if before, ok := p.queues[family][key]; ok {
 		a.due, a.since, a.sequence = before.due, before.since, max(a.sequence, before.sequence)
 	}
-	q.put(a)
+	p.queues[family][key] = a
 	p.mu.Unlock()
 	select {
 	case p.came <- struct{}{}:
@@ -83,31 +70,17 @@ func (p *pending) add(family int, key string, sequence uint64, due time.Time) {
 func (p *pending) again(a announcement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := &p.queues[a.family]
-	if before, ok := q.keys[a.key]; ok {
+	if before, ok := p.queues[a.family][a.key]; ok {
 		a.sequence, a.tries, a.due = max(a.sequence, before.sequence), before.tries, before.due
 	}
-	q.put(a)
+	p.queues[a.family][a.key] = a
 }
 
-// put adds or replaces a key if there is room.
-func (q *queue) put(a announcement) {
-	if _, ok := q.keys[a.key]; !ok {
-		if len(q.keys) >= maxPending || q.bytes+len(a.key) > maxPendingBytes {
-			q.overflowed = true
-			return
-		}
-		q.bytes += len(a.key)
-	}
-	q.keys[a.key] = a
-}
-
-// next returns the earliest time at which a key is due. ok is false if no key waits.
 func (p *pending) next() (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, q := range p.queues {
-		for _, a := range q.keys {
+		for _, a := range q {
 			if !ok || a.due.Before(at) {
 				at, ok = a.due, true
 			}
@@ -126,10 +99,9 @@ func (p *pending) take(now time.Time) []announcement {
 	if p.together {
 		now = p.dueTogether(now)
 	}
-	for i := range p.queues {
-		q := &p.queues[i]
+	for _, q := range p.queues {
 		var due []announcement
-		for _, a := range q.keys {
+		for _, a := range q {
 			if !a.due.After(now) {
 				due = append(due, a)
 			}
@@ -137,8 +109,7 @@ func (p *pending) take(now time.Time) []announcement {
 		slices.SortFunc(due, func(a, b announcement) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key)) })
 		due = due[:min(len(due), max(1, maxTaken/len(p.queues)))]
 		for _, a := range due {
-			delete(q.keys, a.key)
-			q.bytes -= len(a.key)
+			delete(q, a.key)
 		}
 		taken = append(taken, due...)
 	}
@@ -154,7 +125,7 @@ func (p *pending) take(now time.Time) []announcement {
 func (p *pending) dueTogether(now time.Time) time.Time {
 	last, isDue := now, false
 	for _, q := range p.queues {
-		for _, a := range q.keys {
+		for _, a := range q {
 			isDue = isDue || !a.due.After(now)
 			if a.due.After(last) {
 				last = a.due
@@ -166,20 +137,6 @@ func (p *pending) dueTogether(now time.Time) time.Time {
 	}
 
 	return last
-}
-
-// overflowed returns the families with dropped keys since the last call.
-func (p *pending) overflowed() (families []int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.queues {
-		if p.queues[i].overflowed {
-			families = append(families, i)
-			p.queues[i].overflowed = false
-		}
-	}
-
-	return families
 }
 
 // part is the state of one family. Families do not wait for each other.
@@ -195,23 +152,6 @@ type part struct {
 	// were deleted then.
 	newest mark
 	gone   map[string]bool
-	// overflows is the earliest time of the next comparison because of dropped announcements.
-	overflows time.Time
-}
-
-// overflowPause is the lowest number of retry pauses between two comparisons because of dropped
-// announcements.
-const overflowPause = 10
-
-// overflow schedules a comparison because announcements were dropped, but not too often.
-func (p *part) overflow(now time.Time, spread, retry time.Duration) {
-	at := now.Add(spread)
-	if at.Before(p.overflows) {
-		at = p.overflows
-	}
-	if at.Before(p.at) {
-		p.at, p.overflows = at, at.Add(overflowPause*retry)
-	}
 }
 
 // mark identifies a stored message. It has the time, because a recreated bucket counts from 1 again.
@@ -247,14 +187,12 @@ func newParts(families []string, retry time.Duration) parts {
 	return all
 }
 
-// of returns the family of a key. The key may be invalid.
 func (all parts) of(key string) *part {
 	i := slices.IndexFunc(all, func(p *part) bool { return strings.HasPrefix(key, p.family+".") })
 
 	return all[max(i, 0)] // the node subscribes to no other family
 }
 
-// next returns the earliest time at which a family is due.
 func (all parts) next() time.Time {
 	at := all[0].at
 	for _, p := range all {
@@ -266,7 +204,6 @@ func (all parts) next() time.Time {
 	return at
 }
 
-// due returns the due families.
 func (all parts) due(now time.Time) []*part {
 	var due []*part
 	for _, p := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-func execType() *resource.Type { return exec.New(exec.Posix{}, exec.NewShell()) }
+func execType() *resource.Type { return exec.New(exec.Posix{}, exec.Shell("/bin/sh")) }
 
 func check(t testing.TB, err error) {
 	t.Helper()

@@ -48,11 +48,8 @@ func (Posix) Execute(ctx context.Context, env resource.Env, text string, how com
 // errNoShellCommand is a blank command.
 var errNoShellCommand = errors.New("no command to execute")
 
-// Shell passes commands to a shell.
-type Shell struct{ shell string }
-
-// NewShell returns the provider for /bin/sh.
-func NewShell() Shell { return Shell{shell: "/bin/sh"} }
+// Shell passes commands to the shell at a path.
+type Shell string
 
 // Name is shell.
 func (Shell) Name() string { return "shell" }
@@ -60,7 +57,7 @@ func (Shell) Name() string { return "shell" }
 // IsManageable reports whether the shell exists. The priority is the worst, so a resource has to name this
 // provider.
 func (p Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
-	if _, err := os.Stat(p.shell); err != nil {
+	if _, err := os.Stat(string(p)); err != nil {
 		return false, 0, fmt.Errorf("there is no shell: %w", err)
 	}
 
@@ -69,7 +66,7 @@ func (p Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 
 // Status is Look.
 func (p Shell) Status(_ context.Context, env resource.Env, spec *Spec) (*State, error) {
-	return Look(env, spec, p.shell)
+	return Look(env, spec, string(p))
 }
 
 // Execute passes the whole command to the shell, as one argument.
@@ -77,7 +74,7 @@ func (p Shell) Execute(ctx context.Context, env resource.Env, text string, how c
 	if strings.TrimSpace(text) == "" {
 		return command.Result{}, errNoShellCommand
 	}
-	how.Argv = []string{p.shell, "-c", text}
+	how.Argv = []string{string(p), "-c", text}
 
 	return env.Host.Run(ctx, how)
 }

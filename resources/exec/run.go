@@ -102,7 +102,10 @@ func how(env resource.Env, spec *Spec) command.Command {
 func (Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	c := how(env, spec)
 	if spec.LogOutput && !spec.Sensitive {
-		out := newOutputLog(func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) })
+		out := outputLog{
+			emit:   func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) },
+			stdout: loggedStream{name: "stdout"}, stderr: loggedStream{name: "stderr"},
+		}
 		defer out.end()
 		c.OnLine = out.line
 	}
@@ -189,10 +192,6 @@ type loggedStream struct {
 	rest    []string
 	held    int
 	dropped int
-}
-
-func newOutputLog(emit func(line, stream string)) *outputLog {
-	return &outputLog{emit: emit, stdout: loggedStream{name: "stdout"}, stderr: loggedStream{name: "stderr"}}
 }
 
 func (l *outputLog) line(line string, stderr bool) {

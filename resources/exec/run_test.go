@@ -158,7 +158,7 @@ func TestNoCommand(t *testing.T) {
 	if err == nil || err.Error() != "no command specified" {
 		t.Errorf("%v", err)
 	}
-	_, err = exec.NewShell().Execute(t.Context(), env, " ", command.Command{})
+	_, err = exec.Shell("/bin/sh").Execute(t.Context(), env, " ", command.Command{})
 	if err == nil || err.Error() != "no command to execute" {
 		t.Errorf("%v", err)
 	}
@@ -197,7 +197,7 @@ func TestGuardTimeout(t *testing.T) {
 	typ, env := exec.Type{}, testEnv(t)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("timed out after 1ms"))
 	defer cancel()
-	_, err := typ.EvalGuards(ctx, env, exec.NewShell(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
+	_, err := typ.EvalGuards(ctx, env, exec.Shell("/bin/sh"), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
 	if err == nil || !strings.Contains(err.Error(), "onlyif could not be run") || !strings.Contains(err.Error(), "timed out after 1ms") {
 		t.Errorf("%v", err)
 	}
@@ -214,7 +214,7 @@ func TestGuardThatIsKilled(t *testing.T) {
 		{onlyif: "exit 137"},
 		{unless: "exit 143"},
 	} {
-		_, err := probe(t.Context(), env, exec.NewShell(), &exec.Spec{OnlyIf: c.onlyif, Unless: c.unless}, &exec.State{})
+		_, err := probe(t.Context(), env, exec.Shell("/bin/sh"), &exec.Spec{OnlyIf: c.onlyif, Unless: c.unless}, &exec.State{})
 		if fmt.Sprint(err) != cmp.Or(c.says, "<nil>") {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -304,12 +304,12 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%q selects %s", named, p.Name())
 		}
 	}
-	for p, want := range map[resource.Provider]int{exec.Posix{}: 1, exec.NewShell(): 99} {
+	for p, want := range map[resource.Provider]int{exec.Posix{}: 1, exec.Shell("/bin/sh"): 99} {
 		if ok, priority, err := p.IsManageable(nil, nil); !ok || priority != want || err != nil {
 			t.Errorf("%s: %v, %d, %v", p.Name(), ok, priority, err)
 		}
 	}
-	if ok, _, err := (exec.Shell{}).IsManageable(nil, nil); ok || !errors.Is(err, os.ErrNotExist) {
+	if ok, _, err := exec.Shell("/nowhere").IsManageable(nil, nil); ok || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a shell: %v, %v", ok, err)
 	}
 }

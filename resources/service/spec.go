@@ -20,10 +20,6 @@ type Spec struct {
 	Refresh Action `json:"refresh,omitempty" jsonschema:"enum=restart,enum=reload,enum=reload-or-restart,default=restart" jsonschema_description:"Action after a change of a resource that it subscribes to"`
 }
 
-func (s *Spec) isGone() bool {
-	return s.Ensure == EnsureStopped && (is(s.Enable, false) || is(s.Masked, true))
-}
-
 func is(property *bool, value bool) bool { return property != nil && *property == value }
 
 // CanonicalName returns the name of the unit; .service is optional in the spec.

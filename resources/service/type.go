@@ -59,7 +59,7 @@ func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, er
 		return state, err
 	case state != nil && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
 		return state, nil
-	case spec.isGone(), errors.Is(err, ErrStopped) && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
+	case spec.Ensure == EnsureStopped && (is(spec.Enable, false) || is(spec.Masked, true)), errors.Is(err, ErrStopped) && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
 		return &State{
 			CommonState: model.CommonState{Ensure: EnsureStopped}, Missing: true,
 			Metadata: Metadata{Name: spec.Name, Provider: p.Name(), Active: "inactive", UnitFile: "not-found"},

@@ -124,7 +124,7 @@ func ping(b *testing.B, s *kvtest.Store, count int) time.Duration {
 	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 	defer stop()
 	began, seen := time.Now(), map[string]bool{}
-	for reply, err := range requests.New(s.Store).Ask(ctx, s.Names().Request(kvstore.VerbPing, model.GroupFamily(simulate.GroupSim)), nil) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(s.Store), s.Names().Request(kvstore.VerbPing, model.GroupFamily(simulate.GroupSim)), nil) {
 		if err != nil {
 			b.Fatal(err)
 		}

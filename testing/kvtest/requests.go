@@ -99,7 +99,7 @@ func Answers(t testing.TB, s *Store, subject string, request []byte, want int) m
 		clear(got)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for r, err := range s.Ask(ctx, subject, request) {
+		for r, err := range Ask(ctx, s, subject, request) {
 			if err != nil {
 				return false, err.Error()
 			}

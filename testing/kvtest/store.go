@@ -5,6 +5,7 @@ package kvtest
 
 import (
 	"context"
+	"iter"
 
 	"github.com/nats-io/nats.go"
 
@@ -58,4 +59,11 @@ func (s *Store) Flooding(ctx context.Context) (map[string]string, error) {
 // FloodingAmong is Flooding with the number of manifests that are assigned to each node.
 func (s *Store) FloodingAmong(ctx context.Context, assigned func(node string) int) (map[string]string, error) {
 	return s.reportStream.Flooding(ctx, assigned)
+}
+
+// Ask sends one request.
+func Ask(ctx context.Context, c interface {
+	Ask(ctx context.Context, all []requests.Request) iter.Seq2[requests.Reply, error]
+}, subject string, data []byte) iter.Seq2[requests.Reply, error] {
+	return c.Ask(ctx, []requests.Request{{Subject: subject, Data: data}})
 }

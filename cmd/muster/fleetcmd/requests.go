@@ -102,7 +102,7 @@ func (a Asker) Send(ctx context.Context, families, awaited []string) iter.Seq2[m
 		if away := a.Store.Away(); away != nil {
 			a.Log.Warn("request waits: not connected to NATS", "target", print.Some(families, "and others"), "error", away)
 		}
-		for reply, err := range requests.New(a.Store).From(a.Sender).AskEach(ctx, all) {
+		for reply, err := range requests.New(a.Store).From(a.Sender).Ask(ctx, all) {
 			switch {
 			case errors.Is(err, requests.ErrNobody):
 				return // the nodes count as missing

@@ -144,11 +144,18 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	dir.close()
 	if err != nil {
-		return Result{}, startError(c, program, err)
+		if errors.Is(err, unix.ENOENT) { // the program exists
+			return Result{}, fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
+		}
+		return Result{}, commandError(c, err)
 	}
 	r.waiters.begin(cmd.Process.Pid)
 	if c.EndGroup {
-		endGroup(group, cmd.Process.Pid, env)
+		// The command is reaped last, so that its number is not reused.
+		ended := paths.Retry(func() error { return unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
+		if ended == nil {
+			_ = kill(group, cmd.Process.Pid, env)
+		}
 	}
 	err = cmd.Wait()
 	result := Result{ExitCode: exitCode(cmd.ProcessState), Killed: !cmd.ProcessState.Exited(), Stdout: stdout.end(), Stderr: stderr.end()}
@@ -185,14 +192,6 @@ func hasEnded(err error) bool {
 	return err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay)
 }
 
-// endGroup waits for a command and kills its remaining processes. It reaps the command last, so that its
-// number is not reused.
-func endGroup(group *cgroup, pid int, env []string) {
-	if paths.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }) == nil {
-		_ = kill(group, pid, env)
-	}
-}
-
 // kill kills a command and all its processes.
 func kill(group *cgroup, pid int, env []string) error {
 	if group != nil && group.kill() == nil {
@@ -225,15 +224,6 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 			wait *= 2
 		}
 	}
-}
-
-// startError adds the missing interpreter, which the system's error omits.
-func startError(c Command, program string, err error) error {
-	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
-	}
-
-	return commandError(c, err)
 }
 
 func commandError(c Command, err error) error { return fmt.Errorf("%s: %w", c.Argv[0], err) }

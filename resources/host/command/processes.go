@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -131,23 +131,21 @@ func (g *cgroup) end() {
 	}
 }
 
-// markPrefix is the prefix of an environment entry that only the processes of one run have.
-const markPrefix = "MUSTER_RUN="
+// runVariable is an environment variable that only the processes of one run have.
+const runVariable = "MUSTER_RUN"
 
 // killTree kills a command without a control group, and its processes: its session, its descendants, and
 // orphans in other sessions whose environment contains the mark of the command. It stops all of them before
 // it kills any, so that none escapes.
 func killTree(leader int, env []string) {
 	mark := ""
-	for _, entry := range env {
-		if strings.HasPrefix(entry, markPrefix) {
-			mark = entry
-		}
+	if run := lookupEnv(env, runVariable); run != "" {
+		mark = runVariable + "=" + run
 	}
 	stopped := map[int]bool{}
 	for found := true; found; {
 		found = false
-		for _, pid := range tree(leader, mark) {
+		for pid := range tree(leader, mark) {
 			if !stopped[pid] {
 				stopped[pid], found = true, true
 				_ = unix.Kill(pid, unix.SIGSTOP)
@@ -159,85 +157,53 @@ func killTree(leader int, env []string) {
 	}
 }
 
-// process is an entry of /proc.
-type process struct {
-	pid, parent, session int
-	// began is the start time, in ticks since boot.
-	began int
-}
-
-func tree(leader int, mark string) []int {
+// tree returns the processes of a command.
+func tree(leader int, mark string) map[int]bool {
 	all := processes()
-	at := slices.IndexFunc(all, func(p process) bool { return p.pid == leader })
+	at := slices.IndexFunc(all, func(p procfs.ProcStat) bool { return p.PID == leader })
 	if at < 0 {
 		return nil
 	}
-	began, in := all[at].began, map[int]bool{leader: true}
+	began, in := all[at].Starttime, map[int]bool{leader: true}
 	for grown := true; grown; {
 		grown = false
 		for _, p := range all {
-			if !in[p.pid] && p.began >= began && (in[p.parent] || p.session == leader || isOrphan(p, mark)) {
-				in[p.pid], grown = true, true
+			if !in[p.PID] && p.Starttime >= began && (in[p.PPID] || p.Session == leader || isOrphan(p, mark)) {
+				in[p.PID], grown = true, true
 			}
 		}
 	}
-	var out []int
-	for pid := range in {
-		out = append(out, pid)
-	}
 
-	return out
+	return in
 }
 
 // isOrphan reports whether a process with the mark has lost its parent. Other processes with the mark may
 // belong to another command of the run.
-func isOrphan(p process, mark string) bool {
-	return p.parent != os.Getpid() && hasMark(p.pid, mark) && !hasMark(p.parent, mark)
+func isOrphan(p procfs.ProcStat, mark string) bool {
+	return p.PPID != os.Getpid() && hasMark(p.PID, mark) && !hasMark(p.PPID, mark)
 }
 
 // hasMark reports whether the environment of a process contains an entry.
 func hasMark(pid int, mark string) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	p, err := procfs.NewProc(pid)
+	if err != nil || mark == "" {
+		return false
+	}
+	env, _ := p.Environ()
 
-	return err == nil && mark != "" && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(entry []byte) bool { return string(entry) == mark })
+	return slices.Contains(env, mark)
 }
 
-func processes() []process {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	var out []process
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat")
-		// The program name is in parentheses and may contain any character.
-		if p, ok := parseStat(string(stat[bytes.LastIndexByte(stat, ')')+1:])); ok {
-			p.pid = pid
-			out = append(out, p)
+func processes() []procfs.ProcStat {
+	var out []procfs.ProcStat
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil {
+			out = append(out, stat)
 		}
 	}
 
 	return out
-}
-
-// parseStat parses the fields after the program name: state, parent, group, session and, fifteen fields
-// further, the start time.
-func parseStat(text string) (process, bool) {
-	fields := strings.Fields(text)
-	if len(fields) < 20 {
-		return process{}, false
-	}
-	var p process
-	var errs [3]error
-	p.parent, errs[0] = strconv.Atoi(fields[1])
-	p.session, errs[1] = strconv.Atoi(fields[3])
-	p.began, errs[2] = strconv.Atoi(fields[19])
-
-	return p, errs == [3]error{}
 }
 
 // waiterPause is the interval between searches for waiters.
@@ -295,23 +261,20 @@ func (w *waiters) endAll(unit string) {
 		return
 	}
 	for _, p := range processes() {
-		if _, ours := w.waited[p.session]; ours && waitsFor(arguments(p.pid), unit) && unix.Kill(p.pid, unix.SIGTERM) == nil {
-			w.waited[p.session] = true
+		if _, ours := w.waited[p.Session]; ours && waitsFor(arguments(p.PID), unit) && unix.Kill(p.PID, unix.SIGTERM) == nil {
+			w.waited[p.Session] = true
 		}
 	}
 }
 
 func arguments(pid int) []string {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil || len(text) == 0 {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
 		return nil
 	}
-	var out []string
-	for argument := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte{0}), []byte{0}) {
-		out = append(out, string(argument))
-	}
+	argv, _ := p.CmdLine()
 
-	return out
+	return argv
 }
 
 // waitsFor reports whether a program is a systemctl that waits for a stop of a unit.

@@ -222,7 +222,8 @@ func (d *Disk) carry(ctx context.Context, f *os.File, dir *paths.Dir, name strin
 		return fmt.Errorf("could not read extended attributes: %w", err)
 	}
 	for key := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
-		if !isCarried(key) || key == capabilities && o.DropCapabilities {
+		carried := slices.Contains([]string{capabilities, label, accessList}, key) || strings.HasPrefix(key, userPrefix)
+		if !carried || key == capabilities && o.DropCapabilities {
 			continue
 		}
 		value, err := attribute(old, key)
@@ -238,10 +239,6 @@ func (d *Disk) carry(ctx context.Context, f *os.File, dir *paths.Dir, name strin
 	}
 
 	return nil
-}
-
-func isCarried(key string) bool {
-	return slices.Contains([]string{capabilities, label, accessList}, key) || strings.HasPrefix(key, userPrefix)
 }
 
 func attribute(fd int, name string) ([]byte, error) {

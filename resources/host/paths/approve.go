@@ -174,8 +174,9 @@ func (r *Resolver) add(dir *Dir) {
 // changes nothing, and a later reader walks to the file and compares. foreign is the error of Dir.Keeps.
 func (r *Resolver) Stat(path string, st *unix.Stat_t, follow bool) (foreign, err error) {
 	if known, ok := r.get(parentOf(path)); ok && !follow {
-		if err := statAt(path, st); err != nil {
-			return nil, err
+		err := Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, st, unix.AT_SYMLINK_NOFOLLOW) })
+		if err != nil {
+			return nil, &fs.PathError{Op: "lstat", Path: path, Err: err}
 		}
 		return keeps(known.party, path, st), nil
 	}
@@ -220,14 +221,4 @@ func parentOf(path string) string {
 	default:
 		return path[:max(at, 0)]
 	}
-}
-
-// statAt returns the attributes of a path as the kernel resolves it.
-func statAt(path string, st *unix.Stat_t) error {
-	err := Retry(func() error { return unix.Fstatat(unix.AT_FDCWD, path, st, unix.AT_SYMLINK_NOFOLLOW) })
-	if err != nil {
-		return &fs.PathError{Op: "lstat", Path: path, Err: err}
-	}
-
-	return nil
 }

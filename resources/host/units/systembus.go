@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 )
 
@@ -76,23 +76,6 @@ func isChroot(root string) bool {
 	own, err := os.Stat(root)
 
 	return err == nil && !os.SameFile(first, own)
-}
-
-// ObjectPath returns the object path of a unit. It escapes a leading digit and all characters that
-// are not letters or digits.
-func ObjectPath(unit string) dbus.ObjectPath {
-	var b strings.Builder
-	b.WriteString(UnitPath)
-	for i, c := range []byte(unit) {
-		letter, digit := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
-		if letter || digit && i > 0 {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "_%02x", c)
-		}
-	}
-
-	return dbus.ObjectPath(b.String())
 }
 
 // signals is a connection to systemd with its signals.
@@ -164,4 +147,9 @@ func (s *signals) objects(ctx context.Context, name string) ([]dbus.ObjectPath, 
 	}
 
 	return out, err
+}
+
+// ObjectPath returns the object path of a unit.
+func ObjectPath(unit string) dbus.ObjectPath {
+	return dbus.ObjectPath(UnitPath + systemd.PathBusEscape(unit))
 }

@@ -272,16 +272,11 @@ func (s *scanner) entriesOf(file *os.File, fd, depth int) error {
 				return err
 			}
 		}
-		if err != nil || len(found) == 0 {
-			return ignoreEnd(err)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, unix.ENOENT), err == nil && len(found) == 0:
+			return nil // the end, or the directory was removed
+		case err != nil:
+			return err
 		}
 	}
-}
-
-func ignoreEnd(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-
-	return err
 }

@@ -179,7 +179,7 @@ func (m *marks) markMount(at *folder, path string) (concerned bool) {
 	}
 	in := len(at.route.places) > 0 && paths.IsWithin(path, at.route.end())
 	for x := range at.watches {
-		if in && x.isAt(path, at.route.end()) || x.route.leadsOver(path) || x.tree != nil && x.route.isAbove(path) {
+		if in && x.isAt(path, at.route.end()) || x.route.leadsOver(path) || x.tree != nil && x.route.end() != "" && paths.IsWithin(path, x.route.end()) {
 			m.markWoken(x)
 			m.markStale(x)
 			concerned = true
@@ -205,10 +205,6 @@ func (r *route) end() string {
 	}
 
 	return r.places[len(r.places)-1]
-}
-
-func (r *route) isAbove(path string) bool {
-	return len(r.places) > 0 && paths.IsWithin(path, r.end())
 }
 
 // isAt reports whether a path is the path of a point in a directory, or in its tree.

@@ -20,7 +20,12 @@ const retryAfter = time.Minute
 // latest time of the next call, zero for never.
 func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	if len(f.failed) > 0 && !now.Before(f.retry) {
-		f.retryFailed()
+		for x := range f.failed {
+			f.marks.markStale(x)
+			if x.folder.err != nil {
+				f.marks.markDirty(x.folder)
+			}
+		}
 		f.retry = now.Add(retryAfter)
 	}
 	if !f.overflow.IsZero() && !now.Before(f.overflow) {
@@ -32,11 +37,12 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	unblocked, next := f.locks.settle(f.marks.woken, now)
 	again = model.EarlierNonZero(again, next)
 	for _, x := range f.marks.woken {
+		x.woken = false
 		if x.wake != nil && (x.point.After == "" || x.failed.get() != nil) {
 			wakes = append(wakes, x.wake)
 		}
 	}
-	f.marks.resetWoken()
+	f.marks.woken = nil
 	if len(f.failed) > 0 {
 		again = model.EarlierNonZero(again, f.retry)
 	}
@@ -136,16 +142,6 @@ func (f *files) settleTrees(now time.Time) (again time.Time) {
 	return again
 }
 
-// retryFailed tries to watch the failed points again.
-func (f *files) retryFailed() {
-	for x := range f.failed {
-		f.marks.markStale(x)
-		if x.folder.err != nil {
-			f.marks.markDirty(x.folder)
-		}
-	}
-}
-
 // setFailed records whether a point is watched. It wakes the watch if that changed.
 func (f *files) setFailed(x *pathWatch) {
 	err := x.lost
@@ -221,13 +217,6 @@ func (m *marks) markOwner(r *route, e event) {
 	if e.has(entries) || len(r.hops) > 1 {
 		m.markStale(r.watch)
 	}
-}
-
-func (m *marks) resetWoken() {
-	for _, x := range m.woken {
-		x.woken = false
-	}
-	m.woken = nil
 }
 
 // freeTime is the time that work may take without waiting.

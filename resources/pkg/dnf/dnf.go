@@ -67,7 +67,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 			return pkg.About(named(err, s.requests), s.requests)
 		}
 		// Without its epoch a higher version may seem lower.
-		if s.command == "downgrade" && slices.ContainsFunc(lines, isLowest) {
+		if s.command == "downgrade" && slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "of lowest version already installed") }) {
 			s.command = "install"
 			if err := p.changer().Change(ctx, env, s.argv("-y")...); err != nil {
 				return err
@@ -94,8 +94,6 @@ func named(err error, requests []pkg.Request) error {
 
 	return err
 }
-
-func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
 
 // step is one command of dnf.
 type step struct {

@@ -78,9 +78,12 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	var newest *row
 	for i := range rows {
-		r := &rows[i]
-		if r.is(name) {
-			if newest == nil || version.OrderRPM(r.full(), newest.full()) > 0 {
+		if r := &rows[i]; r.is(name) {
+			if newest == nil {
+				newest = r
+			}
+			// The versions are valid.
+			if order, _ := version.CompareRPM(r.full(), newest.full()); order > 0 {
 				newest = r
 			}
 		}
@@ -89,7 +92,6 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 		return pkg.NewState(name, nil)
 	}
 	r := newest
-
 	state := pkg.NewState(name, &pkg.Metadata{
 		Name: r.name, Version: r.version + "-" + r.release, Arch: r.arch, License: r.license, URL: r.url, Summary: r.summary,
 		Provider: "dnf", Full: r.full(), Extended: map[string]any{"epoch": r.epoch, "release": r.release},
@@ -167,15 +169,13 @@ func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...s
 	if err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(lines, isIgnored); at >= 0 {
+	// dnf reports repositories with skip_if_unavailable.
+	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Ignoring repositories: ") }); at >= 0 {
 		return resource.CommandError{Err: fmt.Errorf("%w: check the repositories and the network", pkg.ErrDownload), Output: strings.Join(lines[max(0, at-3):at+1], "\n")}
 	}
 
 	return nil
 }
-
-// isIgnored matches dnf's report of repositories with skip_if_unavailable.
-func isIgnored(line string) bool { return strings.HasPrefix(line, "Ignoring repositories: ") }
 
 // CheckAbsent runs rpm once, and dnf for each name that an installed package provides. A name of a
 // package in a repository is not virtual.

@@ -255,16 +255,6 @@ func cutLetters(s string) (letters, rest string) {
 	return s[:end], s[end:]
 }
 
-// OrderRPM orders versions of rpm's output, which are always valid.
-func OrderRPM(a, b string) int {
-	order, err := CompareRPM(a, b)
-	if err != nil {
-		return strings.Compare(a, b)
-	}
-
-	return order
-}
-
 // The version schemes.
 const (
 	Deb    = "deb"

@@ -78,20 +78,12 @@ func unitOf(call *dbus.Call) (u unit, err error) {
 		property(properties, "NeedDaemonReload", &u.needReload), property(properties, "CanReload", &u.canReload),
 		property(properties, "ActiveEnterTimestampMonotonic", &since),
 	)
-	u.job = hasJob(properties["Job"])
+	// The property Job is a number, 0 for none, and a path.
+	job, _ := properties["Job"].Value().([]any)
+	u.job = len(job) > 0 && job[0] != uint32(0)
 	u.activeSince = time.Duration(since) * time.Microsecond
 
 	return u, err
-}
-
-func hasJob(property dbus.Variant) bool {
-	job, _ := property.Value().([]any)
-	if len(job) == 0 {
-		return false
-	}
-	number, _ := job[0].(uint32)
-
-	return number != 0
 }
 
 // property reads one property into a value of its type.

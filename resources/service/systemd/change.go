@@ -20,13 +20,6 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// changer changes units with systemctl.
-type changer struct {
-	reader *reader
-	// reloaded is the last time that systemd read its units. reader.mu guards it.
-	reloaded reading
-}
-
 // reading is a moment at which systemd read its units: the run, and the directories at that
 // time.
 type reading struct {
@@ -34,12 +27,12 @@ type reading struct {
 	dirs map[string]time.Time
 }
 
-func (c *changer) reload(ctx context.Context, env resource.Env) error {
-	now, changes := reading{run: env.RunID, dirs: unitDirs(c.reader.root)}, env.Host.Units.Changes()
+func (p *Provider) reload(ctx context.Context, env resource.Env) error {
+	now, changes := reading{run: env.RunID, dirs: unitDirs(p.reader.root)}, env.Host.Units.Changes()
 	if err := control(ctx, env, "daemon-reload", "--system"); err != nil {
 		return err
 	}
-	c.reloaded = now
+	p.reloaded = now
 	env.Host.Units.NoteRead(changes)
 
 	return nil
@@ -49,51 +42,51 @@ func (c *changer) reload(ctx context.Context, env resource.Env) error {
 // removed: NeedDaemonReload of systemd misses the first drop-in of a unit. A run of a part
 // does not reload again after an earlier run, because reading all units takes systemd longer than
 // starting one stopped unit.
-func (c *changer) reloadOnce(ctx context.Context, env resource.Env) error {
-	same := env.RunID != "" && env.RunID == c.reloaded.run || env.Part && c.reloaded.dirs != nil
-	if same && maps.Equal(c.reloaded.dirs, unitDirs(c.reader.root)) {
+func (p *Provider) reloadOnce(ctx context.Context, env resource.Env) error {
+	same := env.RunID != "" && env.RunID == p.reloaded.run || env.Part && p.reloaded.dirs != nil
+	if same && maps.Equal(p.reloaded.dirs, unitDirs(p.reader.root)) {
 		return nil
 	}
 
-	return c.reload(ctx, env)
+	return p.reload(ctx, env)
 }
 
 // changeMany applies an action to services, and does the work that systemctl omits.
-func (c *changer) changeMany(ctx context.Context, env resource.Env, action service.Action, names []string) error {
+func (p *Provider) changeMany(ctx context.Context, env resource.Env, action service.Action, names []string) error {
 	switch action {
 	case service.Disable:
-		return c.disable(ctx, env, names...)
+		return p.disable(ctx, env, names...)
 	case service.Enable:
-		if err := c.change(ctx, env, action, names...); err != nil {
+		if err := p.change(ctx, env, action, names...); err != nil {
 			return err
 		}
-		c.rememberLinks(ctx, env, names)
+		p.rememberLinks(ctx, env, names)
 		return nil
 	case service.Reenable:
-		if err := c.reenable(ctx, env, names); err != nil {
+		if err := p.reenable(ctx, env, names); err != nil {
 			return err
 		}
-		c.rememberLinks(ctx, env, names)
+		p.rememberLinks(ctx, env, names)
 		return nil
 	case service.Stop:
-		defer c.rememberTransient(ctx, env, names)()
+		defer p.rememberTransient(ctx, env, names)()
 	case service.Unmask:
-		if err := c.change(ctx, env, action, append([]string{"--runtime"}, names...)...); err != nil {
+		if err := p.change(ctx, env, action, append([]string{"--runtime"}, names...)...); err != nil {
 			return err
 		}
 	}
 
-	return c.change(ctx, env, action, names...)
+	return p.change(ctx, env, action, names...)
 }
 
 // change runs a systemctl command that changes services.
-func (c *changer) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
-	release, err := c.reader.mu.acquire(ctx)
+func (p *Provider) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
+	release, err := p.reader.mu.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := c.reloadOnce(ctx, env); err != nil {
+	if err := p.reloadOnce(ctx, env); err != nil {
 		return err
 	}
 
@@ -103,7 +96,7 @@ func (c *changer) change(ctx context.Context, env resource.Env, action service.A
 	if env.Part && isTooOften(err) {
 		// The detection of flapping handles a service that a user stops repeatedly. The start limit of systemd
 		// is for programs that end without a stop.
-		if err := c.reload(ctx, env); err != nil {
+		if err := p.reload(ctx, env); err != nil {
 			return err
 		}
 		err = control(ctx, env, argv...)
@@ -111,9 +104,9 @@ func (c *changer) change(ctx context.Context, env resource.Env, action service.A
 	if err != nil {
 		return err
 	}
-	if slices.Contains([]service.Action{service.Enable, service.Reenable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(c.reader.root, name) }) {
+	if slices.Contains([]service.Action{service.Enable, service.Reenable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(p.reader.root, name) }) {
 		// These reload by themselves, and made the links.
-		c.reloaded = reading{run: env.RunID, dirs: unitDirs(c.reader.root)}
+		p.reloaded = reading{run: env.RunID, dirs: unitDirs(p.reader.root)}
 		env.Host.Units.NoteRead(changes)
 	}
 
@@ -132,24 +125,24 @@ func afterOptions(args []string) []string {
 
 // reenable makes the links of the [Install] sections of services and removes all others. With
 // linked units it disables and enables, because systemctl reenable does not find them.
-func (c *changer) reenable(ctx context.Context, env resource.Env, names []string) error {
-	if len(linkedUnits(c.reader.root, names)) == 0 {
-		return c.change(ctx, env, service.Reenable, names...)
+func (p *Provider) reenable(ctx context.Context, env resource.Env, names []string) error {
+	if len(linkedUnits(p.reader.root, names)) == 0 {
+		return p.change(ctx, env, service.Reenable, names...)
 	}
-	if err := c.disable(ctx, env, names...); err != nil {
+	if err := p.disable(ctx, env, names...); err != nil {
 		return err
 	}
 
-	return c.change(ctx, env, service.Enable, names...)
+	return p.change(ctx, env, service.Enable, names...)
 }
 
 // startAndCheck starts or refreshes a service and checks that it runs. The error
 // carries its log.
-func (c *changer) startAndCheck(ctx context.Context, env resource.Env, action service.Action, name string) error {
+func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	began := time.Now()
-	err := c.change(ctx, env, action, name)
+	err := p.change(ctx, env, action, name)
 	if err == nil {
-		states, errs := c.reader.outcomes(ctx, env, []string{name})
+		states, errs := p.reader.outcomes(ctx, env, []string{name})
 		if err = errs[0]; err == nil && !states[0].Metadata.Running {
 			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, states[0].Metadata.Active, systemctl, action)
 		}
@@ -168,11 +161,11 @@ const link service.Action = "link"
 
 // disable also disables units that are enabled until the next boot, which
 // systemctl disable ignores.
-func (c *changer) disable(ctx context.Context, env resource.Env, names ...string) error {
-	if err := c.disableAt(ctx, env, nil, names); err != nil {
+func (p *Provider) disable(ctx context.Context, env resource.Env, names ...string) error {
+	if err := p.disableAt(ctx, env, nil, names); err != nil {
 		return err
 	}
-	states, errs := c.reader.outcomes(ctx, env, names)
+	states, errs := p.reader.outcomes(ctx, env, names)
 	var atRuntime []string
 	for i, state := range states {
 		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {
@@ -183,22 +176,22 @@ func (c *changer) disable(ctx context.Context, env resource.Env, names ...string
 		return err
 	}
 
-	return c.disableAt(ctx, env, []string{"--runtime"}, atRuntime)
+	return p.disableAt(ctx, env, []string{"--runtime"}, atRuntime)
 }
 
 // disableAt runs systemctl disable, which removes a unit altogether when
 // systemd knows it only by a link. Such links are restored, even after an
 // error.
-func (c *changer) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
-	linked := linkedUnits(c.reader.root, names)
-	errs := []error{c.change(ctx, env, service.Disable, append(options, names...)...)}
+func (p *Provider) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
+	linked := linkedUnits(p.reader.root, names)
+	errs := []error{p.change(ctx, env, service.Disable, append(options, names...)...)}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	for _, l := range linked {
 		if _, err := os.Lstat(l.path); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		errs = append(errs, c.change(ctx, env, link, append(l.options, l.target)...))
+		errs = append(errs, p.change(ctx, env, link, append(l.options, l.target)...))
 	}
 
 	return errors.Join(errs...)
@@ -344,9 +337,9 @@ func message(line string) string {
 const enabledUnits = "enabled"
 
 // rememberLinks records the links of the [Install] sections of services that were just enabled.
-func (c *changer) rememberLinks(ctx context.Context, env resource.Env, names []string) {
+func (p *Provider) rememberLinks(ctx context.Context, env resource.Env, names []string) {
 	for _, unit := range unitNames(names) {
-		i, ok := readInstall(c.reader.root, unit)
+		i, ok := readInstall(p.reader.root, unit)
 		if !ok {
 			continue
 		}
@@ -372,13 +365,13 @@ const transients = "transients"
 
 // rememberTransient finds the units among services that exist only while they run. Call the
 // returned function after the stop: it records the units that no longer exist.
-func (c *changer) rememberTransient(ctx context.Context, env resource.Env, names []string) func() {
+func (p *Provider) rememberTransient(ctx context.Context, env resource.Env, names []string) func() {
 	exists := func(unit string) bool {
-		_, err := os.Lstat(filepath.Join(c.reader.root, "run/systemd/transient", unit))
+		_, err := os.Lstat(filepath.Join(p.reader.root, "run/systemd/transient", unit))
 		return err == nil
 	}
 	hasFile := func(unit string) bool {
-		_, _, found := unitFile(c.reader.root, unit)
+		_, _, found := unitFile(p.reader.root, unit)
 		return found
 	}
 	var units []string

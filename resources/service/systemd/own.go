@@ -80,7 +80,7 @@ func (p *Provider) Defer(_ context.Context, env resource.Env, action service.Act
 
 	return func(ctx context.Context) error {
 		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", unit.unit)
-		err := p.changer.change(ctx, env, action, "--no-block", unit.unit)
+		err := p.change(ctx, env, action, "--no-block", unit.unit)
 		if err != nil {
 			unit.setStops("")
 		}

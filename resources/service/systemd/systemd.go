@@ -37,18 +37,17 @@ type source interface {
 
 // Provider reads and changes systemd, one command at a time. Make it with New.
 type Provider struct {
-	reader  *reader
-	changer *changer
-	names   names
+	reader *reader
+	names  names
+	// reloaded is the last time that systemd read its units. reader.mu guards it.
+	reloaded reading
 }
 
 // New returns the provider for the machine with the root directory root: "/" for this machine.
 func New(root string) *Provider {
-	r := &reader{
+	return &Provider{reader: &reader{
 		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, mu: make(mutex, 1), own: &own{unit: command.OwnUnit(root)},
-	}
-
-	return &Provider{reader: r, changer: &changer{reader: r}}
+	}}
 }
 
 // Name is systemd.
@@ -127,7 +126,7 @@ func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
 	}
 	defer release()
 
-	return p.changer.reload(ctx, env)
+	return p.reload(ctx, env)
 }
 
 // Watches returns the unit of a service, and the paths of which systemd sends no signals before it reads
@@ -136,11 +135,11 @@ func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
 func (p *Provider) Watches(name string) []watch.Point {
 	const units = "/etc/systemd/system"
 	unit := service.UnitName(name)
+	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
 	if unit == p.reader.own.unit {
 		// muster runs in this unit whatever happens to it: a watch would signal each stop of muster.
-		return resource.WatchPaths(filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit))
+		return resource.WatchPaths(paths...)
 	}
-	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
 	for _, entry := range entries(filepath.Join(p.reader.root, units)) {
 		if path := filepath.Join(units, entry.Name(), unit); entry.IsDir() && wants(entry.Name()) && !slices.Contains(paths, path) {
 			paths = append(paths, path)
@@ -155,19 +154,24 @@ func (p *Provider) Watches(name string) []watch.Point {
 // are not retried alone, so their errors carry their logs. One service is checked after it started. The
 // action must not be deferred.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
-	if len(names) == 1 {
-		return []error{p.changeOne(ctx, env, action, names[0])}
-	}
 	errs, units := make([]error, len(names)), p.names.resolve(env.RunID, names)
+	if len(names) == 1 {
+		switch action {
+		case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
+			return []error{p.startAndCheck(ctx, env, action, units[0])}
+		default:
+			return []error{p.changeMany(ctx, env, action, units)}
+		}
+	}
 	began, start := sinceBoot(), time.Now()
-	err := p.changer.changeMany(ctx, env, action, units)
+	err := p.changeMany(ctx, env, action, units)
 	if err == nil {
 		return errs
 	}
 	env.Log.DebugContext(ctx, "services not changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	done := p.changer.done(looking, env, action, names, began)
+	done := p.done(looking, env, action, names, began)
 	for i := range errs {
 		if !done[i] {
 			errs[i] = err
@@ -180,19 +184,8 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 	return errs
 }
 
-// changeOne applies an action to a service. The action must not be deferred.
-func (p *Provider) changeOne(ctx context.Context, env resource.Env, action service.Action, name string) error {
-	names := p.names.resolve(env.RunID, []string{name})
-	switch action {
-	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
-		return p.changer.startAndCheck(ctx, env, action, names[0])
-	default:
-		return p.changer.changeMany(ctx, env, action, names)
-	}
-}
-
 // done reports which services an action succeeded for. The action began at the given time.
-func (c *changer) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
+func (p *Provider) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
 	done := make([]bool, len(names))
 	switch action {
 	case service.Reload, service.ReloadOrRestart:
@@ -200,7 +193,7 @@ func (c *changer) done(ctx context.Context, env resource.Env, action service.Act
 		return done
 	case service.Restart:
 		// A service that did not restart may still run.
-		units, err := c.reader.show(ctx, env, unitNames(names))
+		units, err := p.reader.show(ctx, env, unitNames(names))
 		if err != nil {
 			env.Log.DebugContext(ctx, "cannot tell which services restarted", "error", err.Error())
 		}
@@ -209,7 +202,7 @@ func (c *changer) done(ctx context.Context, env resource.Env, action service.Act
 		}
 		return done
 	}
-	states, errs := c.reader.outcomes(ctx, env, names)
+	states, errs := p.reader.outcomes(ctx, env, names)
 	for i, state := range states {
 		if errs[i] != nil {
 			continue
