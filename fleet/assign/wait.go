@@ -45,9 +45,47 @@ type Waiter struct {
 	MayLeave func(ctx context.Context) bool
 	// OnPoll, if set, receives the statuses of each poll.
 	OnPoll func([]fleet.RolloutStatus)
+	// Check, if set, is called at most every second. Its error ends the wait like an error of a poll.
+	Check func(ctx context.Context) error
 	// IsTransient, if set, reports whether the error of a poll is temporary, as in an outage. The wait then
 	// continues.
 	IsTransient func(error) bool
+
+	// nextCheck is the time of the next call of Check.
+	nextCheck time.Time
+}
+
+const (
+	// checkPause is the minimum pause between two calls of Check, and checkFactor limits their share of the time.
+	checkPause  = time.Second
+	checkFactor = 20
+)
+
+// nodes calls Check if it is due, and returns all nodes.
+func (w *Waiter) nodes(ctx context.Context) ([]model.Node, error) {
+	if began := time.Now(); w.Check != nil && !began.Before(w.nextCheck) {
+		if err := w.Check(ctx); err != nil {
+			return nil, err
+		}
+		w.nextCheck = time.Now().Add(max(checkPause, checkFactor*time.Since(began)))
+	}
+
+	return w.Nodes.Nodes(ctx)
+}
+
+// Retry calls f until it succeeds, fails with an error that is not temporary, or ctx ends, and returns the last error.
+func Retry(ctx context.Context, isTransient func(error) bool, f func() error) error {
+	for {
+		err := f()
+		if err == nil || !isTransient(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(defaultPause):
+		}
+	}
 }
 
 // Wait waits until every target of the rollout runs its revision or a later one, no further change is
@@ -62,7 +100,7 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 	var last []fleet.RolloutStatus
 	for {
 		began := time.Now()
-		nodes, err := w.Nodes.Nodes(ctx)
+		nodes, err := w.nodes(ctx)
 		if err == nil {
 			err = w.learn(ctx, r, nodes, asked)
 		}

@@ -168,16 +168,16 @@ func (s *Store) NotAssigned(ctx context.Context, nameOrKey string) error {
 		}
 	}
 	if near := document.Nearest(nameOrKey, known); near != "" {
-		return fmt.Errorf("%w, did you mean %s?", NotAssigned(what), near)
+		return fmt.Errorf("%w, did you mean %s?", notAssigned(what), near)
 	}
 
-	return NotAssigned(what)
+	return notAssigned(what)
 }
 
 func uniqueKey(all []model.Entry, name string) (string, error) {
 	switch len(all) {
 	case 0:
-		return "", NotAssigned("manifest " + name)
+		return "", notAssigned("manifest " + name)
 	case 1:
 		return all[0].Key, nil
 	}
@@ -185,14 +185,8 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 	return "", &ambiguousError{name: name, keys: keysOf(all)}
 }
 
-// NotAssigned is an error for a name or key without an assignment. It wraps model.ErrNotFound.
-type NotAssigned string
-
-// Error returns the message with the remedy.
-func (n NotAssigned) Error() string { return string(n) + " is not assigned (see muster fleet ls)" }
-
-// Unwrap returns model.ErrNotFound.
-func (n NotAssigned) Unwrap() error { return model.ErrNotFound }
+// notAssigned returns an error for a name or key without an assignment.
+func notAssigned(what string) error { return notFound(what + " is not assigned (see muster fleet ls)") }
 
 // maxExamples is the maximum number of keys with written-out flags in a message.
 const maxExamples = 3

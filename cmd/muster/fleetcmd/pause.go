@@ -88,8 +88,10 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		out.describe(shown)
 		return out, err
 	})
-	if found.expression == nil {
-		c.warnUnknown(found, done)
+	for _, w := range done {
+		if found.expression == nil {
+			warnUnknownTarget(c.Log, w.target, found.known, found.store.KV.Names().Run("fleet resume "+cmp.Or(w.target.Node, "--group "+w.target.Group)))
+		}
 	}
 	if len(done) > 0 && p.Until.IsZero() {
 		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
@@ -98,22 +100,6 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "pauses", done) })
 
 	return errors.Join(failed, err, waited, found.undecided)
-}
-
-// warnUnknown warns of paused targets that no known node is in; if the fleet has nodes, it names the command that ends
-// the pause.
-func (c *pauseCommand) warnUnknown(found begun, done []*written) {
-	for _, w := range done {
-		if len(Unknown([]fleet.Target{w.target}, found.known)) == 0 {
-			continue
-		}
-		var undo []any
-		if len(found.known) > 0 {
-			words := cmp.Or(w.target.Node, "--group "+w.target.Group)
-			undo = []any{"undo", found.store.KV.Names().Run("fleet resume " + words)}
-		}
-		WarnUnknownTarget(c.Log, w.target, found.known, undo...)
-	}
 }
 
 // resumeCommand implements muster fleet resume.
@@ -180,23 +166,9 @@ func (c *resumeCommand) run(ctx context.Context) error {
 // errNotPaused: a known target is not paused.
 var errNotPaused = errors.New("not paused")
 
-// pausedBy is the error for a target that another key pauses. It wraps model.ErrNotFound.
-type pausedBy struct {
-	target fleet.Target
-	from   string
-}
-
-// Error names the target and the other key.
-func (p pausedBy) Error() string {
-	return fmt.Sprintf("%s is paused by %s, not by its own pause", p.target, print.Text(p.from))
-}
-
-// Unwrap returns model.ErrNotFound.
-func (pausedBy) Unwrap() error { return model.ErrNotFound }
-
 // end removes the pause of a target. If there is none, it returns errNotPaused for a known target that is not
-// paused, a pausedBy for one that another key pauses, and an error for an unknown target. known holds the
-// states of the nodes.
+// paused, and an error that wraps model.ErrNotFound for one that another key pauses and for an unknown target. known holds
+// the states of the nodes.
 func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t fleet.Target, known []model.Node) (PauseResult, error) {
 	from, isKnown := "", false
 	for _, n := range known {
@@ -214,7 +186,7 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 		}
 		return w, errNotPaused // --all in a fleet without nodes
 	case isMissing && from != "":
-		return w, pausedBy{t, from}
+		return w, notFound(fmt.Sprintf("%s is paused by %s, not by its own pause", t, print.Text(from)))
 	case isMissing:
 		return w, errNotPaused
 	case err == nil && !isKnown:

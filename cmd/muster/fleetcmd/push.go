@@ -136,7 +136,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		if len(goal.Keys) == 1 {
 			again[2] = goal.Keys[0]
 		}
-		statuses, waited = Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}.Run(ctx, store, goal)
+		statuses, waited = (&Wait{Env: c.Env, Goal: goal, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}).Run(ctx, store)
 	}
 	if c.IsDocument() {
 		document := struct {
@@ -445,22 +445,19 @@ func sameOnAllNodes(all []*resource.Resource) []*resource.Resource {
 	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.ResolveDeferred != nil || r.Type.NeedsOrigin })
 }
 
-// warnUnknown warns of pushes to targets without known nodes. If the fleet has nodes, the warning includes
-// the command that undoes the push.
+// warnUnknown warns of pushes to targets without known nodes, with the command that undoes the push.
 func warnUnknown(log *slog.Logger, names kvstore.Names, done []assign.Pushed, nodes []model.Node) {
 	for _, p := range done {
-		t, _, err := fleet.ParseKey(p.Key)
-		if err != nil || len(Unknown([]fleet.Target{t}, nodes)) == 0 {
-			continue
-		}
-		var undo []any
+		undo := ""
 		switch {
-		case p.Unchanged || len(nodes) == 0:
+		case p.Unchanged:
 		case p.Replaced > 0:
-			undo = []any{"undo", names.Run("fleet rollback " + p.Key)}
+			undo = names.Run("fleet rollback " + p.Key)
 		default:
-			undo = []any{"undo", names.Run("fleet rm " + p.Key)}
+			undo = names.Run("fleet rm " + p.Key)
 		}
-		WarnUnknownTarget(log, t, nodes, undo...)
+		if t, _, err := fleet.ParseKey(p.Key); err == nil {
+			warnUnknownTarget(log, t, nodes, undo)
+		}
 	}
 }

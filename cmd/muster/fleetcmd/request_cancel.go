@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
@@ -54,7 +53,11 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 		return model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator(), Expires: expires}
 	})}
 	if !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueCancels(ctx, asker, to.targets), to.undecided)
+		err := c.queueAll(ctx, asker, to.targets, c.cancelID, kvstore.MaxCommandTTL, "cancel queued")
+		if err == nil && !c.IsDocument() {
+			c.Print.Remark("for the results see: %s", c.again("resume", c.cancelID))
+		}
+		return errors.Join(err, to.undecided)
 	}
 	out := Cancelled{}
 	if out.Withdrawn, err = c.withdraw(ctx, asker, to); err != nil {
@@ -76,23 +79,6 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	}
 
 	return errors.Join(err, c.concludeCancel(ctx, out), to.undecided)
-}
-
-// queueCancels queues a cancel because the account of the operator cannot send requests. It replaces a request that the
-// operator queued.
-func (c *requestCommand) queueCancels(ctx context.Context, asker Asker, list []fleet.Target) error {
-	out := Cancelled{Ensured: &ask.Ensured{ID: c.cancelID, Answers: []model.EnsureResponse{}}}
-	for _, target := range list {
-		if err := asker.queue(ctx, target.String(), c.cancelID, kvstore.MaxCommandTTL); err != nil {
-			return err
-		}
-		out.Queued = append(out.Queued, target.String())
-	}
-
-	return c.Print.Result(c.Format, out, func() {
-		c.Print.Printf("cancel queued for: %s\n", print.Some(out.Queued, "--json has all"))
-		c.Print.Remark("for the results see: %s", c.again("resume", c.cancelID))
-	})
 }
 
 // withdraw replaces the queued requests of the targets with the cancel and returns their families.

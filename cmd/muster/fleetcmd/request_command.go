@@ -177,7 +177,10 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		}
 	}
 	if out.check == nil && !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueAll(ctx, asker, to.targets, out.id), to.undecided)
+		if c.queue == 0 {
+			return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
+		}
+		return errors.Join(c.queueAll(ctx, asker, to.targets, out.id, c.queue, "queued"), to.undecided)
 	}
 	near := to.warn(c.Log)
 	if !c.IsDocument() && (limits != nil || print.IsTerminal(c.Print.Err)) {
@@ -228,21 +231,19 @@ func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store
 	return to, nil
 }
 
-// queueAll queues a request because the account of the operator cannot send requests.
-func (c *requestCommand) queueAll(ctx context.Context, asker Asker, list []fleet.Target, id string) error {
-	if c.queue == 0 {
-		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
-	}
-	names := make([]string, len(list))
-	for i, target := range list {
-		names[i] = target.String()
-		if err := asker.queue(ctx, names[i], id, c.queue); err != nil {
+// queueAll queues a request or a cancel because the account of the operator cannot send requests. It replaces a queued
+// request with the same id. what names the queued message.
+func (c *requestCommand) queueAll(ctx context.Context, asker Asker, list []fleet.Target, id string, ttl time.Duration, what string) error {
+	out := ask.Ensured{ID: id, Answers: []model.EnsureResponse{}}
+	for _, target := range list {
+		if err := asker.queue(ctx, target.String(), id, ttl); err != nil {
 			return err
 		}
+		out.Queued = append(out.Queued, target.String())
 	}
 
-	return c.Print.Result(c.Format, ask.Ensured{ID: id, Queued: names}, func() {
-		c.Print.Printf("queued for: %s\n", print.Some(names, "--json has all"))
+	return c.Print.Result(c.Format, out, func() {
+		c.Print.Printf("%s for: %s\n", what, print.Some(out.Queued, "--json has all"))
 	})
 }
 

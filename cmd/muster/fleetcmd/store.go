@@ -160,7 +160,7 @@ func NoSuchNode(name string, known []model.Node) error {
 		names[i] = n.Node
 	}
 
-	return unknownNode(name + cli.DidYouMean(name, names))
+	return notFound("no such node: " + name + cli.DidYouMean(name, names) + " (see muster fleet nodes)")
 }
 
 // NoSuchTargets returns an error for the targets without known nodes, or nil. For nodes it wraps
@@ -180,16 +180,14 @@ func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
 	return errors.Join(unknown...)
 }
 
-// unknownNode is the name of an unknown node, with a suggestion.
-type unknownNode string
+// notFound is the text of an error that wraps model.ErrNotFound.
+type notFound string
 
-// Error returns the message with the remedy.
-func (n unknownNode) Error() string {
-	return "no such node: " + string(n) + " (see muster fleet nodes)"
-}
+// Error returns the text.
+func (n notFound) Error() string { return string(n) }
 
 // Unwrap returns model.ErrNotFound.
-func (unknownNode) Unwrap() error { return model.ErrNotFound }
+func (notFound) Unwrap() error { return model.ErrNotFound }
 
 // Unstored returns which documents of the nodes the server does not store, and the silent servers without an
 // earlier warning. It returns nothing if that is unknown.

@@ -86,7 +86,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 		}
 		undecided, g.Nodes = found.undecided, found.names()
 	}
-	statuses, waited := Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), Again: c.again()}.Run(ctx, store, g)
+	statuses, waited := (&Wait{Env: c.Env, Goal: g, Timeout: c.timeout, Quiet: c.IsDocument(), Again: c.again()}).Run(ctx, store)
 	if c.IsDocument() && statuses != nil {
 		if err := c.Print.Document(statuses, c.YAML); err != nil {
 			return err
@@ -124,17 +124,16 @@ func checkRevision(ctx context.Context, store *Store, key string, revision uint6
 	return err
 }
 
-// Goal is the assignments of a name that are waited for.
+// Goal selects the assignments of a name.
 type Goal struct {
 	Name string
-	// Keys are those of the assignments, none for all.
+	// Keys selects some assignments. If it is empty, it selects all.
 	Keys []string
-	// Nodes are those that are waited for; nil are all.
+	// Nodes selects nodes by name. If it is nil, it selects all.
 	Nodes map[string]bool
-	// Revisions are those of keys where it is not the newest.
+	// Revisions are the revisions of keys, unless they are the newest.
 	Revisions map[string]uint64
-	// InForce is that these revisions must stay what is assigned: a later one that assigns something else is an
-	// error, and not waited for.
+	// InForce ends the wait with an error when a later revision replaces one of these revisions.
 	InForce bool
 }
 
@@ -175,60 +174,73 @@ func (g Goal) rollout(ctx context.Context, s *Store) (fleet.Rollout, error) {
 	return fleet.Rollout{Entries: entries, Keys: g.Keys, Nodes: g.Nodes}, nil
 }
 
-// Wait waits for a goal.
+// Wait waits until nodes run the assignments of a goal.
 type Wait struct {
 	*cli.Env
-	// Timeout is how long at most; 0 checks once.
+	Goal
+	// Timeout limits the wait; 0 checks once.
 	Timeout time.Duration
 	// Quiet leaves the printing of the statuses to the caller.
 	Quiet bool
-	// LeaveUnreachable is source.Waiter.LeaveUnreachable.
+	// LeaveUnreachable is the option of assign.Waiter.
 	LeaveUnreachable bool
-	// Again are the words after muster that wait for the same, for somebody who interrupts it.
+	// Again are the words after muster that wait for the same goal, for a user who interrupts the wait.
 	Again []string
+
+	store *Store
+	line  *print.Progress
+	// isAway is set while a reported outage of NATS lasts.
+	isAway bool
+	// hasRemark and hasFinalRemark are set after the remarks about unreachable and paused nodes, see remark.
+	hasRemark, hasFinalRemark bool
+	// warned are the printed warnings about states that the server does not store.
+	warned map[string]bool
+	// isChecked is set after checkStored, isFailing after it confirmed that states are not stored, isDoubtful also after a
+	// guess.
+	isChecked, isFailing, isDoubtful bool
 }
 
-// Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
-// waited for, that it failed there, or that it was replaced.
-func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]view.Assignment, error) {
+// Run waits, prints the statuses and returns them. The error describes the nodes that do not run the assignments, or the
+// revision that replaced them.
+func (w *Wait) Run(ctx context.Context, s *Store) ([]view.Assignment, error) {
+	w.store, w.line, w.warned = s, w.Print.Progress(), map[string]bool{}
+	defer w.line.Clear()
 	limit, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	if w.Timeout <= 0 {
-		cancel() // so that no outage is waited for
+		cancel() // do not wait for the end of an outage
 	}
-	away := newOutage(w.Print, g.Name)
 	var rollout fleet.Rollout
-	err := away.again(limit, func() (err error) {
-		rollout, err = g.rollout(ctx, s)
+	err := w.retry(limit, func() (err error) {
+		rollout, err = w.rollout(ctx, s)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	stored := &storage{store: s, warned: map[string]bool{}, warn: func(text string) {
-		away.line.Clear()
-		w.Print.Remark("%s: %s", g.Name, text)
-	}}
-	statuses, err := w.poll(ctx, limit, stored, g, rollout, away)
+	statuses, err := w.poll(ctx, limit, rollout)
 	timedOut := limit.Err() != nil
 	if err == nil && ctx.Err() == nil && slices.ContainsFunc(statuses, isLate) {
-		err = away.again(limit, func() error { return g.replaced(ctx, s) })
+		err = w.retry(limit, func() error { return w.replaced(ctx, s) })
 	}
-	// Where NATS is away at the end the statuses are known, if not what was replaced, or why one is skipped.
+	// If NATS does not answer at the end, the statuses are known, but perhaps not their reasons.
 	isUnknown := func(err error) bool { return len(statuses) > 0 && (kvstore.IsOutage(err) || ctx.Err() != nil) }
 	var replaced *replacedError
 	if errors.As(err, &replaced) && len(statuses) > 0 || isUnknown(err) {
 		err = nil
 	}
 	if err == nil {
-		if err = away.again(limit, func() error { return fleet.ExplainSkipped(ctx, s.Get, statuses) }); isUnknown(err) {
+		if err = w.retry(limit, func() error { return fleet.ExplainSkipped(ctx, s.Get, statuses) }); isUnknown(err) {
 			err = nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	stored.conclude(ctx, statuses)
+	// If LeaveUnreachable has just ended the wait, the storage was checked.
+	if ctx.Err() == nil && (!w.isChecked || w.isFailing) && slices.ContainsFunc(statuses, isOpen) {
+		w.checkStored(ctx)
+	}
 	assigned := fleet.NewAssigned(rollout.Entries)
 	all := make([]view.Assignment, len(statuses))
 	for i, status := range statuses {
@@ -238,37 +250,46 @@ func (w Wait) Run(ctx context.Context, s *Store, g Goal) ([]view.Assignment, err
 		printStatuses(w.Print, all, time.Now())
 		printTally(w.Print, fleet.TallyOf(statuses))
 	}
-	if replaced != nil {
+	switch {
+	case replaced != nil:
 		return all, replaced
+	case len(statuses) == 0:
+		return all, w.nobody(s.KV.Names(), rollout)
+	default:
+		return all, w.verdict(ctx, timedOut, statuses)
 	}
-	if len(statuses) == 0 {
-		return all, g.nobody(s.KV.Names(), rollout)
-	}
-
-	return all, w.verdict(ctx, stored, g.Name, timedOut, statuses)
 }
 
-// poll polls the nodes until they settled or the limit ended, and returns the last statuses.
-func (w Wait) poll(ctx, limit context.Context, stored *storage, g Goal, rollout fleet.Rollout, away *outage) ([]fleet.RolloutStatus, error) {
+// poll polls the nodes until they settled or limit ended, and returns the last statuses.
+func (w *Wait) poll(ctx, limit context.Context, rollout fleet.Rollout) ([]fleet.RolloutStatus, error) {
 	if w.Timeout <= 0 {
 		limit = ctx
 	}
-	absent := notes{timeout: w.Timeout}
-	s := stored.store
 	waiter := assign.Waiter{
-		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, MayLeave: stored.mayLeave, Later: s.Digests,
-		IsTransient: func(err error) bool { return away.isTransient(limit, err) },
+		Nodes: w.store, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, Later: w.store.Digests,
+		MayLeave: func(ctx context.Context) bool {
+			w.checkStored(ctx)
+			return !w.isFailing // otherwise the agents of unreachable nodes may run
+		},
+		Check:       func(ctx context.Context) error { return w.replaced(ctx, w.store) },
+		IsTransient: func(err error) bool { return w.isTransient(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
-			away.isAway = false
-			if text := absent.next(all); text != "" && limit.Err() == nil && !w.LeaveUnreachable {
-				stored.warn(text)
+			w.isAway = false
+			if text := w.remark(all); text != "" && limit.Err() == nil && !w.LeaveUnreachable {
+				w.say(text)
 			}
-			away.line.Show("%s", progress(g.Name, all))
+			w.line.Show("%s", progress(w.Name, all))
 		},
 	}
-	defer away.line.Clear()
+	defer w.line.Clear()
 
 	return waiter.Wait(limit, rollout)
+}
+
+// say prints a remark about the goal.
+func (w *Wait) say(text string) {
+	w.line.Clear()
+	w.Print.Remark("%s: %s", w.Name, text)
 }
 
 // printStatuses prints the nodes that are not up to date, or on which something flaps.
@@ -303,26 +324,27 @@ func printTally(p print.Printer, t fleet.Tally) {
 }
 
 // verdict returns the error of a wait. timedOut reports whether it took the whole timeout.
-func (w Wait) verdict(ctx context.Context, stored *storage, name string, timedOut bool, statuses []fleet.RolloutStatus) error {
-	names := stored.store.KV.Names()
-	switch t := fleet.TallyOf(statuses); {
+func (w *Wait) verdict(ctx context.Context, timedOut bool, statuses []fleet.RolloutStatus) error {
+	names, t, only := w.store.KV.Names(), fleet.TallyOf(statuses), remainder(statuses)
+	outdated := fmt.Sprintf("%s is not up to date on %d of %d nodes", w.Name, t.NotUpToDate(), t.Targets)
+	switch {
 	case t.Targets == 0:
-		return appliesNowhere(name, names, statuses)
-	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Rejected:
-		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.Targets)
-	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Failed:
-		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
-		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
-	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
-	case remainder(statuses) != "" && (t.Rejected == 0 || !timedOut) && w.LeaveUnreachable && !stored.isFailing && ctx.Err() == nil:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(stored, statuses), rejectedHint(t), later(remainder(statuses), names.Run("fleet wait "+name)))
-	case t.NotUpToDate() > 0 && !timedOut:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), rejectedHint(t))
-	case t.NotUpToDate() > 0:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(stored, statuses))
-	default:
+		return appliesNowhere(w.Name, names, statuses)
+	case t.NotUpToDate() == 0:
 		return nil
+	case t.NotUpToDate() == t.Rejected:
+		return fmt.Errorf("%s was rejected by %d of %d nodes", w.Name, t.Rejected, t.Targets)
+	case t.NotUpToDate() == t.Failed:
+		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
+		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", w.Name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
+	case t.Open() > 0 && ctx.Err() != nil:
+		return fmt.Errorf("%w: %s: %s (they go on by themselves, see: %s)", context.Cause(ctx), outdated, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
+	case only != "" && (t.Rejected == 0 || !timedOut) && w.LeaveUnreachable && !w.isFailing && ctx.Err() == nil:
+		return fmt.Errorf("%s: %s%s%s; %s", outdated, notUpToDate(statuses), w.unreachableHint(statuses), rejectedHint(t), later(only, names.Run("fleet wait "+w.Name)))
+	case !timedOut:
+		return fmt.Errorf("%s: %s%s", outdated, notUpToDate(statuses), rejectedHint(t))
+	default:
+		return fmt.Errorf("%s after %s: %s%s", outdated, w.Timeout, notUpToDate(statuses), w.unreachableHint(statuses))
 	}
 }
 
@@ -347,15 +369,15 @@ func later(only, wait string) string {
 
 // unreachableHint names the remedy where the first node that is unreachable never comes back;
 // empty for none. While states are not stored, a node that runs counts as unreachable.
-func unreachableHint(stored *storage, statuses []fleet.RolloutStatus) string {
+func (w *Wait) unreachableHint(statuses []fleet.RolloutStatus) string {
 	i := slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusUnreachable })
 	if i < 0 {
 		return ""
 	}
-	if stored.isDoubtful {
+	if w.isDoubtful {
 		return "; their states may be old, because the NATS server stored no states"
 	}
-	s, names := statuses[i], stored.store.KV.Names()
+	s, names := statuses[i], w.store.KV.Names()
 	remedy := names.Run("fleet forget " + s.Node)
 	if t, _, err := fleet.ParseKey(s.Key); err == nil && t.Node != "" {
 		remedy = names.Run("fleet rm " + s.Key)
@@ -363,13 +385,6 @@ func unreachableHint(stored *storage, statuses []fleet.RolloutStatus) string {
 
 	return fmt.Sprintf("; if %s is gone for good: %s", s.Node, remedy)
 }
-
-const (
-	// replacedEvery is the pause between two checks of what is assigned, and checksPerPause bounds what
-	// part of the time they take.
-	replacedEvery  = time.Second
-	checksPerPause = 20
-)
 
 // replacedError is a revision that another one replaced, so that it is not in force.
 type replacedError struct {
@@ -414,25 +429,6 @@ func (g Goal) replaced(ctx context.Context, s *Store) error {
 	}
 
 	return nil
-}
-
-// watched lists nodes, and checks now and then that a goal was not replaced.
-type watched struct {
-	*Store
-	goal Goal
-	next time.Time
-}
-
-// Nodes returns all nodes, or the error that the goal was replaced.
-func (w *watched) Nodes(ctx context.Context) ([]model.Node, error) {
-	if began := time.Now(); !began.Before(w.next) {
-		if err := w.goal.replaced(ctx, w.Store); err != nil {
-			return nil, err
-		}
-		w.next = time.Now().Add(max(replacedEvery, checksPerPause*time.Since(began)))
-	}
-
-	return w.Store.Nodes(ctx)
 }
 
 // isLate reports whether a status is not that of the revision itself: the goal may have been replaced.

@@ -74,8 +74,8 @@ func TestVerdictNamesTheReason(t *testing.T) {
 		"rejected and paused":                 {map[fleet.Status]int{fleet.StatusPaused: 1, fleet.StatusRejected: 1}, true, false, false, "paused nodes apply it when their pause ends"},
 		"pending":                             {map[fleet.Status]int{fleet.StatusPending: 1}, true, true, true, "(sim-0000)"},
 	} {
-		w := Wait{Timeout: 5 * time.Minute, LeaveUnreachable: tc.leave}
-		err := w.verdict(t.Context(), &storage{store: &Store{KV: &kvstore.Store{}}}, "motd", tc.timedOut, statusesOf(tc.counts))
+		w := Wait{Goal: Goal{Name: "motd"}, Timeout: 5 * time.Minute, LeaveUnreachable: tc.leave, store: &Store{KV: &kvstore.Store{}}}
+		err := w.verdict(t.Context(), tc.timedOut, statusesOf(tc.counts))
 		if err == nil || strings.Contains(err.Error(), "after 5m0s") != tc.time || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -101,15 +101,15 @@ func TestNotes(t *testing.T) {
 		"none":                  {[]map[fleet.Status]int{{fleet.StatusUpToDate: 1, fleet.StatusPending: 2}}, []string{""}},
 		"later":                 {[]map[fleet.Status]int{{fleet.StatusPending: 1}, only}, []string{"", those}},
 	} {
-		n := notes{timeout: 5 * time.Minute}
+		n := Wait{Timeout: 5 * time.Minute}
 		for i, counts := range c.polls {
-			if got := n.next(statusesOf(counts)); got != c.want[i] {
+			if got := n.remark(statusesOf(counts)); got != c.want[i] {
 				t.Errorf("%s: poll %d: %q, want %q", name, i, got, c.want[i])
 			}
 		}
 	}
-	once := notes{}
-	if got := once.next(statusesOf(only)); got != "" {
+	once := Wait{}
+	if got := once.remark(statusesOf(only)); got != "" {
 		t.Errorf("who does not wait is told %q", got)
 	}
 }
@@ -143,6 +143,12 @@ func duringOutage(t *testing.T, srv *natstest.Server, said remarks, f func() err
 	}
 }
 
+func newWait(said io.Writer) *Wait {
+	p := print.Printer{Out: io.Discard, Err: said}
+
+	return &Wait{Env: &cli.Env{Print: p}, Goal: Goal{Name: "motd"}, Timeout: kvtest.Deadline, line: p.Progress()}
+}
+
 // TestWaitBeginsInAnOutage: the assignments cannot be read at first.
 func TestWaitBeginsInAnOutage(t *testing.T) {
 	t.Parallel()
@@ -152,9 +158,9 @@ func TestWaitBeginsInAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := make(remarks, 100)
-	w := Wait{Env: &cli.Env{Print: print.Printer{Out: io.Discard, Err: said}}, Timeout: kvtest.Deadline}
+	w := newWait(said)
 	err := duringOutage(t, srv, said, func() error {
-		_, err := w.Run(t.Context(), store, Goal{Name: "motd"})
+		_, err := w.Run(t.Context(), store)
 		return err
 	})
 	if err == nil || !strings.HasPrefix(err.Error(), "no known node matches: motd") {
@@ -179,9 +185,9 @@ func TestWaitExplainsAfterAnOutage(t *testing.T) {
 	node := model.Node{NodeState: model.NodeState{Node: "web01", Groups: []string{"web"}, Manifests: map[string]model.ManifestState{"group.web.motd": {Seen: revision}}}}
 	statuses := r.Statuses([]model.Node{node})
 	said := make(remarks, 100)
-	away := newOutage(print.Printer{Out: io.Discard, Err: said}, "motd")
+	away := newWait(said)
 	err = duringOutage(t, srv, said, func() error {
-		return away.again(t.Context(), func() error { return fleet.ExplainSkipped(t.Context(), store.Get, statuses) })
+		return away.retry(t.Context(), func() error { return fleet.ExplainSkipped(t.Context(), store.Get, statuses) })
 	})
 	if err != nil || len(statuses) != 1 || !strings.HasPrefix(statuses[0].Reason, "skipped: its condition is false: ") {
 		t.Errorf("%+v %v", statuses, err)
@@ -192,9 +198,9 @@ func TestWaitExplainsAfterAnOutage(t *testing.T) {
 func TestNoOutageIsWaitedForLongerThanAsked(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	away := newOutage(print.Printer{Out: io.Discard, Err: io.Discard}, "motd")
+	away := newWait(io.Discard)
 	calls := 0
-	err := away.again(ctx, func() error {
+	err := away.retry(ctx, func() error {
 		calls++
 		cancel()
 		return context.DeadlineExceeded

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 )
 
@@ -104,125 +104,61 @@ func appliesNowhere(name string, names kvstore.Names, statuses []fleet.RolloutSt
 	return fmt.Errorf("%s applies to none of %s: %s (%s)", name, print.Count(len(statuses), "node"), byStatus(statuses, fleet.StatusOverridden, fleet.StatusNotApplicable), hint)
 }
 
-// notes are the remarks during a wait: that nodes are unreachable or paused, and that only such nodes remain. Each is
-// printed once.
-type notes struct {
-	timeout         time.Duration
-	some, onlyThose bool
-}
-
-// next returns what to say by the statuses of a poll, empty for nothing.
-func (n *notes) next(statuses []fleet.RolloutStatus) string {
+// remark returns a remark about the statuses of a poll: that nodes are unreachable or paused, and that only such nodes
+// remain. It returns each once, else an empty text.
+func (w *Wait) remark(statuses []fleet.RolloutStatus) string {
 	away := byStatus(statuses, fleet.StatusUnreachable, fleet.StatusPaused)
-	if away == "" || n.timeout <= 0 {
+	if away == "" || w.Timeout <= 0 {
 		return ""
 	}
 	switch only := remainder(statuses); {
-	case only != "" && !n.onlyThose:
-		n.some, n.onlyThose = true, true
-		return fmt.Sprintf("only %s nodes remain: %s, waiting for at most %s; ctrl-C ends it", only, away, n.timeout)
-	case !n.some:
-		n.some = true
+	case only != "" && !w.hasFinalRemark:
+		w.hasRemark, w.hasFinalRemark = true, true
+		return fmt.Sprintf("only %s nodes remain: %s, waiting for at most %s; ctrl-C ends it", only, away, w.Timeout)
+	case !w.hasRemark:
+		w.hasRemark = true
 		return away + ", waiting for all"
 	default:
 		return ""
 	}
 }
 
-// outagePause is the pause before what failed in an outage of NATS is tried again.
-const outagePause = 500 * time.Millisecond
-
-// outage lets a wait go on over outages of NATS, each of which it says once.
-type outage struct {
-	print.Printer
-	line *print.Progress
-	name string
-	// isAway is that one was said and is not over.
-	isAway bool
-}
-
-// newOutage returns what says outages while name is waited for.
-func newOutage(p print.Printer, name string) *outage {
-	return &outage{Printer: p, line: p.Progress(), name: name}
-}
-
-// isTransient reports whether an error may pass by itself, and there is time for that.
-func (o *outage) isTransient(limit context.Context, err error) bool {
+// isTransient reports whether an error is an outage of NATS before limit. It prints a remark once for each outage.
+func (w *Wait) isTransient(limit context.Context, err error) bool {
 	is := kvstore.IsOutage(err) && limit.Err() == nil
-	if is && !o.isAway {
-		o.line.Clear()
-		o.Remark("%s: NATS does not answer, still waiting (%v)", o.name, cli.Plain(err))
+	if is && !w.isAway {
+		w.say(fmt.Sprintf("NATS does not answer, still waiting (%v)", cli.Plain(err)))
 	}
-	o.isAway = is
+	w.isAway = is
 
 	return is
 }
 
-// again calls f until its error is none that may pass by itself. The error is the last one.
-func (o *outage) again(limit context.Context, f func() error) error {
-	for {
-		err := f()
-		if err == nil {
-			o.isAway = false
-			return nil
-		}
-		if !o.isTransient(limit, err) {
-			return err
-		}
-		select {
-		case <-limit.Done():
-			return err
-		case <-time.After(outagePause):
-		}
-	}
+// retry calls f until it returns no error of an outage, or limit ends. The error is the last one.
+func (w *Wait) retry(limit context.Context, f func() error) error {
+	return assign.Retry(limit, func(err error) bool { return w.isTransient(limit, err) }, f)
 }
 
-// storage checks during a wait whether the server stores the states of nodes, and warns if it does not.
-type storage struct {
-	store *Store
-	// warn prints a warning.
-	warn func(text string)
-	// warned are the printed warnings.
-	warned map[string]bool
-	// found is the result of the last check, nil before the first one.
-	found *fleet.Unstored
-	// isFailing is set after a check confirmed that states are not stored, isDoubtful also after a guess.
-	isFailing, isDoubtful bool
+// isOpen reports whether a node may still run the revision.
+func isOpen(s fleet.RolloutStatus) bool {
+	return s.Status == fleet.StatusPending || s.Status == fleet.StatusUnreachable
 }
 
-// check asks the server and nodes, and prints each warning once. It does nothing if the nodes cannot be read.
-func (c *storage) check(ctx context.Context) {
-	nodes, err := c.store.Nodes(ctx)
+// checkStored checks whether the server stores the states of nodes, and prints each warning once. It does nothing if the
+// nodes cannot be read.
+func (w *Wait) checkStored(ctx context.Context) {
+	nodes, err := w.store.Nodes(ctx)
 	if err != nil {
 		return // the statuses are shown
 	}
-	found := c.store.Unstored(ctx, nodes)
-	c.found = &found
-	c.isFailing = c.isFailing || !found.Since.IsZero()
-	c.isDoubtful = c.isDoubtful || found.States != ""
+	found := w.store.Unstored(ctx, nodes)
+	w.isChecked = true
+	w.isFailing = w.isFailing || !found.Since.IsZero()
+	w.isDoubtful = w.isDoubtful || found.States != ""
 	for _, text := range found.Lines() {
-		if !c.warned[text] {
-			c.warned[text] = true
-			c.warn("the statuses may be old: " + text)
+		if !w.warned[text] {
+			w.warned[text] = true
+			w.say("the statuses may be old: " + text)
 		}
-	}
-}
-
-// mayLeave checks whether unreachable nodes may be left: their states are stored, so their agents do not run.
-func (c *storage) mayLeave(ctx context.Context) bool {
-	c.check(ctx)
-
-	return !c.isFailing
-}
-
-// conclude checks the statuses at the end of a wait if some nodes are pending or unreachable, unless mayLeave has just
-// ended the wait.
-func (c *storage) conclude(ctx context.Context, statuses []fleet.RolloutStatus) {
-	isOpen := func(one fleet.RolloutStatus) bool {
-		return one.Status == fleet.StatusPending || one.Status == fleet.StatusUnreachable
-	}
-	hasJustChecked := c.found != nil && !c.isFailing
-	if ctx.Err() == nil && !hasJustChecked && slices.ContainsFunc(statuses, isOpen) {
-		c.check(ctx)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // WarnUnknown warns of targets without known nodes.
 func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
-	for _, t := range Unknown(targets, nodes) {
-		WarnUnknownTarget(log, t, nodes)
+	for _, t := range targets {
+		warnUnknownTarget(log, t, nodes, "")
 	}
 }
 
@@ -29,15 +29,23 @@ func Unknown(targets []fleet.Target, nodes []model.Node) []fleet.Target {
 	return slices.DeleteFunc(slices.Clone(targets), isKnown)
 }
 
-// WarnUnknownTarget warns of a target without known nodes, with additional attributes.
-func WarnUnknownTarget(log *slog.Logger, t fleet.Target, nodes []model.Node, more ...any) {
+// warnUnknownTarget warns of a target unless it has known nodes. undo is a command that undoes the change, or empty; the
+// warning omits it in a fleet without nodes.
+func warnUnknownTarget(log *slog.Logger, t fleet.Target, nodes []model.Node, undo string) {
+	if len(Unknown([]fleet.Target{t}, nodes)) == 0 {
+		return
+	}
 	event := "no known node matches, see muster fleet nodes"
 	if near := NearTarget(t, nodes); t.Group != "" {
 		event = NoSuchGroup(t, nodes).Error()
 	} else if near != "" {
 		event = "no known node matches, did you mean " + near + "?"
 	}
-	log.Warn(event, append([]any{"target", t.String()}, more...)...)
+	attributes := []any{"target", t.String()}
+	if undo != "" && len(nodes) > 0 {
+		attributes = append(attributes, "undo", undo)
+	}
+	log.Warn(event, attributes...)
 }
 
 // NoSuchGroups joins the errors of NoSuchGroup in one line.
