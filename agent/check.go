@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -9,16 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/config"
-
 	"github.com/musterfleet/muster/agent/desired"
-
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/state"
 )
 
@@ -80,5 +81,27 @@ func (p *problems) records(dir string, check func(path string) error) {
 			path := filepath.Join(dir, e.Name())
 			p.add(path, check(path))
 		}
+	}
+}
+
+// maxUpgrade limits the file with the reason why an upgrade was reverted.
+const maxUpgrade = 64 << 10
+
+// reportUpgrade reports a reverted upgrade, which the package records in the file upgrade of the state
+// directory (deploy/package/upgrade). A kill in between may repeat the report.
+func (a *Agent) reportUpgrade(ctx context.Context) {
+	path := filepath.Join(a.Config().StateDir, "upgrade")
+	text, err := files.Read(path, maxUpgrade)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		why := strings.TrimSpace(string(text))
+		a.log.ErrorContext(ctx, "upgrade undone", "error", why)
+		a.report.Node("", model.NodeRefused, bounds.Text(why))
+		err = a.host.Remove(path)
+	}
+	if err != nil {
+		a.log.WarnContext(ctx, "cannot report a reverted upgrade", "error", err)
 	}
 }

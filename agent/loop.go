@@ -4,10 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/musterfleet/muster/agent/desired"
+	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/status"
@@ -244,3 +246,103 @@ func (l *loop) endAt(now time.Time) time.Time {
 
 // isOver reports whether a time has passed. Zero never passes.
 func isOver(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+// maxRequests limits the requests in progress, including waiting ones.
+const maxRequests = 16
+
+// beginRequest starts the oldest request, and reports whether there was one. The caller holds the lock.
+func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
+	if l.running.Lanes.Len(runner.Request) >= maxRequests || now.Before(l.running.Lanes.Next()) {
+		return false
+	}
+	execute := l.requests.Next()
+	if execute == nil {
+		return false
+	}
+	l.running.Begin(runner.Request, "", nil, func(lane *runner.Lane) {
+		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
+			return l.runRequest(ctx, hard, lane, q)
+		})
+	})
+
+	return true
+}
+
+// askForRuns schedules the runs of the oldest run request, and reports whether there was one. The caller
+// holds the lock.
+func (l *loop) askForRuns(ctx, hard context.Context) bool {
+	r := l.requests.NextRun(ctx)
+	if r == nil {
+		return false
+	}
+	l.manifests.Ask(ctx, hard, runner.RunRequest{
+		ID: r.ID, Names: r.Manifests, Noop: r.Noop, MayBegin: r.MayBegin,
+		Begin: func() { r.Begin(hard) },
+		End:   func(runs []model.RequestedRun, err error) { r.End(hard, runs, err) },
+	})
+
+	return true
+}
+
+// runRequest runs a request.
+func (l *loop) runRequest(ctx, hard context.Context, lane *runner.Lane, q requests.Run) (*model.Run, error) {
+	o := l.runner.Options(hard, ksuid.New().String(), q.Noop)
+	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
+	o.Secrets, o.Check = q.Secrets, q.Check
+	o.OnTransaction = func(t *model.Transaction) {
+		runner.LogTransaction(ctx, l.log, t)
+		q.OnTransaction(t)
+	}
+
+	return l.runner.Run(ctx, lane, o, func(context.Context, bool) (runner.Prepared, error) {
+		return runner.Prepared{Graph: q.Graph, Began: q.Began}, q.MayBegin()
+	})
+}
+
+// wakes contains the signals to the goroutines of the loop. A signal carries no data. Several signals count
+// as one until the goroutine receives them.
+type wakes struct {
+	// signal wakes run, assign wakes the reading of assignments.
+	signal, assign tasks.Signal
+	// assignments means that the assignments may have changed, retry that transient errors are due now.
+	assignments, retry atomic.Bool
+}
+
+func newWakes() *wakes { return &wakes{signal: tasks.NewSignal(), assign: tasks.NewSignal()} }
+
+// assignmentsChanged requests another read of the assignments.
+func (w *wakes) assignmentsChanged() {
+	w.assignments.Store(true)
+	w.assign.Notify()
+}
+
+// retryNow requests an immediate retry of transient errors.
+func (w *wakes) retryNow() {
+	w.retry.Store(true)
+	w.assignmentsChanged()
+}
+
+// progress counts the steps of the loop for the watchdog.
+type progress struct {
+	steps atomic.Uint64
+	// seen is the number of steps at the last check.
+	seen uint64
+}
+
+// Started is closed when the loop runs.
+func (a *Agent) Started() <-chan struct{} { return a.loop.started }
+
+// Changed is notified, for one goroutine, when the result of Describe changes. Runs in progress, unpublished
+// reports and times do not count.
+func (a *Agent) Changed() <-chan struct{} { return a.status.Shown }
+
+// Alive reports whether the loop made a step since the last call or a run is in progress, which may take any
+// time. It wakes the loop for the next call. One goroutine calls it at intervals.
+func (a *Agent) Alive() bool {
+	steps := a.loop.progress.steps.Load()
+	moved := steps != a.loop.progress.seen
+	a.loop.progress.seen = steps
+	a.loop.wakes.signal.Notify()
+
+	return moved || a.runs.Any()
+}

@@ -1,10 +1,24 @@
 package agent
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/reporting"
+	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/status"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // settings contains the active configuration, which a reload changes.
@@ -52,4 +66,167 @@ func (s *settings) apply(c Config) (applied, needRestart []string) {
 	s.config, applied, needRestart = s.config.Apply(c)
 
 	return applied, needRestart
+}
+
+// policy returns the signature policy.
+func (s *settings) policy() signed.Policy {
+	c := s.get()
+
+	return c.Policy()
+}
+
+// warnUnsignable logs the families without a trusted key that may sign for them. They accept no values.
+func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
+	c := s.get()
+	if families := c.Unsignable(); len(families) > 0 {
+		log.WarnContext(ctx, "no key of trust.keys may sign for these families, which accept nothing", "families", strings.Join(families, ","))
+	}
+}
+
+// opener returns the function that opens the messages of requests.
+func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.Action) (requests.Opened, error) {
+	return func(ctx context.Context, data []byte, action signed.Action) (requests.Opened, error) {
+		c := s.get()
+		opened, err := g.Request(ctx, data, action, model.Families(c.Node, c.Groups))
+
+		return requests.Opened(opened), err
+	}
+}
+
+// untrustedEvery is the minimum time between two reports about untrusted requests. Each sender receives an
+// answer.
+const untrustedEvery = time.Minute
+
+// untrusted reports requests without the required signatures.
+type untrusted struct {
+	report *reporting.Reporter
+	log    *slog.Logger
+
+	mu sync.Mutex
+	// last is the time of the last report. more is the number of later requests.
+	last time.Time
+	more int
+}
+
+// note logs and reports the reason for a rejection.
+func (u *untrusted) note(why string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	if now.Sub(u.last) < untrustedEvery {
+		u.more++
+		return
+	}
+	u.log.Warn("request rejected", "error", why, "rejected_since_last", u.more)
+	u.last, u.more = now, 0
+	u.report.Node("", model.NodeRefused, "request: "+bounds.Text(strings.TrimPrefix(why, "request: ")))
+}
+
+// operators applies the pauses, labels and groups from operators.
+type operators struct {
+	control *desired.Control
+	// written is the bucket of control documents, nil for none. assignments is the bucket that is also
+	// watched by group.
+	written     Watched
+	assignments Assignments
+	config      *settings
+	status      *status.Node
+	log         *slog.Logger
+}
+
+// openControl opens the stored control documents.
+func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err error) {
+	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, telemetry.RateLimitedLog{}
+	a.operators = by
+	by.control, err = desired.OpenControl(desired.ControlOptions{
+		Host: o.Host, Path: filepath.Join(o.Config.StateDir, "control.json"), Source: o.Control, Gate: trust, Clock: o.Clock, Log: a.log,
+		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
+		Changed: func() {
+			by.show()
+			by.holdGroups()
+			if by.takeGroups() {
+				a.config.warnUnsignable(context.Background(), a.log)
+				wakes.assignmentsChanged()
+				by.control.Wake()
+				o.GroupsChanged()
+			}
+			wakes.signal.Notify()
+			wakes.assign.Notify()
+		},
+		Rejected: func(why string) {
+			rejected.Log(context.Background(), a.log, slog.LevelError, "control document rejected", "error", why)
+			a.report.Node("", model.NodeRefused, bounds.Text(why))
+		},
+	})
+	if err == nil {
+		by.show()
+		by.takeGroups()
+	}
+
+	return err
+}
+
+// holdGroups omits new groups from the state until the node has tried to read their assignments. A state with
+// a group therefore shows whether NATS permits the group.
+func (o *operators) holdGroups() {
+	groups, current := o.control.Groups().Groups, o.config.get().Groups
+	o.status.UpdateJoining(func(joining []string) []string {
+		return slices.DeleteFunc(slices.Clone(groups), func(g string) bool {
+			return slices.Contains(current, g) && !slices.Contains(joining, g)
+		})
+	})
+}
+
+// takeGroups adds the operators' groups to the groups of the configuration, and reports whether the groups
+// changed.
+func (o *operators) takeGroups() bool {
+	groups := o.control.Groups()
+	if !o.config.setGroups(groups) {
+		return false
+	}
+	o.log.Info("groups of operators in effect", "groups", strings.Join(groups.Groups, ","), "order", strings.Join(groups.Order, ","))
+	o.watchGroups()
+	o.status.Changed.Notify()
+
+	return true
+}
+
+// watchGroups sets the watched groups of the buckets.
+func (o *operators) watchGroups() {
+	o.config.useGroups(func(groups []string) {
+		o.assignments.SetGroups(slices.Clone(groups))
+		if o.written != nil {
+			o.written.SetGroups(slices.Clone(groups))
+		}
+	})
+}
+
+// show adds the control documents to the state.
+func (o *operators) show() { o.control.Show(o.status.SetControl) }
+
+// pauseText describes the active pause, empty for none.
+func (o *operators) pauseText() string {
+	if pause := o.control.Paused(); pause != nil {
+		return pause.String()
+	}
+
+	return ""
+}
+
+// follow keeps the control documents current until ctx ends.
+func (o *operators) follow(ctx context.Context, all *sync.WaitGroup) {
+	if o.written == nil {
+		return
+	}
+	last := o.control.Memory()
+	all.Go(func() {
+		tasks.Repeat(ctx, o.log, "watching control documents", nil, func(ctx context.Context) error {
+			err := o.written.Run(ctx, last, func([]string) { o.control.Wake() })
+			if err == nil {
+				err = errors.New("it ended by itself")
+			}
+			return err
+		})
+	})
+	all.Go(func() { tasks.Repeat(ctx, o.log, "reading control documents", nil, o.control.Run) })
 }

@@ -2,7 +2,10 @@ package desired
 
 import (
 	"cmp"
+	"context"
 	"slices"
+
+	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
 // candidate is a version that may become active.
@@ -63,4 +66,102 @@ func selectAssignment(same []*unit, resolve func(*unit) (v *Version, assigned bo
 	}
 
 	return nil, nil, nil
+}
+
+// admit returns the candidates that declare no resource differently than an earlier one, in run order. Active
+// manifests come first, then their changes, then new manifests: in a conflict, the later one is replaced by
+// its fallback. A fallback may be an active version, which comes first and may conflict with accepted
+// candidates, so the search starts again.
+func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
+	held := t.inForce()
+	var declined []candidate
+	for {
+		slices.SortFunc(candidates, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(a.seniority(held), b.seniority(held)), a.compare(b))
+		})
+		i := firstConflict(candidates)
+		if i < 0 {
+			break
+		}
+		c := candidates[i]
+		declined = append(declined, c)
+		candidates = slices.Delete(candidates, i, i+1)
+		if next, ok := t.fallback(ctx, c); ok {
+			candidates = append(candidates, next)
+		}
+	}
+	for _, c := range declined {
+		candidates = t.decline(ctx, c, candidates)
+	}
+	slices.SortFunc(candidates, candidate.compare)
+
+	return candidates
+}
+
+// firstConflict returns the first candidate that declares a resource differently than an earlier one, -1 for
+// none.
+func firstConflict(candidates []candidate) int {
+	taken := graph.Claims{}
+	for i, c := range candidates {
+		if len(taken.Conflicts(c.version.Resolution.Resources)) > 0 {
+			return i
+		}
+		taken.Add(c.unit.key, c.version.Resolution.Resources)
+	}
+
+	return -1
+}
+
+// fallback returns the replacement of a candidate in conflict: the last good version of its key, otherwise
+// the next key of its name.
+func (t *turn) fallback(ctx context.Context, c candidate) (candidate, bool) {
+	good := c.unit.record.Good
+	if good == nil {
+		return t.selectOf(ctx, c.rest)
+	}
+	if sameEntry(*good, c.version.Entry) {
+		return candidate{}, false
+	}
+	v, holds, err := t.resolveEntry(ctx, c.unit, *good)
+	c.version = v
+
+	return c, err == nil && holds
+}
+
+// decline rejects a candidate that conflicts with an admitted one. If the other one is no longer admitted, it
+// admits the candidate.
+func (t *turn) decline(ctx context.Context, c candidate, admitted []candidate) []candidate {
+	others := slices.DeleteFunc(slices.Clone(admitted), func(other candidate) bool { return other.unit.name == c.unit.name })
+	taken := graph.Claims{}
+	for _, other := range others {
+		taken.Add(other.unit.key, other.version.Resolution.Resources)
+	}
+	problems := taken.Conflicts(c.version.Resolution.Resources)
+	if len(problems) == 0 {
+		return append(others, c)
+	}
+	why := t.handleInvalid(ctx, c.unit, c.version.Entry, problems)
+	if c.unit.isNewest(c.version.Entry) {
+		c.unit.late = why
+	}
+
+	return admitted
+}
+
+// inForce returns the active unit of each name, or the unit that was active before a restart.
+func (t *turn) inForce() map[string]*unit {
+	held := map[string]*unit{}
+	for _, u := range t.order {
+		held[u.name] = u
+	}
+	if len(held) > 0 {
+		return held
+	}
+	for name, same := range byPrecedence(t.units, t.in.Families) {
+		if i := slices.IndexFunc(same, func(u *unit) bool { return u.record.Good != nil }); i >= 0 {
+			held[name] = same[i]
+		}
+	}
+
+	return held
 }

@@ -1,11 +1,15 @@
+// Package drift detects resources that may have drifted from the manifests of a node. An event only
+// requests another look. Events of one resource are merged.
 package drift
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -308,4 +312,127 @@ func (m *Monitor) Watched() (watched, polled int, reason error) {
 	}
 
 	return watched - polled, polled, reason
+}
+
+// events holds the unhandled events of resources. Its methods are safe for concurrent use.
+type events struct {
+	mu sync.Mutex
+	at map[id]event
+}
+
+// event is the time of the first event of a resource, and the names of all changed points.
+type event struct {
+	at     time.Time
+	points []string
+}
+
+// isOnlyAt reports whether path is the only changed point.
+func (e event) isOnlyAt(path string) bool {
+	return !slices.ContainsFunc(e.points, func(name string) bool { return name != path })
+}
+
+// add merges an event of a resource with its earlier event.
+func (e *events) add(i id, next event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before, known := e.at[i]
+	if !known {
+		e.at[i] = next
+		return
+	}
+	before.at = model.EarlierTime(before.at, next.at)
+	for _, name := range next.points {
+		if !slices.Contains(before.points, name) {
+			before.points = append(before.points, name)
+		}
+	}
+	e.at[i] = before
+}
+
+// has reports whether a resource has an event.
+func (e *events) has(i id) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, known := e.at[i]
+
+	return known
+}
+
+// take removes and returns all events.
+func (e *events) take() (all map[id]event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.at) > 0 {
+		all, e.at = e.at, map[id]event{}
+	}
+
+	return all
+}
+
+// maxNamed limits the resources that a log line names.
+const maxNamed = 3
+
+// unwatched is a resource that became polled and is not logged yet.
+type unwatched struct {
+	id    id
+	cause error
+}
+
+// polling is the polling of a resource that cannot be watched.
+type polling struct {
+	// reason is nil for a watched resource.
+	reason error
+	every  time.Duration
+	next   time.Time
+}
+
+// fallBack polls a resource from now on. The caller calls logUnwatched afterwards.
+func (m *Monitor) fallBack(i id, f *follower, err error) {
+	f.close()
+	if f.polling.reason == nil {
+		m.o.Log.Debug("resource polled, it cannot be watched", "manifest", i.key, "resource", i.String(), "every", f.polling.every, "error", err)
+		m.unwatched = append(m.unwatched, unwatched{i, causeOf(err)})
+	}
+	f.polling.reason, f.polling.next = err, time.Now().Add(f.polling.every)
+	m.polled[i] = f
+}
+
+// causeOf returns an error without its point.
+func causeOf(err error) error {
+	var at *watch.PointError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+
+	return err
+}
+
+// logUnwatched logs the resources that became polled, in one line for each manifest and cause.
+func (m *Monitor) logUnwatched() {
+	slices.SortFunc(m.unwatched, func(a, b unwatched) int {
+		return cmp.Or(cmp.Compare(a.id.key, b.id.key), cmp.Compare(a.cause.Error(), b.cause.Error()), a.id.compare(b.id))
+	})
+	for rest := m.unwatched; len(rest) > 0; {
+		first := rest[0]
+		count := 1
+		for count < len(rest) && rest[count].id.key == first.id.key && rest[count].cause.Error() == first.cause.Error() {
+			count++
+		}
+		m.o.Log.Warn("resources polled, they cannot be watched", "manifest", first.id.key, "count", count, "resources", namesOf(rest[:count]), "error", first.cause)
+		rest = rest[count:]
+	}
+	m.unwatched = nil
+}
+
+// namesOf names the first resources of a list.
+func namesOf(all []unwatched) string {
+	var names []string
+	for _, u := range all[:min(len(all), maxNamed)] {
+		names = append(names, u.id.String())
+	}
+	if len(all) > maxNamed {
+		names = append(names, "…")
+	}
+
+	return strings.Join(names, ", ")
 }

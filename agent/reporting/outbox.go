@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -162,4 +163,137 @@ func (b *Outbox) Close() error {
 	syncAll(tails)
 
 	return errors.Join(b.sync.end(b.queue, tails), b.queue.store.close())
+}
+
+// syncEvery is how old a report of a long run may become before it is synced and
+// published.
+const syncEvery = time.Second
+
+// syncer makes the reports of a queue durable with begin, syncAll and end. Other goroutines may use
+// the queue during syncAll.
+type syncer struct {
+	// due is notified when a sync is wanted.
+	due tasks.Signal
+	// begun is the time of the last begin. unsynced tracks sync errors. The caller that has the queue
+	// guards both.
+	begun    time.Time
+	unsynced outage
+}
+
+func newSyncer(log *slog.Logger) *syncer {
+	return &syncer{due: tasks.NewSignal(), begun: time.Now(), unsynced: outage{log: log}}
+}
+
+// isDue reports whether the last sync is older than syncEvery.
+func (s *syncer) isDue() bool { return time.Since(s.begun) > syncEvery }
+
+// begin writes the buffered reports and returns the segments to sync.
+func (s *syncer) begin(q *queue) []syncing {
+	s.begun = time.Now()
+	q.flush()
+
+	return q.store.unsynced()
+}
+
+// end records the result of a sync and notifies Ready. It ignores errors of segments that were
+// dropped, or that another sync made durable, in the interval: their files may be removed.
+func (s *syncer) end(q *queue, all []syncing) (err error) {
+	defer q.ready.Notify()
+	for _, done := range all {
+		if done.err == nil {
+			done.segment.durable = max(done.segment.durable, done.last)
+		} else if !done.segment.dropped && done.segment.durable < done.last {
+			err = errors.Join(err, done.err)
+		}
+	}
+	s.unsynced.note(err, "cannot sync the outbox; reports are kept back, will retry")
+	if q.unwritable.failing {
+		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(q.waiting)-q.written()))
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+
+	return nil
+}
+
+// syncing is a segment that is synced up to a report, while others are appended.
+type syncing struct {
+	segment *segment
+	last    uint64
+	err     error
+}
+
+// unsynced returns the segments with reports that are not durable.
+func (s *store) unsynced() (all []syncing) {
+	for _, tail := range s.tails {
+		if tail != nil && tail.last != tail.durable {
+			all = append(all, syncing{segment: tail, last: tail.last})
+		}
+	}
+
+	return all
+}
+
+// syncAll needs no lock: a file may be closed concurrently.
+func syncAll(all []syncing) {
+	for i := range all {
+		all[i].err = all[i].segment.file.Sync()
+	}
+}
+
+// Stats are figures of an outbox.
+type Stats struct {
+	// Reports counts the waiting reports, including events about dropped reports.
+	Reports int
+	// Bytes is what the files take, and the reports in memory while the disk takes
+	// none; MaxBytes bounds the files.
+	Bytes, MaxBytes int64
+	// Dropped counts the reports that were dropped or found missing since Open.
+	Dropped uint64
+}
+
+// Stats returns the figures of now.
+func (b *Outbox) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	return b.queue.stats()
+}
+
+func (q *queue) stats() Stats {
+	s := Stats{Reports: len(q.waiting) + q.notice.count(), Bytes: q.store.bytes(), MaxBytes: q.maxBytes, Dropped: q.notice.dropped}
+	for _, e := range q.waiting[q.written():] {
+		s.Bytes += e.size
+	}
+
+	return s
+}
+
+// outage tracks disk errors; it logs the first error and the recovery.
+type outage struct {
+	log *slog.Logger
+	// failing reports whether the last write failed; logged whether the log contains the failure.
+	failing, logged bool
+	// missing is the number of bytes to write before the outage is over: an empty or smaller write
+	// succeeds on a full disk also.
+	missing int64
+}
+
+// failed records a failed write of size bytes.
+func (o *outage) failed(size int64) { o.missing = max(o.missing, size) }
+
+// wrote records a successful write of size bytes.
+func (o *outage) wrote(size int64) { o.missing = max(0, o.missing-size) }
+
+// note records the result of a disk operation, nil for success; event is the log message for an error.
+func (o *outage) note(err error, event string) {
+	switch o.failing = err != nil; {
+	case o.failing && !o.logged:
+		o.logged = true
+		o.log.Error(event, "error", err)
+	case !o.failing && o.logged && o.missing == 0:
+		o.logged = false
+		o.log.Info("outbox writable again")
+	}
 }

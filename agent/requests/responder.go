@@ -1,10 +1,20 @@
 package requests
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
 )
 
 // responder sends responses to the waiting senders and reports the final ones.
@@ -82,5 +92,139 @@ func (r *responder) concluded(response model.EnsureResponse, waiting []func(mode
 func send(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	for _, respond := range waiting {
 		respond(response)
+	}
+}
+
+// Ended counts the requests that ended since Open, by result. A rejected request was not accepted, or
+// a restart lost it before it began.
+type Ended struct {
+	Done, Failed, Expired, Cancelled, Rejected uint64
+}
+
+// Ended returns the current counts.
+func (s *Service) Ended() Ended {
+	e := &s.responder.ended
+
+	return Ended{Done: e.done.Load(), Failed: e.failed.Load(), Expired: e.expired.Load(), Cancelled: e.cancelled.Load(), Rejected: e.rejected.Load()}
+}
+
+// endings counts the requests that ended.
+type endings struct {
+	done, failed, expired, cancelled, rejected atomic.Uint64
+}
+
+// count counts an accepted request by its final phase.
+func (e *endings) count(phase model.EnsurePhase) {
+	switch phase {
+	case model.EnsureDone:
+		e.done.Add(1)
+	case model.EnsureExpired:
+		e.expired.Add(1)
+	case model.EnsureCancelled:
+		e.cancelled.Add(1)
+	default:
+		e.failed.Add(1)
+	}
+}
+
+const (
+	// refusedFor is how long a repeated message gets the same refusal: clients repeat a message for a
+	// few seconds.
+	refusedFor = 15 * time.Second
+	// maxRefused limits the remembered refusals.
+	maxRefused = 256
+)
+
+// recentRefusals remembers the messages that were refused recently. A client repeats a message to a
+// group until all nodes answer. A node that has answered must not check the repeat again: a pause may
+// have ended in the interval.
+type recentRefusals struct {
+	mu  sync.Mutex
+	all []refusal
+}
+
+type refusal struct {
+	sum      [sha256.Size]byte
+	at       time.Time
+	response model.EnsureResponse
+}
+
+// add remembers the response to a message. It ignores messages without an id: two of them with equal
+// content may be different requests.
+func (r *recentRefusals) add(now time.Time, data []byte, response model.EnsureResponse) {
+	if response.ID == "" || !bytes.Contains(data, []byte(response.ID)) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, refusal{sha256.Sum256(data), now, response})
+	for len(r.all) > maxRefused || now.Sub(r.all[0].at) >= refusedFor {
+		r.all = r.all[1:]
+	}
+}
+
+// get returns the recent response to the same message.
+func (r *recentRefusals) get(now time.Time, data []byte) (response model.EnsureResponse, found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) == 0 {
+		return response, false
+	}
+	sum := sha256.Sum256(data)
+	for _, m := range r.all {
+		if m.sum == sum && now.Sub(m.at) < refusedFor {
+			return m.response, true
+		}
+	}
+
+	return response, false
+}
+
+// maxRefusals limits the remembered rejected commands. They are stored apart from the requests: a
+// flood of them must not displace executed requests, which could be delivered again.
+const maxRefusals = 1000
+
+// refusals stores which commands were rejected and reported. The stream delivers them again at each
+// start.
+type refusals struct {
+	host *host.Host
+	path string
+	log  *slog.Logger
+
+	mu sync.Mutex
+	// sums holds the checksums of ids and contents, oldest first.
+	sums []string
+}
+
+func openRefusals(h *host.Host, dir string, log *slog.Logger) *refusals {
+	r := &refusals{host: h, path: filepath.Join(dir, "refusals"), log: log}
+	var err error
+	if r.sums, err = host.ReadRecord[[]string](r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("cannot read rejected commands; they are reported again", "error", err)
+	}
+
+	return r
+}
+
+// refusalOf returns the checksum of a command. It covers the content: otherwise a sender who knows an
+// id could cause another command with this id to be ignored.
+func refusalOf(id string, data []byte) string { return fileName(id + "\x00" + string(data)) }
+
+// has reports whether a command was rejected before.
+func (r *refusals) has(id string, data []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return slices.Contains(r.sums, refusalOf(id, data))
+}
+
+// add stores a rejected command.
+func (r *refusals) add(ctx context.Context, id string, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sums = append(r.sums, refusalOf(id, data))
+	r.sums = r.sums[max(len(r.sums)-maxRefusals, 0):]
+	if err := r.host.WriteRecord(ctx, r.path, r.sums); err != nil {
+		r.log.ErrorContext(ctx, "cannot record rejected command", "id", id, "error", err)
 	}
 }

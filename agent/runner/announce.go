@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 )
 
 // announce reports the result of the assignments.
@@ -68,4 +70,112 @@ func (m *Manifests) reportPostponed(ctx context.Context, p desired.Postponement)
 	run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
 	run.Errors = []string{p.Err.Error()}
 	m.o.Report.Run(run)
+}
+
+// The limits of reports about rejected and delayed versions. A writer of one key can cause any number of
+// them. The state of the node shows the newest of each key.
+const (
+	reportsOfAKey = 10
+	reportsInAll  = 100
+	reportsWithin = 10 * time.Minute
+)
+
+// quota counts the reports of one kind. The zero value is ready to use.
+type quota struct {
+	since time.Time
+	keys  map[string]int
+	all   int
+	// leftOut counts the versions without a report since the last report.
+	leftOut int
+}
+
+// takes reports whether a version of a key is reported, and how many before it were not.
+func (q *quota) takes(key string, now time.Time) (leftOut int, ok bool) {
+	if now.Sub(q.since) >= reportsWithin {
+		q.since, q.keys, q.all = now, map[string]int{}, 0
+	}
+	if q.keys[key] >= reportsOfAKey || q.all >= reportsInAll {
+		q.leftOut++
+		return 0, false
+	}
+	q.keys[key]++
+	q.all++
+	leftOut, q.leftOut = q.leftOut, 0
+
+	return leftOut, true
+}
+
+// LogTransaction logs a transaction. It logs stable and delayed resources only at level debug.
+func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
+	if t.Outcome() != model.OutcomeStable && t.RetryAt.IsZero() || log.Enabled(ctx, slog.LevelDebug) {
+		key := "manifest"
+		if t.Within != (model.Ref{}) {
+			key = "assignment" // the transaction names the declaring manifest
+		}
+		engine.LogTransaction(ctx, log.With(key, t.Manifest), t)
+	}
+}
+
+// LogRun logs the summary of a run.
+func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
+	level := map[model.Outcome]slog.Level{
+		model.OutcomeFailed: slog.LevelError, model.OutcomeStable: slog.LevelInfo, model.OutcomeNotRun: slog.LevelWarn,
+	}[s.Outcome()]
+	if !s.RetryAt.IsZero() && s.Outcome() == model.OutcomeNotRun {
+		level = slog.LevelInfo
+	}
+	// An idle node logs nothing. A repair logs only its resource.
+	if s.Outcome() == model.OutcomeStable && s.Cause == model.CauseSchedule || s.Outcome() == model.OutcomeChanged && s.Cause == model.CauseDrift {
+		level = slog.LevelDebug
+	}
+	attrs := []any{
+		"manifest", s.Manifest, "revision", s.Revision, "cause", s.Cause, "run_id", s.RunID,
+		"duration", s.Duration.Round(time.Millisecond), "resources", s.Counts.Total, "changed", s.Counts.Made(), "failed", s.Counts.Failed,
+	}
+	if s.Counts.Noop > 0 {
+		attrs = append(attrs, "would_change", s.Counts.Noop)
+	}
+	if !s.RetryAt.IsZero() {
+		attrs = append(attrs, "not_run", s.Counts.NotRun, "resumes", s.RetryAt)
+	}
+	if n := len(s.Errors); n > 0 {
+		attrs = append(attrs, "errors", n, "error", bounds.Text(s.Errors[0]))
+	}
+	log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), attrs...)
+}
+
+// beginFlapping reports a resource that flaps.
+func (m *Manifests) beginFlapping(f model.FlappingState) {
+	m.o.Log.Warn("resource flapping", "manifest", f.Manifest, "resource", f.Resource.String(), "writer", cmp.Or(f.Writer, "unknown"))
+	m.reportFlapping(f, flappingText(f))
+}
+
+// endFlapping reports a resource that no longer flaps.
+func (m *Manifests) endFlapping(f model.FlappingState) {
+	m.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
+	m.reportFlapping(f, f.Resource.String()+" of "+f.Manifest+" no longer flaps; the agent repairs it immediately again")
+}
+
+func (m *Manifests) reportFlapping(f model.FlappingState, message string) {
+	m.o.Status.SetFlapping(m.drift.Flapping())
+	m.o.Running.After(func() { m.o.Report.Node(f.Manifest, model.NodeFlapping, message) })
+}
+
+// showWatches shows the watched, polled and flapping resources.
+func (m *Manifests) showWatches() {
+	m.o.Status.SetFlapping(m.drift.Flapping())
+	m.o.Status.SetWatches(m.drift.Watched())
+}
+
+// flappingText returns the message about a resource that flaps.
+func flappingText(f model.FlappingState) string {
+	cause := "keeps being changed by an unknown program"
+	switch {
+	case f.Writer != "":
+		cause = "keeps being changed, probably by " + f.Writer
+	case f.Unit != "":
+		cause = "keeps stopping: a program stops it, or it exits (see journalctl --unit=" + f.Unit + ")"
+	}
+
+	return fmt.Sprintf("%s of %s %s; the agent delays its repairs more and more until this ends", f.Resource, f.Manifest, cause)
 }

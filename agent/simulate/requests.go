@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -201,4 +202,186 @@ func (r *Requests) ran(ctx context.Context, q *request) model.EnsureResponse {
 	}
 
 	return response
+}
+
+// maxRequests limits the remembered requests of a node, which are not executed again.
+const maxRequests = 1000
+
+// accepted are the requests that a node accepted.
+type accepted struct {
+	mu      sync.Mutex
+	known   map[string]*request
+	waiting []*request
+}
+
+// request is a request that a node accepted.
+type request struct {
+	model.EnsureRequest
+	// run is a run request, nil for a request of a resource.
+	run  *model.RunRequest
+	name string
+	// from is the unverified sender.
+	from *model.Sender
+	// last is the last response. respond are the waiting receivers of further responses.
+	last    model.EnsureResponse
+	respond []func(model.EnsureResponse)
+}
+
+// add accepts a request unless its id is known, and calls respond with its last response.
+func (r *accepted) add(q *request, respond func(model.EnsureResponse)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.known[q.ID]
+	if known == nil {
+		r.remember(q)
+		known = q
+		r.waiting = append(r.waiting, q)
+	}
+	known.respond = append(known.respond, respond)
+	respond(known.last)
+}
+
+// knows reports whether a request with an id was accepted.
+func (r *accepted) knows(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.known[id] != nil
+}
+
+// next removes and returns the oldest waiting request, nil for none.
+func (r *accepted) next() *request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	q := r.waiting[0]
+	r.waiting = r.waiting[1:]
+
+	return q
+}
+
+// say sends a response to all receivers. It returns false if the last response was final.
+func (r *accepted) say(q *request, response model.EnsureResponse) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q.last.Phase.Final() {
+		return false
+	}
+	q.last = response
+	for _, respond := range q.respond {
+		respond(response)
+	}
+	if response.Phase.Final() {
+		q.respond = nil
+	}
+
+	return true
+}
+
+// cancel cancels a request that has not started, like an agent. It remembers an unknown id, so that a later
+// request is cancelled.
+func (r *Requests) cancel(data []byte, isCommand bool, respond func(model.EnsureResponse)) {
+	c, err := model.DecodeCancelRequest(data)
+	if err != nil {
+		respond(model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.machine.Node, ID: c.Request, Error: err.Error()})
+		return
+	}
+	response, reported := r.accepted.cancel(r.machine, c, isCommand, respond)
+	if reported {
+		r.report.Ensure(response)
+	}
+}
+
+// cancel sends the last response to the receivers of a cancel. It reports whether the request was cancelled
+// now and must be reported.
+func (r *accepted) cancel(m *machine, c model.CancelRequest, isCommand bool, respond func(model.EnsureResponse)) (model.EnsureResponse, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := r.known[c.Request]
+	isKnown := q != nil
+	if !isKnown {
+		q = &request{EnsureRequest: model.EnsureRequest{ID: c.Request}}
+		r.remember(q)
+	}
+	if isKnown && q.last.Phase != model.EnsureAcknowledged {
+		respond(q.last)
+		q.respond = append(q.respond, respond)
+		return q.last, false
+	}
+	q.last = m.response(q, model.EnsureCancelled)
+	q.last.Error = c.String()
+	for _, respond := range q.respond {
+		respond(q.last)
+	}
+	answer := q.last
+	answer.Unknown = !isKnown
+	respond(answer)
+	q.respond = nil
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *request) bool { return w == q })
+
+	return q.last, isKnown || isCommand
+}
+
+// remember stores a request by its id. The caller holds the lock.
+func (r *accepted) remember(q *request) {
+	if r.known == nil || len(r.known) >= maxRequests {
+		r.known = map[string]*request{}
+	}
+	r.known[q.ID] = q
+}
+
+// Previews answers preview requests of a node.
+type Previews struct{ assigned *assigned }
+
+// Preview answers a preview request immediately, with any signature: the changes from the assigned manifest
+// of the name. A failing node would fail.
+func (p Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
+	var req model.PreviewRequest
+	content, err := signed.Content(data)
+	if err == nil {
+		err = json.Unmarshal(content, &req)
+	}
+	response := model.EnsureResponse{Protocol: model.ProtocolPreviewResponse, ID: req.ID, Phase: model.EnsureFailed, Node: p.assigned.machine.Node}
+	var after *Manifest
+	if err == nil {
+		after, err = p.assigned.load(ctx, model.Entry{Key: model.Key(model.GroupFamily(model.GroupAll), req.Name), Name: req.Name, Value: []byte(req.Value)})
+	}
+	if err != nil {
+		response.Error = err.Error()
+		respond(response)
+		return
+	}
+	response.Plan = p.plan(req.Name, after)
+	if response.Plan.OK() {
+		response.Phase = model.EnsureDone
+	}
+	respond(response)
+}
+
+// plan returns the changes of a manifest on the node.
+func (p Previews) plan(name string, after *Manifest) *model.Plan {
+	m := p.assigned.machine
+	out, failing := &model.Plan{}, m.failing(after)
+	for i, changes := range p.assigned.compared.between(p.assigned.inForce(name), after) {
+		r := &after.Resources[i]
+		t := model.Transaction{
+			Protocol: model.ProtocolTransaction, Type: r.Ref.Type, Name: r.Ref.Name, Alias: r.Alias, RequestedEnsure: r.Ensure, Source: r.Source, Noop: true,
+		}
+		switch {
+		case i == failing:
+			t.Failed, t.Errors = true, []string{m.errorOf(r.Ref.Type)}
+		case changes != nil:
+			t.Changed, t.Changes = true, slices.Clone(changes)
+		}
+		if out.Counts.Add(&t); t.Failed || t.Changed {
+			out.Transactions = append(out.Transactions, t)
+		}
+	}
+	out.Counts.Unique = len(after.Resources)
+	b, _ := json.Marshal(out) // what is received again
+	out.Digest = model.DigestOf(b)
+
+	return out
 }

@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -70,4 +76,83 @@ func (s *Server) Run(ctx context.Context) {
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		s.log.ErrorContext(ctx, "metrics are not served any more", "error", err)
 	}
+}
+
+// Disk creates directories. *host.Host implements it.
+type Disk interface {
+	// EnsureDirectory reports whether users other than root and the running user may replace files in the
+	// directory.
+	EnsureDirectory(path string) (shared bool, err error)
+}
+
+// listen opens an address. The error has a remedy.
+func listen(ctx context.Context, disk Disk, network, address string) (net.Listener, error) {
+	if network == "unix" {
+		if err := makeRoom(ctx, disk, address); err != nil {
+			return nil, err
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, network, address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, inUse(address)
+	case err != nil:
+		return nil, fmt.Errorf("%w: choose another address, or leave it out", err)
+	case network == "unix":
+		if err := permitGroup(address); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+
+	return l, nil
+}
+
+func inUse(address string) error {
+	return fmt.Errorf("another process listens on %s: end it, or choose another address", address)
+}
+
+// makeRoom creates the directory of a socket, and removes the socket of a killed process.
+func makeRoom(ctx context.Context, disk Disk, path string) error {
+	dir := filepath.Dir(path)
+	shared, err := disk.EnsureDirectory(dir)
+	if err != nil {
+		return err
+	}
+	if shared {
+		return fmt.Errorf("other users may replace files in %s: choose a directory that belongs to root and that other users cannot write to", dir)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s exists and is not a socket: remove it, or choose another path", path)
+	}
+	c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(inUse(path), c.Close())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	default:
+		return fmt.Errorf("%w: remove it, or choose another path", err)
+	}
+}
+
+// permitGroup allows the group of a socket to connect. The group comes from a directory with the setgid bit.
+// It never changes the mode of another file at the path.
+func permitGroup(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return fmt.Errorf("%s was replaced: choose a directory that only root may write to", path)
+	}
+
+	return os.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o660)
 }

@@ -1,6 +1,10 @@
+// Package status holds the state of a node and shows it: in the bucket of node states (Heartbeat),
+// on the local socket, and as metrics. It also measures the clock of the node, publishes the package
+// inventory, and decides when an agent with a goal ends.
 package status
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,7 +15,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -241,4 +244,186 @@ func essence(s model.NodeState) string {
 	b, _ := json.Marshal(s) // plain fields always encode
 
 	return string(b)
+}
+
+// unstored contains the documents that the server does not store, by the keys of model.NodeState.Unstored.
+type unstored map[string]failure
+
+// failure is the last error, and the time of the first one.
+type failure struct {
+	since time.Time
+	text  string
+}
+
+// reasons returns one line per document.
+func (u unstored) reasons() map[string]string {
+	out := make(map[string]string, len(u))
+	for what, f := range u {
+		out[what] = fmt.Sprintf("%s not stored since %s: %s", what, f.since.Format(time.RFC3339), f.text)
+	}
+
+	return out
+}
+
+// SetUnstored records the reason why the server does not store a document; nil removes it.
+func (n *Node) SetUnstored(what string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before, is := n.unstored[what]
+	switch {
+	case err == nil:
+		delete(n.unstored, what)
+	case !is:
+		before.since = time.Now().UTC()
+		fallthrough
+	default:
+		before.text = bounds.Text(err.Error())
+		n.unstored[what] = before
+	}
+	if is || err != nil {
+		n.Shown.Notify()
+	}
+}
+
+// Answer returns the state of the node for an answer to a request, with the reasons why it is not stored.
+func (n *Node) Answer() model.NodeState {
+	s := n.State()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.Unstored = n.unstored.reasons()
+
+	return s
+}
+
+// UpdateJoining updates the groups that the node joins, before and after SetRead: the state contains a new
+// group only after the node tried to read its assignments. next must not call this node.
+func (n *Node) UpdateJoining(next func(joining []string) []string) {
+	n.update(func() bool {
+		groups := next(n.joining)
+		other := !slices.Equal(n.joining, groups)
+		n.joining = groups
+
+		return other
+	})
+}
+
+// SetRead records the result of reading families of assignments: known were read since the agent started,
+// failed could not be read at the last attempt.
+func (n *Node) SetRead(known, failed []string) {
+	var unread []string
+	for _, family := range failed {
+		if group, isGroup := strings.CutPrefix(family, model.GroupFamily("")); isGroup {
+			unread = append(unread, group)
+		}
+	}
+	n.update(func() bool {
+		before, other := len(n.joining), !slices.Equal(n.unread, unread)
+		n.joining = slices.DeleteFunc(slices.Clone(n.joining), func(group string) bool {
+			family := model.GroupFamily(group)
+			return slices.Contains(known, family) || slices.Contains(failed, family)
+		})
+		n.unread = unread
+
+		return other || len(n.joining) != before
+	})
+}
+
+// maxRejected limits the rejected control documents in the state.
+const maxRejected = 50
+
+// SetControl records the active control documents, the reasons for rejected ones by key, and the reason why
+// the bucket cannot be read, empty if it can. The caller must not change them later.
+func (n *Node) SetControl(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string) {
+	n.update(func() bool {
+		same := (paused == nil) == (n.paused == nil) && (paused == nil || *paused == *n.paused)
+		shown, text := firstRejected(rejected), rejectedText(rejected)
+		other := !same || !maps.Equal(by, n.pausedBy) || !maps.Equal(labels, n.labels) || !maps.Equal(shown, n.rejected) || text != n.problems.control || unread != n.problems.unread
+		n.paused, n.pausedBy, n.labels, n.rejected, n.problems.control, n.problems.unread = paused, by, labels, shown, text, unread
+
+		return other
+	})
+}
+
+// firstRejected returns the first rejected documents by key with shortened reasons, nil for none.
+func firstRejected(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(all))
+	out := map[string]string{}
+	for _, key := range keys[:min(len(keys), maxRejected)] {
+		out[key] = bounds.Text(all[key])
+	}
+
+	return out
+}
+
+// rejectedText describes the first rejected documents with shortened reasons, empty for none.
+func rejectedText(all map[string]string) string {
+	const most = 3
+	keys := slices.Sorted(maps.Keys(all))
+	var out []string
+	for _, key := range keys[:min(len(keys), most)] {
+		out = append(out, bounds.Text("rejected: "+key+": "+all[key]))
+	}
+	if len(keys) > most {
+		out = append(out, fmt.Sprintf("and %d more", len(keys)-most))
+	}
+
+	return strings.Join(out, "; ")
+}
+
+// Runs holds the runs in progress, for the status of the agent. Its methods are safe for concurrent
+// use.
+type Runs struct {
+	mu      sync.Mutex
+	running map[string]model.RunningRun // by run ID
+}
+
+// NewRuns returns Runs without a run.
+func NewRuns() *Runs {
+	return &Runs{running: map[string]model.RunningRun{}}
+}
+
+// Begin adds a run. end removes it.
+func (r *Runs) Begin(run model.RunningRun) (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[run.RunID] = run
+
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, run.RunID)
+	}
+}
+
+// Wait records the run that blocks a run. An empty blocker means that the run begins.
+func (r *Runs) Wait(id, blocker string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if run, running := r.running[id]; running && run.WaitsFor != blocker {
+		run.WaitsFor, run.Started = blocker, time.Now().UTC()
+		r.running[id] = run
+	}
+}
+
+// Any reports whether a run is in progress.
+func (r *Runs) Any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return len(r.running) > 0
+}
+
+// Describe adds the runs in progress to out.
+func (r *Runs) Describe(out *model.AgentStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out.Running = slices.SortedFunc(maps.Values(r.running), func(a, b model.RunningRun) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.RunID, b.RunID))
+	})
+	if out.Running == nil {
+		out.Running = []model.RunningRun{}
+	}
 }

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/resources/host/writers"
 )
 
 // serviceRetry is the wait between two attempts to serve. A new connection ends it.
@@ -95,4 +97,14 @@ func (s *nodeService) guarded(verb string, answer requests.Answer) requests.Answ
 		})
 		return out, err
 	}
+}
+
+// listen implements agent.Options.Writers.
+func listen(ctx context.Context, paths []string) (drift.Writers, error) {
+	l, err := writers.Listen(ctx, paths)
+	if err != nil {
+		return nil, err // not a non-nil interface with a nil pointer
+	}
+
+	return l, nil
 }
