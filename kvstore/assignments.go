@@ -66,7 +66,6 @@ func (s Assignments) Delete(ctx context.Context, key string, proof []byte) (uint
 	return s.change(ctx, "delete manifest "+key, key, proof, true)
 }
 
-// change writes a key. The error wraps ErrAssignmentChanged.
 func (s Assignments) change(ctx context.Context, what, key string, value []byte, isRemoval bool, opts ...jetstream.PublishOpt) (uint64, error) {
 	err := model.CheckKey(key)
 	var revision uint64
@@ -104,7 +103,6 @@ func (s Assignments) read(ctx context.Context, key string, isCurrent bool) (mode
 	return newAssignment(key, m), nil
 }
 
-// newAssignment returns a revision with its author, terms and digest.
 func newAssignment(key string, m Message) model.Entry {
 	e := newRefusable(key, m)
 	if !e.Deleted {

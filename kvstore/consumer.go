@@ -132,7 +132,6 @@ func scanOneConsumer(ctx context.Context, s *Store, stream string, cfg jetstream
 	return false, nil
 }
 
-// subscribe creates the channel for the messages.
 func (p *consumerPull) subscribe() (err error) {
 	// The channel has room for two requests. Dropped messages are detected later.
 	p.messages = make(chan *nats.Msg, 2*batchSize)
@@ -178,7 +177,6 @@ func (p *consumerPull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.M
 	return msg, meta, nil
 }
 
-// await waits for the next message of the server.
 func (p *consumerPull) await(ctx context.Context) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -49,7 +49,6 @@ type Denial struct {
 	violation error
 }
 
-// verbSubscribe is the verb of a denied subscription.
 const verbSubscribe = "subscribe to"
 
 // IsOfSubscription reports whether a subscription is denied.
@@ -222,7 +221,6 @@ func (c DenialContext) roleCause(subject string) error {
 	}
 }
 
-// severalDenials are errors of several families on one line.
 type severalDenials []error
 
 // Error joins the texts.
@@ -303,7 +301,6 @@ func (l lasting) on(nc *nats.Conn) error {
 	return l.err
 }
 
-// maxSubscriptions limits the recorded denials of subscriptions.
 const maxSubscriptions = 1024
 
 // waiter is a waiting call and the subjects that it uses.
@@ -362,7 +359,6 @@ func (r *Denials) OfNode(command string) {
 	r.node = command
 }
 
-// nodeCommand returns the command set by OfNode, or "" for an operator.
 func (r *Denials) nodeCommand() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -159,10 +159,8 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	return reply, done(err)
 }
 
-// refused counts refused answers.
 type refused struct{ atomic.Uint64 }
 
-// decode decodes an answer to a direct get and counts refused ones.
 func (r *refused) decode(a Query, reply *nats.Msg) (Message, error) {
 	m, err := decodeAnswer(a, reply)
 	if m.Forged {

@@ -152,7 +152,6 @@ func (n Names) Reply(question, node string) string {
 	return strings.Join([]string{n.prefix, "reply", question, node}, ".")
 }
 
-// questionLength is the length of the unique part of a question id, which is a nuid.
 const questionLength = 22
 
 // Question returns the id of a question of a requester.
@@ -277,7 +276,6 @@ func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+
 // NodeInventory returns the subject of a node's inventory.
 func (n Names) NodeInventory(node string) string { return KVSubject(n.Nodes(), node+".inventory") }
 
-// encodedToken is the prefix of an encoded id.
 const encodedToken = "="
 
 // Token returns an id as a single subject token.
@@ -333,7 +331,6 @@ func (n Names) ReportSubjects(node string) []string {
 	return all
 }
 
-// appendReports appends the subjects of a kind of report.
 func appendReports[T ~string](all []string, n Names, node, kind string, outcomes ...T) []string {
 	for _, outcome := range outcomes {
 		all = append(all, n.Report(node, kind, string(outcome)))

@@ -79,7 +79,6 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	return len(sent), failed
 }
 
-// messages encodes reports up to the first invalid one, which the error names.
 func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error) {
 	for _, r := range reports {
 		m, err := s.message(r)
@@ -205,12 +204,10 @@ func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Re
 	}
 }
 
-// matches reports whether the filter selects a report, which may come from a batch.
 func (f ReportFilter) matches(r model.Report) bool {
 	return f.Outcome == "" || f.Outcome == string(r.Outcome)
 }
 
-// consumer returns the consumer configuration of the filter.
 func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error) {
 	var cfg jetstream.OrderedConsumerConfig
 	nodes := f.Nodes
@@ -307,7 +304,6 @@ func (s Reports) Bounds(ctx context.Context) (model.ReportBounds, error) {
 	return out, nil
 }
 
-// read decodes a message.
 func (s Reports) read(m Message) model.StoredReports {
 	out := model.StoredReports{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
 	out.Reports, out.Invalid = s.reportsOf(m)
@@ -336,7 +332,6 @@ func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error
 	return all, errors.Join(failed...)
 }
 
-// newestOf returns the reports of the newest message of a subject, or none.
 func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
 	m, err := s.store.Last(ctx, s.stream, subject)
 	switch {
@@ -350,7 +345,6 @@ func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Repo
 	return s.reportsOf(m)
 }
 
-// reportsOf returns the readable reports of a message.
 func (s Reports) reportsOf(m Message) (all []model.Report, failed error) {
 	for r, err := range decodeReports(s.store.Names(), m) {
 		if err != nil {
@@ -394,7 +388,6 @@ func (s Reports) CheckSubscription(sub model.ReportSubscription) error {
 	return err
 }
 
-// consumer returns the configuration of the durable consumer of a subscription.
 func consumer(sub model.ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
 		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,

@@ -119,7 +119,6 @@ func (n Names) Streams() []Stream {
 	}
 }
 
-// streamConfig returns the configuration of a file stream without limits.
 func streamConfig(name, description string, subjects ...string) api.StreamConfig {
 	return api.StreamConfig{
 		Name:         name,
@@ -168,7 +167,6 @@ func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 	}
 }
 
-// hasUnanswered reports whether the servers of a stream do not answer.
 func (i Infos) hasUnanswered() bool {
 	for _, info := range i {
 		if info == nil {
@@ -238,10 +236,8 @@ func (s *Store) listStreams(ctx context.Context, prefix APIPrefix, body []byte) 
 	return &resp, resp.ToError()
 }
 
-// streamListType is the type of the answer to a list request.
 const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
 
-// leader returns the name of the server that leads a stream.
 func (s *Store) leader(info *api.StreamInfo) string {
 	if info.Cluster != nil && info.Cluster.Leader != "" {
 		return info.Cluster.Leader

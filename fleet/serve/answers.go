@@ -69,10 +69,8 @@ func newAnswerReader(stream Reports, r view.RequestDetail) *answerReader {
 	return &answerReader{stream: stream, request: r, results: ask.NewResults(r.ID, protocol, nil), out: view.Answers{Answers: []view.Answer{}}, bytes: map[string]int{}}
 }
 
-// hasAnswer reports whether the answer of a node was read.
 func (a *answerReader) hasAnswer(node string) bool { return a.results.HasAnswer(node) }
 
-// note adds a reason why answers are missing.
 func (a *answerReader) note(format string, args ...any) {
 	if a.out.Incomplete != "" {
 		a.out.Incomplete += "; "
@@ -110,7 +108,6 @@ func (a *answerReader) read(ctx context.Context, in model.ReportRange, limit int
 	return false, nil
 }
 
-// readNodes reads the nodes without an answer one by one.
 func (a *answerReader) readNodes(ctx context.Context) error {
 	r := a.request
 	nodes := slices.DeleteFunc(slices.Clone(r.Answered), a.hasAnswer)
@@ -139,7 +136,6 @@ func (a *answerReader) readNodes(ctx context.Context) error {
 	return nil
 }
 
-// some returns the first of some names, and how many more there are.
 func some(names []string) string {
 	const most = 10
 	if len(names) <= most {
@@ -149,7 +145,6 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more (the first by bytes)", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// newAnswer returns the answer of a node.
 func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answer {
 	out := view.Answer{Node: node, Time: stored, Outcome: view.OutcomeOf(r), Text: view.DescribeAnswer(r), Runs: r.Runs}
 	if r.State == nil {

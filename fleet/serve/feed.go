@@ -166,10 +166,8 @@ func (f *feed) persistFor(ctx context.Context, show notices, what string, read f
 	}
 }
 
-// clock formats a time.
 func clock(at time.Time) string { return at.Local().Format(model.TimeFormat) }
 
-// watchConnection shows when NATS cannot be reached.
 func (f *feed) watchConnection(ctx context.Context) {
 	const about = " NATS" // sorts before all other problems
 	for away := false; ctx.Err() == nil; _ = pause(ctx, awayPause) {
@@ -186,7 +184,6 @@ func (f *feed) watchConnection(ctx context.Context) {
 	}
 }
 
-// notices shows problems by subject, until they are cleared.
 type notices interface {
 	Problem(about, text string)
 	Clear(about string)
@@ -209,7 +206,6 @@ func (f *feed) listNodes(ctx context.Context) error {
 	}
 }
 
-// listOnce adds all nodes.
 func (f *feed) listOnce(ctx context.Context) error {
 	asked := time.Now()
 	all, err := f.Nodes.Nodes(ctx)
@@ -281,7 +277,6 @@ func (f *feed) listAssignments(ctx context.Context, changed <-chan struct{}) err
 	}
 }
 
-// followAssignments signals changes of assignments.
 func (f *feed) followAssignments(ctx context.Context, changed chan<- struct{}) error {
 	for err := range f.Assignments.Changes(ctx) {
 		if err != nil {
@@ -369,7 +364,6 @@ func each(all iter.Seq2[model.StoredReports, error], until uint64, tell func(mod
 	return nil
 }
 
-// endPause is the interval of checks of the end of the stream.
 const endPause = 10 * time.Second
 
 // followEnd sets the end of the stream, so that the view knows how many messages are missing. It asks the leader,

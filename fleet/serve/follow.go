@@ -49,7 +49,6 @@ type follower struct {
 	begun   chan struct{}
 }
 
-// newFollower returns a follower. run starts it.
 func newFollower(o Options) *follower {
 	o.CheckEvery = cmp.Or(o.CheckEvery, streamPause)
 
@@ -135,7 +134,6 @@ func newHandler(ctx context.Context, model *view.Fleet, source api.Source, o Opt
 	return mux
 }
 
-// within cancels requests when ctx ends.
 func within(ctx context.Context, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		both, end := context.WithCancel(r.Context())

@@ -147,7 +147,6 @@ func (s *source) readRun(ctx context.Context, node, id string) (view.RunDetail, 
 	return view.RunDetail{}, fmt.Errorf("run %s of node %s: %w", id, node, model.ErrNotFound)
 }
 
-// findRun reads the reports of a node from a time until some time after the summary of the run.
 func (s *source) findRun(ctx context.Context, node, id string, since time.Time) (view.RunDetail, error) {
 	out, read := view.RunDetail{Node: node, Transactions: []model.Transaction{}}, 0
 	var found []model.Report
@@ -179,7 +178,6 @@ func (s *source) findRun(ctx context.Context, node, id string, since time.Time) 
 	return out, nil
 }
 
-// addReport adds a report of a run.
 func addReport(d *view.RunDetail, r model.Report) {
 	var t model.Transaction
 	if r.Type == model.ProtocolEnsureResponse {

@@ -23,13 +23,11 @@ type recreatedError struct {
 // Error names the streams.
 func (e *recreatedError) Error() string { return "the " + e.what + " was created again or restored" }
 
-// watchedStream is a stream whose data the view holds.
 type watchedStream struct {
 	stream Stream
 	recreatedError
 }
 
-// streams returns the streams that are checked.
 func (f *feed) streams() []watchedStream {
 	one := func(s Stream, gone string, reports bool) watchedStream {
 		return watchedStream{s, recreatedError{s.Name(), gone, reports}}
@@ -152,7 +150,6 @@ func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
 	return nil, joinRecreated(append(replaced, back...))
 }
 
-// joinRecreated returns one error for several streams.
 func joinRecreated(all []*recreatedError) error {
 	joined := &recreatedError{}
 	var what, gone []string

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// readTimeout limits one read.
 const readTimeout = 10 * time.Second
 
 // errNotRead means that a read panicked.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"hash/maphash"
 	"strings"
 	"sync"
@@ -23,28 +24,17 @@ type activityLog struct {
 	points    points
 	counts    counts
 	attention *attentionCounts
-	invalid   invalidMessages
-	followers followers
-}
-
-// invalidMessages counts unreadable messages and contains the reason of the last one.
-type invalidMessages struct {
-	count int
-	last  string
-}
-
-func (l *activityLog) unreadable() invalidMessages {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-
-	return l.invalid
+	// invalid counts unreadable messages, lastInvalid is the reason of the last one.
+	invalid     int
+	lastInvalid string
+	followers   followers
 }
 
 // newActivityLog returns an empty log. The last few events and runs of a node that isKnown reports are retained;
 // isKnown must not call back.
 func newActivityLog(o Options, isKnown func(node string) bool, changed func()) *activityLog {
 	l := &activityLog{
-		changed: changed, words: newEventWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
+		changed: changed, words: eventWords{internedTexts{}, interned[string]{}, interned[sameEvent]{}, interned[sameRun]{}}, repeats: repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}, events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
 		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: followers{all: map[*follower]bool{}},
 	}
 	l.events.isKnown, l.runs.isKnown = isKnown, isKnown
@@ -52,7 +42,6 @@ func newActivityLog(o Options, isKnown func(node string) bool, changed func()) *
 	return l
 }
 
-// forget removes the data of unknown nodes.
 func (l *activityLog) forget(nodes ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +51,17 @@ func (l *activityLog) forget(nodes ...string) {
 	}
 }
 
-// ofNode returns the newest runs and events of a node, newest first.
+// unreadable describes the unreadable messages, empty for none.
+func (l *activityLog) unreadable() string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.invalid == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("Messages of the stream of reports cannot be read, and are neither listed nor counted: %d; the last: %s", l.invalid, l.lastInvalid)
+}
+
 func (l *activityLog) ofNode(name string, mostRuns, mostEvents int) ([]RunRow, []Event) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -77,7 +76,6 @@ func (l *activityLog) ofNode(name string, mostRuns, mostEvents int) ([]RunRow, [
 	return runs, events
 }
 
-// pointsSince returns the counts of the intervals since a time, oldest first.
 func (l *activityLog) pointsSince(since, now time.Time) []Point {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -189,8 +187,8 @@ func (l *activityLog) Add(m model.StoredReports) {
 	defer l.mu.Unlock()
 	l.counts.message(&m)
 	if m.Invalid != nil {
-		l.invalid.count++
-		l.invalid.last = firstLine(m.Invalid.Error(), maxText)
+		l.invalid++
+		l.lastInvalid = firstLine(m.Invalid.Error(), maxText)
 		l.changed()
 	}
 	for i := range all {
@@ -214,10 +212,9 @@ func (l *activityLog) AddRuns(m model.StoredReports) {
 	}
 }
 
-// addRun adds the summary of a run to the list.
 func (l *activityLog) addRun(t *excerpt, h *happened, at position) {
 	t.run.Outcome = h.outcome
-	l.runs.summary(t.Node, at, l.words.keepRun(h, t.run))
+	l.runs.add(t.Node, at, l.words.keepRun(h, t.run))
 }
 
 func (l *activityLog) add(t *excerpt, at position) {
@@ -236,7 +233,7 @@ func (l *activityLog) add(t *excerpt, at position) {
 		l.addRun(t, &h, at)
 		l.points.add(e.Time, t)
 	} else if e.Kind == model.KindTransaction && e.RunID != "" {
-		l.runs.part(e.Node, at, l.words.keepRun(&h, &RunRow{Started: e.Time}))
+		l.runs.add(e.Node, at, l.words.keepRun(&h, &RunRow{Started: e.Time}))
 	}
 	for _, a := range t.attention {
 		a.Resource = l.words.strings.Share(a.Resource)
@@ -248,7 +245,6 @@ func (l *activityLog) add(t *excerpt, at position) {
 	}
 }
 
-// matcher is a compiled query of events.
 type matcher struct{ EventQuery }
 
 func newMatcher(q EventQuery) matcher {
@@ -275,7 +271,6 @@ func (m *matcher) matches(node string, h *happened) bool {
 	return m.Search == strings.ToLower(h.correlation) || has(h.text) || has(h.resource) || has(h.manifest) || has(node)
 }
 
-// limit returns the number of rows to return.
 func (m *matcher) limit() int {
 	if m.Limit <= 0 {
 		return defaultLimit
@@ -335,13 +330,11 @@ func (l *activityLog) Runs(q EventQuery) []RunRow {
 // followed is the number of events that wait for a reader. A reader with more is too slow.
 const followed = 512
 
-// follower is a reader of events.
 type follower struct {
 	matcher
 	events chan Event
 }
 
-// followers are the readers of events.
 type followers struct {
 	all map[*follower]bool
 	// last is the newest place.
@@ -393,7 +386,6 @@ func (f *followers) send(w *follower, it *item[happened]) {
 	}
 }
 
-// end closes the channel of a reader, once.
 func (f *followers) end(w *follower) {
 	if f.all[w] {
 		delete(f.all, w)
@@ -417,29 +409,17 @@ func newRuns(most int) runs {
 	return r
 }
 
-// summary adds the summary of a run.
-func (r runs) summary(node string, at position, row runRow) {
+// add adds the summary of a run, or without an outcome a transaction of a run whose summary is unknown. It registers the
+// id first, because the run may be dropped immediately.
+func (r runs) add(node string, at position, row runRow) {
 	id := hashOf(r.seed, node, row.id)
-	known := r.byID[id]
-	switch {
-	case known == nil:
-	case known.value.outcome == "":
+	if known := r.byID[id]; known != nil {
+		if row.outcome == "" || known.value.outcome != "" {
+			return // a node reports a run once
+		}
 		r.remove(known)
-	default:
-		return // a node reports a run once
 	}
-	r.add(id, r.newItem(node, at, row))
-}
-
-// part adds a transaction of a run. The summary may arrive later.
-func (r runs) part(node string, at position, row runRow) {
-	if id := hashOf(r.seed, node, row.id); r.byID[id] == nil {
-		r.add(id, r.newItem(node, at, row))
-	}
-}
-
-// add adds a run. It registers the id first, because the run may be dropped immediately.
-func (r runs) add(id uint64, it *item[runRow]) {
+	it := r.newItem(node, at, row)
 	r.byID[id] = it
 	r.put(it)
 }
@@ -455,17 +435,10 @@ type repeats struct {
 	recent, before map[uint64]struct{}
 }
 
-func newRepeats() repeats {
-	return repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}
-}
-
-// seenBefore reports whether this report of a node was already added.
 func (r *repeats) seenBefore(node, id string) bool {
 	hash := hashOf(r.seed, node, id)
-	if _, seen := r.recent[hash]; seen {
-		return true
-	}
-	if _, seen := r.before[hash]; seen {
+	_, isRecent := r.recent[hash]
+	if _, seen := r.before[hash]; seen || isRecent {
 		return true
 	}
 	if len(r.recent) >= rememberedReports {
@@ -478,7 +451,5 @@ func (r *repeats) seenBefore(node, id string) bool {
 
 // hashOf returns a hash of a node and an id that the node chose.
 func hashOf(seed maphash.Seed, node, id string) uint64 {
-	const odd = 0x9e3779b97f4a7c15
-
-	return maphash.String(seed, node)*odd + maphash.String(seed, id)
+	return maphash.Comparable(seed, [2]string{node, id})
 }

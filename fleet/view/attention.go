@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 )
 
-// attentionKind is the reason why a resource needs attention.
 type attentionKind int
 
 // The kinds.
@@ -79,10 +78,8 @@ type attentionCounts struct {
 	pruned int64
 }
 
-// topID identifies a resource.
 type topID struct{ manifest, resource string }
 
-// countedResource is a resource with the number of its occurrences.
 type countedResource struct {
 	by    string
 	slots [countSlots]countSlot
@@ -98,7 +95,6 @@ type countSlot struct {
 	count  int
 }
 
-// newAttentionCounts returns an empty Resources with a retention time.
 func newAttentionCounts(keep time.Duration) *attentionCounts {
 	t := &attentionCounts{every: max(keep/countSlots, time.Second), broughtIn: map[string]int{}}
 	for i := range t.counts {
@@ -146,7 +142,6 @@ func (t *attentionCounts) Add(node string, at time.Time, a attention) {
 	}
 }
 
-// prune removes resources and nodes without an occurrence in the retention time.
 func (t *attentionCounts) prune(now int64) {
 	if now <= t.pruned {
 		return
@@ -190,7 +185,7 @@ func (t *attentionCounts) remove(k attentionKind, id topID) {
 	}
 }
 
-// total returns the number of occurrences up to a slot.
+// total returns the number of occurrences in the slots up to now.
 func (c *countedResource) total(now int64) int {
 	sum := 0
 	for _, s := range c.slots {

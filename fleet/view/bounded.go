@@ -19,7 +19,6 @@ func (p position) compare(o position) int {
 	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.part, o.part))
 }
 
-// item is an entry of a node.
 type item[T any] struct {
 	position
 	value T
@@ -29,7 +28,6 @@ type item[T any] struct {
 	siblings *siblings[T]
 }
 
-// siblings are the entries of one node, oldest first.
 type siblings[T any] struct {
 	node  string
 	items []*item[T]
@@ -93,7 +91,6 @@ func (b *bounded[T]) put(it *item[T]) {
 	}
 }
 
-// oldest returns the next entry to remove.
 func (b *bounded[T]) oldest() *item[T] {
 	var out *item[T]
 	for own := range b.over {
@@ -125,7 +122,6 @@ func (b *bounded[T]) forget(node string) {
 	}
 }
 
-// drop removes an entry.
 func (b *bounded[T]) drop(it *item[T]) {
 	b.remove(it)
 	b.dropped(it)
@@ -159,7 +155,6 @@ func (b *bounded[T]) after(seq uint64, yield func(*item[T]) bool) {
 	b.all.AscendGreaterOrEqual(&item[T]{position: position{seq + 1, 0}}, yield)
 }
 
-// of yields the newest entries of a node, newest first.
 func (b *bounded[T]) of(node string, most int) iter.Seq2[int, *item[T]] {
 	var own []*item[T]
 	if all := b.byNode[node]; all != nil {
@@ -169,7 +164,6 @@ func (b *bounded[T]) of(node string, most int) iter.Seq2[int, *item[T]] {
 	return slices.Backward(own)
 }
 
-// find returns the index of the entry at a place, or the index where it would be.
 func (s *siblings[T]) find(at position) (int, bool) {
 	return slices.BinarySearchFunc(s.items, at, func(it *item[T], at position) int { return it.compare(at) })
 }

@@ -115,7 +115,6 @@ type manifestState struct {
 	rare *rareState
 }
 
-// sameManifest contains fields that the manifests of many nodes share.
 type sameManifest struct {
 	key, digest string
 	revision    uint64
@@ -172,18 +171,10 @@ type nodeState struct {
 
 func (s *nodeState) name() string { return s.Node.Node.Node }
 
-// statuses yields the statuses of its assignments.
 func (s *nodeState) statuses() iter.Seq[*fleet.RolloutStatus] {
-	return func(yield func(*fleet.RolloutStatus) bool) {
-		for i := range s.Statuses {
-			if !yield(&s.Statuses[i].RolloutStatus) {
-				return
-			}
-		}
-	}
+	return each(s.Statuses, func(a *Assignment) *fleet.RolloutStatus { return &a.RolloutStatus })
 }
 
-// manifest returns the status of a manifest on the node, or the zero value.
 func (s *nodeState) manifest(key string) model.ManifestState {
 	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key, key) })
 	if !is {
@@ -207,7 +198,6 @@ func (s *nodeState) reported(manifests map[string]model.ManifestState) model.Nod
 	return n
 }
 
-// full returns the complete node.
 func (s *nodeState) full() Node {
 	out := s.Node
 	out.Node = s.reported(make(map[string]model.ManifestState, len(s.manifests)))
@@ -215,10 +205,7 @@ func (s *nodeState) full() Node {
 	return out
 }
 
-// nodeStates are the compact states of nodes.
 type nodeStates struct {
 	strings internedTexts
 	same    interned[sameManifest]
 }
-
-func newNodeStates() nodeStates { return nodeStates{internedTexts{}, interned[sameManifest]{}} }

@@ -31,10 +31,8 @@ type completeness struct {
 	notice   string
 }
 
-// problemID identifies a problem of the view, or of a webhook.
 type problemID struct{ webhook, about string }
 
-// problem is the text of a problem, and whether a webhook fails.
 type problem struct {
 	text    string
 	failing bool
@@ -46,9 +44,9 @@ func (f *Fleet) Progress() Progress { return f.progress("") }
 // progress returns the progress for a node, or for an empty name for all.
 func (f *Fleet) progress(node string) Progress {
 	out := f.completeness.of(node, time.Now())
-	out.Nodes, out.BlindSince = f.isComplete(), f.blindSince()
-	if invalid := f.unreadable(); invalid.count > 0 {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("Messages of the stream of reports cannot be read, and are neither listed nor counted: %d; the last: %s", invalid.count, invalid.last))
+	out.Nodes, out.BlindSince = f.completeNodes()
+	if text := f.unreadable(); text != "" {
+		out.Incomplete = append(out.Incomplete, text)
 	}
 
 	return out
@@ -74,7 +72,6 @@ func (c *completeness) of(node string, now time.Time) Progress {
 	return out
 }
 
-// maxShares limits the named shares.
 const maxShares = 4
 
 // missing describes the missing reports of a node, or of all for an empty name, in at most one line.
@@ -96,7 +93,6 @@ func (c *completeness) missing(node string, now time.Time) string {
 	return fmt.Sprintf("The newest %d reports of a node, kind and outcome are stored. Older ones are neither listed nor counted: %s.", c.maxShare, text)
 }
 
-// change changes the progress and records a change.
 func (c *completeness) change(by func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +179,6 @@ func (w Webhook) Warning(about, text string) {
 // Clear removes a Problem or a Warning.
 func (w Webhook) Clear(about string) { w.view.show(problemID{w.name, about}, problem{}) }
 
-// webhooks returns the problems by webhook.
 func (c *completeness) webhooks() []WebhookProblem {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -35,7 +35,6 @@ func (l *activityLog) SetEnd(seq uint64) {
 	c.end = seq
 }
 
-// message counts a message of the stream.
 func (c *counts) message(m *model.StoredReports) {
 	if m.Sequence > c.read {
 		c.read, c.newest = m.Sequence, m.Stored
@@ -45,7 +44,6 @@ func (c *counts) message(m *model.StoredReports) {
 	}
 }
 
-// report counts a new report.
 func (c *counts) report(t *excerpt, seq uint64) {
 	if !c.isNew(seq) {
 		return
@@ -100,7 +98,6 @@ type ReportCount struct {
 // intervals is the number of intervals of the retention time.
 const intervals = 288
 
-// points counts reports by interval.
 type points struct {
 	every time.Duration
 	// ring contains the counts of each interval at its number modulo the length.
@@ -117,7 +114,6 @@ func newPoints(keep time.Duration) points { return points{every: max(keep/interv
 
 func (p *points) number(at time.Time) int64 { return at.UnixNano() / int64(p.every) }
 
-// add counts the summary of a run.
 func (p *points) add(at time.Time, t *excerpt) {
 	number := p.number(at)
 	in := &p.ring[uint64(number)%uint64(len(p.ring))]
@@ -137,7 +133,6 @@ func (p *points) add(at time.Time, t *excerpt) {
 	}
 }
 
-// get returns all intervals since a time.
 func (p *points) get(since, now time.Time) []Point {
 	last := p.number(now)
 	first := max(p.number(since), last-intervals+1)

@@ -215,7 +215,6 @@ func OutcomeOf(r model.EnsureResponse) model.Outcome {
 	}
 }
 
-// describeRequested counts the manifests of a run request, with the first error.
 func describeRequested(all []model.RequestedRun) string {
 	text := DescribeRuns(all)
 	if i := slices.IndexFunc(all, func(r model.RequestedRun) bool { return !r.OK() }); i >= 0 {
@@ -383,7 +382,6 @@ func DescribeControlValue(name string, value []byte) (string, error) {
 	}
 }
 
-// nothingOf describes an empty list: no labels, no groups.
 func nothingOf(name string) string { return "no " + name }
 
 func decodePause(value []byte) (model.Paused, error) {

@@ -17,7 +17,6 @@ type happened struct {
 	*sameEvent
 }
 
-// sameEvent contains fields that many events share.
 type sameEvent struct {
 	kind                                string
 	outcome                             model.Outcome
@@ -25,7 +24,6 @@ type sameEvent struct {
 	manifest, resource, correlation, by string
 }
 
-// eventOf returns the compact form of an event.
 func eventOf(it *item[happened]) Event {
 	h := &it.value
 
@@ -35,7 +33,6 @@ func eventOf(it *item[happened]) Event {
 	}
 }
 
-// keep returns the compact form of an event.
 func (w *eventWords) keep(e *Event) happened {
 	share := w.strings.Share
 
@@ -52,7 +49,6 @@ type runRow struct {
 	*sameRun
 }
 
-// sameRun contains fields that many runs share.
 type sameRun struct {
 	manifest string
 	revision uint64
@@ -62,7 +58,6 @@ type sameRun struct {
 	counts   model.Counts
 }
 
-// rowOf returns the compact form of a run.
 func rowOf(it *item[runRow]) RunRow {
 	r := &it.value
 
@@ -86,11 +81,6 @@ type eventWords struct {
 	runs   interned[sameRun]
 }
 
-func newEventWords() eventWords {
-	return eventWords{internedTexts{}, interned[string]{}, interned[sameEvent]{}, interned[sameRun]{}}
-}
-
-// excerpt is the compact content of a report.
 type excerpt struct {
 	Event
 	// run is nil except for the summary of a run. repaired is its number of repairs.
@@ -239,7 +229,6 @@ func cutText(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// internedTexts stores texts that many entries share, each once.
 type internedTexts map[string]string
 
 // Share returns the stored text that equals a text. It returns a long text unchanged.
@@ -265,7 +254,6 @@ type instant int64
 // never is the zero time.
 const never instant = math.MinInt64
 
-// instantOf returns a time as an instant.
 func instantOf(t time.Time) instant {
 	const perSecond = int64(time.Second)
 	switch seconds := t.Unix(); {

@@ -267,7 +267,6 @@ func (f *Fleet) Events(q EventQuery) EventPage {
 	return out
 }
 
-// maxRunsOfManifest limits the returned runs of a manifest.
 const maxRunsOfManifest = 50
 
 // Manifests returns the assigned manifests. Manifests that need attention come first.
@@ -341,7 +340,6 @@ func (f *Fleet) Overview() Overview {
 	return Overview{Progress: progress, Summary: s, Top: top, History: f.pointsSince(since, now), Webhooks: f.webhooks()}
 }
 
-// get returns the expensive parts of the overview.
 func (c *cache) get(f *Fleet, now time.Time) (Summary, Top) {
 	c.Lock()
 	defer c.Unlock()
@@ -386,7 +384,6 @@ type changes struct {
 	waiting   map[chan struct{}]bool
 }
 
-// note counts a change.
 func (c *changes) note() { c.count.Add(1) }
 
 // signal wakes waiting readers if there were changes.

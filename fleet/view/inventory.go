@@ -38,17 +38,18 @@ type inventory struct {
 
 func newInventory(o Options, changed func()) *inventory {
 	return &inventory{
-		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: newNodeStates(),
+		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: nodeStates{internedTexts{}, interned[sameManifest]{}},
 		entries: fleet.NewAssigned(nil), blind: map[string]bool{},
 	}
 }
 
-// isComplete reports whether the states of all nodes and all assignments are known.
-func (a *inventory) isComplete() bool {
+// completeNodes reports whether the states of all nodes and all assignments are known, and the time since which no data
+// about nodes arrives, zero if data arrives.
+func (a *inventory) completeNodes() (all bool, blindSince time.Time) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 
-	return a.listed && a.isAssigned
+	return a.listed && a.isAssigned, a.gaps.since()
 }
 
 // IsKnown reports whether a node exists.
@@ -275,13 +276,7 @@ func (a *inventory) removeNode(name string) {
 func (a *inventory) All() iter.Seq[*model.Node] {
 	all, _ := a.now()
 
-	return func(yield func(*model.Node) bool) {
-		for _, n := range all {
-			if !yield(&n.Node.Node) {
-				return
-			}
-		}
-	}
+	return each(all, func(s **nodeState) *model.Node { return &(*s).Node.Node })
 }
 
 // NodeNames returns the sorted names of the nodes.
@@ -669,12 +664,4 @@ func (a *inventory) Sees(reason string) {
 		a.gaps.end(time.Now())
 	}
 	a.changed()
-}
-
-// blindSince returns the time since which no data about nodes arrives, zero if data arrives.
-func (a *inventory) blindSince() time.Time {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-
-	return a.gaps.since()
 }

@@ -247,7 +247,6 @@ func (t QueryTable) CheckColumns(columns []string) error {
 	return nil
 }
 
-// hint suggests columns similar to an unknown name.
 func (t QueryTable) hint(column string) string {
 	known := slices.Clone(t.Columns)
 	for name := range t.Nested {
@@ -344,6 +343,18 @@ type QueryNode struct {
 	Facts model.Facts
 }
 
+// QueryNodes returns a row without facts for each node.
+func QueryNodes(nodes []model.Node, assigned *fleet.Assigned) []QueryNode {
+	rows := make([]QueryNode, len(nodes))
+	for i, n := range nodes {
+		statuses := assigned.Statuses(n)
+		node := NewNode(n, statuses, assigned)
+		rows[i] = QueryNode{NodeRow: RowOf(&node), Known: n, Statuses: statuses}
+	}
+
+	return rows
+}
+
 // NodeTable is the table of nodes.
 func NodeTable() QueryTable {
 	return QueryTable{
@@ -412,7 +423,6 @@ func labelValue(all map[string]string, name string) any {
 	return nil
 }
 
-// tallyValue returns the counts of manifests by status, or one of them.
 func tallyValue(t fleet.Tally, name string) any {
 	counts := map[string]any{
 		"targets": t.Targets, "up_to_date": t.UpToDate, "failed": t.Failed, "rejected": t.Rejected, "unreachable": t.Unreachable, "unreadable": t.Unreadable, "pending": t.Pending,
@@ -424,7 +434,6 @@ func tallyValue(t fleet.Tally, name string) any {
 	return counts[name]
 }
 
-// factValue returns the value at a path of facts, nil for none.
 func factValue(facts model.Facts, path string) any {
 	var at any = map[string]any(facts)
 	for name := range strings.SplitSeq(path, ".") {
@@ -515,7 +524,6 @@ func MatchPackages(run *targets.PackageEvaluator, unknown *targets.Finder, nodes
 	return out, nil
 }
 
-// add adds the matching packages of an inventory.
 func (m *PackageMatches) add(run *targets.PackageEvaluator, i model.Inventory) error {
 	if i.Unreadable != "" {
 		m.Unreadable = append(m.Unreadable, i.Node)

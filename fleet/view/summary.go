@@ -56,7 +56,6 @@ type Members struct {
 	last  string
 }
 
-// maxFirst limits the named nodes.
 const maxFirst = 10
 
 // add counts a node. Consecutive calls with one node count once.
@@ -70,7 +69,6 @@ func (m *Members) add(node string) {
 	}
 }
 
-// membersOf counts the keys of a map.
 func membersOf[T any](nodes map[string]T) Members {
 	m := Members{Nodes: len(nodes), First: make([]string, 0, maxFirst)}
 	for node := range nodes {
@@ -165,17 +163,17 @@ func SummaryOf(nodes []model.Node, entries []model.Entry, version string, now ti
 	for i := range nodes {
 		n := &nodes[i]
 		statuses = all.AppendStatuses(statuses[:0], n)
-		c.node(n, fleet.NodeStatus(*n, statuses), pointers(statuses), func(key string) model.ManifestState { return n.Manifests[key] })
+		c.node(n, fleet.NodeStatus(*n, statuses), each(statuses, func(s *fleet.RolloutStatus) *fleet.RolloutStatus { return s }), func(key string) model.ManifestState { return n.Manifests[key] })
 	}
 
 	return c.summary(all, version, now)
 }
 
-// pointers yields the addresses of the elements.
-func pointers[T any](all []T) iter.Seq[*T] {
-	return func(yield func(*T) bool) {
+// each yields a part of each element.
+func each[T, V any](all []T, part func(*T) V) iter.Seq[V] {
+	return func(yield func(V) bool) {
 		for i := range all {
-			if !yield(&all[i]) {
+			if !yield(part(&all[i])) {
 				return
 			}
 		}
@@ -212,7 +210,6 @@ func (c *counter) summary(all *fleet.Assigned, version string, now time.Time) Su
 	return out
 }
 
-// counter collects the overview.
 type counter struct {
 	// nodes are the names of the nodes.
 	nodes      []string
@@ -238,7 +235,6 @@ type assignedKey struct {
 	since    time.Time
 }
 
-// failureID identifies a failure.
 type failureID struct {
 	name   string
 	status fleet.Status
@@ -251,7 +247,6 @@ type failingNodes struct {
 	claims []time.Time
 }
 
-// at returns the failure at a time.
 func (f *failingNodes) at(now time.Time) Failure {
 	out := f.Failure
 	if len(f.claims) == 0 {
@@ -420,7 +415,6 @@ func (c *counter) states() []State {
 	return out
 }
 
-// sortedManifests returns manifests that need attention first, then by name.
 func (c *counter) sortedManifests() []Manifest {
 	out := c.manifests
 	slices.SortFunc(out, func(a, b Manifest) int {
@@ -440,7 +434,6 @@ type Flapping struct {
 	Members
 }
 
-// flappingID identifies a resource on all nodes.
 type flappingID struct{ name, resource string }
 
 // Clock is a node with a wrong clock.
@@ -471,7 +464,6 @@ type Version struct {
 	Members
 }
 
-// flaps counts the flapping resources of a node.
 func (c *counter) flaps(n *model.Node) {
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		_, name, err := fleet.ParseKey(f.Manifest)
@@ -503,7 +495,6 @@ func (c *counter) sortedFlapping() []Flapping {
 // maxVersion limits the bytes of a version.
 const maxVersion = 40
 
-// version counts the version of a node.
 func (c *counter) version(n *model.Node) {
 	text := strings.ToValidUTF8(n.Version[:min(len(n.Version), maxVersion)], "")
 	v := c.versions[text]
@@ -536,7 +527,6 @@ func IsOlder(version, current string) bool {
 	return semver.IsValid(a) && semver.IsValid(b) && semver.Compare(a, b) < 0
 }
 
-// semverOf returns a version in the form of semver.
 func semverOf(version string) string { return "v" + strings.TrimPrefix(version, "v") }
 
 // Limits of unassigned manifests: any node can report any number of them.
@@ -640,7 +630,6 @@ func (s *Summary) LostRemedy(remove string) string {
 // resource may have another name on each node.
 var errorLine = regexp.MustCompile(`^(\S+:\d+:\d+): (?:([a-z][a-z0-9_-]*)#)?`)
 
-// placeID identifies a line of a manifest.
 type lineID struct {
 	manifest, place, of string
 	status              fleet.Status
@@ -671,7 +660,6 @@ func compareFailures(a, b Failure) int {
 	return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))
 }
 
-// together merges failures of one line.
 func together(all []*failingNodes, now time.Time) Failure {
 	if len(all) == 1 {
 		return all[0].at(now)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +55,6 @@ func newReportedEvaluator() *targetEvaluator {
 	return s
 }
 
-// targetResult is the result of an expression, or its error.
 type targetResult struct {
 	made      time.Time
 	matches   map[string]bool
@@ -68,7 +65,7 @@ type targetResult struct {
 
 // selectNodes returns the nodes that an expression matches, and the nodes for which it cannot be evaluated.
 // The error is a *targets.Error, wraps ErrSlowTarget, or is an error of reading facts.
-func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState) (targetResult, error) {
+func (a *inventory) selectNodes(s *targetEvaluator, on string, all nodeTable) (targetResult, error) {
 	e, err := targets.Compile(on)
 	if err != nil {
 		return targetResult{}, err
@@ -108,52 +105,23 @@ func (a *inventory) selectNodes(s *targetEvaluator, on string, all []*nodeState)
 // readsDocuments reports whether an expression may read facts or inventories of all nodes.
 func readsDocuments(e *targets.Expression) bool { return e.UsesFacts() || e.UsesInventory() }
 
-// chosenAtOnce limits the nodes that are evaluated together, because copies of all nodes would double the
-// memory.
-const chosenAtOnce = 500
-
 // choose evaluates an expression. It reads the facts of all nodes at once.
-func (a *inventory) choose(ctx context.Context, e *targets.Expression, all []*nodeState) (targetResult, error) {
-	most := chosenAtOnce
-	if readsDocuments(e) {
-		most = max(len(all), 1)
+func (a *inventory) choose(ctx context.Context, e *targets.Expression, all nodeTable) (targetResult, error) {
+	s := targets.Selector{Facts: a.options.Facts, Inventories: a.options.Inventories, Statuses: func(n model.Node) []fleet.RolloutStatus {
+		return rolloutsOf(&all.get(n.Node).Node)
+	}}
+	nodes := make([]model.Node, len(all))
+	for i, n := range all {
+		nodes[i] = n.Node.Node
 	}
-	out, byName := targetResult{matches: map[string]bool{}}, map[string]*nodeState{}
-	s := targets.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts, Inventories: a.options.Inventories}
-	var nodes []model.Node
-	for part := range slices.Chunk(all, most) {
-		nodes = slices.Grow(nodes[:0], len(part))
-		clear(byName)
-		for _, n := range part {
-			nodes, byName[n.name()] = append(nodes, n.Node.Node), n
-		}
-		found, err := s.Select(ctx, e, nodes)
-		if err != nil {
-			return targetResult{}, err
-		}
-		maps.Copy(out.matches, found.Names())
-		out.undecided = append(out.undecided, found.Undecided...)
-		out.warnings = found.Warnings
+	found, err := s.Select(ctx, e, nodes)
+	if err != nil {
+		return targetResult{}, err
 	}
-	if len(all) > most { // the warnings of each part cover only its own nodes
-		clear(byName)
-		for _, n := range all {
-			byName[n.name()] = n
-		}
-		out.warnings = targets.Warnings(e, func(yield func(*model.Node) bool) {
-			for _, n := range all {
-				if !yield(&n.Node.Node) {
-					return
-				}
-			}
-		}, func(n *model.Node) []fleet.RolloutStatus { return s.Statuses(*n) })
-	}
-	out.made = time.Now()
 
-	return out, nil
+	return targetResult{made: time.Now(), matches: found.Names(), undecided: found.Undecided, warnings: found.Warnings}, nil
 }
 
-// known returns the recent result of an expression.
 func (s *targetEvaluator) known(on string) (targetResult, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,12 +1,9 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,8 +13,8 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 )
@@ -29,7 +26,6 @@ const (
 	briefly = 2 * time.Second
 )
 
-// addActions adds the pages of actions.
 func (s *site) addActions(mux *http.ServeMux) {
 	if s.Actions == nil {
 		mux.HandleFunc("POST /actions/", func(w http.ResponseWriter, _ *http.Request) {
@@ -40,7 +36,6 @@ func (s *site) addActions(mux *http.ServeMux) {
 	(&actionPages{s, s.Actions}).add(mux)
 }
 
-// actionPages are the pages of actions.
 type actionPages struct {
 	site     *site
 	executor *ask.Executor
@@ -73,18 +68,17 @@ func (s *site) may(r *http.Request) page.Acts {
 	return page.Acts{May: true, CannotRun: why(ask.Run), CannotPreview: why(ask.Preview)}
 }
 
-// operators lets requests of operators pass.
+// operators rejects requests of other users.
 func (p *actionPages) operators(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.site.may(r).May {
 			next(w, r)
 			return
 		}
-		p.site.write(w, r, http.StatusForbidden, p.site.frame("Not permitted", "Actions"), page.Forbidden(whyNot(access.UserOf(r.Context()))))
+		p.answer(w, r, http.StatusForbidden, "Not permitted", "Actions", page.Forbidden(whyNot(access.UserOf(r.Context()))))
 	})
 }
 
-// whyNot returns why a user may not act, and the remedy.
 func whyNot(u access.User) string {
 	if u.Name == "" {
 		return "The dashboard is read-only until you sign in: use a token of the role operate."
@@ -93,31 +87,16 @@ func whyNot(u access.User) string {
 	return u.Name + " may only read: that needs the role operate."
 }
 
-// write answers with a page that is drawn for this request alone.
-func (s *site) write(w http.ResponseWriter, r *http.Request, status int, f page.Frame, c templ.Component) {
-	f = s.framed(r, f)
-	f.Now = s.Now()
-	var out bytes.Buffer
-	if err := page.Layout(f, c, "").Render(r.Context(), &out); err != nil {
-		s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
-		http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
-		return
+// answer answers with a page that is drawn for this request alone.
+func (p *actionPages) answer(w http.ResponseWriter, r *http.Request, status int, title, section string, c templ.Component) {
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	// ignore that the browser went away
-	_, _ = io.WriteString(w, page.Visible(out.String()))
+	f := p.site.frame(title, section)
+	f.Now = p.site.Now()
+	p.site.write(w, r, status, f, c, "")
 }
 
-// framed adds the user to a frame.
-func (s *site) framed(r *http.Request, f page.Frame) page.Frame {
-	f.User, f.Acts, f.Operates = access.UserOf(r.Context()).Name, s.Actions != nil, s.may(r).May
-
-	return f
-}
-
-// targetOf returns the target of a request.
 func targetOf(r *http.Request) ask.Target {
 	return ask.Target{Nodes: r.Form["node"], Group: r.Form.Get("group"), On: strings.TrimSpace(r.Form.Get("on"))}
 }
@@ -138,40 +117,13 @@ func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k ask.Kind
 	}
 	var err error
 	f.Match, err = p.executor.Match(f.Target)
-	status := max(statusOf(problem), statusOf(err))
+	status := max(api.StatusOf(problem), api.StatusOf(err))
 	if problem = cmp.Or(problem, err); problem != nil {
 		f.Problem, f.Busy = problem.Error(), errors.Is(problem, ask.ErrBusy)
 	}
-	p.asked(w, r, status, p.site.frame("Confirm", "Nodes"), page.ActionConfirm(f))
+	p.answer(w, r, status, "Confirm", "Nodes", page.ActionConfirm(f))
 }
 
-// asked answers with a form.
-func (p *actionPages) asked(w http.ResponseWriter, r *http.Request, status int, f page.Frame, form templ.Component) {
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "5")
-	}
-	p.site.write(w, r, status, f, form)
-}
-
-// statusOf returns the HTTP status for a rejected action, or for a form if err is nil.
-func statusOf(err error) int {
-	var wrong *targets.Error
-	var refused *ask.Refusal
-	switch {
-	case err == nil:
-		return http.StatusOK
-	case errors.As(err, &refused), errors.As(err, &wrong):
-		return http.StatusUnprocessableEntity
-	case errors.Is(err, ask.ErrNobody), errors.Is(err, ask.ErrUnknown):
-		return http.StatusNotFound
-	case errors.Is(err, ask.ErrAll), errors.Is(err, ask.ErrOthers):
-		return http.StatusConflict
-	default:
-		return http.StatusServiceUnavailable
-	}
-}
-
-// begin starts the action of a form, and redirects to its page.
 func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) {
 	if !readForm(w, r, maxForm) {
 		return
@@ -188,11 +140,10 @@ func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) 
 	p.lead(w, r, a)
 }
 
-// cancel ends an action, and redirects to its page.
 func (p *actionPages) cancel(w http.ResponseWriter, r *http.Request) {
 	a, err := p.executor.Cancel(r.PathValue("id"), access.UserOf(r.Context()).Name)
 	if err != nil {
-		p.site.write(w, r, http.StatusNotFound, p.site.frame("Not found", "Actions"), page.Missing("action", r.PathValue("id"), err.Error(), page.Link{Text: "Show the actions", URL: "/actions"}))
+		p.answer(w, r, http.StatusNotFound, "Not found", "Actions", page.Missing("action", r.PathValue("id"), err.Error(), page.Link{Text: "Show the actions", URL: "/actions"}))
 		return
 	}
 	p.lead(w, r, a)
@@ -224,7 +175,6 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 	return true
 }
 
-// specOf returns the specification of the action in a form.
 func specOf(r *http.Request, k ask.Kind, now time.Time) (ask.Spec, error) {
 	user := access.UserOf(r.Context())
 	o := ask.Spec{
@@ -247,7 +197,6 @@ func specOf(r *http.Request, k ask.Kind, now time.Time) (ask.Spec, error) {
 	return o, nil
 }
 
-// actions is the page of the last actions.
 func (p *actionPages) actions(r *http.Request) screen {
 	may := p.site.may(r)
 
@@ -264,7 +213,6 @@ func (p *actionPages) actions(r *http.Request) screen {
 	}
 }
 
-// action is the page of an action.
 func (p *actionPages) action(r *http.Request) screen {
 	id, title, live, may := r.PathValue("id"), "Action", false, p.site.may(r)
 	if a, ok := p.executor.Action(id); ok {
@@ -317,10 +265,9 @@ func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, proble
 	if problem != nil {
 		f.Problem, f.Busy = problem.Error(), errors.Is(problem, ask.ErrBusy)
 	}
-	p.asked(w, r, statusOf(problem), p.site.frame("Preview", "Previews"), page.Preview(f))
+	p.answer(w, r, api.StatusOf(problem), "Preview", "Previews", page.Preview(f))
 }
 
-// preview starts a preview, and redirects to its page.
 func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 	if !readForm(w, r, maxPreviewForm) {
 		return

@@ -464,7 +464,7 @@ func TestReadersSeeNoPlans(t *testing.T) {
 			t.Errorf("an operator does not see %q", secret)
 		}
 	}
-	if !strings.Contains(text, "Only the role operate sees plans") {
+	if !strings.Contains(text, "Only users with the role operate see plans") {
 		t.Error("an operator does not see who sees it")
 	}
 	for _, accept := range []string{"text/html", "text/event-stream"} {
@@ -484,10 +484,10 @@ func TestReadersSeeNoPlans(t *testing.T) {
 	if _, text := a.do(http.MethodGet, path, a.Operate, nil); !strings.Contains(text, secrets[0]) {
 		t.Error("an operator sees what a reader does")
 	}
-	if _, text := a.do(http.MethodGet, "/actions/preview", a.Operate, nil); !strings.Contains(text, "Only the role operate sees plans") {
+	if _, text := a.do(http.MethodGet, "/actions/preview", a.Operate, nil); !strings.Contains(text, "Only users with the role operate see plans") {
 		t.Error("the form does not say who sees plans")
 	}
-	if text := a.act("run", url.Values{"node": {"web000"}}); strings.Contains(text, "Only the role operate") {
+	if text := a.act("run", url.Values{"node": {"web000"}}); strings.Contains(text, "Only users with the role operate") {
 		t.Error("it is said of a run")
 	}
 }

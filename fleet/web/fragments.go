@@ -10,14 +10,12 @@ import (
 	"time"
 )
 
-// drawn is the HTML of a content.
 type drawn struct {
 	html   string
 	status int
 	final  bool
 }
 
-// fragment is the content of a page at a time.
 type fragment struct {
 	drawn
 	// id is a hash of the content, at the time at which drawing started.
@@ -71,7 +69,6 @@ func (f *fragments) get(ctx context.Context, key string, after time.Time, draw f
 	return s.fragment, nil
 }
 
-// slot returns the slot of a key, and drops unused slots.
 func (f *fragments) slot(key string) *slot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +115,6 @@ func keyOf(r *http.Request, acts bool) string {
 // have is the parameter with the content id that a browser has when its stream starts.
 const have = "have"
 
-// streamURL returns the URL for updates of a page with a fragment.
 func streamURL(r *http.Request, f fragment) string {
 	q := r.URL.Query()
 	q.Set(have, f.id)

@@ -58,7 +58,6 @@ func (s *site) nodes(r *http.Request) screen {
 	}
 }
 
-// asTargetError returns the error of an expression, nil for other errors.
 func asTargetError(err error) *targets.Error {
 	var e *targets.Error
 	if errors.As(err, &e) {
@@ -84,7 +83,6 @@ func (s *site) node(r *http.Request) screen {
 	}
 }
 
-// unknownNode reports an unknown node, and links to nodes with similar names.
 func (s *site) unknownNode(name string) content {
 	text := "Nodes appear when their agent reports for the first time, and are forgotten some days after the last time."
 	if !s.Model.Progress().Nodes {
@@ -155,7 +153,6 @@ func (s *site) unassigned(name string, now time.Time) (content, error) {
 	return shown(page.Unassigned(name, p, now))
 }
 
-// unknownManifest reports an unknown manifest, and links to the list.
 func unknownManifest(name string) content {
 	if _, _, err := fleet.ParseKey(name); err == nil {
 		return absent("manifest", name, "Nothing is assigned under this key: it may have been removed since.", page.Link{Text: "Show its history", URL: page.AuditURL(name)})
@@ -300,10 +297,8 @@ func reader(ctx context.Context, r *http.Request) context.Context {
 	return ctx
 }
 
-// searchOf returns the search text.
 func searchOf(r *http.Request) string { return strings.TrimSpace(r.URL.Query().Get("q")) }
 
-// control is the page of changes of pauses, labels and groups.
 func (s *site) control(r *http.Request) screen {
 	search, times := searchOf(r), timesOf(r)
 
@@ -365,7 +360,7 @@ func (s *site) manifestOf(ctx context.Context, d view.RunDetail) (file string, l
 	return "", nil
 }
 
-// registered returns the registrations that contain a text, by service and address.
+// registered returns the registrations that contain a text, sorted.
 func registered(all []registration.Registration, search string) []registration.Registration {
 	search = strings.ToLower(search)
 	out := slices.DeleteFunc(slices.Clone(all), func(r registration.Registration) bool {
@@ -378,7 +373,7 @@ func registered(all []registration.Registration, search string) []registration.R
 	return out
 }
 
-// manifestsOf returns a page of the manifests whose names contain a text, in their order.
+// manifestsOf returns a page of the manifests whose names contain a text.
 func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from int) page.ManifestsData {
 	matching := slices.DeleteFunc(slices.Clone(all), func(m view.ManifestRow) bool {
 		return !strings.Contains(strings.ToLower(m.Name), strings.ToLower(search))
@@ -387,7 +382,7 @@ func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from in
 	return page.ManifestsData{Progress: p, Search: search, Offset: from, Rows: matching[min(from, len(matching)):min(from+page.PageSize, len(matching))], Matching: len(matching)}
 }
 
-// auditOf returns a page of the revisions of assignments that contain a text, and whether there are more.
+// auditOf returns a page of the revisions that contain a text.
 func auditOf(all []model.Entry, more bool, search string, from int) page.AuditData {
 	found := view.AssignmentChanges(all, search)
 	from = min(from, len(found))
@@ -395,14 +390,12 @@ func auditOf(all []model.Entry, more bool, search string, from int) page.AuditDa
 	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), More: more}
 }
 
-// within returns the revisions that were stored in a time range.
 func within(all []model.Entry, times page.Times) []model.Entry {
 	return slices.DeleteFunc(slices.Clone(all), func(e model.Entry) bool {
 		return !times.Since.IsZero() && e.Time.Before(times.Since) || !times.Until.IsZero() && !e.Time.Before(times.Until)
 	})
 }
 
-// termsOf returns the terms of assignments by revision.
 func termsOf(all []view.ManifestRow) map[uint64]*model.Terms {
 	out := map[uint64]*model.Terms{}
 	for _, m := range all {

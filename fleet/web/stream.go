@@ -2,12 +2,12 @@ package web
 
 import (
 	"cmp"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
 )
 
 // The limits of streams.
@@ -43,8 +43,7 @@ func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 	}
 	changed, cancel := changes()
 	defer cancel()
-	out := &events{w, http.NewResponseController(w)}
-	out.begin()
+	beginEvents(w)
 	sent := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get(have))
 	quiet := time.NewTicker(alive)
 	defer quiet.Stop()
@@ -55,14 +54,14 @@ func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 			return
 		}
 		if f.id != sent {
-			if out.update(f) != nil {
+			if sendFragment(w, f) != nil {
 				return
 			}
 			sent = f.id
 		}
 		if f.final {
 			// ignore that the browser went away
-			_ = out.write("event: end\ndata: \n\n")
+			_ = api.SendNow(w, patience, "event: end\ndata: \n\n")
 			return
 		}
 		last := s.Now()
@@ -73,7 +72,7 @@ func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 			case <-s.Done:
 				return
 			case <-quiet.C:
-				if out.write(": alive\n\n") != nil {
+				if api.SendNow(w, patience, ": alive\n\n") != nil {
 					return
 				}
 			case <-changed:
@@ -101,58 +100,21 @@ func untilUpdate(last, noticed time.Time, every time.Duration) time.Duration {
 	return settle
 }
 
-// events writes server-sent events.
-type events struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-// begin sends the headers and the time to reconnect.
-func (e *events) begin() {
-	e.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	e.Header().Set("Cache-Control", "no-store")
-	e.Header().Set("X-Accel-Buffering", "no")
+// beginEvents sends the headers of server-sent events and the time to reconnect.
+func beginEvents(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
 	// the next write detects a closed connection
-	_ = e.write("retry: 2000\n\n")
+	_ = api.SendNow(w, patience, "retry: 2000\n\n")
 }
 
-// update sends a fragment. It makes no copy for slow browsers, because all browsers of a page share the fragment.
-func (e *events) update(f fragment) error {
-	return e.send(func(w io.Writer) error {
-		_, err := io.WriteString(w, "event: page\nid: "+f.id+"\n")
-		for line := range strings.Lines(f.html) {
-			if err != nil {
-				return err
-			}
-			_, err = io.WriteString(w, "data: "+strings.TrimRight(line, "\r\n")+"\n")
-		}
-		if err == nil {
-			_, err = io.WriteString(w, "\n")
-		}
-		return err
-	})
-}
-
-// write sends a text immediately.
-func (e *events) write(text string) error {
-	return e.send(func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
-}
-
-// send sends the written data immediately. It returns an error if the browser is gone or too slow.
-func (e *events) send(write func(io.Writer) error) error {
-	// A writer without deadlines, as in tests, does not wait.
-	_ = e.control.SetWriteDeadline(time.Now().Add(patience))
-	if err := write(e); err != nil {
-		return err
+// sendFragment sends a fragment. It makes no copy for slow browsers, because all browsers of a page share the fragment.
+func sendFragment(w http.ResponseWriter, f fragment) error {
+	texts := []string{"event: page\nid: " + f.id + "\n"}
+	for line := range strings.Lines(f.html) {
+		texts = append(texts, "data: ", strings.TrimRight(line, "\r\n"), "\n")
 	}
-	if err := e.control.Flush(); err != nil {
-		return err
-	}
-	// An expired deadline would end an idle HTTP/2 stream.
-	_ = e.control.SetWriteDeadline(time.Time{})
 
-	return nil
+	return api.SendNow(w, patience, append(texts, "\n")...)
 }

@@ -220,6 +220,8 @@ func (s *slowBrowser) Write([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
+func (s *slowBrowser) WriteString(text string) (int, error) { return s.Write([]byte(text)) }
+
 // TestSlowBrowserIsDropped instead of being waited for.
 func TestSlowBrowserIsDropped(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,6 @@ func New(o Options) http.Handler {
 	return sameOrigin(guarded(mux))
 }
 
-// site is the dashboard.
 type site struct {
 	Options
 	assets    *assets
@@ -132,10 +131,8 @@ func sameOrigin(h http.Handler) http.Handler {
 	})
 }
 
-// compressed compresses answers that are larger than a packet.
 func compressed(h http.Handler) http.Handler { return gzhttp.GzipHandler(h) }
 
-// frame returns the frame of a page.
 func (s *site) frame(title, section string) page.Frame {
 	return page.Frame{Title: title, Section: section, Asset: s.assets.Path, Version: s.Version}
 }
@@ -149,7 +146,6 @@ type content struct {
 	final bool
 }
 
-// shown returns a successful content.
 func shown(c templ.Component) (content, error) {
 	return content{Component: c, status: http.StatusOK}, nil
 }
@@ -169,7 +165,6 @@ type screen struct {
 	changes func() (changed <-chan struct{}, cancel func())
 }
 
-// builder returns the page of a request.
 type builder func(r *http.Request) screen
 
 // fresh is the maximum age of shared content for a new page, so that many browsers cost as much as one.
@@ -189,23 +184,12 @@ func (s *site) serve(build builder) http.Handler {
 		if err != nil {
 			return // the browser went away
 		}
-		v.Frame = s.framed(r, v.Frame)
-		v.Now, v.Stream = f.at, ""
+		v.Now = f.at
 		if v.live && f.status == http.StatusOK && !f.final {
 			v.Stream = streamURL(r, f)
 		}
-		var out bytes.Buffer
-		if err := page.Layout(v.Frame, v.controls, f.html).Render(r.Context(), &out); err != nil {
-			s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
-			http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Add("Vary", "Accept")
-		w.WriteHeader(f.status)
-		// ignore that the browser went away
-		_, _ = io.WriteString(w, page.Visible(out.String()))
+		s.write(w, r, f.status, v.Frame, v.controls, f.html)
 	}))
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -224,6 +208,22 @@ func (s *site) serve(build builder) http.Handler {
 		}
 		s.stream(w, r, v)
 	})
+}
+
+// write answers with a page: a component, and HTML below it.
+func (s *site) write(w http.ResponseWriter, r *http.Request, status int, f page.Frame, c templ.Component, html string) {
+	f.User, f.Acts, f.Operates = access.UserOf(r.Context()).Name, s.Actions != nil, s.may(r).May
+	var out bytes.Buffer
+	if err := page.Layout(f, c, html).Render(r.Context(), &out); err != nil {
+		s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
+		http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// ignore that the browser went away
+	_, _ = io.WriteString(w, page.Visible(out.String()))
 }
 
 // fragment returns the content of a page, drawn after a time.
@@ -248,7 +248,6 @@ func (s *site) fragment(ctx context.Context, r *http.Request, v screen, after ti
 	})
 }
 
-// plain returns the text of an error for a page.
 func plain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "NATS did not answer in time"
@@ -260,7 +259,6 @@ func plain(err error) string {
 //go:embed assets/*.css assets/*.js assets/*.svg
 var assetFiles embed.FS
 
-// assetPrefix is the path of all assets.
 const assetPrefix = "/assets/"
 
 // assets are the embedded style sheets and scripts. Their paths contain a hash of the content, so browsers may cache
@@ -270,7 +268,6 @@ type assets struct {
 	content map[string][]byte
 }
 
-// newAssets reads the embedded files.
 func newAssets() *assets {
 	a := &assets{paths: map[string]string{}, content: map[string][]byte{}}
 	// Embedded files are always readable.
@@ -301,7 +298,6 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-// nodeQuery returns the query of the URL of a page of nodes.
 func nodeQuery(r *http.Request) view.NodeQuery {
 	q := r.URL.Query()
 
@@ -311,12 +307,10 @@ func nodeQuery(r *http.Request) view.NodeQuery {
 	}
 }
 
-// manifestQuery returns the query of the URL of a page of a manifest.
 func manifestQuery(r *http.Request) view.ManifestQuery {
 	return view.ManifestQuery{Name: r.PathValue("name"), Status: fleet.Status(r.URL.Query().Get("status")), Offset: offsetOf(r), Limit: page.PageSize}
 }
 
-// eventQuery returns the query of the URL of a page of events.
 func eventQuery(r *http.Request) view.EventQuery {
 	q := r.URL.Query()
 	// Ignore an invalid number and show the newest events.
@@ -329,7 +323,6 @@ func eventQuery(r *http.Request) view.EventQuery {
 	}
 }
 
-// timesOf returns the time range of the URL of a page.
 func timesOf(r *http.Request) page.Times {
 	q := r.URL.Query()
 
@@ -350,7 +343,6 @@ func timeOf(text string) time.Time {
 // maxOffset is beyond the end of every list.
 const maxOffset = 1 << 30
 
-// offsetOf returns the offset of a page in a list, 0 for an invalid number.
 func offsetOf(r *http.Request) int {
 	n, err := strconv.Atoi(r.URL.Query().Get("offset"))
 	if err != nil {

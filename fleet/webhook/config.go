@@ -108,7 +108,6 @@ func (h Hook) check(add func(key string, err error)) {
 	}
 }
 
-// meant suggests the known word that is nearest to a misspelled one.
 func meant(word string, known []string) string {
 	if hint := document.DidYouMean(word, known); hint != "" {
 		return " (" + hint + ")"

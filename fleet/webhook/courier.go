@@ -98,7 +98,6 @@ func (w *Webhooks) Check(stream Deliverer) error {
 	return nil
 }
 
-// subscription returns the subscription of a webhook.
 func subscription(h Hook) model.ReportSubscription {
 	return model.ReportSubscription{Name: subscriptionPrefix + h.Name, Kinds: h.Kinds, Outcomes: h.Outcomes}
 }
@@ -268,7 +267,6 @@ func (c *Courier) send(ctx context.Context, d model.ReportDelivery, r model.Repo
 	}
 }
 
-// leaveOut counts a report that is invalid or that the receiver rejects.
 func (c *Courier) leaveOut() {
 	c.figures.Change(c.sender.Name, func(f *Counts) { f.Refused, f.Failing = f.Refused+1, false })
 }
@@ -306,7 +304,6 @@ func (c *Courier) begin(stored time.Time) {
 // end records the end of a report. The warning stays until the next report, which this or another server may send.
 func (c *Courier) end() { c.lateNotice.change(func() {}, c.idle, c.inTime) }
 
-// inTime clears the warning.
 func (c *Courier) inTime() {
 	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = time.Time{} })
 	c.Show.Clear(c.aboutLate())

@@ -114,7 +114,6 @@ func (s *Sender) Send(ctx context.Context, now time.Time, id string, body []byte
 	return judge(answer, now)
 }
 
-// judge returns what an answer means.
 func judge(answer *http.Response, now time.Time) error {
 	err := fmt.Errorf("the receiver answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	switch code := answer.StatusCode; {

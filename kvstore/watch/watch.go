@@ -206,7 +206,6 @@ type bucket struct {
 	inOrder bool
 }
 
-// manifests returns the bucket of assignments.
 func manifests(n kvstore.Names) bucket {
 	return bucket{
 		name: n.Manifests(), values: "assignments", isMain: true,
@@ -221,7 +220,6 @@ func manifests(n kvstore.Names) bucket {
 	}
 }
 
-// control returns the bucket of control documents.
 func control(n kvstore.Names) bucket {
 	return bucket{
 		name: n.Control(), values: "control documents", isKey: model.IsControlKey, isOptional: true, inOrder: true,
@@ -230,7 +228,6 @@ func control(n kvstore.Names) bucket {
 	}
 }
 
-// stream returns the stream behind the bucket.
 func (b bucket) stream() string { return kvstore.KVStream(b.name) }
 
 // subject returns the subject of a key, which may be a wildcard. key is the inverse.

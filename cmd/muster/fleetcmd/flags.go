@@ -13,6 +13,21 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 )
 
+// parseBefore sets the time of a flag such as --since: a time, or a duration before now. It leaves at unchanged
+// for an empty text.
+func parseBefore(flag, text string, at *time.Time) error {
+	if text == "" {
+		return nil
+	}
+	parsed, err := ParseTime(text, time.Now(), -1)
+	if err != nil {
+		return cli.Usagef("--%s %w", flag, err)
+	}
+	*at = parsed
+
+	return nil
+}
+
 // ParseTime parses a time, or a duration from now: after it with sign 1, before it
 // with -1. The words today and yesterday mean the start of that day, local time.
 func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {

@@ -137,7 +137,6 @@ func isLoopbackName(host string) bool {
 	return name == "localhost"
 }
 
-// hostname returns a host without its port.
 func hostname(host string) string {
 	name := strings.ToLower(host)
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -147,7 +146,6 @@ func hostname(host string) string {
 	return strings.Trim(name, "[]")
 }
 
-// protect lets requests pass if their user has the role.
 func (g *Guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := g.credentialOf(r)
@@ -207,7 +205,6 @@ func (g *Guard) userOf(c credential) (user User, given bool) {
 	return User{}, false
 }
 
-// userOfSession returns the user of a session cookie.
 func (g *Guard) userOfSession(cookie string, now time.Time) (User, bool) {
 	if token, ok := g.sessions.get(cookie, now); ok && g.tokens != nil {
 		return userOfDigest(g.tokens.get(), token)
@@ -327,7 +324,6 @@ type pageData struct {
 	Style   template.CSS
 }
 
-// page answers with the page to sign in.
 func page(w http.ResponseWriter, status int, data pageData) {
 	digest := sha256.Sum256([]byte(style))
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
@@ -356,7 +352,6 @@ func (g *Guard) loginPage(w http.ResponseWriter, status int, next, problem strin
 	page(w, status, pageData{Form: true, Next: next, Problem: problem, Tokens: g.tokens != nil, OIDC: g.provider != nil})
 }
 
-// login starts a session for the token in the form.
 func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))

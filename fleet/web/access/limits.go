@@ -48,7 +48,7 @@ func (f *fair) Accept() (net.Conn, error) {
 	return out, nil
 }
 
-// add adds a connection, and returns the connection to close for it, nil for none.
+// add returns the connection to close for a new one, nil for none.
 func (f *fair) add(c *fairConn) (over *fairConn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,6 @@ func (f *fair) add(c *fairConn) (over *fairConn) {
 	return largest[0]
 }
 
-// remove removes a connection, once.
 func (f *fair) remove(c *fairConn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +85,6 @@ func (f *fair) remove(c *fairConn) {
 	}
 }
 
-// fairConn is a connection of a fair listener.
 type fairConn struct {
 	net.Conn
 	of      *fair
@@ -215,7 +213,6 @@ func (q *Quota) enter(user string, acquire func(*semaphore.Weighted) bool) (leav
 	}, false, true
 }
 
-// share returns the share of a user.
 func (q *Quota) share(user string) *share {
 	q.mu.Lock()
 	defer q.mu.Unlock()

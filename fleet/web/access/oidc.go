@@ -52,10 +52,8 @@ type provider struct {
 	issuer      *oidc.Provider
 }
 
-// errNoAnswerYet is an issuer that has not answered yet.
 var errNoAnswerYet = errors.New("the issuer has not answered yet")
 
-// session identifies a signed-in user: the display name, and the unique subject.
 type session struct {
 	Name    string    `json:"name"`
 	Subject string    `json:"subject"`
@@ -123,7 +121,6 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// errSwitched is a provider that does not answer in HTTP.
 var errSwitched = errors.New("the provider switches to another protocol than HTTP")
 
 // discover returns the data of the issuer. The first user requests it. Others wait a short time, and then get
@@ -149,7 +146,6 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, oauth2.Config,
 	return p.issuer, config, nil
 }
 
-// userOfSession returns the user of a session that has not expired.
 func (p *provider) userOfSession(text string, now time.Time) (User, bool) {
 	var s session
 	if p.sealer.open("session", text, &s) != nil || !now.Before(s.Expires) || s.Subject == "" {
@@ -159,7 +155,6 @@ func (p *provider) userOfSession(text string, now time.Time) (User, bool) {
 	return User{Name: nameOf(s.Name, s.Subject), Role: s.Role, Subject: s.Subject}, s.Role != None
 }
 
-// beginOIDC redirects a browser to the provider.
 func (g *Guard) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	ctx := oidc.ClientContext(r.Context(), g.provider.client)
@@ -221,10 +216,8 @@ func (p *provider) attemptOf(r *http.Request, now time.Time) (attempt, bool) {
 	return attempt{}, false
 }
 
-// errNoAttempt is a callback without a matching attempt of this browser.
 var errNoAttempt = errors.New("this browser has no attempt to sign in with this state")
 
-// errNoGroup is a user without a role.
 var errNoGroup = errors.New("in no group that may read")
 
 // identify exchanges the code of the provider for the identity of the user.
@@ -277,7 +270,6 @@ func checkAuthorizedParty(claims map[string]any, audiences int, client string) e
 	return nil
 }
 
-// roleOf returns the highest role of the groups of a user.
 func (o OIDC) roleOf(claims map[string]any) Role {
 	role := None
 	groups, _ := claims[cmp.Or(o.Claim, groupsClaim)].([]any)
@@ -295,7 +287,6 @@ func (o OIDC) roleOf(claims map[string]any) Role {
 	return role
 }
 
-// attempt returns the cookie of an attempt.
 func (g *Guard) attempt(r *http.Request, value string, lasts time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: attemptCookie, Value: value, Path: "/login", MaxAge: int(lasts / time.Second),

@@ -32,7 +32,6 @@ type Options struct {
 	OIDC OIDC
 }
 
-// groupsClaim is the default claim with the groups of a user.
 const groupsClaim = "groups"
 
 // OIDC is a provider of OpenID Connect. The zero value is none.
@@ -92,7 +91,6 @@ func (o OIDC) flags() []flag {
 	}
 }
 
-// flag is a flag of the command line, and whether it was given.
 type flag struct {
 	name  string
 	given bool
@@ -186,7 +184,6 @@ func fileError(flag, path, missing string, err error) error {
 	return fmt.Errorf("--%s %s: %w", flag, path, failed.Err)
 }
 
-// certificateError is fileError for a certificate or its key.
 func certificateError(certificate, key string, err error) error {
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) && failed.Path == key {
 		return fileError("tls-key", key, "", err)
@@ -195,7 +192,6 @@ func certificateError(certificate, key string, err error) error {
 	return fileError("tls-cert", certificate, "", err)
 }
 
-// recheck is the minimum interval of checks for changes.
 const recheck = time.Second
 
 // reloaded holds a value from files, and reads it again after a change. If that fails, it keeps the old value and logs
@@ -221,7 +217,6 @@ func load[T any](log *slog.Logger, read func() (T, error), paths ...string) (*re
 	return r, err
 }
 
-// get returns the value.
 func (r *reloaded[T]) get() T {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,6 @@ import (
 // errSeal is a text that another server sealed, or that was sealed for another purpose.
 var errSeal = errors.New("not sealed by this server")
 
-// sealer encrypts and signs values.
 type sealer struct{ aead cipher.AEAD }
 
 // newSealer returns a sealer for a secret and a sign-in configuration. Servers with the same secret and
@@ -38,7 +37,6 @@ func newSealer(secret []byte, configuration string) (sealer, error) {
 	return sealer{aead}, err
 }
 
-// seal encodes a value for a purpose.
 func (s sealer) seal(purpose string, v any) (string, error) {
 	text, err := json.Marshal(v)
 
@@ -59,10 +57,8 @@ func (s sealer) open(purpose, text string, v any) error {
 	return json.Unmarshal(plain, v)
 }
 
-// random returns an unguessable text.
 func random() string { return rand.Text() }
 
-// maxSessions is the maximum number of sessions of one token.
 const maxSessions = 100
 
 // tokenSession is a browser that signed in with a token.
@@ -109,7 +105,6 @@ func (s *tokenSessions) begin(token string, now time.Time) (id string) {
 	return id
 }
 
-// get returns the digest of the token of a session.
 func (s *tokenSessions) get(id string, now time.Time) (token [sha256.Size]byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +113,6 @@ func (s *tokenSessions) get(id string, now time.Time) (token [sha256.Size]byte, 
 	return t.token, ok && now.Before(t.expires)
 }
 
-// end ends a session.
 func (s *tokenSessions) end(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

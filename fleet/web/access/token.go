@@ -24,7 +24,6 @@ const (
 	maxUser     = 64
 )
 
-// token is a line of the file.
 type token struct {
 	User
 	digest [sha256.Size]byte
@@ -122,7 +121,6 @@ func userOf(all []token, text string) (User, bool) {
 	return userOfDigest(all, sha256.Sum256([]byte(text)))
 }
 
-// userOfDigest returns the user of the token with a digest.
 func userOfDigest(all []token, digest [sha256.Size]byte) (User, bool) {
 	found := User{}
 	for _, t := range all {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxBody is the maximum size of the body of an action in bytes.
 const maxBody = 64 << 10
 
 // ActionTarget selects the nodes of an action. It is exported because the library reads only exported structs.
@@ -101,12 +99,11 @@ type acted struct {
 	Body     ask.Action
 }
 
-// lastActions are the actions since the server started, the newest first.
 type lastActions struct {
 	Actions []ask.Action `json:"actions"`
 }
 
-// acting is an operation for operators.
+// acting returns an operation for operators.
 func acting(k ask.Kind, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: string(k) + "-nodes", Method: http.MethodPost, Path: "/actions/" + string(k), Summary: summary, MaxBodyBytes: maxBody, DefaultStatus: http.StatusAccepted,
@@ -176,9 +173,8 @@ func (a *api) addActions(routes huma.API) {
 		}
 		return a.soon(ctx, it, in.Wait), nil
 	})
-	spec := routes.OpenAPI()
 	for _, k := range []ask.Kind{ask.Pause, ask.Resume, ask.Run, ask.Preview} {
-		spec.Paths["/actions/"+string(k)].Post.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
+		describeExpressionProblem(routes, routes.OpenAPI().Paths["/actions/"+string(k)].Post)
 	}
 	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(ctx context.Context, _ *struct{}) (*answer[lastActions], error) {
 		if a.Actions == nil {
@@ -202,10 +198,8 @@ func (a *api) addActions(routes huma.API) {
 	})
 }
 
-// operates reports whether the user has the role operate.
 func operates(ctx context.Context) bool { return access.UserOf(ctx).Role >= access.Operate }
 
-// ofBody returns the specification in a body.
 func ofBody(ctx context.Context, k ask.Kind, b ActionBody) ask.Spec {
 	user := access.UserOf(ctx)
 	o := ask.Spec{Kind: k, Target: ask.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: user.Name, Share: user.Share(), All: b.All, Expect: ask.Expect{Digest: b.Digest}}
@@ -240,7 +234,6 @@ func setWithin(o *ask.Spec, text string) (err error) {
 	return nil
 }
 
-// begin starts an action, and answers with its state.
 func (a *api) begin(ctx context.Context, o ask.Spec, wait int) (*acted, error) {
 	if err := a.mayAct(ctx); err != nil {
 		return nil, err
@@ -253,7 +246,7 @@ func (a *api) begin(ctx context.Context, o ask.Spec, wait int) (*acted, error) {
 	return a.soon(ctx, it, wait), nil
 }
 
-// soon answers with an action when it has ended, or with its state after some seconds.
+// soon waits some seconds for the end of an action.
 func (a *api) soon(ctx context.Context, it ask.Action, wait int) *acted {
 	if now, known := a.waitFor(ctx, it.ID, wait); known {
 		it = now
@@ -262,7 +255,6 @@ func (a *api) soon(ctx context.Context, it ask.Action, wait int) *acted {
 	return &acted{http.StatusAccepted, Prefix + "/actions/" + it.ID, it}
 }
 
-// waitFor returns an action when it has ended, or after some seconds.
 func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
@@ -270,23 +262,36 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, 
 	return a.Actions.Wait(ctx, id)
 }
 
-// explainAction returns the problem of a rejected action.
 func explainAction(err error) error {
 	var wrong *targets.Error
-	var refused *ask.Refusal
+	status := StatusOf(err)
 	switch {
 	case errors.As(err, &wrong), errors.Is(err, view.ErrSlowTarget):
 		return explain(err, "body.target.on")
-	case errors.As(err, &refused):
-		return huma.Error422UnprocessableEntity(err.Error())
-	case errors.Is(err, ask.ErrNobody):
-		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, ask.ErrAll):
-		return huma.Error409Conflict(err.Error() + `: send "all": true`)
-	case errors.Is(err, ask.ErrOthers):
-		return huma.Error409Conflict(err.Error())
-	default:
+		return huma.NewError(status, err.Error()+`: send "all": true`)
+	case status == http.StatusServiceUnavailable:
 		return busy(err.Error())
+	default:
+		return huma.NewError(status, err.Error())
+	}
+}
+
+// StatusOf returns the HTTP status for a rejected action, or 200 if err is nil.
+func StatusOf(err error) int {
+	var wrong *targets.Error
+	var refused *ask.Refusal
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.As(err, &refused), errors.As(err, &wrong):
+		return http.StatusUnprocessableEntity
+	case errors.Is(err, ask.ErrNobody), errors.Is(err, ask.ErrUnknown):
+		return http.StatusNotFound
+	case errors.Is(err, ask.ErrAll), errors.Is(err, ask.ErrOthers):
+		return http.StatusConflict
+	default:
+		return http.StatusServiceUnavailable
 	}
 }
 
@@ -309,10 +314,8 @@ type Matched struct {
 	All      bool     `json:"all" doc:"They are all of a fleet of more than ten nodes, which an action confirms by all"`
 }
 
-// maxFirst is the maximum number of named nodes.
 const maxFirst = 100
 
-// addMatch adds the operation to check a target before an action.
 func (a *api) addMatch(routes huma.API) {
 	match := operation("match", "/actions/match", "Whom a target means now, and a digest of these nodes for an action", http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable)
 	match.Description = "An action that is sent the digest as expect_digest is done for these nodes, or not at all."
@@ -337,6 +340,5 @@ func (a *api) addMatch(routes huma.API) {
 
 		return found(out)
 	})
-	spec := routes.OpenAPI()
-	spec.Paths["/actions/match"].Get.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
+	describeExpressionProblem(routes, routes.OpenAPI().Paths["/actions/match"].Get)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -142,17 +143,14 @@ func everywhere(statuses ...int) []int {
 	return append([]int{http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests}, statuses...)
 }
 
-// operation is a GET with its error statuses.
 func operation(id, path, summary string, statuses ...int) huma.Operation {
 	return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: everywhere(statuses...)}
 }
 
-// answer is an answer with a document.
 type answer[T any] struct{ Body T }
 
 func found[T any](v T) (*answer[T], error) { return &answer[T]{v}, nil }
 
-// patience is the timeout of a source.
 const patience = 10 * time.Second
 
 // ExpressionProblem is the problem document for an invalid target expression.
@@ -163,6 +161,11 @@ type ExpressionProblem struct {
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 	Hint   string `json:"hint,omitempty"`
+}
+
+// describeExpressionProblem documents ExpressionProblem as an error of an operation.
+func describeExpressionProblem(routes huma.API, o *huma.Operation) {
+	o.Responses["422"].Content["application/problem+json"].Schema = routes.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
 }
 
 // explain returns the problem of a target expression at a location in the request.
@@ -205,7 +208,6 @@ func suggest(_ huma.Context, _ string, answer any) (any, error) {
 	return answer, nil
 }
 
-// unknown answers requests for unknown paths and methods.
 func unknown(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -222,7 +224,6 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// busy returns when to retry.
 func busy(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"2"}})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
@@ -40,7 +39,6 @@ type manifestInput struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-// manifests are all manifests.
 type manifests struct {
 	Progress  view.Progress      `json:"progress"`
 	Manifests []view.ManifestRow `json:"manifests"`
@@ -65,8 +63,7 @@ func (a *api) addFleet(routes huma.API) {
 
 		return found(page)
 	})
-	spec := routes.OpenAPI()
-	spec.Paths["/nodes"].Get.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
+	describeExpressionProblem(routes, routes.OpenAPI().Paths["/nodes"].Get)
 	huma.Register(routes, operation("node", "/nodes/{node}", "What is known of one node", http.StatusNotFound), func(_ context.Context, in *NodeInput) (*answer[view.NodeDetail], error) {
 		node, known := a.Model.Node(in.Node)
 		if !known {
@@ -162,12 +159,10 @@ type assignmentChanges struct {
 	More     bool                    `json:"more" doc:"The bucket has others, which are not among these"`
 }
 
-// services are the registered services.
 type services struct {
 	Registrations []registration.Registration `json:"registrations"`
 }
 
-// sourceErrors are the error statuses of paths that read from a source.
 var sourceErrors = [...]int{http.StatusNotFound, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 func (a *api) addSource(routes huma.API) {
@@ -226,7 +221,6 @@ func (a *api) addSource(routes huma.API) {
 	})
 }
 
-// checkKey returns the problem of an invalid assignment key at a location in the request.
 func checkKey(key, location string) error {
 	err := model.CheckKey(key)
 	if err == nil {

@@ -56,13 +56,11 @@ type eventsInput struct {
 	Until  time.Time `query:"until" doc:"Only events that the server stored before this time"`
 }
 
-// runs are the newest runs.
 type runs struct {
 	Progress view.Progress `json:"progress"`
 	Runs     []view.RunRow `json:"runs"`
 }
 
-// requests are the requests with answers.
 type requests struct {
 	Progress view.Progress     `json:"progress"`
 	Requests []view.RequestRow `json:"requests"`
@@ -114,7 +112,6 @@ func (a *api) addReports(routes huma.API) {
 	})
 }
 
-// answersTo returns a request and the answers to it.
 func (a *api) answersTo(ctx context.Context, in *requestInput) (view.RequestDetail, *answer[view.Answers], error) {
 	request, known := a.Model.Request(in.ID, in.Run)
 	if !known {
@@ -127,19 +124,16 @@ func (a *api) answersTo(ctx context.Context, in *requestInput) (view.RequestDeta
 	return request, found, err
 }
 
-// unknownRequest returns the problem of a request without a known answer.
 func unknownRequest(id string) error {
 	return huma.Error404NotFound(fmt.Sprintf("request %q is unknown: see %s/requests", id, Prefix))
 }
 
-// table is an answer with a table in CSV.
 type table struct {
 	ContentType string `header:"Content-Type"`
 	Disposition string `header:"Content-Disposition"`
 	Body        []byte
 }
 
-// newTable returns a header and rows as a CSV file to download.
 func newTable(name string, header []string, rows [][]model.CSVCell) (*table, error) {
 	var out bytes.Buffer
 	if err := model.WriteCSV(&out, header, rows); err != nil {
@@ -149,7 +143,6 @@ func newTable(name string, header []string, rows [][]model.CSVCell) (*table, err
 	return &table{"text/csv; charset=utf-8", mime.FormatMediaType("attachment", map[string]string{"filename": name}), out.Bytes()}, nil
 }
 
-// answersHeader has the columns of answersRows.
 var answersHeader = []string{"node", "outcome", "exit_code", "time", "seconds", "text", "stdout", "stderr"}
 
 // answersRows returns one row per answer, then one with the outcome "no answer" per node without an answer. If the table

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,7 +57,6 @@ func parsePlace(id string) place {
 	return place{seq, int(n)}
 }
 
-// next returns the position of the event of a seq that follows another one.
 func (p place) next(seq uint64) place {
 	if seq != p.seq {
 		p = place{seq: seq}
@@ -108,7 +108,7 @@ func (a *api) addStream(routes huma.API) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("X-Accel-Buffering", "no")
 			if r.Method != http.MethodHead {
-				a.follow(r.Context(), in, newSender(w))
+				a.follow(r.Context(), in, &sender{to: w})
 			}
 		}}, nil
 	})
@@ -165,17 +165,11 @@ func (a *api) relay(ctx context.Context, q view.EventQuery, s *sender, beat <-ch
 	return false
 }
 
-// sender writes messages to a reader.
 type sender struct {
 	to      http.ResponseWriter
-	control *http.ResponseController
 	pending bytes.Buffer
 	// at is the last position that was sent, come the last position that was received again.
 	at, again, come place
-}
-
-func newSender(w http.ResponseWriter) *sender {
-	return &sender{to: w, control: http.NewResponseController(w)}
 }
 
 // take adds an event and the further available events to the pending messages. It reports whether the feed continues.
@@ -199,7 +193,6 @@ func (s *sender) take(e view.Event, events <-chan view.Event) (open bool) {
 	}
 }
 
-// message adds a message to the pending ones.
 func (s *sender) message(name, id string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -211,22 +204,30 @@ func (s *sender) message(name, id string, data any) {
 	fmt.Fprintf(&s.pending, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// flush sends the pending messages. It returns an error if the reader left or did not read for writeTimeout. The
-// deadline is removed afterwards, because an expired one would end an HTTP/2 stream.
+// flush sends the pending messages. It returns an error if the reader left or did not read for writeTimeout.
 func (s *sender) flush() error {
 	if s.pending.Len() == 0 {
 		return nil
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // without a deadline the server's applies
-	if _, err := s.to.Write(s.pending.Bytes()); err != nil {
-		return err
-	}
-	s.pending.Reset()
-	if err := s.control.Flush(); err != nil {
-		return err
-	}
+	defer s.pending.Reset()
 
-	_ = s.control.SetWriteDeadline(time.Time{})
+	return SendNow(s.to, writeTimeout, s.pending.String())
+}
+
+// SendNow sends texts to the reader of a stream immediately. It returns an error if the reader left or did not read in
+// time.
+func SendNow(w http.ResponseWriter, patience time.Duration, texts ...string) error {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(patience)) // a writer without deadlines, as in tests, does not wait
+	for _, text := range texts {
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	if err := control.Flush(); err != nil {
+		return err
+	}
+	_ = control.SetWriteDeadline(time.Time{}) // an expired deadline would end an idle HTTP/2 stream
 
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// snapshot is the fleet at one scrape.
 type snapshot struct {
 	version string
 	view.Overview
@@ -96,7 +95,6 @@ func families() telemetry.Families[snapshot] {
 	}
 }
 
-// totalFamilies are the counters.
 func totalFamilies() telemetry.Families[snapshot] {
 	return telemetry.Families[snapshot]{
 		telemetry.Counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
@@ -219,7 +217,6 @@ func readReports(s *snapshot, emit telemetry.Emit) {
 // maxWaiting limits the waiting reports of one node, because nodes report the number.
 const maxWaiting = 1_000_000
 
-// word returns a known word, or "other" for an unknown one.
 func word(text string, known []string) string {
 	if slices.Contains(known, text) {
 		return text
@@ -232,7 +229,6 @@ func kinds() []string {
 	return []string{model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode}
 }
 
-// outcomes are the outcomes of reports of all kinds.
 func outcomes() []string {
 	return []string{
 		string(model.OutcomeStable), string(model.OutcomeChanged), string(model.OutcomeRefreshed), string(model.OutcomeFailed), string(model.OutcomeSkipped),

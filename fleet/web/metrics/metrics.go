@@ -78,7 +78,6 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.families.Collect(m.read(), out)
 }
 
-// read reads the fleet.
 func (m *Metrics) read() *snapshot {
 	s := &snapshot{version: m.sources.Version, Overview: m.sources.Overview(), manifests: map[string]manifest{}}
 	if m.sources.Totals != nil {

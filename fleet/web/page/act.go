@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,16 +14,15 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Acts is what whoever looks at a page may do beside looking.
+// Acts are the permissions of a user.
 type Acts struct {
-	// May is that they may act at all.
+	// May permits actions.
 	May bool
-	// CannotRun is why no node can be asked to run something, CannotPreview why none can to preview
-	// something; empty where they can.
+	// CannotRun and CannotPreview are the reasons why nodes cannot receive these requests, empty if they can.
 	CannotRun, CannotPreview string
 }
 
-// cannot returns why nodes cannot be asked for something, empty where they can or need not be.
+// cannot returns why nodes cannot receive a request of a kind, empty if they can.
 func (a Acts) cannot(k ask.Kind) string {
 	switch k {
 	case ask.Run:
@@ -34,36 +34,33 @@ func (a Acts) cannot(k ask.Kind) string {
 	}
 }
 
-// cannots returns all that says so, each once.
+// cannots returns the distinct reasons.
 func (a Acts) cannots() []string {
 	all := slices.DeleteFunc([]string{a.CannotRun, a.CannotPreview}, func(why string) bool { return why == "" })
 
 	return slices.Compact(all)
 }
 
-// ActionForm is what the page shows on which an action is confirmed.
+// ActionForm is the content of the page that confirms an action.
 type ActionForm struct {
 	Acts
 	Kind   ask.Kind
 	Target ask.Target
 	Match  ask.Match
-	// Progress is how complete the fleet is of which the nodes match.
+	// Progress describes how complete the list of nodes is.
 	Progress view.Progress
-	// Problem is why it was not done, or cannot be.
+	// Problem is the reason why the action was rejected, and Busy means that the server has too many actions.
 	Problem string
-	// Busy is that there was no place for it.
-	Busy bool
-	// What was filled in.
+	Busy    bool
+	// Until, Reason, Manifests, Within and Noop are the inputs.
 	Until, Reason, Manifests, Within string
 	Noop                             bool
 }
 
-// possible reports whether there is anything to confirm.
 func (f ActionForm) possible() bool {
 	return len(f.Match.Nodes) > 0 && f.cannot(f.Kind) == ""
 }
 
-// title is that of the page.
 func (f ActionForm) title() string {
 	name := wordsOf(f.Kind).name
 	if f.Kind == ask.Run {
@@ -73,7 +70,6 @@ func (f ActionForm) title() string {
 	return name + " " + f.whom()
 }
 
-// whom names the nodes.
 func (f ActionForm) whom() string {
 	switch {
 	case f.Target.Group != "":
@@ -87,7 +83,7 @@ func (f ActionForm) whom() string {
 	}
 }
 
-// absent counts the nodes that do not answer.
+// absent counts the silent and stopped nodes.
 func (f ActionForm) absent() int {
 	count := 0
 	for _, n := range f.Match.Nodes {
@@ -99,25 +95,20 @@ func (f ActionForm) absent() int {
 	return count
 }
 
-// names are those of the first nodes.
 func (f ActionForm) names() []string {
 	return nodesOf(f.Match.Nodes[:min(len(f.Match.Nodes), 24)], func(n model.Node) string { return n.Node })
 }
 
-// effect is what the action does, in a sentence.
 func (f ActionForm) effect() string {
 	switch f.Kind {
 	case ask.Pause:
-		return "A paused node observes and changes nothing: it runs nothing that is assigned meanwhile, repairs no drift and refuses requests. A run in progress ends. It catches up when the pause is over."
+		return "A paused node observes and changes nothing: it runs no new assignment, repairs no drift and refuses requests. A run in progress ends. The node catches up after the pause."
 	case ask.Resume:
-		return "Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is."
+		return "Nodes run new assignments and repair drift. A node stays paused while one of its groups is paused."
 	default:
-		return "Nodes run what is assigned to them now, instead of waiting for the interval. A run in progress ends first. A paused node refuses, but for a run that changes nothing."
+		return "Nodes run their assignments now, before the next interval. A run in progress ends first. A paused node refuses, except for a noop run."
 	}
 }
-
-// aim are the fields of the target.
-func (f ActionForm) aim() [][2]string { return aimOf(f.Target) }
 
 func aimOf(t ask.Target) [][2]string {
 	var out [][2]string
@@ -134,7 +125,7 @@ func aimOf(t ask.Target) [][2]string {
 	return out
 }
 
-// back is where whoever does not confirm goes.
+// back returns the page for users who do not confirm.
 func (f ActionForm) back() templ.SafeURL {
 	switch {
 	case len(f.Target.Nodes) == 1:
@@ -148,30 +139,24 @@ func (f ActionForm) back() templ.SafeURL {
 	}
 }
 
-// everyNode is the target expression of all nodes.
 const everyNode = ask.EveryNode
 
-// kindWords are the words for a kind of action: its name, the button that confirms it, and what
-// nodes did on which all is well.
+// kindWords are the words for a kind of action: its name, the button that confirms it, and the past tense for the nodes
+// on which it succeeded.
 type kindWords struct{ name, button, did string }
 
 func wordsOf(k ask.Kind) kindWords {
-	switch k {
-	case ask.Pause:
-		return kindWords{"Pause", "Pause", "paused"}
-	case ask.Resume:
-		return kindWords{"Resume", "Resume", "resumed"}
-	case ask.Run:
-		return kindWords{"Run now", "Run", "ran"}
-	case ask.Preview:
-		return kindWords{"Preview", "Preview", "would be in order"}
-	default:
-		name := Row(string(k))
-		return kindWords{name, name, name}
-	}
+	name := Row(string(k))
+
+	return cmp.Or(map[ask.Kind]kindWords{
+		ask.Pause:   {"Pause", "Pause", "paused"},
+		ask.Resume:  {"Resume", "Resume", "resumed"},
+		ask.Run:     {"Run now", "Run", "ran"},
+		ask.Preview: {"Preview", "Preview", "would be in order"},
+	}[k], kindWords{name, name, name})
 }
 
-// actURL returns the page on which an action is confirmed.
+// actURL returns the page that confirms an action.
 func actURL(k ask.Kind, t ask.Target, more ...string) templ.SafeURL {
 	q := values(more...)
 	for _, field := range aimOf(t) {
@@ -186,7 +171,7 @@ func ActionURL(id string) templ.SafeURL { return at(nil, "actions", id) }
 
 func onNode(name string) ask.Target { return ask.Target{Nodes: []string{name}} }
 
-// ofQuery returns the target of what a page of nodes lists; ok is false where no target means that.
+// ofQuery returns the target of the nodes that a page lists, and whether a target can select them.
 func ofQuery(q view.NodeQuery) (t ask.Target, ok bool) {
 	on := q.On
 	if q.State != "" {
@@ -203,7 +188,7 @@ func ofQuery(q view.NodeQuery) (t ask.Target, ok bool) {
 	return ask.Target{On: on}, q.Search == ""
 }
 
-// ofManifest returns the target of the nodes that have a status of a manifest, or any.
+// ofManifest returns the target of the nodes with a status of a manifest, or with any status.
 func ofManifest(q view.ManifestQuery) ask.Target {
 	on := "manifest(" + strconv.Quote(q.Name) + ").status"
 	if q.Status == "" {
@@ -217,7 +202,7 @@ func ofManifest(q view.ManifestQuery) ask.Target {
 	return ask.Target{On: on + " == " + strconv.Quote(string(q.Status))}
 }
 
-// pausedGroup returns the group by which a node is paused, empty where it is not by one.
+// pausedGroup returns the group whose pause a node has, empty for none.
 func pausedGroup(p *model.Paused) string {
 	if p == nil {
 		return ""
@@ -247,7 +232,6 @@ func ActionTitle(a ask.Action) string {
 	return name + ": " + Row(of)
 }
 
-// statesOf returns the parts of the bar of an action.
 func statesOf(a ask.Action) []share {
 	var out []share
 	for _, s := range a.States {
@@ -257,12 +241,9 @@ func statesOf(a ask.Action) []share {
 	return out
 }
 
-// doneOn counts the nodes on which all is well.
 func doneOn(a ask.Action) int {
-	for _, s := range a.States {
-		if s.State == ask.StateDone {
-			return s.Nodes
-		}
+	if i := slices.IndexFunc(a.States, func(s ask.StateCount) bool { return s.State == ask.StateDone }); i >= 0 {
+		return a.States[i].Nodes
 	}
 
 	return 0
@@ -276,40 +257,22 @@ func manifestNames(all []string) string {
 	return Row(strings.Join(all, ", "))
 }
 
-func confirmText(f ActionForm) string {
-	return wordsOf(f.Kind).button + " " + Count(len(f.Match.Nodes), "node")
-}
-
-// absentText is what nodes do that are away.
 func absentText(k ask.Kind, n int) string {
-	switch {
-	case k.Live():
+	if k.Live() {
 		return "will not answer."
-	case n == 1:
-		return "does so when it is back."
-	default:
-		return "do so when they are back."
-	}
-}
-
-// matchWord is between a number of nodes and the expression that they match.
-func matchWord(n int) string {
-	if n == 1 {
-		return " matches "
 	}
 
-	return " match "
+	return plural(n, "does so when it is back.", "do so when they are back.")
 }
 
 func actionsHint(a Acts) string {
 	if a.May {
-		return "Pages of nodes and manifests have buttons to pause and resume nodes, and to run what is assigned to them, now."
+		return "Pages of nodes and manifests have buttons to pause and resume nodes, and to run their assignments now."
 	}
 
-	return "Whoever has the role operate pauses and resumes nodes, and runs what is assigned to them, from the pages of nodes and manifests."
+	return "Users with the role operate can pause and resume nodes, and run their assignments, on the pages of nodes and manifests."
 }
 
-// runManifest is the button that runs a manifest on the nodes that the page lists.
 func runManifest(d ManifestData) string {
 	if d.Query.Status == "" {
 		return "Run now on its nodes"
@@ -318,26 +281,24 @@ func runManifest(d ManifestData) string {
 	return "Run now where " + strings.ToLower(ofStatus(d.Query.Status).word)
 }
 
-// whoSeesPlans is for whoever writes what is previewed.
-const whoSeesPlans = "Only the role operate sees plans, and what nodes say of them."
+const whoSeesPlans = "Only users with the role operate see plans and the reports about them."
 
-// PreviewForm is what the page shows on which a preview is chosen.
+// PreviewForm is the content of the page that starts a preview.
 type PreviewForm struct {
 	Acts
-	// Progress is how complete the fleet is.
+	// Progress describes how complete the list of nodes is.
 	Progress view.Progress
-	// Keys are those of the assignments.
+	// Keys are the keys of the assignments.
 	Keys []string
-	// What was filled in, and why it did nothing.
+	// Key, Revision, Name, Manifest, On and Within are the inputs. Problem is the reason why the preview was rejected.
 	Key, Revision, Name, Manifest, On, Within, Problem string
-	// Busy is that there was no place for it.
+	// Busy means that the server has too many actions.
 	Busy bool
 }
 
-// maxKeys is how many assignments can be chosen.
 const maxKeys = 1000
 
-// keys are the assignments that can be chosen, with one that was.
+// keys returns the assignments to choose from, including the chosen one.
 func (f PreviewForm) keys() []string {
 	all := f.Keys[:min(len(f.Keys), maxKeys)]
 	if f.Key != "" && !slices.Contains(all, f.Key) {
@@ -347,7 +308,7 @@ func (f PreviewForm) keys() []string {
 	return all
 }
 
-// previewURL returns the page on which a revision of an assignment is previewed, for those that it is for.
+// previewURL returns the page that previews a revision of an assignment on its targets.
 func previewURL(key string, revision uint64) templ.SafeURL {
 	on := ""
 	if t, _, err := fleet.ParseKey(key); err == nil {
@@ -360,7 +321,7 @@ func previewURL(key string, revision uint64) templ.SafeURL {
 	return at(values("key", key, "revision", strconv.FormatUint(revision, 10), "on", on), "actions", "preview")
 }
 
-// planSteps are the resources of the plans of an action, which share the texts of the page.
+// planSteps returns the resources of the plans of an action. The plans share the budget of texts.
 func planSteps(a ask.Action) [][]step {
 	b := &budget{maxTexts}
 	out := make([][]step, len(a.Plans))
@@ -378,7 +339,6 @@ func planSteps(a ask.Action) [][]step {
 	return out
 }
 
-// planText is what a plan comes to, in a few words.
 func planText(g ask.Group) string {
 	switch {
 	case g.Error != "":
@@ -403,7 +363,6 @@ func planText(g ask.Group) string {
 	}
 }
 
-// previewedText is what was previewed.
 func previewedText(p *ask.Previewed) string {
 	if p.Key == "" {
 		return "a pasted manifest, as " + Row(p.Name)
@@ -412,7 +371,6 @@ func previewedText(p *ask.Previewed) string {
 	return Row(p.Key) + ", revision " + RevisionText(p.Revision)
 }
 
-// maxAnswers is the maximum number of answers on a page.
 const maxAnswers = 500
 
 // RequestData is the content of the page of a request.
@@ -423,7 +381,6 @@ type RequestData struct {
 	Err string
 }
 
-// answerGroup are nodes with equal answers.
 type answerGroup struct {
 	view.EqualAnswers
 	// stdout and stderr are cut to a limit. shown are the nodes with a row.
@@ -447,10 +404,8 @@ func (d RequestData) groups() []answerGroup {
 	return out
 }
 
-// more returns the number of answers without a row.
 func (d RequestData) more() int { return max(len(d.Answers.Answers)-maxAnswers, 0) }
 
-// exitCodeText returns an exit code, empty if no command ran.
 func exitCodeText(code *int) string {
 	if code == nil {
 		return ""
@@ -459,7 +414,6 @@ func exitCodeText(code *int) string {
 	return strconv.Itoa(*code)
 }
 
-// answersURL returns the URL of the answers to a request in the API.
 func answersURL(id string, run bool, document string) templ.SafeURL {
 	return at(ofRun(run), "api", "v1", "requests", id, document)
 }

@@ -17,29 +17,28 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// PageSize is how many rows a page of a list has.
+// PageSize is the number of rows on a page of a list.
 const PageSize = 50
 
-// maxListed is how many lines a list has that is part of another page.
+// maxListed is the maximum number of lines of a list on another page.
 const maxListed = 10
 
-// NodesData is what the page of nodes shows.
+// NodesData is the content of the page of nodes.
 type NodesData struct {
 	Query view.NodeQuery
 	Page  view.NodePage
-	// Err is what is wrong with the expression, nil for nothing.
+	// Err is the error of the expression, nil for none.
 	Err *targets.Error
 	Acts
 }
 
-// sortable are the columns of nodes, by which they can be sorted.
 type sortable struct{ key, title, class string }
 
 func nodeColumns() []sortable {
 	return []sortable{{"state", "State", ""}, {"name", "Node", ""}, {"", "Manifests", "col-m"}, {"", "Why", "col-m"}, {"", "Groups and labels", "col-l"}, {"since", "For", "right"}, {"heard", "Last seen", "col-l right"}, {"version", "Version", "col-l"}}
 }
 
-// sortURL returns the page sorted by a column, and the other way round where it is already.
+// sortURL returns the page sorted by a column, in reverse order if it is already sorted by it.
 func (d NodesData) sortURL(key string) templ.SafeURL {
 	q := d.Query
 	q.Descending = d.sorted(key) && !q.Descending
@@ -53,7 +52,7 @@ func (d NodesData) sorted(key string) bool { return cmp.Or(d.Query.Sort, WorstFi
 // WorstFirst is the default order of nodes.
 const WorstFirst = "state"
 
-// order returns how a column is sorted, as aria-sort has it; empty where it is not.
+// order returns the value of aria-sort for a column, empty if it is not sorted.
 func (d NodesData) order(key string) string {
 	switch {
 	case key == "" || !d.sorted(key):
@@ -79,7 +78,7 @@ func (d NodesData) pageURL(offset int) templ.SafeURL {
 	return NodesURL(q)
 }
 
-// states returns the filters by state, with one that is chosen although no node has it.
+// states returns the filters by state, including the chosen state.
 func (d NodesData) states() (counts []statusCount, total int) {
 	chosen := d.Query.State == ""
 	for _, s := range d.Page.States {
@@ -94,12 +93,11 @@ func (d NodesData) states() (counts []statusCount, total int) {
 	return counts, total
 }
 
-// filtered reports whether the query leaves nodes out.
 func (d NodesData) filtered() bool {
 	return d.Query.On != "" || d.Query.Search != "" || d.Query.State != ""
 }
 
-// marked returns the line of an expression that is wrong, and below it a mark.
+// marked returns the invalid line of an expression, and a mark below it.
 func marked(e *targets.Error) string {
 	if e.Line < 1 || e.Column < 1 {
 		return ""
@@ -112,7 +110,6 @@ func marked(e *targets.Error) string {
 	return Cut(lines[e.Line-1], MaxRow) + "\n" + strings.Repeat(" ", e.Column-1) + "^"
 }
 
-// labelsText returns the first groups and labels of a node as the title of a cell.
 func labelsText(r view.NodeRow) string {
 	return Row(strings.Join(append(slices.Clone(r.Groups[:min(len(r.Groups), maxListed)]), pairs(r.Labels, maxListed)...), " "))
 }
@@ -139,7 +136,7 @@ func fitting(groups []string, labels map[string]string) (shownGroups, shownLabel
 	return groups[:min(count, len(groups))], pairs
 }
 
-// hostOf returns the host name of a node, empty if the node has the same name.
+// hostOf returns the host name of a node, empty if it equals the name of the node.
 func hostOf(r view.NodeRow) string {
 	if strings.EqualFold(r.Host, r.Node) {
 		return ""
@@ -148,7 +145,6 @@ func hostOf(r view.NodeRow) string {
 	return Row(r.Host)
 }
 
-// outboxText returns the number of waiting reports, empty for zero.
 func outboxText(r view.NodeRow) string {
 	if r.Outbox == 0 {
 		return ""
@@ -157,7 +153,6 @@ func outboxText(r view.NodeRow) string {
 	return Count(r.Outbox, "report") + " wait"
 }
 
-// reason returns why a node is not in order.
 func reason(r view.NodeRow) string {
 	if r.State == fleet.StatusPending {
 		return reasonOf(messageFirst(r.Reason), "it reported no reason")
@@ -166,7 +161,6 @@ func reason(r view.NodeRow) string {
 	return Row(messageFirst(r.Reason))
 }
 
-// rowsOf returns manifests as the rows of a list, the first of them.
 func rowsOf(all []view.Manifest) []view.ManifestRow {
 	var out []view.ManifestRow
 	for _, m := range all[:min(len(all), maxListed)] {
@@ -176,13 +170,12 @@ func rowsOf(all []view.Manifest) []view.ManifestRow {
 	return out
 }
 
-// EventsData is what the page of events shows.
+// EventsData is the content of the page of events.
 type EventsData struct {
 	Query view.EventQuery
 	Page  view.EventPage
 }
 
-// option is a choice of a filter.
 type option struct{ value, word string }
 
 // eventGroup is an event. If it is the end of a run, parts are the changes of the run.
@@ -211,7 +204,7 @@ func grouped(all []view.Event) []eventGroup {
 	return out
 }
 
-// fieldTime returns a time as the value of a datetime-local field, empty for zero.
+// fieldTime returns the value of a datetime-local field, empty for zero.
 func fieldTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -220,7 +213,7 @@ func fieldTime(at time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04")
 }
 
-// isOther reports whether a filter holds that is not among the choices: it is shown all the same.
+// isOther reports whether a filter has a value that is not among the choices.
 func isOther(current string, all []option) bool {
 	return current != "" && !slices.ContainsFunc(all, func(o option) bool { return o.value == current })
 }
@@ -250,10 +243,9 @@ func causes() []option {
 	return out
 }
 
-// paused reports whether the page shows the events before one, which no update changes.
+// paused reports whether the page shows only events before another one, and is not updated.
 func (d EventsData) paused() bool { return d.Query.Before > 0 }
 
-// filtered reports whether the query leaves events out.
 func (d EventsData) filtered() bool {
 	q := d.Query
 	q.Before, q.Limit = 0, 0
@@ -261,7 +253,6 @@ func (d EventsData) filtered() bool {
 	return q != view.EventQuery{}
 }
 
-// liveURL returns the page that follows the events.
 func (d EventsData) liveURL() templ.SafeURL {
 	q := d.Query
 	q.Before = 0
@@ -269,7 +260,6 @@ func (d EventsData) liveURL() templ.SafeURL {
 	return EventsURL(q)
 }
 
-// pauseURL returns the page that stays as it is.
 func (d EventsData) pauseURL() templ.SafeURL {
 	q := d.Query
 	q.Before = d.Page.Events[0].Seq + 1
@@ -277,7 +267,6 @@ func (d EventsData) pauseURL() templ.SafeURL {
 	return EventsURL(q)
 }
 
-// olderURL returns the page with the events before those that are shown.
 func (d EventsData) olderURL() templ.SafeURL {
 	q := d.Query
 	q.Before = d.Page.Events[len(d.Page.Events)-1].Seq
@@ -285,12 +274,10 @@ func (d EventsData) olderURL() templ.SafeURL {
 	return EventsURL(q)
 }
 
-// addressOf returns where a service is.
 func addressOf(r registration.Registration) string {
 	return Row(r.Endpoint())
 }
 
-// ttlOf returns the time to live of a registration.
 func ttlOf(r registration.Registration) string {
 	if r.TTL == model.Never {
 		return "until withdrawn"
@@ -302,23 +289,21 @@ func ttlOf(r registration.Registration) string {
 // Times is a time range: from Since until before Until, zero for no bound.
 type Times struct{ Since, Until time.Time }
 
-// isSet reports whether there is a bound.
 func (t Times) isSet() bool { return t != Times{} }
 
-// AuditData is what the page of the revisions of assignments shows.
+// AuditData is the content of the page of revisions.
 type AuditData struct {
 	Search   string
 	Times    Times
 	Offset   int
 	Rows     []view.AssignmentChange
 	Matching int
-	// Terms are those of the revisions that are assigned now.
+	// Terms are the terms of the current revisions.
 	Terms map[uint64]*model.Terms
-	// More is that the bucket has others, which are not among those that are searched.
+	// More means that the bucket has changes that were not searched.
 	More bool
 }
 
-// leftOut says whether there are changes that are not shown.
 func leftOut(more bool) string {
 	if more {
 		return "it has more than these: the newest are shown, and of each node or group a quarter at most while others have some"
@@ -327,15 +312,13 @@ func leftOut(more bool) string {
 	return "these are all"
 }
 
-// isKey reports whether nodes read a key, so that it has a history.
+// isKey reports whether a key is valid, and so has a history.
 func isKey(key string) bool { return model.CheckKey(key) == nil }
 
-// revisionURL is the place of a revision in the history of its key.
 func revisionURL(c view.AssignmentChange) templ.SafeURL {
 	return AuditURL(c.Key) + "#" + revisionID(c.Revision)
 }
 
-// revisionID is the id of a revision on the page of its history.
 func revisionID(revision uint64) templ.SafeURL {
 	return templ.SafeURL("revision-" + strconv.FormatUint(revision, 10))
 }
@@ -344,7 +327,7 @@ func (d AuditData) pageURL(from int) templ.SafeURL {
 	return at(values("q", d.Search, "since", fieldTime(d.Times.Since), "until", fieldTime(d.Times.Until), "offset", offset(from)), "audit")
 }
 
-// aboutURL is the page of whom a control key is about.
+// aboutURL returns the page of the node or group of a control key.
 func aboutURL(key string) templ.SafeURL {
 	family, _, _ := model.SplitKey(key)
 	if group, is := strings.CutPrefix(family, "group."); is {
@@ -354,11 +337,10 @@ func aboutURL(key string) templ.SafeURL {
 	return NodeURL(strings.TrimPrefix(family, "node."))
 }
 
-// isAbout reports whether a control key is about a node or a group, which is not so of every key that somebody may
-// write.
+// isAbout reports whether a control key belongs to a node or a group. Users may write any key.
 func isAbout(key string) bool { return targetOf(key) != "" }
 
-// ManifestsData is what the page of all manifests shows.
+// ManifestsData is the content of the page of all manifests.
 type ManifestsData struct {
 	Progress view.Progress
 	Search   string
@@ -371,19 +353,17 @@ func (d ManifestsData) pageURL(from int) templ.SafeURL {
 	return at(values("q", d.Search, "offset", offset(from)), "manifests")
 }
 
-// Revision is a revision of an assignment, and what it changed.
+// Revision is a revision of an assignment with its changes.
 type Revision struct {
 	Entry model.Entry
-	// What says what Lines are, or why there are none.
+	// What describes Lines, or the reason why there are none.
 	What string
-	// Lines are those of a diff, or of the first revision.
+	// Lines are the lines of a diff, or of the first revision.
 	Lines []string
 }
 
-// maxLines is how many lines of a revision are shown.
 const maxLines = 400
 
-// lines returns the lines by what they are.
 func (r Revision) lines() []line {
 	shown := r.Lines[:min(len(r.Lines), maxLines)]
 	var out []line

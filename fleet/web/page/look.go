@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterfleet/muster/fleet"
@@ -10,126 +11,92 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// look is how a status is shown: by an icon of its own shape, a tone and a word, so that nobody
-// depends on colours.
+// look is the display of a status: an icon with a distinct shape, a tone and a word. Users need not see colors.
 type look struct{ icon, tone, word string }
 
-// unknown is the look of a word that this version does not know.
-func unknown(word string) look { return look{"question", "gone", Row(word)} }
-
-// ofStatus returns the look of a status of a node, or of an assignment on one.
-func ofStatus(s fleet.Status) look {
-	switch s {
-	case fleet.StatusOK:
-		return look{"check", "ok", "OK"}
-	case fleet.StatusUpToDate:
-		return look{"check", "ok", "Up to date"}
-	case fleet.StatusFailed:
-		return look{"cross", "bad", "Failed"}
-	case fleet.StatusRejected:
-		return look{"ban", "rejected", "Rejected"}
-	case fleet.StatusPending:
-		return look{"clock", "wait", "Pending"}
-	case fleet.StatusUnreachable:
-		return look{"unlink", "gone", "Unreachable"}
-	case fleet.StatusUnreadable:
-		return look{"question", "gone", "Unreadable"}
-	case fleet.StatusNoManifest:
-		return look{"minus", "off", "No manifest"}
-	case fleet.StatusStopped:
-		return look{"stop", "off", "Stopped"}
-	case fleet.StatusPaused:
-		return look{"pause", "off", "Paused"}
-	case fleet.StatusOverridden:
-		return look{"minus", "off", "Overridden"}
-	case fleet.StatusNotApplicable:
-		return look{"minus", "off", "Not applicable"}
-	case fleet.StatusUnassigned:
-		return look{"minus", "off", "Unassigned"}
-	default:
-		return unknown(string(s))
+// lookOf returns the look of a word. Unknown words have a look, too.
+func lookOf[K ~string](all map[K]look, word K) look {
+	if l, known := all[word]; known {
+		return l
 	}
+
+	return look{"question", "gone", Row(string(word))}
 }
 
-// ofOutcome returns the look of the outcome of a run, a resource or an event.
+var statusLooks = map[fleet.Status]look{
+	fleet.StatusOK:            {"check", "ok", "OK"},
+	fleet.StatusUpToDate:      {"check", "ok", "Up to date"},
+	fleet.StatusFailed:        {"cross", "bad", "Failed"},
+	fleet.StatusRejected:      {"ban", "rejected", "Rejected"},
+	fleet.StatusPending:       {"clock", "wait", "Pending"},
+	fleet.StatusUnreachable:   {"unlink", "gone", "Unreachable"},
+	fleet.StatusUnreadable:    {"question", "gone", "Unreadable"},
+	fleet.StatusNoManifest:    {"minus", "off", "No manifest"},
+	fleet.StatusStopped:       {"stop", "off", "Stopped"},
+	fleet.StatusPaused:        {"pause", "off", "Paused"},
+	fleet.StatusOverridden:    {"minus", "off", "Overridden"},
+	fleet.StatusNotApplicable: {"minus", "off", "Not applicable"},
+	fleet.StatusUnassigned:    {"minus", "off", "Unassigned"},
+}
+
+// ofStatus returns the look of a status of a node or an assignment.
+func ofStatus(s fleet.Status) look { return lookOf(statusLooks, s) }
+
+var outcomeLooks = map[model.Outcome]look{
+	"":                     {"clock", "wait", "In progress"},
+	model.OutcomeStable:    {"check", "ok", "Stable"},
+	model.OutcomeChanged:   {"delta", "changed", "Changed"},
+	model.OutcomeRefreshed: {"refresh", "changed", "Refreshed"},
+	model.OutcomeFailed:    {"cross", "bad", "Failed"},
+	model.OutcomeSkipped:   {"minus", "off", "Skipped"},
+	model.OutcomeNoop:      {"eye", "changed", "Would change"},
+	model.OutcomeUnmet:     {"unlink", "bad", "Requirement not met"},
+	model.OutcomeRefused:   {"ban", "rejected", "Rejected"},
+	model.OutcomeNotRun:    {"clock", "wait", "Not run"},
+}
+
 func ofOutcome(o model.Outcome) look {
-	switch o {
-	case "":
-		return look{"clock", "wait", "In progress"}
-	case model.OutcomeStable:
-		return look{"check", "ok", "Stable"}
-	case model.OutcomeChanged:
-		return look{"delta", "changed", "Changed"}
-	case model.OutcomeRefreshed:
-		return look{"refresh", "changed", "Refreshed"}
-	case model.OutcomeFailed:
-		return look{"cross", "bad", "Failed"}
-	case model.OutcomeSkipped:
-		return look{"minus", "off", "Skipped"}
-	case model.OutcomeNoop:
-		return look{"eye", "changed", "Would change"}
-	case model.OutcomeUnmet:
-		return look{"unlink", "bad", "Requirement not met"}
-	case model.OutcomeRefused:
-		return look{"ban", "rejected", "Rejected"}
-	case model.OutcomeNotRun:
-		return look{"clock", "wait", "Not run"}
+	if l, known := outcomeLooks[o]; known {
+		return l
 	}
 
 	return ofEvent(string(o))
 }
 
-// ofEvent returns the look of what else an event says: of a node, or of a health check.
+var eventLooks = map[string]look{
+	string(model.NodeStarted):    {"play", "ok", "Started"},
+	string(model.NodeStopped):    {"stop", "off", "Stopped"},
+	string(model.NodeDropped):    {"warning", "bad", "Reports dropped"},
+	string(model.NodeUnassigned): {"minus", "off", "Unassigned"},
+	string(model.NodeFlapping):   {"wave", "wait", "Flapping"},
+	string(model.NodeDuplicate):  {"warning", "bad", "Duplicate"},
+	string(model.HealthOK):       {"check", "ok", "OK"},
+	string(model.HealthWarning):  {"warning", "wait", "Warning"},
+	string(model.HealthCritical): {"cross", "bad", "Critical"},
+	string(model.HealthUnknown):  {"question", "gone", "Unknown"},
+}
+
+// ofEvent returns the look of an event of a node or a health check.
 func ofEvent(word string) look {
-	switch word {
-	case string(model.NodeStarted):
-		return look{"play", "ok", "Started"}
-	case string(model.NodeStopped):
-		return look{"stop", "off", "Stopped"}
-	case string(model.NodeDropped):
-		return look{"warning", "bad", "Reports dropped"}
-	case string(model.NodeUnassigned):
-		return look{"minus", "off", "Unassigned"}
-	case string(model.NodeFlapping):
-		return look{"wave", "wait", "Flapping"}
-	case string(model.NodeDuplicate):
-		return look{"warning", "bad", "Duplicate"}
-	case string(model.HealthOK):
-		return look{"check", "ok", "OK"}
-	case string(model.HealthWarning):
-		return look{"warning", "wait", "Warning"}
-	case string(model.HealthCritical):
-		return look{"cross", "bad", "Critical"}
-	case string(model.HealthUnknown):
-		return look{"question", "gone", "Unknown"}
-	default:
-		return look{"dot", "off", Row(word)}
+	if l, known := eventLooks[word]; known {
+		return l
 	}
+
+	return look{"dot", "off", Row(word)}
 }
 
-// ofRequest returns the look of the state of a request on a node.
-func ofRequest(s ask.State) look {
-	switch s {
-	case ask.StateDone:
-		return look{"check", "ok", "Done"}
-	case ask.StateFailed:
-		return look{"cross", "bad", "Failed"}
-	case ask.StateExpired:
-		return look{"clock", "bad", "Expired"}
-	case ask.StateRunning:
-		return look{"play", "changed", "Running"}
-	case ask.StateAccepted:
-		return look{"clock", "changed", "Accepted"}
-	case ask.StateUnreachable:
-		return look{"unlink", "gone", "Unreachable"}
-	case ask.StatePending:
-		return look{"clock", "wait", "No answer yet"}
-	default:
-		return unknown(string(s))
-	}
+var requestLooks = map[ask.State]look{
+	ask.StateDone:        {"check", "ok", "Done"},
+	ask.StateFailed:      {"cross", "bad", "Failed"},
+	ask.StateExpired:     {"clock", "bad", "Expired"},
+	ask.StateRunning:     {"play", "changed", "Running"},
+	ask.StateAccepted:    {"clock", "changed", "Accepted"},
+	ask.StateUnreachable: {"unlink", "gone", "Unreachable"},
+	ask.StatePending:     {"clock", "wait", "No answer yet"},
 }
 
-// ofAction returns the look of an action as a whole.
+func ofRequest(s ask.State) look { return lookOf(requestLooks, s) }
+
 func ofAction(a ask.Action) look {
 	switch {
 	case a.Ended.IsZero():
@@ -149,67 +116,34 @@ func ofAction(a ask.Action) look {
 	}
 }
 
-// ofPlan returns the look of what a plan comes to.
-func ofPlan(o ask.Outcome) look {
-	switch o {
-	case ask.WouldFail:
-		return look{"cross", "bad", "Would fail"}
-	case ask.NotKnown:
-		return look{"question", "gone", "Not known"}
-	case ask.WouldChange:
-		return look{"delta", "changed", "Would change"}
-	case ask.Inactive:
-		return look{"minus", "off", "Would not run"}
-	case ask.NoChange:
-		return look{"check", "ok", "No change"}
-	default:
-		return unknown(string(o))
-	}
+var planLooks = map[ask.Outcome]look{
+	ask.WouldFail:   {"cross", "bad", "Would fail"},
+	ask.NotKnown:    {"question", "gone", "Not known"},
+	ask.WouldChange: {"delta", "changed", "Would change"},
+	ask.Inactive:    {"minus", "off", "Would not run"},
+	ask.NoChange:    {"check", "ok", "No change"},
 }
 
-// ofChange returns the look of what operators wrote about a node or a group.
-func ofChange(k view.ChangeKind) look {
-	switch k {
-	case view.ChangeRefused:
-		return look{"ban", "rejected", "Not used"}
-	case view.ChangeResumed:
-		return look{"play", "ok", "Resumed"}
-	case view.ChangeRemoved:
-		return look{"minus", "off", "Removed"}
-	case view.ChangeAssigned:
-		return look{"delta", "changed", "Assigned"}
-	case view.ChangePaused:
-		return look{"pause", "off", "Paused"}
-	case view.ChangeWritten:
-		return look{"delta", "changed", "Written"}
-	default:
-		return unknown(string(k))
-	}
+func ofPlan(o ask.Outcome) look { return lookOf(planLooks, o) }
+
+var changeLooks = map[view.ChangeKind]look{
+	view.ChangeRefused:  {"ban", "rejected", "Not used"},
+	view.ChangeResumed:  {"play", "ok", "Resumed"},
+	view.ChangeRemoved:  {"minus", "off", "Removed"},
+	view.ChangeAssigned: {"delta", "changed", "Assigned"},
+	view.ChangePaused:   {"pause", "off", "Paused"},
+	view.ChangeWritten:  {"delta", "changed", "Written"},
 }
 
-// causeOf returns why something ran, in words.
-func causeOf(c model.Cause) string {
-	switch c {
-	case model.CauseManifest:
-		return "new revision"
-	case model.CauseDrift:
-		return "drift"
-	case model.CauseSchedule:
-		return "schedule"
-	case model.CauseEnsure:
-		return "request"
-	case model.CauseRequest:
-		return "run now"
-	case model.CauseHealth:
-		return "health check"
-	case model.CauseCommand:
-		return "command line"
-	default:
-		return Row(string(c))
-	}
+func ofChange(k view.ChangeKind) look { return lookOf(changeLooks, k) }
+
+var causeWords = map[model.Cause]string{
+	model.CauseManifest: "new revision", model.CauseDrift: "drift", model.CauseSchedule: "schedule", model.CauseEnsure: "request",
+	model.CauseRequest: "run now", model.CauseHealth: "health check", model.CauseCommand: "command line",
 }
 
-// whyRan returns why a run began, in words: one that tries again what failed is that, whatever it was for.
+func causeOf(c model.Cause) string { return cmp.Or(causeWords[c], Row(string(c))) }
+
 func whyRan(c model.Cause, retry bool) string {
 	if retry {
 		return "retry"
@@ -218,13 +152,11 @@ func whyRan(c model.Cause, retry bool) string {
 	return causeOf(c)
 }
 
-// share is a part of a bar.
 type share struct {
 	look
 	count int
 }
 
-// ofTally returns the parts of the bar of a manifest.
 func ofTally(t fleet.Tally) []share {
 	var out []share
 	for _, c := range countsOf(t) {
@@ -234,13 +166,12 @@ func ofTally(t fleet.Tally) []share {
 	return out
 }
 
-// statusCount is a status with the number of nodes that have it.
 type statusCount struct {
 	status fleet.Status
 	count  int
 }
 
-// countsOf returns the statuses of a tally that nodes have, in the order in which they are shown.
+// countsOf returns the statuses that nodes have, in display order.
 func countsOf(t fleet.Tally) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,22 +13,22 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// concern is something of a fleet that needs attention.
+// concern is a problem of a fleet.
 type concern struct {
 	look
 	what, why string
 	url       templ.SafeURL
-	// nodes are the first of those that are concerned, of all.
+	// nodes are the first affected nodes, all is their number.
 	nodes []string
 	all   int
-	// since is when it began on the first of them, zero where nobody knows.
+	// since is the time since which the first node is affected, zero if unknown.
 	since time.Time
 }
 
-// maxConcerns is how many of a kind are named: the pages they lead to have all.
+// maxConcerns is the maximum number of concerns of a kind. The linked pages show all.
 const maxConcerns = 5
 
-// concernsOf returns what needs attention, what is most serious first.
+// concernsOf returns the concerns, the most serious first.
 func concernsOf(o view.Overview) []concern {
 	var out []concern
 	out = append(out, failures(o.Failing, fleet.StatusFailed)...)
@@ -35,7 +36,7 @@ func concernsOf(o view.Overview) []concern {
 	out = append(out, pending(o.Manifests)...)
 	for _, s := range o.States {
 		if s.State == fleet.StatusUnreachable || s.State == fleet.StatusUnreadable {
-			out = append(out, concern{look: ofStatus(s.State), what: Count(s.Nodes, "node") + " " + IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
+			out = append(out, concern{look: ofStatus(s.State), what: Count(s.Nodes, "node") + " " + plural(s.Nodes, "is", "are") + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
 		}
 	}
 	if len(o.Lost) > 0 {
@@ -43,14 +44,14 @@ func concernsOf(o view.Overview) []concern {
 	}
 	if n := len(o.Messages); n > 0 {
 		m := o.Messages[0]
-		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: Count(n, "node") + saysOf(n), why: m.Node + ": " + Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m view.Message) string { return m.Node }), all: n})
+		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: Count(n, "node") + plural(n, " says that something is wrong with it", " say that something is wrong with them"), why: m.Node + ": " + Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m view.Message) string { return m.Node }), all: n})
 	}
 	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
 		out = append(out, concern{look: look{"wave", "wait", "Flapping"}, what: Row(f.Resource) + " flaps", why: "of " + Row(f.Manifest) + ", " + Row(f.By), url: manifestURL(f.Manifest), nodes: f.First, all: f.Nodes})
 	}
 	if n := len(o.Clocks); n > 0 {
 		c := o.Clocks[0]
-		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c view.Clock) string { return c.Node }), all: n})
+		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: Count(n, "clock") + plural(n, " differs", " differ"), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c view.Clock) string { return c.Node }), all: n})
 	}
 	if n := len(o.Outboxes); n > 0 {
 		b := o.Outboxes[0]
@@ -60,7 +61,6 @@ func concernsOf(o view.Overview) []concern {
 	return out
 }
 
-// lost names the first manifests that have lost their keys, and the remedy.
 func lost(s view.Summary) concern {
 	var keys []string
 	for _, l := range s.Lost[:min(len(s.Lost), maxConcerns)] {
@@ -96,7 +96,7 @@ func failures(all []view.Failure, status fleet.Status) []concern {
 
 func statusWord(s fleet.Status) string { return strings.ToLower(ofStatus(s).word) }
 
-// pending names the manifests that nodes do not run yet, each with its oldest node, and why.
+// pending returns the manifests that are pending on nodes, each with its oldest node.
 func pending(all []view.Manifest) []concern {
 	var out []concern
 	for _, m := range all {
@@ -112,36 +112,12 @@ func pending(all []view.Manifest) []concern {
 	return out
 }
 
-// whyAbsent says what is wrong with so many nodes of a state.
 func whyAbsent(s fleet.Status, n int) string {
-	switch {
-	case s == fleet.StatusUnreadable && n == 1:
-		return "what it reports cannot be read by this version of muster"
-	case s == fleet.StatusUnreadable:
-		return "what they report cannot be read by this version of muster"
-	case n == 1:
-		return "not seen lately; is its agent running, and connected to NATS?"
-	default:
-		return "not seen lately; are their agents running, and connected to NATS?"
-	}
-}
-
-// nodesWere is nodesAre for the last known state.
-func nodesWere(all int) string {
-	if all == 1 {
-		return "node was"
+	if s == fleet.StatusUnreadable {
+		return "what " + plural(n, "it reports", "they report") + " cannot be read by this version of muster"
 	}
 
-	return "nodes were"
-}
-
-// nodesAre is behind "3 of 5".
-func nodesAre(all int) string {
-	if all == 1 {
-		return "node is"
-	}
-
-	return "nodes are"
+	return "not seen lately; " + plural(n, "is its agent", "are their agents") + " running, and connected to NATS?"
 }
 
 func nodesOf[T any](all []T, name func(T) string) []string {
@@ -153,35 +129,14 @@ func nodesOf[T any](all []T, name func(T) string) []string {
 	return out
 }
 
-// saysOf is behind "1 node", of messages.
-func saysOf(n int) string {
-	if n == 1 {
-		return " says that something is wrong with it"
-	}
-
-	return " say that something is wrong with them"
-}
-
-func differ(n int) string {
-	if n == 1 {
-		return " differs"
-	}
-
-	return " differ"
-}
-
-// okOf returns the number of nodes in state ok.
 func okOf(states []view.State) int {
-	for _, s := range states {
-		if s.State == fleet.StatusOK {
-			return s.Nodes
-		}
+	if i := slices.IndexFunc(states, func(s view.State) bool { return s.State == fleet.StatusOK }); i >= 0 {
+		return states[i].Nodes
 	}
 
 	return 0
 }
 
-// ofStates returns the parts of the bar of a fleet.
 func ofStates(states []view.State) []share {
 	var out []share
 	for _, s := range states {
@@ -191,22 +146,21 @@ func ofStates(states []view.State) []share {
 	return out
 }
 
-// unread returns what is not known yet, in sentences; none where everything is.
+// unread describes the data that is still being read.
 func unread(p view.Progress) []string {
-	var out []string
 	switch {
 	case !p.Nodes:
-		out = append(out, "The nodes are still being read: counts and lists are incomplete.")
+		return []string{"The nodes are still being read: counts and lists are incomplete."}
 	case !p.LastRuns:
-		out = append(out, "The last runs are still being read: some nodes do not show theirs yet.")
+		return []string{"The last runs are still being read: some nodes do not show theirs yet."}
 	case !p.History:
-		out = append(out, "The history is still being read: charts and lists of events are incomplete.")
+		return []string{"The history is still being read: charts and lists of events are incomplete."}
+	default:
+		return nil
 	}
-
-	return out
 }
 
-// isPartial reports whether a notice at the top of the overview says that the states may be incomplete or outdated.
+// isPartial reports whether the overview shows a notice that the states may be incomplete or outdated.
 func isPartial(o view.Overview) bool {
 	return len(unread(o.Progress)) > 0 || len(o.Progress.Problems) > 0 || !o.Progress.BlindSince.IsZero() || len(o.Incomplete) > 0
 }
@@ -217,23 +171,21 @@ const (
 	maxBars                 = 96
 )
 
-// rect is a rectangle of a chart.
 type rect struct{ x, y, width, height, tone string }
 
-// column is what a chart has for one interval of time.
+// column is the part of a chart for one interval.
 type column struct {
 	at    time.Time
 	title string
 	parts []rect
 }
 
-// chart is the history of a fleet as columns.
 type chart struct {
 	columns []column
-	// top is what the upper end stands for.
+	// top is the value at the upper end.
 	top                             int
 	runs, changed, failed, repaired int
-	// first is when it begins, until when its last interval ends.
+	// first is the begin of the first interval, until the end of the last one.
 	first, until time.Time
 	points       []view.Point
 }
@@ -241,10 +193,8 @@ type chart struct {
 // Last is the time range of a chart: a duration up to now, empty for the whole history.
 type Last string
 
-// lasts returns the choices.
 func lasts() []Last { return []Last{"1h", "6h", "24h", ""} }
 
-// word returns the text of a choice.
 func (l Last) word() string {
 	if l == "" {
 		return "All"
@@ -268,7 +218,6 @@ func (l Last) of(all []view.Point, now time.Time) []view.Point {
 	return nil
 }
 
-// newChart makes the chart of a history: as many columns as can be told apart.
 func newChart(history []view.Point) chart {
 	c := chart{points: merged(history, maxBars), top: 1}
 	for _, p := range c.points {
@@ -289,7 +238,7 @@ func newChart(history []view.Point) chart {
 	return c
 }
 
-// end returns where the last interval ends, at most now.
+// end returns the end of the last interval, at most now.
 func (c chart) end(now time.Time) time.Time {
 	if c.until.After(now) {
 		return now
@@ -321,7 +270,7 @@ func (c chart) column(i int, p view.Point) column {
 	return out
 }
 
-// merged returns points of which there are at most some, each the sum of those that follow one another.
+// merged returns at most most points, each the sum of consecutive points.
 func merged(points []view.Point, most int) []view.Point {
 	each := (len(points) + most - 1) / most
 	if each <= 1 {
@@ -340,7 +289,7 @@ func merged(points []view.Point, most int) []view.Point {
 	return out
 }
 
-// roundUp returns the next number that reads well on a scale: 1, 2, 4, 6, 8, 10, 20, 40 …
+// roundUp returns the next round number: 1, 2, 4, 6, 8, 10, 20, 40 …
 func roundUp(n int) int {
 	unit := 1
 	for unit*10 < n {
@@ -355,7 +304,7 @@ func roundUp(n int) int {
 	return n
 }
 
-// bar returns the parts of a bar of one line, each in proportion; the smallest can be seen.
+// bar returns the parts of a bar in proportion. The smallest part stays visible.
 func bar(parts []share) []rect {
 	total := 0
 	for _, p := range parts {
@@ -380,7 +329,6 @@ func bar(parts []share) []rect {
 	return out
 }
 
-// barText describes a bar in words.
 func barText(parts []share) string {
 	var words []string
 	for _, p := range parts {

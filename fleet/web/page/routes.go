@@ -12,10 +12,10 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// maxPart is how many bytes of a name are part of a URL. What is longer is no name that there is.
+// maxPart is the maximum number of bytes of a name in a URL. Names are not longer.
 const maxPart = 512
 
-// at returns the URL of a path, of which each part is escaped, with a query.
+// at returns the URL of a path with a query. It escapes each part.
 func at(query url.Values, parts ...string) templ.SafeURL {
 	path := ""
 	for _, p := range parts {
@@ -31,10 +31,10 @@ func at(query url.Values, parts ...string) templ.SafeURL {
 	return templ.SafeURL(path)
 }
 
-// maxExpression is how many bytes of a value are part of a URL; target expressions are no longer.
+// maxExpression is the maximum number of bytes of a value in a URL. Target expressions are not longer.
 const maxExpression = 8 << 10
 
-// values returns a query of names and values, without those that are empty.
+// values returns a query of names and values, without empty values.
 func values(pairs ...string) url.Values {
 	out := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -49,15 +49,14 @@ func values(pairs ...string) url.Values {
 // NodeURL returns the page of a node.
 func NodeURL(name string) templ.SafeURL { return at(nil, "nodes", name) }
 
-// requestURL returns the page of a request: another one may have the id of a run.
+// requestURL returns the page of a request. A run request and another request may have the same id.
 func requestURL(id string, run bool) templ.SafeURL { return at(ofRun(run), "requests", id) }
 
-// requestDataURL returns a request in the API.
 func requestDataURL(id string, run bool) templ.SafeURL {
 	return at(ofRun(run), "api", "v1", "requests", id)
 }
 
-// ofRun returns the query that selects a run request, or none.
+// ofRun returns the query that selects a run request.
 func ofRun(run bool) url.Values {
 	if !run {
 		return nil
@@ -82,7 +81,6 @@ func runURL(node, id string) templ.SafeURL { return at(nil, "runs", node, id) }
 // AuditURL returns the page of the history of an assignment.
 func AuditURL(key string) templ.SafeURL { return at(nil, "audit", key) }
 
-// auditSearchURL returns the page of changes that searches keys for a text.
 func auditSearchURL(text string) templ.SafeURL { return at(values("q", text), "audit") }
 
 func stateURL(state fleet.Status) templ.SafeURL {
@@ -122,7 +120,7 @@ func offset(n int) string {
 	return strconv.Itoa(n)
 }
 
-// nameOf returns the name of the manifest of a key, and the key itself where it is none.
+// nameOf returns the manifest name of a key, and any other text unchanged.
 func nameOf(key string) string {
 	if _, name, err := fleet.ParseKey(key); err == nil {
 		return name
@@ -131,28 +129,25 @@ func nameOf(key string) string {
 	return key
 }
 
-// Frame is what is around the content of a page.
+// Frame is the frame of a page.
 type Frame struct {
-	// Title is that of the document, Section the part of the menu that it belongs to.
+	// Title is the title of the document, Section the selected part of the menu.
 	Title, Section string
-	// Stream is the URL of its updates, empty where it has none.
+	// Stream is the URL of the updates, empty for none.
 	Stream string
 	// Asset returns the path of an asset by its name.
 	Asset func(name string) string
-	// Version is that of muster, Now the time of the server.
+	// Version is the version of muster, Now the time of the server.
 	Version string
 	Now     time.Time
-	// User is who signed in, empty for nobody; Acts is that the server does what operators want.
-	User string
-	Acts bool
-	// Operates is that whoever looks at it may act.
-	Operates bool
+	// User is the signed-in user, empty for none. Acts means that the server permits actions, Operates that the user
+	// may act.
+	User           string
+	Acts, Operates bool
 }
 
-// section is a part of the menu.
 type section struct{ name, path, icon string }
 
-// sections returns the menu.
 func (f Frame) sections() []section {
 	out := []section{
 		{"Overview", "/", "overview"}, {"Nodes", "/nodes", "nodes"}, {"Manifests", "/manifests", "manifests"}, {"Events", "/events", "events"},
@@ -168,5 +163,5 @@ func (f Frame) sections() []section {
 	return out
 }
 
-// settings are those of htmx: nothing is evaluated, nothing is kept in the browser, and nothing is asked of others.
+// settings configure htmx: no evaluation, no data in the browser, no requests to other sites.
 const settings = `{"allowEval":false,"includeIndicatorStyles":false,"historyCacheSize":0,"refreshOnHistoryMiss":true,"selfRequestsOnly":true,"scrollIntoViewOnBoost":false}`

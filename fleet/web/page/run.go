@@ -17,16 +17,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxSteps is how many resources of a run are shown.
 const maxSteps = 500
 
-// maxTexts is how many bytes of diffs, errors and outputs a page of a run shows.
+// maxTexts is the maximum number of bytes of diffs, errors and outputs on a page.
 const maxTexts = 256 << 10
 
-// budget bounds the texts of a page.
 type budget struct{ left int }
 
-// take returns as much of a text as there is room for.
+// take returns the part of a text that fits.
 func (b *budget) take(text string) string {
 	if text == "" {
 		return ""
@@ -40,39 +38,35 @@ func (b *budget) take(text string) string {
 	return text
 }
 
-// step is what happened to one resource.
+// step is the result of one resource.
 type step struct {
 	look
 	ref, text string
-	// open is set where it needs attention.
+	// open is set for a failed resource.
 	open bool
 	t    model.Transaction
-	// changes, errors and checks are those of the transaction, bounded.
+	// changes, errors and checks are limited parts of the transaction.
 	changes []change
 	errors  []string
 	checks  []check
 }
 
-// change is a change, with the lines of its diff.
 type change struct {
 	message, property, from, to string
 	diff                        []line
 }
 
-// check is the result of a health check.
 type check struct {
 	look
 	name, output string
 	tries        int
 }
 
-// line is a line of a diff or of a source.
 type line struct{ class, text string }
 
-// stepsOf returns what happened to the resources of a run, in their order.
 func stepsOf(transactions []model.Transaction) []step {
 	b := &budget{maxTexts}
-	// What failed has its texts also where what went before it would fill the page.
+	// Failed resources use the budget first.
 	out := make([]step, len(transactions))
 	for _, failed := range []bool{true, false} {
 		for i, t := range transactions {
@@ -100,7 +94,7 @@ func newStep(t model.Transaction, b *budget) step {
 	return s
 }
 
-// shortDigest returns the beginning of a digest, by which people compare it; any other text as it is.
+// shortDigest returns the beginning of a digest, and any other text unchanged.
 func shortDigest(text string) string {
 	if digest, is := strings.CutPrefix(text, digestWord); is && len(digest) == 64 {
 		return digestWord + digest[:12]
@@ -109,15 +103,13 @@ func shortDigest(text string) string {
 	return text
 }
 
-// digestWord begins the text of a digest.
 const digestWord = "sha256 "
 
-// detailed reports whether there is more to show than the line of the resource.
 func (s step) detailed() bool {
 	return len(s.changes) > 0 || len(s.errors) > 0 || len(s.checks) > 0 || s.t.Source.Line > 0 || len(s.t.UnmetRequirements) > 0 || s.t.Drift != nil
 }
 
-// diffLines returns the lines of a unified diff by what they are.
+// diffLines returns the lines of a unified diff with their classes.
 func diffLines(diff string) []line {
 	var out []line
 	for text := range strings.Lines(diff) {
@@ -136,7 +128,7 @@ func diffLines(diff string) []line {
 	return out
 }
 
-// around returns the lines of a source around one, with their numbers; none where it has no such line.
+// around returns the numbered lines of a source around a line, none if it has no such line.
 func around(source []string, at int) []line {
 	if at < 1 || at > len(source) {
 		return nil
@@ -153,32 +145,28 @@ func around(source []string, at int) []line {
 	return out
 }
 
-// Shown are the resources of a run that a page shows.
+// Shown selects resources of a run.
 type Shown string
 
-// What of a run is shown.
+// The selections.
 const (
-	// ShownAll are all resources.
 	ShownAll Shown = ""
-	// ShownChanged are those that changed, or would have.
+	// ShownChanged selects resources that changed, or would have changed.
 	ShownChanged Shown = "changed"
-	// ShownFailed are those that are not in their desired state.
+	// ShownFailed selects resources that are not in their desired state.
 	ShownFailed Shown = "failed"
 )
 
-// page returns the first of the transactions that are shown.
 func (d RunData) page() []model.Transaction {
 	all := d.Show.of(d.Detail.Transactions)
 
 	return all[:min(len(all), maxSteps)]
 }
 
-// more returns how many of the transactions are not shown.
 func (d RunData) more() int {
 	return d.Detail.More + max(len(d.Show.of(d.Detail.Transactions))-maxSteps, 0)
 }
 
-// in reports whether a transaction is shown.
 func (s Shown) in(t model.Transaction) bool {
 	switch s {
 	case ShownChanged:
@@ -190,22 +178,20 @@ func (s Shown) in(t model.Transaction) bool {
 	}
 }
 
-// of returns the transactions that are shown.
 func (s Shown) of(all []model.Transaction) []model.Transaction {
 	return slices.DeleteFunc(slices.Clone(all), func(t model.Transaction) bool { return !s.in(t) })
 }
 
-// RunData is what a page of a run shows.
+// RunData is the content of the page of a run.
 type RunData struct {
 	Node, ID string
 	Detail   view.RunDetail
 	Show     Shown
-	// Source are the lines of the manifest, by the file that errors name; nil where nobody has them.
+	// Source are the lines of the manifest SourceFile, nil if they are unknown.
 	Source     []string
 	SourceFile string
 }
 
-// source returns the lines of the manifest around the place of a resource.
 func (d RunData) source(p model.Position) []line {
 	if p.File != d.SourceFile {
 		return nil
@@ -214,7 +200,6 @@ func (d RunData) source(p model.Position) []line {
 	return around(d.Source, p.Line)
 }
 
-// outcome returns that of the run, empty while it is not known.
 func (d RunData) outcome() model.Outcome {
 	if d.Detail.Run == nil {
 		return ""
@@ -223,7 +208,6 @@ func (d RunData) outcome() model.Outcome {
 	return d.Detail.Run.Outcome()
 }
 
-// shownCount is a filter of the resources of a run.
 type shownCount struct {
 	shown Shown
 	word  string
@@ -231,7 +215,6 @@ type shownCount struct {
 	url   templ.SafeURL
 }
 
-// shownCounts returns the filters of the resources.
 func (d RunData) shownCounts() []shownCount {
 	var out []shownCount
 	for _, s := range []shownCount{{shown: ShownAll, word: "All"}, {shown: ShownFailed, word: "Failed"}, {shown: ShownChanged, word: "Changed"}} {
@@ -242,15 +225,6 @@ func (d RunData) shownCounts() []shownCount {
 	return out
 }
 
-// countsText returns the resources of a run in words.
-func countsText(c model.Counts) string { return c.Text() }
-
-// driftText returns how much drift a run found.
-func driftText(d model.Drifted) string {
-	return fmt.Sprintf("Found drift of %s and repaired %s of it.", Count(d.Detected, "resource"), Number(d.Repaired))
-}
-
-// emptyRun returns why a run shows no resources.
 func emptyRun(d RunData) string {
 	switch {
 	case len(d.Detail.Transactions) > 0:
@@ -264,7 +238,6 @@ func emptyRun(d RunData) string {
 	}
 }
 
-// resourceFacts returns what else is known of a resource, in a line.
 func resourceFacts(t model.Transaction) string {
 	words := []string{}
 	for _, w := range []struct{ name, value string }{{"provider", t.Provider}, {"alias", t.Alias}, {"desired", t.RequestedEnsure}, {"final", t.FinalEnsure}} {
@@ -276,18 +249,14 @@ func resourceFacts(t model.Transaction) string {
 	return strings.Join(words, " · ")
 }
 
-// orNone returns a value, or a word where it is empty.
-func orNone(value string) string { return cmp.Or(value, "(none)") }
-
-// maxStatuses is how many assignments of a node are shown.
 const maxStatuses = 200
 
-// moreStatuses returns the number of manifests of a node that its page does not list, zero or less for none.
+// moreStatuses returns the number of manifests of a node that its page does not list.
 func moreStatuses(d view.NodeDetail) int {
 	return max(len(d.Statuses)-maxStatuses, 0) + d.OmittedManifests
 }
 
-// nodeReason returns why a node is in its state, and what it says besides.
+// nodeReason returns the reason for the state of a node, with the message of the node.
 func nodeReason(d view.NodeDetail) string {
 	reason, message := stateReason(d), Row(d.Message)
 	if d.Unreadable != "" || message == "" || strings.Contains(reason, message) {
@@ -297,7 +266,7 @@ func nodeReason(d view.NodeDetail) string {
 	return strings.TrimPrefix(reason+"; "+message, "; ")
 }
 
-// stateReason returns why a node is in its state, empty where nothing says so.
+// stateReason returns the reason for the state of a node, empty for none.
 func stateReason(d view.NodeDetail) string {
 	if d.Unreadable != "" {
 		return Row(d.Unreadable)
@@ -326,7 +295,6 @@ func assignmentURL(s view.Assignment) templ.SafeURL {
 	return manifestURL(nameOf(s.Key))
 }
 
-// assignmentReason returns why an assignment is not in force; a pending one always has a reason.
 func assignmentReason(s view.Assignment) string {
 	if s.Status == fleet.StatusPending {
 		return reasonOf(messageFirst(s.Reason), "it reported no reason")
@@ -354,7 +322,6 @@ func clockText(d view.NodeDetail) string {
 	return "agrees with the NATS server's"
 }
 
-// healthOf returns the statuses of health checks that there are.
 func healthOf(h model.HealthCounts) []share {
 	var out []share
 	for _, s := range []share{
@@ -369,7 +336,7 @@ func healthOf(h model.HealthCounts) []share {
 	return out
 }
 
-// ManifestData is what the page of a manifest shows.
+// ManifestData is the content of the page of a manifest.
 type ManifestData struct {
 	Query  view.ManifestQuery
 	Detail view.ManifestDetail
@@ -396,7 +363,6 @@ type tab struct {
 	url   templ.SafeURL
 }
 
-// tabs returns the parts of the page.
 func (d ManifestData) tabs() []tab {
 	out := []tab{{tab: TabNodes, word: "Nodes", count: d.Detail.Targets}, {tab: TabErrors, word: "Errors", count: len(d.Detail.Failing)}, {tab: TabAssignments, word: "Assignments", count: len(d.Detail.Keys)}, {tab: TabRuns, word: "Runs", count: -1}}
 	for i, t := range out {
@@ -406,7 +372,7 @@ func (d ManifestData) tabs() []tab {
 	return out
 }
 
-// targetOf returns whom a key is for, in words.
+// targetOf returns the target of a key in words.
 func targetOf(key string) string {
 	t, _, err := fleet.ParseKey(key)
 	if err != nil {
@@ -416,7 +382,6 @@ func targetOf(key string) string {
 	return strings.Replace(t.String(), ".", " ", 1)
 }
 
-// refs returns references in a line.
 func refs(all []model.Ref) string {
 	var out []string
 	for _, r := range all[:min(len(all), 20)] {
@@ -426,7 +391,7 @@ func refs(all []model.Ref) string {
 	return Row(strings.Join(out, ", "))
 }
 
-// placeOfStep returns where a resource is declared, and what it is part of.
+// placeOfStep returns the position of a resource, and the resource that contains it.
 func placeOfStep(t model.Transaction) string {
 	text := cmp.Or(Row(t.Source.String()), "")
 	if t.Within != (model.Ref{}) {
@@ -444,39 +409,37 @@ func (d ManifestData) pageURL(from int) templ.SafeURL {
 	return at(values("status", string(d.Query.Status), "offset", offset(from)), "manifests", d.Query.Name)
 }
 
-// How many facts are shown, and how deep.
+// The limits of shown facts.
 const (
 	maxFacts = 2000
 	maxDepth = 40
 )
 
-// fact is a value of the facts of a node, at the name that target expressions have for it.
+// fact is a value, with its name in target expressions.
 type fact struct{ path, value string }
 
-// factGroup are the facts below one name.
 type factGroup struct {
 	name  string
 	facts []fact
 }
 
-// factList is the facts of a node that are shown.
 type factList struct {
 	groups []factGroup
 	shown  int
 	more   int
 }
 
-// FactsData is what the page of the facts of a node shows.
+// FactsData is the content of the page of facts.
 type FactsData struct {
 	Node     string
 	Progress view.Progress
 	Facts    json.RawMessage
 	Search   string
-	// Problem is why they cannot be read, empty where they can.
+	// Problem is the reason why the facts cannot be read, empty if they were.
 	Problem string
 }
 
-// list returns the facts whose names or values have the text that is searched.
+// list returns the facts whose names or values contain the searched text.
 func (d FactsData) list() (factList, error) {
 	var all any
 	r := json.NewDecoder(bytes.NewReader(d.Facts))
@@ -506,7 +469,7 @@ func (d FactsData) list() (factList, error) {
 	return out, nil
 }
 
-// factOrder returns the names of fact groups: first the most used groups, then the others by name.
+// factOrder returns the names of fact groups: the most used groups first, then the others by name.
 func factOrder(top map[string]any) []string {
 	first := []string{"host", "network", "cpu", "memory", "partition"}
 	rank := func(name string) int {
@@ -521,7 +484,7 @@ func factOrder(top map[string]any) []string {
 	return names
 }
 
-// walk calls a function with each scalar of a value, and its path.
+// walk calls a function with the path and the text of each scalar in a value.
 func walk(path string, v any, depth int, each func(path, value string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -549,7 +512,7 @@ func walk(path string, v any, depth int, each func(path, value string)) {
 	}
 }
 
-// member returns how an expression names a member of a mapping.
+// member returns the expression for a member of a mapping.
 func member(name string) string {
 	for i, r := range name {
 		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {

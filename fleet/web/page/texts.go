@@ -18,9 +18,8 @@ import (
 	"github.com/musterfleet/muster/model/registration"
 )
 
-// Visible makes the control and bidirectional characters of a page visible, except line ends and
-// tabs: nodes wrote them, and they would reorder what is around them. What is no UTF-8 is
-// replaced.
+// Visible makes the control and bidirectional characters of a page visible, except line ends and tabs, because nodes
+// could reorder the text around them. It replaces invalid UTF-8.
 func Visible(html string) string {
 	html = strings.ToValidUTF8(html, "\ufffd")
 	if strings.IndexFunc(html, isUnsafe) < 0 {
@@ -42,13 +41,13 @@ func isUnsafe(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
-// How many bytes are shown of a text: in a row of a list, and where it is shown by itself.
+// The limits of bytes of a text in a row, and of a separate text.
 const (
 	MaxRow  = 400
 	MaxText = 16 << 10
 )
 
-// Row returns a text for a row of a list: its first line, cut where it is long.
+// Row returns the first line of a text for a row of a list. A long line is cut.
 func Row(text string) string {
 	line, more, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if strings.TrimSpace(more) != "" {
@@ -58,10 +57,10 @@ func Row(text string) string {
 	return Cut(line, MaxRow)
 }
 
-// Whole returns a text that is shown by itself, cut where it is very long.
+// Whole returns a separate text. A very long text is cut.
 func Whole(text string) string { return Cut(text, MaxText) }
 
-// Cut returns the first characters of a text, and how many more there are.
+// Cut returns the first characters of a text, and the number of the others.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -74,7 +73,7 @@ func Cut(text string, most int) string {
 	return fmt.Sprintf("%s… (%s more)", text[:end], Bytes(len(text)-end))
 }
 
-// Bytes returns a size in a unit for people.
+// Bytes returns a size for users.
 func Bytes(n int) string {
 	switch {
 	case n < 10_000:
@@ -108,7 +107,7 @@ func Count(n int, noun string) string {
 	return Number(n) + " " + noun + "s"
 }
 
-// Age returns how long ago a time was: <1m, 5m, 3h05m, 4d. app.js writes the same form.
+// Age returns the age of a time: <1m, 5m, 3h05m, 4d. app.js uses the same form.
 func Age(t, now time.Time) string {
 	switch d := max(now.Sub(t), 0); {
 	case d < time.Minute:
@@ -122,7 +121,7 @@ func Age(t, now time.Time) string {
 	}
 }
 
-// Ago returns the age of a time in a sentence.
+// Ago returns the age of a time for a sentence.
 func Ago(t, now time.Time) string {
 	if now.Sub(t) < time.Minute {
 		return "just now"
@@ -134,7 +133,7 @@ func Ago(t, now time.Time) string {
 // UTC returns a time in full.
 func UTC(t time.Time) string { return t.UTC().Format(model.TimeFormat) }
 
-// Duration returns how long something took, for people.
+// Duration returns a duration for users.
 func Duration(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -146,7 +145,7 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// whole returns a duration in whole seconds, without the zeros at its end: 5m, 1h.
+// whole returns a duration in whole seconds, without trailing zeros: 5m, 1h.
 func whole(d time.Duration) string {
 	text := d.Round(time.Second).String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -167,23 +166,22 @@ func RevisionText(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Digest returns enough of a digest to tell it from others.
+// Digest returns the beginning of a digest.
 func Digest(text string) string {
 	text = strings.TrimPrefix(text, model.DigestPrefix)
 
 	return text[:min(12, len(text))]
 }
 
-// IsAre returns the verb for a number of things.
-func IsAre(n int) string {
+func plural(n int, one, several string) string {
 	if n == 1 {
-		return "is"
+		return one
 	}
 
-	return "are"
+	return several
 }
 
-// first returns the first of some texts, and how many more there are.
+// first returns the first texts, and the number of the others.
 func first(all []string, most int) []string {
 	if len(all) <= most {
 		return all
@@ -192,7 +190,6 @@ func first(all []string, most int) []string {
 	return append(slices.Clone(all[:most]), "+"+Number(len(all)-most))
 }
 
-// pairs returns labels as they are written, the first by name.
 func pairs(labels map[string]string, most int) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -202,7 +199,6 @@ func pairs(labels map[string]string, most int) []string {
 	return first(out, most)
 }
 
-// nowOn returns on how many nodes a resource fails now.
 func nowOn(r view.TopResource) string {
 	switch {
 	case r.Now == 0:
@@ -214,7 +210,6 @@ func nowOn(r view.TopResource) string {
 	}
 }
 
-// runText returns what a run did in a few words.
 func runText(r view.RunRow) string {
 	switch {
 	case r.Error != "":
@@ -244,13 +239,13 @@ func messageFirst(text string) string {
 	return line + "\n" + rest
 }
 
-// eventID returns what distinguishes an event from others in a document.
+// eventID returns a unique id of an event in a document.
 func eventID(e view.Event) string {
 	return strconv.FormatUint(e.Seq, 10) + "-" + Cut(e.ID, 40)
 }
 
-// eventLink returns a link to the details of an event, the zero value if there are none. An answer to a request has
-// a run id, but no page of a run.
+// eventLink returns a link to the details of an event, the zero value for none. An answer to a request has a run id,
+// but no page of a run.
 func eventLink(e view.Event) Link {
 	switch {
 	case e.Kind == model.KindEnsure && e.CorrelationID != "":
@@ -262,7 +257,6 @@ func eventLink(e view.Event) Link {
 	}
 }
 
-// eventWord returns what an event is about.
 func eventWord(e view.Event) string {
 	word := ofOutcome(e.Outcome).word
 	switch e.Kind {
@@ -281,18 +275,16 @@ func eventWord(e view.Event) string {
 	}
 }
 
-// pageText returns which part of a list a page shows.
 func pageText(from, shown, all int) string {
 	if shown == 0 {
 		return "none of " + Number(all)
 	}
+
 	return Number(from+1) + "–" + Number(from+shown) + " of " + Number(all)
 }
 
-// reasonOf returns why a node is not in order; a pending one always has a reason.
 func reasonOf(reason, none string) string { return Row(cmp.Or(reason, none)) }
 
-// matchText returns how many nodes a query selects.
 func matchText(d NodesData) string {
 	if !d.filtered() {
 		return Count(d.Page.Known, "node")
@@ -301,7 +293,6 @@ func matchText(d NodesData) string {
 	return Number(d.Page.Matching) + " of " + Count(d.Page.Known, "node")
 }
 
-// placeOf returns where an expression is wrong.
 func placeOf(e *targets.Error) string {
 	text := "at column " + strconv.Itoa(e.Column)
 	if e.Line > 1 {
@@ -311,7 +302,6 @@ func placeOf(e *targets.Error) string {
 	return text
 }
 
-// comma returns what follows one of some names in a line.
 func comma(i, of int) string {
 	if i < of-1 {
 		return ", "
@@ -320,7 +310,7 @@ func comma(i, of int) string {
 	return ""
 }
 
-// runName is what a run is listed by, never empty: a link has a name.
+// runName returns the name of a run in a list. It is never empty.
 func runName(r view.RunRow, withNode bool) string {
 	if withNode {
 		return r.Node
@@ -329,12 +319,11 @@ func runName(r view.RunRow, withNode bool) string {
 	return cmp.Or(nameOf(r.Manifest), "unnamed")
 }
 
-// runSub returns which revision ran, and why.
 func runSub(r view.RunRow) string {
 	return "revision " + RevisionText(r.Revision) + ", " + cmp.Or(whyRan(r.Cause, r.Retry), "cause unknown")
 }
 
-// sharedLabels says which annotations of a registration Prometheus does not get: they share a label with another one.
+// sharedLabels describes the annotations that Prometheus does not receive, because they share a label with another one.
 func sharedLabels(r registration.Registration) []string {
 	var out []string
 	for _, keys := range r.AnnotationsByLabel() {
