@@ -336,7 +336,7 @@ func (w *Wait) verdict(ctx context.Context, timedOut bool, statuses []fleet.Roll
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", w.Name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s: %s (they go on by themselves, see: %s)", context.Cause(ctx), outdated, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
+		return fmt.Errorf("%w: %s: %s (they continue; see: %s)", context.Cause(ctx), outdated, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
 	case only != "" && (t.Rejected == 0 || !timedOut) && w.LeaveUnreachable && !w.isFailing && ctx.Err() == nil:
 		return fmt.Errorf("%s: %s%s%s; %s", outdated, notUpToDate(statuses), w.unreachableHint(statuses), rejectedHint(t), later(only, names.Run("fleet wait "+w.Name)))
 	case !timedOut:
