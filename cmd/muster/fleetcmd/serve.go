@@ -171,7 +171,7 @@ func noteOf(w PauseResult) string {
 
 // Pause writes the pause of a family.
 func (b backend) Pause(ctx context.Context, family string, p model.Pause) (string, error) {
-	w, err := b.pauses(p.By, func(by Pauses) (PauseResult, error) { return by.Begin(ctx, family, p) })
+	w, err := b.pauses(p.By, func(by Pauses) (PauseResult, error) { return by.Write(ctx, family, &p, "") })
 
 	return noteOf(w), err
 }
@@ -182,7 +182,7 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 	if t, _, err := fleet.ParseKey(model.Key(family, "x")); err == nil && t.Node != "" {
 		from = b.paused(t.Node)
 	}
-	w, err := b.pauses(author, func(by Pauses) (PauseResult, error) { return by.End(ctx, family, from) })
+	w, err := b.pauses(author, func(by Pauses) (PauseResult, error) { return by.Write(ctx, family, nil, from) })
 
 	return noteOf(w), err
 }
