@@ -161,7 +161,6 @@ func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }
 
-// open opens the state directory and creates the parts that use it.
 func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	dir := o.Config.StateDir
 	o.Host.KeepLitter()
@@ -208,7 +207,6 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// inspect returns the function that each heartbeat calls.
 func (a *Agent) inspect(dir string, also func()) func() {
 	directory := inspectDirectory(dir, a.status)
 
@@ -238,7 +236,6 @@ func inspectDirectory(dir string, in *status.Node) func() {
 	}
 }
 
-// makeLoop creates the loop with the stored assignments and requests.
 func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
 	trust, err := desired.OpenGate(desired.GateOptions{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
@@ -311,9 +308,8 @@ func (a *Agent) State() model.NodeState { return a.status.Answer() }
 func (a *Agent) Describe() model.AgentStatus {
 	c := a.Config()
 	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
-	for _, s := range []Section{a.status, a.runs} {
-		s.Describe(&out)
-	}
+	a.status.Describe(&out)
+	a.runs.Describe(&out)
 
 	return out
 }
@@ -405,7 +401,6 @@ func freeMemoryWhenIdle(ctx context.Context, ran tasks.Signal, free func()) {
 	}
 }
 
-// follow watches the assignments.
 func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 	err := a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
 	if err == nil {
@@ -503,12 +498,6 @@ type Publisher interface {
 	reporting.Publisher
 	// MaxMessage returns the server's message limit in bytes, zero until it is known.
 	MaxMessage() int64
-}
-
-// Section is a part of the agent that fills its fields of the status. Any goroutine may call it. It does not
-// wait for the agent's work.
-type Section interface {
-	Describe(out *model.AgentStatus)
 }
 
 // Loader creates resources from documents. *manifest.Loader implements it.

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -25,13 +26,13 @@ type previewer struct {
 	manifests *runner.Manifests
 	running   *runner.Running
 	runner    *runner.Runner
+	origin    func(*manifest.Resolved) resource.Origin
 }
 
-// newPreviews returns the service that answers previews.
 func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests, running *runner.Running, runner *runner.Runner) *requests.Previews {
 	p := &previewer{
 		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
-		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,
+		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner, origin: o.Loader.Origin,
 	}
 
 	return requests.New(requests.PreviewOptions{
@@ -39,8 +40,7 @@ func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests,
 		Until:   func(at time.Time) time.Duration { return o.Clock.Until(at, trust.Demands()) },
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Open: func(ctx context.Context, data []byte) ([]byte, error) {
-			c := a.config.get()
-			opened, err := trust.Request(ctx, data, signed.Preview, model.Families(c.Node, c.Groups))
+			opened, err := a.config.opener(trust)(ctx, data, signed.Preview)
 			if err == nil {
 				err = opened.Stale
 			}
@@ -49,7 +49,6 @@ func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *runner.Manifests,
 	})
 }
 
-// plan returns the changes that the assignment of a preview would make.
 func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.Plan, error) {
 	if _, err := p.facts.wait(ctx); err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 	}
 	// A preview only reads and takes no lock, so the agent continues to work.
 	o := p.runner.Options(ctx, ksuid.New().String(), true)
-	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), p.runner.Origin(v.Resolution.Resolved)
+	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), p.origin(v.Resolution.Resolved)
 	o.Grace = nil // ends a guard that runs too long
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Digest, o.Cause, o.CorrelationID = key, v.Digest, model.CauseManifest, req.ID
