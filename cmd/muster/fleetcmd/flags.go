@@ -52,12 +52,7 @@ func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error
 }
 
 // Order holds the flags that sort and limit a list.
-type Order struct {
-	Sort    string
-	Reverse bool
-	// Limit is the maximum number of rows, 0 for all.
-	Limit int
-}
+type Order struct{ view.RowOrder }
 
 // AddOrder adds the flags. Shells complete the column names.
 func (o *Order) AddOrder(cmd *fisk.CmdClause, columns ...string) {
@@ -79,11 +74,6 @@ func (o *Order) Check(columns ...string) error {
 	}
 
 	return nil
-}
-
-// Of returns the flags as a query.Order.
-func (o *Order) Of() view.RowOrder {
-	return view.RowOrder{Sort: o.Sort, Reverse: o.Reverse, Limit: o.Limit}
 }
 
 // Remark prints how many rows the limit hides.

@@ -90,7 +90,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		return err
 	}
 	assigned, matching := fleet.NewAssigned(entries), len(found.Nodes)
-	shown := view.FirstRows(view.QueryNodes(found.Nodes, assigned), c.Order.Of())
+	shown := view.FirstRows(view.QueryNodes(found.Nodes, assigned), c.RowOrder)
 	statuses := make([][]fleet.RolloutStatus, len(shown))
 	for i, r := range shown {
 		statuses[i] = r.Statuses

@@ -230,10 +230,10 @@ func (c *queryCommand) printTable(a view.QueryAnswer) {
 // answerOf returns the rows to show: selected columns, or counts with --by.
 func answerOf[R view.QueryRow](c *queryCommand, rows []R) view.QueryAnswer {
 	if c.by != "" {
-		return view.CountRows(rows, c.shown, c.Order.Of())
+		return view.CountRows(rows, c.shown, c.RowOrder)
 	}
 
-	return view.SelectRows(rows, c.shown, c.Order.Of())
+	return view.SelectRows(rows, c.shown, c.RowOrder)
 }
 
 // missing returns a remark about nodes with a problem, such as "sent no facts". all is the number of nodes.
