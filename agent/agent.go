@@ -207,32 +207,22 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
+// inspect returns the function that each heartbeat calls. It shows that the state directory was removed or
+// replaced.
 func (a *Agent) inspect(dir string, also func()) func() {
-	directory := inspectDirectory(dir, a.status)
+	before, err := os.Stat(dir)
 
 	return func() {
-		if directory != nil {
-			directory()
+		if err == nil {
+			problem := ""
+			if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
+				problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
+			}
+			a.status.SetDirectory(problem)
 		}
 		if also != nil {
 			also()
 		}
-	}
-}
-
-// inspectDirectory returns a function that records in a status that the state directory was removed or replaced.
-func inspectDirectory(dir string, in *status.Node) func() {
-	before, err := os.Stat(dir)
-	if err != nil {
-		return nil
-	}
-
-	return func() {
-		problem := ""
-		if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
-			problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
-		}
-		in.SetDirectory(problem)
 	}
 }
 
@@ -276,7 +266,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Paused:  a.operators.pauseText,
 	})
-	a.previews = a.newPreviews(o, trust, m, running, single)
+	a.previews = a.newPreviews(o, trust)
 	a.loop = &loop{
 		set: set, manifests: m, running: running, runner: single, requests: service, facts: a.facts.wait,
 		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,

@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,15 +57,7 @@ type Limits struct {
 }
 
 func (l Limits) orDefaults() Limits {
-	if l.Bytes == 0 {
-		l.Bytes = defaultBytes
-	}
-	if l.Entries == 0 {
-		l.Entries = defaultEntries
-	}
-	if l.Names == 0 {
-		l.Names = defaultNames
-	}
+	l.Bytes, l.Entries, l.Names = cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Entries, defaultEntries), cmp.Or(l.Names, defaultNames)
 
 	return l
 }
