@@ -216,7 +216,7 @@ func (a *Agent) inspect(dir string, also func()) func() {
 		if err == nil {
 			problem := ""
 			if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
-				problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
+				problem = "the state directory " + dir + " was removed or replaced, so no state is stored: restart the agent"
 			}
 			a.status.SetDirectory(problem)
 		}

@@ -50,7 +50,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 		b.log.InfoContext(ctx, "bucket restored")
 		return
 	}
-	if !b.untrusted.Log(ctx, b.log, slog.LevelError, "bucket not trusted, assignments kept", "problem", problem) {
+	if !b.untrusted.Log(ctx, b.log, slog.LevelError, "bucket not trusted, assignments stay active", "problem", problem) {
 		return
 	}
 	b.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
@@ -115,7 +115,7 @@ func unreadableKeys(keys []string) string {
 		return ""
 	}
 
-	return bounds.Text("stored with headers that cannot be read, what was in force stays so: " + someOf(keys) + " (put it again without them, or remove it)")
+	return bounds.Text("stored with unreadable headers, the last good version stays active: " + someOf(keys) + " (put it again without them, or remove it)")
 }
 
 // deniedSubscription describes a denied subscription and what it means, empty for none.

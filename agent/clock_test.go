@@ -144,7 +144,7 @@ func TestClockThatDiffers(t *testing.T) {
 		if more := len(states) - before; more > 12 {
 			t.Errorf("%d states in ten minutes", more)
 		}
-		if lines := strings.Count(n.log.String(), "clock differs from that of the NATS server"); lines != 1 {
+		if lines := strings.Count(n.log.String(), "clock differs from the NATS server"); lines != 1 {
 			t.Errorf("%d lines in the log", lines)
 		}
 	})

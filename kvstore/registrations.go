@@ -221,7 +221,7 @@ func (s Registrations) Flooding(ctx context.Context) (map[string]string, error) 
 	out := map[string]string{}
 	for node, n := range counts {
 		if n > MaxRegistrationsPerNode {
-			out[node] = fmt.Sprintf("flooding: %d registrations, of which readers take %d", n, MaxRegistrationsPerNode)
+			out[node] = fmt.Sprintf("flooding: %d registrations, readers take %d", n, MaxRegistrationsPerNode)
 		}
 	}
 

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrRegistrationsNotCurrent reports that a watch may be out of date because the server does not answer.
-var ErrRegistrationsNotCurrent = errors.New("registrations cannot be kept up to date")
+var ErrRegistrationsNotCurrent = errors.New("registrations are outdated")
 
 // WatchRegistrations yields the current registrations, then an empty Registered, and then each new,
 // renewed or ended one until ctx ends. Gone marks an ended one. The watch continues after an error

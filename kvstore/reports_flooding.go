@@ -116,7 +116,7 @@ func floodingNodes(n Names, counts map[string]int64, most int64) map[string]stri
 	out := map[string]string{}
 	for _, subject := range slices.Backward(slices.Sorted(maps.Keys(counts))) {
 		if r, err := parseReportSubject(n, subject); err == nil && counts[subject] >= most {
-			out[r.Node] = fmt.Sprintf("flooding: %d or more reports %s.%s within 10m, only the last %d are kept", most, r.Kind, r.Outcome, most)
+			out[r.Node] = fmt.Sprintf("flooding: %d or more reports %s.%s within 10m, only the last %d are stored", most, r.Kind, r.Outcome, most)
 		}
 	}
 

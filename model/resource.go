@@ -235,7 +235,7 @@ type HealthReport struct {
 // Repairs is 0, no resource flaps.
 type Flapping struct {
 	Repairs int      `json:"repairs" jsonschema:"minimum=1" jsonschema_description:"Number of repairs that is still tolerated"`
-	Within  Duration `json:"within" jsonschema_description:"Time in which repairs are counted"`
+	Within  Duration `json:"within" jsonschema_description:"Period in which repairs are counted"`
 }
 
 // DefaultFlapping applies if a manifest sets nothing else.

@@ -89,7 +89,7 @@ type Run struct {
 	Duration  time.Duration `json:"duration" jsonschema_description:"Nanoseconds"`
 	Counts    Counts        `json:"counts"`
 	Noop      bool          `json:"noop"`
-	Errors    []string      `json:"error,omitempty" jsonschema_description:"Errors; errors of resources come first"`
+	Errors    []string      `json:"error,omitempty" jsonschema_description:"Errors, resources first"`
 	Version   string        `json:"version,omitempty" jsonschema_description:"Version of muster"`
 	Drift     Drifted       `json:"drift,omitzero"`
 	Unchanged []Unchanged   `json:"unchanged,omitempty" jsonschema_description:"Results that were not reported again, by the run that reported them"`

@@ -25,7 +25,7 @@ type Config struct {
 	Groups         []string          `json:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
 	GroupsOrder    []string          `json:"groups_order" doc:"Groups that win over all others, the first one first. Groups of muster fleet group win over the groups above by default; muster fleet group --order replaces this list."`
 	Labels         map[string]string `json:"labels" doc:"Labels (key/value metadata), for example rack: b4."`
-	Interval       model.Duration    `json:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
+	Interval       model.Duration    `json:"interval" doc:"Interval of reconciling each manifest, varied by a tenth. Assignments and resources can set a shorter one."`
 	HealthInterval model.Duration    `json:"health_interval" doc:"How often health checks are made between runs, give or take a tenth; 0s makes them in runs only. A critical one makes a repairing run begin."`
 	StateDir       string            `json:"state_dir" restart:"true" doc:"Directory of assignments, buffered reports, requests and the run lock."`
 	FactsDir       string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
@@ -34,7 +34,7 @@ type Config struct {
 	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
 	Log            Log               `json:"log" doc:"The log, which goes to standard error."`
 	Metrics        Metrics           `json:"metrics" restart:"true" doc:"Metrics for Prometheus."`
-	Trust          Trust             `json:"trust" doc:"Whose signatures this node demands; see muster trust."`
+	Trust          Trust             `json:"trust" doc:"Required signatures; see muster trust."`
 
 	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent shuts down."`
 	OutboxMaxBytes  model.Size     `json:"outbox_max_bytes" doc:"How much disk reports may take while they cannot be delivered. When it is full, summaries of stable runs go first."`
@@ -48,7 +48,7 @@ type Config struct {
 // NATS configures the connection to NATS.
 type NATS struct {
 	Context      string   `json:"context" doc:"Name of a context of the nats tools."`
-	Servers      []string `json:"servers" doc:"URLs of servers; they win over those of the context."`
+	Servers      []string `json:"servers" doc:"URLs of servers; they override the context."`
 	Creds        string   `json:"creds" doc:"Path of a credentials file."`
 	NKey         string   `json:"nkey" doc:"Path of an nkey seed."`
 	User         string   `json:"user" doc:"User that connects with the password of password_file."`

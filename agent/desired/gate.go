@@ -48,7 +48,7 @@ func OpenGate(o GateOptions) (*Gate, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil && o.Policy().On():
-		return nil, fmt.Errorf("what was signed and accepted cannot be read: %w (remove the file to start without it: until its next push, an older version of an assignment could come back)", err)
+		return nil, fmt.Errorf("the record of accepted signatures is unreadable: %w (remove the file to start without it: an older version of an assignment could then return until its next push)", err)
 	case err != nil:
 		seen = trustRecord{}
 	}
@@ -170,7 +170,7 @@ func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error
 		next.Latest = mark.Issued
 	}
 	if err := g.o.Host.WriteRecord(ctx, g.o.Path, next); err != nil {
-		return fmt.Errorf("cannot store that it was accepted, without which an older one could come back: %w", err)
+		return fmt.Errorf("cannot record the accepted signature, so an older version could return: %w", err)
 	}
 	g.seen = next
 
@@ -241,11 +241,11 @@ func problem(name string, hint func(reason error) string, err error) error {
 func assignmentHint(reason error) string {
 	switch reason {
 	case signed.ErrUnsigned:
-		return "push or remove it with --sign-key FILE, or sign what is there with muster fleet sign"
+		return "push or remove it with --sign-key FILE, or sign it with muster fleet sign"
 	case signed.ErrSignatures:
 		return "sign it with muster fleet sign, or add the key to `trust.keys` of this node"
 	case signed.ErrOlder:
-		return "an old version came back; for the one that should hold: muster fleet rollback with --sign-key FILE"
+		return "an old version returned; assign the right one with muster fleet rollback and --sign-key FILE"
 	case signed.ErrExpired:
 		return "sign it again: muster fleet sign --renew"
 	default:

@@ -204,7 +204,7 @@ func (s *syncer) end(q *queue, all []syncing) (err error) {
 			err = errors.Join(err, done.err)
 		}
 	}
-	s.unsynced.note(err, "cannot sync the outbox; reports are kept back, will retry")
+	s.unsynced.note(err, "cannot sync the outbox; reports wait, will retry")
 	if q.unwritable.failing {
 		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(q.waiting)-q.written()))
 	}

@@ -332,9 +332,9 @@ func (h *Heartbeat) measure(ctx context.Context, found model.Node) bool {
 	if !h.Clock.Measured(found.Heard, h.sent.before, h.sent.after) {
 		return false
 	}
-	level, event, offset := slog.LevelInfo, "clock agrees with that of the NATS server", h.Clock.Offset()
+	level, event, offset := slog.LevelInfo, "clock agrees with the NATS server", h.Clock.Offset()
 	if offset.Apparent() {
-		level, event = slog.LevelWarn, "clock differs from that of the NATS server"
+		level, event = slog.LevelWarn, "clock differs from the NATS server"
 	}
 	h.moves.Log(ctx, h.Log, level, event, "offset", offset.Offset, "within", offset.Within)
 	h.ClockMoved()

@@ -23,7 +23,7 @@ func (l line) otherFlag(flag string) string {
 		}
 	}
 	if wanted == "syntax-check" || wanted == "validate-only" {
-		return ": muster validate FILE checks manifests, and does nothing else"
+		return ": muster validate FILE only checks manifests"
 	}
 	if hint := otherHints()[l.command+" --"+wanted]; hint != "" {
 		return hint
@@ -92,9 +92,9 @@ func (l line) selectsBy(flag string) string {
 func (l line) assignedOn() string {
 	switch l.command {
 	case "muster fleet push":
-		return ": an assignment is for nodes and groups, so that it holds for those that join later; put the nodes into a group, with muster fleet group --on EXPR +GROUP, and give --group GROUP; muster fleet preview --on EXPR shows what it would change"
+		return ": assignments have nodes and groups as targets, so they also apply to nodes that join later; add the nodes to a group with muster fleet group --on EXPR +GROUP, and push with --group GROUP; muster fleet preview --on EXPR shows the changes"
 	case "muster fleet edit", "muster fleet rollback", "muster fleet rm":
-		return ": it changes an assignment for all that it is for, nodes and groups; muster fleet ls shows whom; to push to others see muster fleet push --help"
+		return ": it changes an assignment for all its nodes and groups; muster fleet ls lists them; to push to others see muster fleet push --help"
 	default:
 		return ""
 	}

@@ -123,7 +123,7 @@ func (l line) unknownFlag(flag string) error {
 	wanted := strings.TrimLeft(flag, "-")
 	if (wanted == "check" || wanted == "dry-run") && slices.Contains(names, "noop") {
 		if l.command == "muster fleet push" {
-			return fmt.Errorf("unknown flag %s: a push has no dry run, it checks everything first; --noop pushes too, and nodes only report what they would change; muster validate FILE only checks", flag)
+			return fmt.Errorf("unknown flag %s: a push has no dry run, it checks everything first; --noop pushes too, and nodes only report the changes; muster validate FILE only checks", flag)
 		}
 		return fmt.Errorf("unknown flag %s, did you mean --noop?", flag)
 	}

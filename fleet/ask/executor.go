@@ -149,7 +149,7 @@ func (x *Executor) away(k Kind) error {
 	case k.Live():
 		return fmt.Errorf("%w (%w): no node was asked", ErrAway, err)
 	default:
-		return fmt.Errorf("%w (%w): nothing was written", ErrAway, err)
+		return fmt.Errorf("%w (%w): not written", ErrAway, err)
 	}
 }
 

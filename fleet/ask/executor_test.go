@@ -160,7 +160,7 @@ func TestAway(t *testing.T) {
 	x := ask.NewExecutor(ask.ExecutorOptions{Model: f, Backend: backend, Log: slog.New(slog.DiscardHandler), Away: func() error { return errors.New("nats: server is disconnected") }})
 	t.Cleanup(x.Close)
 	for kind, want := range map[ask.Kind]string{
-		ask.Pause: "NATS cannot be reached (nats: server is disconnected): nothing was written",
+		ask.Pause: "NATS cannot be reached (nats: server is disconnected): not written",
 		ask.Run:   "NATS cannot be reached (nats: server is disconnected): no node was asked",
 	} {
 		if _, err := x.Start(ask.Spec{Kind: kind, Target: on("web000"), By: "anna"}); !errors.Is(err, ask.ErrAway) || err.Error() != want {

@@ -108,7 +108,7 @@ func WriteContent(ctx context.Context, e model.Entry, open OpenBundle, name stri
 		case f.Kind == archive.KindFile:
 			return nil
 		default:
-			return fmt.Errorf("%s, which has no content of its own", newFile(f, nil))
+			return fmt.Errorf("%s, which has no content", newFile(f, nil))
 		}
 	}
 

@@ -204,7 +204,7 @@ func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
 			out.Unknown = "as many answered as were asked, but " + out.Unknown
 		}
 	case len(answered) < out.Answers:
-		out.Unknown = "not all of its answers are kept any more"
+		out.Unknown = "some of its answers are no longer stored"
 	default:
 		asked, err := f.reportedTargets(out.To, out.On)
 		out.compare(asked, err, answered)

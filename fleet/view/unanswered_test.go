@@ -192,7 +192,7 @@ func TestAnswersThatAreGone(t *testing.T) {
 			answer(fmt.Sprint("many", i), fmt.Sprint("large", id))
 		}
 	}
-	if got, known := f.Request("q1", false); !known || len(got.Missing) != 0 || got.Unknown != "not all of its answers are kept any more" {
+	if got, known := f.Request("q1", false); !known || len(got.Missing) != 0 || got.Unknown != "some of its answers are no longer stored" {
 		t.Errorf("%+v, %t", got, known)
 	}
 	if got, known := f.Request("large9", false); !known || got.Answers != 10_001 || len(got.Others) != 10_001 {

@@ -222,7 +222,7 @@ func TestNothingIsDoneWhileNATSIsAway(t *testing.T) {
 	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", r.Status, r.Header)
 	}
-	for _, want := range []string{"NATS cannot be reached (nats: server is disconnected): nothing was written", `value="disk"`, "Pause 1 node"} {
+	for _, want := range []string{"NATS cannot be reached (nats: server is disconnected): not written", `value="disk"`, "Pause 1 node"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without %q: %s", want, text)
 		}

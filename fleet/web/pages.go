@@ -424,7 +424,7 @@ func historyOf(entries []model.Entry) []page.Revision {
 		case long || i > 0 && len(entries[i-1].Value) > maxRevision:
 			r.What = "Too long to be compared here: muster fleet show " + e.Key + " --diff --revision " + strconv.FormatUint(e.Revision, 10)
 		case i == 0:
-			r.What, r.Lines = "The oldest revision that is kept", split(text)
+			r.What, r.Lines = "The oldest stored revision", split(text)
 		default:
 			r.What, r.Lines = "Changes to the revision before", split(udiff.Unified("revision "+page.RevisionText(entries[i-1].Revision), "revision "+page.RevisionText(e.Revision), before, text))
 			if len(r.Lines) == 0 {

@@ -222,7 +222,7 @@ func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []
 		}
 	}
 	if err := errors.Join(unknown...); err != nil {
-		return nil, nil, fmt.Errorf("nothing was changed: %w", err)
+		return nil, nil, fmt.Errorf("no changes made: %w", err)
 	}
 
 	return differences, unanswered, nil

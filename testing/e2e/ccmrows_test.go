@@ -226,7 +226,7 @@ ccm: {resources: [{apply: [other.yaml: {}]}]}
 ccm: {resources: []}
 -- want --
 a manifest that is included with …allow_apply: false… cannot include another
-nothing was touched
+no changes made
 code 1
 === A missing or invalid child
 muster apply m.yaml || echo code $?
@@ -237,7 +237,7 @@ ccm: {resources: [{exec: [{a: {comand: echo}}]}]}
 -- want --
 invalid.yaml:1:32: unknown property …comand…
 cannot include missing.yaml
-nothing was touched
+no changes made
 code 1
 === An override that is a text or a list
 muster data resolve m.yaml || echo code $?

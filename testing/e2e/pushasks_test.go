@@ -33,7 +33,7 @@ func TestPushAsksOfUnknownGroups(t *testing.T) {
 		if pushed := strings.Contains(text.String(), "group.wbe.motd revision"); pushed != (answer == "y") || (err == nil) != pushed {
 			t.Errorf("answer %s: %v\n%s", answer, err, text)
 		}
-		if refused := strings.Contains(text.String(), "muster: nothing was pushed"); refused != (answer == "n") {
+		if refused := strings.Contains(text.String(), "muster: not pushed"); refused != (answer == "n") {
 			t.Errorf("answer %s:\n%s", answer, text)
 		}
 	}

@@ -251,7 +251,7 @@ func TestSignRefusesWhatNodesReject(t *testing.T) {
 	f.refuses("nodes reject this: ", "fleet", "rollback", signKey, "--to", "1", "--yes", "--sign-key", f.key)
 	// To other parsers its comment ends, and a document follows.
 	f.put([]byte("data: {} # \u2028protocol: io.muster.v1.assignment\u2028manifest: \"muster: {}\"\u2028\nmuster: {resources: [{exec: [{evil: {command: 'true'}}]}]}\n"))
-	if text := f.refuses("nothing was signed", "fleet", "sign", signKey, "--sign-key", f.key); !strings.Contains(text, "evil") || strings.Contains(text, "manifest: 'muster") {
+	if text := f.refuses("not signed", "fleet", "sign", signKey, "--sign-key", f.key); !strings.Contains(text, "evil") || strings.Contains(text, "manifest: 'muster") {
 		t.Errorf("shown:\n%s", text)
 	}
 }
@@ -265,12 +265,12 @@ func TestRollbackSignsWhatItShows(t *testing.T) {
 	f.good(append(push, f.manifest("good"))...)
 	f.put(signtest.Sign(t, signed.Statement{Target: signKey, Content: manifestOf("evil")}, eve))
 	f.good(append(push, f.manifest("bad"))...)
-	text := f.refuses("nothing was signed", rollback...)
+	text := f.refuses("not signed", rollback...)
 	if !strings.Contains(text, "-"+manifestOf("bad")) || !strings.Contains(text, "+"+manifestOf("good")) || strings.Contains(text, "evil") {
 		t.Errorf("shown:\n%s", text)
 	}
 	// What no key of the operator signed is assigned on demand only, and named.
-	if text := f.refuses("nothing was signed", append(rollback, "--to", "2")...); !strings.Contains(text, "+"+manifestOf("evil")) || !strings.Contains(text, "revision 2 has no valid signature from the given keys") {
+	if text := f.refuses("not signed", append(rollback, "--to", "2")...); !strings.Contains(text, "+"+manifestOf("evil")) || !strings.Contains(text, "revision 2 has no valid signature from the given keys") {
 		t.Errorf("shown:\n%s", text)
 	}
 	f.good(append(rollback, "--yes")...)

@@ -11,14 +11,14 @@ import (
 // TestConfirm prompts only on a terminal.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
-	for answer, want := range map[string]string{"y": "", "Yes ": "", "n": "nothing was pushed", "": "nothing was pushed", "yep": "nothing was pushed"} {
+	for answer, want := range map[string]string{"y": "", "Yes ": "", "n": "not pushed", "": "not pushed", "yep": "not pushed"} {
 		user, program := hosttest.Terminal(t)
 		e := &Env{Stdin: newInput(program, nil), Print: print.Printer{Err: program}}
 		if _, err := user.WriteString(answer + "\n"); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := e.Confirm("nothing was pushed", "nodes would stop enforcing a\x1b"); err != nil {
+		if err := e.Confirm("not pushed", "nodes would stop enforcing a\x1b"); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -37,12 +37,12 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 	_, program := hosttest.Terminal(t)
-	const yes = "nothing was pushed: nodes would stop; confirm with --yes"
+	const yes = "not pushed: nodes would stop; confirm with --yes"
 	for name, e := range map[string]*Env{
 		"a file as input":  {Stdin: strings.NewReader("y\n"), Print: print.Printer{Err: program}},
 		"errors in a file": {Stdin: newInput(program, nil), Print: print.Printer{Err: &strings.Builder{}}},
 	} {
-		if err := e.Confirm("nothing was pushed", "nodes would stop"); err == nil || err.Error() != yes {
+		if err := e.Confirm("not pushed", "nodes would stop"); err == nil || err.Error() != yes {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

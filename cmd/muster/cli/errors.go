@@ -68,7 +68,7 @@ func FileError(what, path string, err error) error {
 	case err == nil || !errors.As(err, &failed) || failed.Path != path:
 		return err
 	case errors.Is(err, fs.ErrPermission):
-		remedy = "run muster as a user who may read it"
+		remedy = "run muster as a user with read permission"
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -81,7 +81,7 @@ func Report(w io.Writer, err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	code, note := ExitFailed, "nothing was touched"
+	code, note := ExitFailed, "no changes made"
 	var exit *ExitError
 	if errors.As(err, &exit) {
 		code, err, note = exit.Code, exit.Err, cmp.Or(exit.Note, note)

@@ -230,7 +230,7 @@ func (r Reach) Remedy(err error) string {
 	case web.NetworkRemedy(err) != "":
 		return web.NetworkRemedy(err)
 	case is(nats.ErrNoInfoReceived, nats.ErrTimeout, io.EOF), errors.As(err, &network) && network.Timeout():
-		return "is nats-server running there, and is that its port for clients?"
+		return "is nats-server running there, and is this its client port?"
 	case !is(nats.ErrNoServers) && !errors.As(err, &network):
 		return ""
 	case r.Context != "" || len(r.Servers) > 0:

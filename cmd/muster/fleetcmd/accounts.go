@@ -58,7 +58,7 @@ func (c *accountsCommand) run(context.Context) error {
 // examples returns example users for each account.
 func examples(a provision.Accounts) provision.Users {
 	return provision.Users{
-		a.Fleet.Name: {"# administrators, who may do everything", `{user: admin, password: "change me"}`},
+		a.Fleet.Name: {"# administrators with all permissions", `{user: admin, password: "change me"}`},
 		a.Nodes.Name: {
 			"# one for each node: muster fleet permissions web01 --groups web >web01.conf",
 			`{user: web01, password: "change me too", include "web01.conf"}`,

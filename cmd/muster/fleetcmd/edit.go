@@ -112,7 +112,7 @@ func (c *editCommand) conclude(e *edited, err error) error {
 	}
 	var problems model.Problems
 	if errors.As(err, &problems) {
-		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed; " + e.location()}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "not pushed; " + e.location()}
 	}
 
 	return fmt.Errorf("%w\n%s", err, e.location())
@@ -125,11 +125,11 @@ func (c *editCommand) loop(ctx context.Context, e *edited) error {
 		err := e.edit(e.argv)
 		c.Stop.Finish(false)
 		if err != nil {
-			return fmt.Errorf("nothing was pushed: %w", err)
+			return fmt.Errorf("not pushed: %w", err)
 		}
 		select {
 		case <-c.Stop.Requested():
-			return fmt.Errorf("nothing was pushed: %w", cli.ErrInterrupted)
+			return fmt.Errorf("not pushed: %w", cli.ErrInterrupted)
 		default:
 		}
 		changed, err := e.isChanged()
@@ -137,7 +137,7 @@ func (c *editCommand) loop(ctx context.Context, e *edited) error {
 		case err != nil:
 			return err
 		case !changed:
-			c.Print.Remark("%s is unchanged, nothing was pushed", e.current.Key)
+			c.Print.Remark("%s is unchanged, not pushed", e.current.Key)
 			return nil
 		}
 		err = c.push(ctx, e)
@@ -145,9 +145,9 @@ func (c *editCommand) loop(ctx context.Context, e *edited) error {
 		if !errors.As(err, &problems) || !c.CanAsk() {
 			return err
 		}
-		cli.Report(c.Print.Err, &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"})
+		cli.Report(c.Print.Err, &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "not pushed"})
 		if !c.Ask("Edit it again?", true) {
-			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("nothing was pushed")}
+			return &cli.ExitError{Code: cli.ExitFailed, Err: errors.New("not pushed")}
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (c *editCommand) push(ctx context.Context, e *edited) error {
 	if c.preview {
 		err = c.confirmPreview(ctx, e.store, e.signer, push, nodes)
 	} else if !c.yes {
-		err = c.Confirm("nothing was pushed", fmt.Sprintf("this replaces revision %d of %s", e.current.Revision, e.current.Key))
+		err = c.Confirm("not pushed", fmt.Sprintf("this replaces revision %d of %s", e.current.Revision, e.current.Key))
 	}
 	if err != nil {
 		return err
@@ -271,10 +271,10 @@ func (c *editCommand) changed(ctx context.Context, e *edited) error {
 	}
 	now := all[len(all)-1]
 	if now.Deleted {
-		return fmt.Errorf("nothing was pushed: %s was removed with revision %d while you edited revision %d", key, now.Revision, opened)
+		return fmt.Errorf("not pushed: %s was removed with revision %d while you edited revision %d", key, now.Revision, opened)
 	}
 
-	return fmt.Errorf("nothing was pushed: another user pushed revision %d of %s while you edited revision %d; run muster fleet diff %d %d and edit again", now.Revision, key, opened, opened, now.Revision)
+	return fmt.Errorf("not pushed: another user pushed revision %d of %s while you edited revision %d; run muster fleet diff %d %d and edit again", now.Revision, key, opened, opened, now.Revision)
 }
 
 // workspace is a private directory with a working copy of the assigned content.

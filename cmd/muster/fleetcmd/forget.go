@@ -201,7 +201,7 @@ func (c *forgetCommand) confirm(left []*forgotten) error {
 		names[i] = f.Node
 	}
 
-	return c.Confirm("nothing was removed", fmt.Sprintf("this forgets %s: %s", print.Count(len(left), "node"), print.Some(names, "see muster fleet nodes")))
+	return c.Confirm("not removed", fmt.Sprintf("this forgets %s: %s", print.Count(len(left), "node"), print.Some(names, "see muster fleet nodes")))
 }
 
 // forget removes the data of the nodes. It stops at the first denied removal.

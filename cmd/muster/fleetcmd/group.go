@@ -202,7 +202,7 @@ func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family 
 		}
 		return value, nil
 	case len(kept) > 0 && !c.yes:
-		if err := c.Confirm("nothing was written for "+family, fmt.Sprintf("this also signs the groups that %s was put into before: %s", family, strings.Join(kept, ", "))); err != nil {
+		if err := c.Confirm("not written for "+family, fmt.Sprintf("this also signs the groups that %s was put into before: %s", family, strings.Join(kept, ", "))); err != nil {
 			return nil, err
 		}
 	}

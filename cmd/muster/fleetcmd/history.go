@@ -452,5 +452,5 @@ func (c *historyCommand) none() string {
 		return "no changes match"
 	}
 
-	return "nothing was changed"
+	return "no changes made"
 }

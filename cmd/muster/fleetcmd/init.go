@@ -153,5 +153,5 @@ func (c *initCommand) confirm(planned []provision.Difference) error {
 		return nil
 	}
 
-	return c.Confirm("nothing was changed", "existing streams would change")
+	return c.Confirm("no changes made", "existing streams would change")
 }

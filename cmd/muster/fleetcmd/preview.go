@@ -37,7 +37,7 @@ func addPreview(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet push --group web --preview ./site/           shows it, and asks")
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment, which it would replace (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
-	cmd.Flag("bundle", "Send a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
+	cmd.Flag("bundle", "Send a bundle, even of a single manifest; for large manifests").UnNegatableBoolVar(&c.bundle)
 	cmd.Flag("timeout", "Time limit; guards are ended after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
 	c.AddTargets(env, cmd)
@@ -93,7 +93,7 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *
 	}
 	found, err := RequestPreview(ctx, c.Env, store, push, nodes, signer, min(c.timeout, model.MaxPreview))
 	if err != nil {
-		return fmt.Errorf("nothing was pushed: %w", err)
+		return fmt.Errorf("not pushed: %w", err)
 	}
 	PrintPreview(c.Print, found)
 	why := fmt.Sprintf("the preview shows %s for %s", print.Count(len(found.Groups), "plan"), print.Count(found.Nodes(), "node"))
@@ -101,17 +101,17 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *
 		why = bad.Error()
 		isUnanswered := len(found.Groups) == 0 && len(found.Missing)+len(found.Unfinished) > 0
 		if (found.WouldFail() > 0 || isUnanswered) && (c.yes || !c.CanAsk()) {
-			return fmt.Errorf("nothing was pushed: %s; to push all the same, leave out --preview", why)
+			return fmt.Errorf("not pushed: %s; to push anyway, omit --preview", why)
 		}
 		if c.yes {
-			c.Log.Warn("pushed without knowing what it changes everywhere", "preview", why)
+			c.Log.Warn("pushed without knowing the changes on all nodes", "preview", why)
 		}
 	}
 	if c.yes {
 		return nil
 	}
 
-	return c.Confirm("nothing was pushed", why)
+	return c.Confirm("not pushed", why)
 }
 
 const (

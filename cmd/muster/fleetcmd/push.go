@@ -177,7 +177,7 @@ func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push
 	if push.Source, err = assign.ReadSource(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
 		var problems model.Problems
 		if errors.As(err, &problems) {
-			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"}
+			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "not pushed"}
 		}
 		return push, cli.FileError("manifest", c.source, err)
 	}
@@ -346,7 +346,7 @@ func checkCondition(ctx context.Context, env *cli.Env, when string) error {
 	v := document.Value{Kind: document.String, Text: when}
 	v.Pos.File = "--when"
 	if err := manifest.NewLoader(manifest.Options{Types: env.Types}).CheckCondition(ctx, "when", v); err != nil {
-		return &cli.ExitError{Code: cli.ExitUsage, Err: err, Note: "nothing was pushed"}
+		return &cli.ExitError{Code: cli.ExitUsage, Err: err, Note: "not pushed"}
 	}
 
 	return nil
@@ -390,7 +390,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.
 		}
 	}
 	if len(problems) > 0 {
-		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed, because the active manifests would stay active; --despite-conflicts pushes anyway"}
+		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "not pushed, because the active manifests would stay active; --despite-conflicts pushes anyway"}
 	}
 
 	return nil
@@ -418,7 +418,7 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push assign.Pus
 		return nil
 	}
 
-	return c.Confirm("nothing was pushed", "nodes would stop enforcing "+strings.Join(enforced, ", ")+", and only report what they would change")
+	return c.Confirm("not pushed", "nodes would stop enforcing "+strings.Join(enforced, ", ")+", and only report the changes")
 }
 
 // declaredBy returns the resources of an assignment that do not depend on a node. It returns nothing for a

@@ -224,7 +224,7 @@ func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store
 	}
 	rest := slices.DeleteFunc(all, results.HasAnswer)
 	if len(results.Ensured(nil).Answers) == 0 {
-		return to, fmt.Errorf("none of the targets has a result of request %s: nothing was sent; to send it to all targets, omit --continue", print.Text(c.continueID))
+		return to, fmt.Errorf("none of the targets has a result of request %s: not sent; to send it to all targets, omit --continue", print.Text(c.continueID))
 	}
 	to.targets, to.isAll = fleet.Targets(rest, nil, false), false
 

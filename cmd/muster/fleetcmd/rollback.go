@@ -113,7 +113,7 @@ func (c *rollbackCommand) content(ctx context.Context, store *Store, from, now m
 		return value, nil
 	}
 	if current, _ := document.DecodeAssigned(now.Key, now.Value); a.Noop && !now.Deleted && !current.Noop && !c.yes {
-		if err := c.Confirm("nothing was changed", "nodes would stop enforcing "+from.Key+", and only report what they would change"); err != nil {
+		if err := c.Confirm("no changes made", "nodes would stop enforcing "+from.Key+", and only report the changes"); err != nil {
 			return nil, err
 		}
 	}
@@ -145,5 +145,5 @@ func (c *rollbackCommand) confirmSigned(ctx context.Context, store *Store, signe
 		return err
 	}
 
-	return c.Confirm("nothing was signed", fmt.Sprintf("this assigns revision %d of %s again, %s", from.Revision, from.Key, model.DigestOf(value)))
+	return c.Confirm("not signed", fmt.Sprintf("this assigns revision %d of %s again, %s", from.Revision, from.Key, model.DigestOf(value)))
 }

@@ -191,7 +191,7 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 // been written.
 func (b backend) pauses(author string, write func(Pauses) (PauseResult, error)) (PauseResult, error) {
 	if err := b.store.Away(); err != nil {
-		return PauseResult{}, fmt.Errorf("%w (%w): nothing was written", ask.ErrAway, err)
+		return PauseResult{}, fmt.Errorf("%w (%w): not written", ask.ErrAway, err)
 	}
 	w, err := write(Pauses{Bucket: kvstore.NewControl(b.store).By(author), Signer: b.signer})
 	switch {
@@ -200,7 +200,7 @@ func (b backend) pauses(author string, write func(Pauses) (PauseResult, error)) 
 	case w.Sent:
 		return w, fmt.Errorf("NATS does not answer: it may have been written, see the audit (%w)", err)
 	default:
-		return w, fmt.Errorf("NATS does not answer: nothing was written (%w)", err)
+		return w, fmt.Errorf("NATS does not answer: not written (%w)", err)
 	}
 }
 

@@ -58,7 +58,7 @@ func (l *lossy) Write(b []byte) (int, error) {
 func TestWhetherAPauseWasWritten(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lost, want string }{
-		"what is read":    {"DIRECT.GET.KV_MUSTER_CONTROL", "NATS does not answer: nothing was written ("},
+		"what is read":    {"DIRECT.GET.KV_MUSTER_CONTROL", "NATS does not answer: not written ("},
 		"what is written": {"PUB $KV.MUSTER_CONTROL.", "NATS does not answer: it may have been written, see the audit ("},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestNothingIsWrittenWhileNATSIsAway(t *testing.T) {
 	b := backend{store: store.Store, log: slog.New(slog.DiscardHandler), paused: func(string) string { return "" }}
 	srv.Stop()
 	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
-	const want = "NATS cannot be reached (nats: server is disconnected): nothing was written"
+	const want = "NATS cannot be reached (nats: server is disconnected): not written"
 	for name, write := range map[string]func(context.Context) (string, error){
 		"pause":  func(ctx context.Context) (string, error) { return b.Pause(ctx, "node.web01", model.Pause{By: "anna"}) },
 		"resume": func(ctx context.Context) (string, error) { return b.Resume(ctx, "node.web01", "anna") },

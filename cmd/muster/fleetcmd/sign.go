@@ -153,7 +153,7 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 	}
 	shown, err := NewSigningPreview(ctx, store, p.Statement, now)
 	if err != nil {
-		return fmt.Errorf("%s: %w (nothing was signed; --digest %s signs it without showing it)", now.Key, err, digest)
+		return fmt.Errorf("%s: %w (not signed; --digest %s signs it without showing it)", now.Key, err, digest)
 	}
 	if c.yes {
 		return nil
@@ -169,10 +169,10 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 	}
 	c.Print.Remark("# %s", SignatureLine(p))
 	if removal {
-		return c.Confirm("nothing was signed", fmt.Sprintf("revision %d removes %s", now.Revision, now.Key))
+		return c.Confirm("not signed", fmt.Sprintf("revision %d removes %s", now.Revision, now.Key))
 	}
 
-	return c.Confirm("nothing was signed", fmt.Sprintf("this is %s revision %d, %s", now.Key, now.Revision, digest))
+	return c.Confirm("not signed", fmt.Sprintf("this is %s revision %d, %s", now.Key, now.Revision, digest))
 }
 
 // SigningPreview shows a statement to the user before signing. It depends on nothing but the statement.

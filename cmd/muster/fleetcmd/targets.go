@@ -402,7 +402,7 @@ func describeKnown(found targets.Selection) string {
 	case found.Known == 0:
 		return "no nodes are known; nodes run muster agent run"
 	case undecided > 0:
-		return fmt.Sprintf("%s known, of which %d cannot be judged", print.Count(found.Known, "node"), undecided)
+		return fmt.Sprintf("%s known, %d of them undecided", print.Count(found.Known, "node"), undecided)
 	default:
 		return print.Count(found.Known, "node") + " known (see muster fleet nodes)"
 	}

@@ -26,7 +26,7 @@ func addValidate(env *cli.Env, app *fisk.Application) {
 	c := &validateCommand{pushCommand: pushCommand{Env: env}}
 	cmd := app.Command("validate", "Check manifests without applying or pushing them")
 	cmd.HelpLong("Finds errors that muster fleet push would refuse: properties, relations, files beside the manifest. It needs neither NATS nor the target machine, and skips values that depend on facts, environment or buckets. It warns of a file name that is not valid as the name of a manifest; use --name to push it with another name. Exit code 0: all manifests are valid.\n\n" +
-		"  muster validate motd.yaml\n  muster validate site/ *.yaml\n  muster apply --noop motd.yaml     what it would change on this machine")
+		"  muster validate motd.yaml\n  muster validate site/ *.yaml\n  muster apply --noop motd.yaml     show the changes on this machine")
 	cmd.Arg("source", "Files, directories with manifest.yaml, or - for standard input").Required().StringsVar(&c.sources)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))

@@ -83,7 +83,7 @@ func ConfirmUnknown(env *cli.Env, did string, targets []fleet.Target, nodes []mo
 }
 
 // Confirm asks before a change. did is the verb of the change, such as "pushed".
-func Confirm(env *cli.Env, did, why string) error { return env.Confirm("nothing was "+did, why) }
+func Confirm(env *cli.Env, did, why string) error { return env.Confirm("not "+did, why) }
 
 // NearTarget suggests a known node or group with a name similar to the target, or returns an empty string.
 func NearTarget(t fleet.Target, nodes []model.Node) string {

@@ -138,7 +138,7 @@ func (c *runner) untilInterrupted(ctx context.Context, noop bool, begun func() b
 		}
 		switch {
 		case noop:
-			c.Log.Warn("interrupted, nothing was changed")
+			c.Log.Warn("interrupted, no changes made")
 		case begun():
 			c.Log.Warn("shutting down after the pending change; interrupt again to abort it", "timeout", shutdownTimeout)
 		}

@@ -232,7 +232,7 @@ func (r *reloaded[T]) get() T {
 	r.stamp = stamp
 	value, err := r.read()
 	if err != nil {
-		r.log.Error("a changed file cannot be used, what was read before still holds", "error", err)
+		r.log.Error("changed file is invalid, the earlier content stays active", "error", err)
 		return r.value
 	}
 	r.log.Info("a changed file was read again", "files", strings.Join(r.paths, ", "))

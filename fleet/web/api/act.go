@@ -30,8 +30,8 @@ type ActionTarget struct {
 // ActionBody has the fields of all actions.
 type ActionBody struct {
 	Target ActionTarget `json:"target" doc:"One of nodes, group and on"`
-	Expect *int         `json:"expect,omitempty" minimum:"1" doc:"How many nodes match: with another number nothing is done, and the answer is 409"`
-	Digest string       `json:"expect_digest,omitempty" pattern:"^sha256-[0-9a-f]{64}$" patternDescription:"the digest of /actions/match" doc:"The digest of the nodes that match, of /actions/match: with other ones, also as many, nothing is done, and the answer is 409"`
+	Expect *int         `json:"expect,omitempty" minimum:"1" doc:"Number of matching nodes; another number is refused with 409"`
+	Digest string       `json:"expect_digest,omitempty" pattern:"^sha256-[0-9a-f]{64}$" patternDescription:"the digest of /actions/match" doc:"Digest of the matching nodes from /actions/match; other nodes are refused with 409"`
 	All    bool         `json:"all,omitempty" doc:"Confirms a target that is all of a fleet of more than ten nodes"`
 }
 
@@ -40,7 +40,7 @@ type pauseInput struct {
 	Body struct {
 		_ struct{} `additionalProperties:"false"`
 		ActionBody
-		Until  string `json:"until,omitempty" maxLength:"40" doc:"When it ends by itself: a duration from now such as 90m or 2d, or a time such as 2006-01-02T15:04:05Z; missing for never"`
+		Until  string `json:"until,omitempty" maxLength:"40" doc:"End of the pause: a duration from now such as 90m or 2d, or a time such as 2006-01-02T15:04:05Z; missing for never"`
 		Reason string `json:"reason,omitempty" maxLength:"512"`
 	}
 }
@@ -107,7 +107,7 @@ type lastActions struct {
 func acting(k ask.Kind, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: string(k) + "-nodes", Method: http.MethodPost, Path: "/actions/" + string(k), Summary: summary, MaxBodyBytes: maxBody, DefaultStatus: http.StatusAccepted,
-		Description: "It needs the role operate, and muster fleet serve with --actions. The answer has what came of it so far; with ended it is over. A target expression that is not valid is a 422 with the line, the column and a hint.",
+		Description: "It needs the role operate, and muster fleet serve with --actions. The answer has the results so far; with ended they are complete. An invalid target expression is a 422 with line, column and hint.",
 		Errors:      everywhere(http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable),
 	}
 }
@@ -125,7 +125,7 @@ func (a *api) addActions(routes huma.API) {
 	huma.Register(routes, acting(ask.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (*acted, error) {
 		return a.begin(ctx, ofBody(ctx, ask.Resume, in.Body.ActionBody), in.Wait)
 	})
-	huma.Register(routes, acting(ask.Run, "Have nodes run what is assigned to them, now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
+	huma.Register(routes, acting(ask.Run, "Run assigned manifests on nodes now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
 		o := ofBody(ctx, ask.Run, in.Body.ActionBody)
 		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
 		if err := setWithin(&o, in.Body.Within); err != nil {
@@ -159,8 +159,8 @@ func (a *api) addActions(routes huma.API) {
 		return a.begin(ctx, o, in.Wait)
 	})
 	cancelling := huma.Operation{
-		OperationID: "cancel-action", Method: http.MethodPost, Path: "/actions/{id}/cancel", Summary: "End an action that is in progress, whoever started it", DefaultStatus: http.StatusAccepted,
-		Description: "It needs the role operate. What nodes have begun they go on with, and what was written stays, as the notes of the action say. One that has ended stays as it is: without cancelled_by nobody cancelled it.",
+		OperationID: "cancel-action", Method: http.MethodPost, Path: "/actions/{id}/cancel", Summary: "Cancel an action in progress of any user", DefaultStatus: http.StatusAccepted,
+		Description: "It needs the role operate. Nodes finish started work, and written values stay, as the notes of the action say. An ended action stays unchanged: cancelled_by is missing if it was not cancelled.",
 		Errors:      everywhere(http.StatusForbidden, http.StatusNotFound),
 	}
 	huma.Register(routes, cancelling, func(ctx context.Context, in *cancelInput) (*acted, error) {
@@ -186,13 +186,13 @@ func (a *api) addActions(routes huma.API) {
 		}
 		return found(lastActions{all})
 	})
-	huma.Register(routes, operation("action", "/actions/{id}", "One action, and what came of it on each node", http.StatusForbidden, http.StatusNotFound), func(ctx context.Context, in *actionInput) (*answer[ask.Action], error) {
+	huma.Register(routes, operation("action", "/actions/{id}", "One action with its results by node", http.StatusForbidden, http.StatusNotFound), func(ctx context.Context, in *actionInput) (*answer[ask.Action], error) {
 		if a.Actions == nil {
 			return nil, huma.Error403Forbidden(ask.ErrOff.Error())
 		}
 		it, known := a.waitFor(ctx, in.ID, in.Wait)
 		if !known {
-			return nil, huma.Error404NotFound(fmt.Sprintf("no action %q is known to this server: it was started since, or another one did it; %s/requests has what nodes were asked", in.ID, Prefix))
+			return nil, huma.Error404NotFound(fmt.Sprintf("no action %q is known to this server: it was restarted since, or another server did it; %s/requests lists the requests to nodes", in.ID, Prefix))
 		}
 		return found(it.VisibleTo(operates(ctx)))
 	})
@@ -317,7 +317,7 @@ type Matched struct {
 const maxFirst = 100
 
 func (a *api) addMatch(routes huma.API) {
-	match := operation("match", "/actions/match", "Whom a target means now, and a digest of these nodes for an action", http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable)
+	match := operation("match", "/actions/match", "The nodes of a target now, and their digest for an action", http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable)
 	match.Description = "An action that is sent the digest as expect_digest is done for these nodes, or not at all."
 	huma.Register(routes, match, func(_ context.Context, in *matchInput) (*answer[Matched], error) {
 		if a.Actions == nil {

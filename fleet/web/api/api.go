@@ -98,7 +98,7 @@ func config() huma.Config {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "muster fleet", Version: "v1",
-				Description: "The fleet as muster fleet serve knows it, and what operators do to it. Errors are RFC 9457 problem documents, whose detail says what to do. Later versions may add properties.",
+				Description: "The fleet as muster fleet serve knows it, and the actions of operators. Errors are RFC 9457 problem documents; their detail names the remedy. Later versions may add properties.",
 			},
 			Servers:    []*huma.Server{{URL: Prefix}},
 			Components: &huma.Components{SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "Where serve has tokens or listens beyond loopback"}}},

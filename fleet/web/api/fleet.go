@@ -64,7 +64,7 @@ func (a *api) addFleet(routes huma.API) {
 		return found(page)
 	})
 	describeExpressionProblem(routes, routes.OpenAPI().Paths["/nodes"].Get)
-	huma.Register(routes, operation("node", "/nodes/{node}", "What is known of one node", http.StatusNotFound), func(_ context.Context, in *NodeInput) (*answer[view.NodeDetail], error) {
+	huma.Register(routes, operation("node", "/nodes/{node}", "All data of one node", http.StatusNotFound), func(_ context.Context, in *NodeInput) (*answer[view.NodeDetail], error) {
 		node, known := a.Model.Node(in.Node)
 		if !known {
 			return nil, unknownNode(in.Node)
@@ -173,7 +173,7 @@ func (a *api) addSource(routes huma.API) {
 		return fetch(ctx, a, "facts of "+in.Node, "an agent stores them a moment after it starts", func(ctx context.Context) (json.RawMessage, error) {
 			facts, err := a.Source.Facts(ctx, in.Node)
 			if err == nil && !json.Valid(facts) {
-				err = errors.New("the node stored what is no JSON")
+				err = errors.New("the node stored invalid JSON")
 			}
 			return facts, err
 		})
@@ -199,7 +199,7 @@ func (a *api) addSource(routes huma.API) {
 			return out, err
 		})
 	})
-	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "What was assigned and removed, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
+	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "Assignments and removals, newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
 		return fetch(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
 			all, more, err := a.Source.Assigned(ctx)
 			found := selected(in, view.AssignmentChanges(all, in.Search), func(c view.AssignmentChange) (time.Time, string) { return c.Time, c.By })

@@ -20,7 +20,7 @@ type Filters struct {
 	Node     string `query:"node" maxLength:"255"`
 	Manifest string `query:"manifest" maxLength:"255" doc:"The name of a manifest, or the key of an assignment"`
 	Cause    string `query:"cause" enum:"manifest,drift,schedule,ensure,request,health,command" doc:"Why it ran"`
-	Search   string `query:"search" maxLength:"200" doc:"A part of what is shown of it"`
+	Search   string `query:"search" maxLength:"200" doc:"Part of its shown text"`
 }
 
 func (f Filters) query() view.EventQuery {
@@ -30,7 +30,7 @@ func (f Filters) query() view.EventQuery {
 // EventFilters select events.
 type EventFilters struct {
 	Filters
-	Outcome string `query:"outcome" enum:"stable,changed,refreshed,noop,failed,unmet,skipped,notrun,refused,rejected,ok,warning,critical,unknown,started,stopped,dropped,unassigned,duplicate,flapping" doc:"That of a run, a resource, a request or a health check; of the kind node the event. rejected is refused, as answers have it"`
+	Outcome string `query:"outcome" enum:"stable,changed,refreshed,noop,failed,unmet,skipped,notrun,refused,rejected,ok,warning,critical,unknown,started,stopped,dropped,unassigned,duplicate,flapping" doc:"Outcome of a run, resource, request or health check; for the kind node the event. rejected means refused, the word in answers"`
 	Kind    string `query:"kind" enum:"run,transaction,health,ensure,node" doc:"The kind of report"`
 	RunID   string `query:"run_id" maxLength:"64"`
 }
@@ -50,7 +50,7 @@ type runsInput struct {
 
 type eventsInput struct {
 	EventFilters
-	Before uint64    `query:"before" doc:"Only events of a lower seq: that of the last one of a page is the next page"`
+	Before uint64    `query:"before" doc:"Only events with a lower seq: the seq of the last event of a page returns the next page"`
 	Limit  int       `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Since  time.Time `query:"since" doc:"Only events that the server stored at this time or later"`
 	Until  time.Time `query:"until" doc:"Only events that the server stored before this time"`
@@ -84,7 +84,7 @@ func (a *api) addReports(routes huma.API) {
 
 		return found(a.Model.Events(q))
 	})
-	huma.Register(routes, operation("request", "/requests/{id}", "A request with all nodes that did not answer it, or why nobody can tell", http.StatusNotFound), func(_ context.Context, in *requestInput) (*answer[view.RequestDetail], error) {
+	huma.Register(routes, operation("request", "/requests/{id}", "A request with all nodes without an answer, or why they are unknown", http.StatusNotFound), func(_ context.Context, in *requestInput) (*answer[view.RequestDetail], error) {
 		request, known := a.Model.Request(in.ID, in.Run)
 		if !known {
 			return nil, unknownRequest(in.ID)

@@ -89,9 +89,9 @@ func (p place) after() uint64 {
 
 func (a *api) addStream(routes huma.API) {
 	op := operation("stream", "/events/stream", "The feed of what nodes report, as server-sent events", http.StatusServiceUnavailable)
-	op.Description = "Messages named event have an Event as data, and an id by which the feed goes on: what is kept and was not read comes first. " +
+	op.Description = "Messages named event have an Event as data, and an id from which the feed continues: stored unread events come first. " +
 		"Messages named progress have a Progress, at the beginning and every 15 seconds; gap means that events of a very large batch were left out. " +
-		"A reader that does not read is disconnected, and goes on where it was when it connects again."
+		"A slow reader is disconnected, and continues at its position after it reconnects."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The feed, without an end",
 		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},

@@ -48,7 +48,7 @@ func families() telemetry.Families[snapshot] {
 		telemetry.Gauge("muster_fleet_nodes", "Nodes by their state as a whole.", readNodes, "state"),
 		telemetry.Gauge("muster_fleet_paused_nodes", "Paused nodes by what their state would be without the pause.", readPaused, "state"),
 		telemetry.Gauge("muster_fleet_versions", "Nodes that were read by the version of muster that they run, the 20 most frequent; all further ones are other.", readVersions, "version"),
-		telemetry.Gauge("muster_fleet_manifest_nodes", "Nodes to which a manifest applies, by its status there.", readManifests, "manifest", "status"),
+		telemetry.Gauge("muster_fleet_manifest_nodes", "Nodes with an applicable manifest, by its status.", readManifests, "manifest", "status"),
 		telemetry.Gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit telemetry.Emit) {
 			for name, m := range s.manifests {
 				emit(float64(m.noop), name)
@@ -68,7 +68,7 @@ func families() telemetry.Families[snapshot] {
 			}
 			emit(float64(all))
 		}),
-		telemetry.Gauge("muster_fleet_clocks_off", "Nodes whose clock differs from the server's.", func(s *snapshot, emit telemetry.Emit) {
+		telemetry.Gauge("muster_fleet_clocks_off", "Nodes with a clock offset from the server.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(len(s.Clocks)))
 		}),
 		telemetry.Gauge("muster_fleet_outbox_nodes", "Nodes with reports that wait to be published.", func(s *snapshot, emit telemetry.Emit) {

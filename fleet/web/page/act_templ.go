@@ -393,7 +393,7 @@ func ActionConfirm(f ActionForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "\" class=\"short\" placeholder=\"2h\" autocomplete=\"off\" maxlength=\"40\" aria-describedby=\"until-hint\"> <span class=\"hint\" id=\"until-hint\">A duration such as 90m or 2d, or a time such as 2006-01-02T15:04:05Z. Empty: until somebody resumes it.</span></div><div class=\"field\"><label for=\"reason\">Reason</label> <input id=\"reason\" name=\"reason\" value=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "\" class=\"short\" placeholder=\"2h\" autocomplete=\"off\" maxlength=\"40\" aria-describedby=\"until-hint\"> <span class=\"hint\" id=\"until-hint\">A duration such as 90m or 2d, or a time such as 2006-01-02T15:04:05Z. Empty: until it is resumed.</span></div><div class=\"field\"><label for=\"reason\">Reason</label> <input id=\"reason\" name=\"reason\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1188,7 +1188,7 @@ func Action(a ask.Action, may Acts, now time.Time) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 93, "\"><caption class=\"sr\">What came of it on each node, what needs attention first</caption> <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Node</th><th scope=\"col\" class=\"col-m\">What</th>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 93, "\"><caption class=\"sr\">Results by node, problems first</caption> <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Node</th><th scope=\"col\" class=\"col-m\">What</th>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1591,7 +1591,7 @@ func Preview(f PreviewForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 137, "\" class=\"short\" inputmode=\"numeric\" autocomplete=\"off\" maxlength=\"20\" aria-describedby=\"revision-hint\"> <span class=\"hint\" id=\"revision-hint\">One that the <a href=\"/audit\">audit</a> has. Empty: the newest.</span></div><details")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 137, "\" class=\"short\" inputmode=\"numeric\" autocomplete=\"off\" maxlength=\"20\" aria-describedby=\"revision-hint\"> <span class=\"hint\" id=\"revision-hint\">A revision in the <a href=\"/audit\">audit</a>. Empty: the newest.</span></div><details")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1614,7 +1614,7 @@ func Preview(f PreviewForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 140, "\" autocomplete=\"off\" maxlength=\"100\" aria-describedby=\"name-hint\"> <span class=\"hint\" id=\"name-hint\">It would replace what is assigned under it.</span></div><div class=\"field\"><label for=\"manifest\">Manifest</label> <textarea id=\"manifest\" name=\"manifest\" spellcheck=\"false\" autocomplete=\"off\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 140, "\" autocomplete=\"off\" maxlength=\"100\" aria-describedby=\"name-hint\"> <span class=\"hint\" id=\"name-hint\">It would replace the assignment of this name.</span></div><div class=\"field\"><label for=\"manifest\">Manifest</label> <textarea id=\"manifest\" name=\"manifest\" spellcheck=\"false\" autocomplete=\"off\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1653,7 +1653,7 @@ func Preview(f PreviewForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 143, "\" required autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\" maxlength=\"8192\" aria-describedby=\"on-hint\"> <span class=\"hint\" id=\"on-hint\">The word true is all nodes. The page of <a href=\"/nodes\">nodes</a> shows whom an expression selects.</span></div><input type=\"hidden\" name=\"within\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 143, "\" required autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\" maxlength=\"8192\" aria-describedby=\"on-hint\"> <span class=\"hint\" id=\"on-hint\">The word true is all nodes. The page of <a href=\"/nodes\">nodes</a> shows the nodes of an expression.</span></div><input type=\"hidden\" name=\"within\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1951,7 +1951,7 @@ func Actions(all []ask.Action, a Acts, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 169, "</section><p class=\"muted\">This is what this server did since it started. What was written about nodes is in the <a href=\"/audit\">audit</a>, what nodes were asked in the <a href=\"/requests\">requests</a>, with the names of those who did it.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 169, "</section><p class=\"muted\">These are the actions of this server since its start. The <a href=\"/audit\">audit</a> has all values about nodes, the <a href=\"/requests\">requests</a> all requests to nodes, with their users.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -620,7 +620,7 @@ func Control(all []view.ControlChange, more bool, search string, now time.Time) 
 				return templ_7745c5c3_Err
 			}
 		} else if len(all) == 0 {
-			templ_7745c5c3_Err = empty("audit", "Nothing was written about nodes", "Pauses, labels and groups of nodes appear here, with who wrote them:", "muster fleet pause web01 --until 2h --reason 'disk is replaced'").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("audit", "Nothing was written about nodes", "Pauses, labels and groups of nodes appear here with their authors:", "muster fleet pause web01 --until 2h --reason 'disk is replaced'").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -951,7 +951,7 @@ func Audit(d AuditData, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<table><caption class=\"sr\">What was assigned and removed, the newest first</caption> <thead><tr><th scope=\"col\">Change</th><th scope=\"col\">Assignment</th><th scope=\"col\" class=\"col-l\">For</th><th scope=\"col\" class=\"col-m right\">Revision</th><th scope=\"col\" class=\"col-m\">By</th><th scope=\"col\" class=\"right\">When</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<table><caption class=\"sr\">Assignments and removals, newest first</caption> <thead><tr><th scope=\"col\">Change</th><th scope=\"col\">Assignment</th><th scope=\"col\" class=\"col-l\">For</th><th scope=\"col\" class=\"col-m right\">Revision</th><th scope=\"col\" class=\"col-m\">By</th><th scope=\"col\" class=\"right\">When</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

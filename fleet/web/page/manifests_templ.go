@@ -718,7 +718,7 @@ func manifestKeys(d ManifestData, now time.Time) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(d.Detail.Keys) == 0 {
-			templ_7745c5c3_Err = empty("manifests", "It is assigned to nobody any more", "", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("manifests", "It is no longer assigned", "", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

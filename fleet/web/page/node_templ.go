@@ -262,7 +262,7 @@ func Node(d view.NodeDetail, a Acts, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<table class=\"compact\"><caption class=\"sr\">What is assigned to the node</caption> <thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Manifest</th><th scope=\"col\" class=\"col-m right\">Desired</th><th scope=\"col\" class=\"col-m right\">Current</th><th scope=\"col\" class=\"col-m\">Last run</th><th scope=\"col\" class=\"col-m\">Why</th><th scope=\"col\" class=\"right\">For</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<table class=\"compact\"><caption class=\"sr\">Assignments of the node</caption> <thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Manifest</th><th scope=\"col\" class=\"col-m right\">Desired</th><th scope=\"col\" class=\"col-m right\">Current</th><th scope=\"col\" class=\"col-m\">Last run</th><th scope=\"col\" class=\"col-m\">Why</th><th scope=\"col\" class=\"right\">For</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

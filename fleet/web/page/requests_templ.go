@@ -281,7 +281,7 @@ func Requests(all []view.RequestRow, p view.Progress, now time.Time) templ.Compo
 			return templ_7745c5c3_Err
 		}
 		if len(all) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<p class=\"muted\">Who sent a request, to whom, and to how many nodes, is what the sender said and the nodes repeat; those of earlier versions do not.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<p class=\"muted\">Sender, targets and number of nodes are claims of the sender that nodes repeat; earlier versions do not.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
