@@ -129,7 +129,7 @@ func (a *aim) confirm(found selection) error {
 	if a.refusesUnknown {
 		nodes := slices.DeleteFunc(slices.Clone(found.targets), func(t fleet.Target) bool { return t.Node == "" })
 		if err := NoSuchTargets(nodes, found.known); err != nil {
-			return fmt.Errorf("%w\nnothing was written; --yes writes it before they are known", err)
+			return fmt.Errorf("%w\nnot written; --yes writes it before they are known", err)
 		}
 		if err := ConfirmUnknown(a.Env, did, found.targets, found.known); err != nil {
 			return err

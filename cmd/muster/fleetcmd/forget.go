@@ -115,7 +115,7 @@ func (c *forgetCommand) checkGone(of selection) (alive []string, err error) {
 		return alive, nil
 	}
 
-	return nil, fmt.Errorf("%w\nnothing was removed; --force removes it anyway", errors.Join(failed...))
+	return nil, fmt.Errorf("%w\nnot removed; --force removes it anyway", errors.Join(failed...))
 }
 
 // checkStored refuses to forget nodes while the server does not store states, because running nodes then look
@@ -129,7 +129,7 @@ func (c *forgetCommand) checkStored(ctx context.Context, store *Store, of select
 		return nil
 	}
 
-	return fmt.Errorf("running nodes may count as unreachable: %s\nnothing was removed; --force removes it anyway", unstored.States)
+	return fmt.Errorf("running nodes may count as unreachable: %s\nnot removed; --force removes it anyway", unstored.States)
 }
 
 // leftovers reads the stored data of the nodes. A node without any data is an error.
@@ -157,7 +157,7 @@ func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selectio
 		out = append(out, f)
 	}
 	if len(failed) > 0 {
-		return nil, fmt.Errorf("%w\nnothing was removed", errors.Join(failed...))
+		return nil, fmt.Errorf("%w\nnot removed", errors.Join(failed...))
 	}
 
 	return out, nil

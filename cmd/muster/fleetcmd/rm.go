@@ -83,7 +83,7 @@ func (c *rmCommand) run(ctx context.Context) error {
 		failed = append(failed, c.check(ctx, store, key))
 	}
 	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("%w\nnothing was removed", err)
+		return fmt.Errorf("%w\nnot removed", err)
 	}
 	if err := c.confirmAll(ctx, store, keys); err != nil {
 		return err

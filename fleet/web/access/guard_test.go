@@ -266,7 +266,7 @@ func TestTokensThatChange(t *testing.T) {
 	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana")
 	set("garbage")
 	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana")
-	if !strings.Contains(g.log.String(), "a changed file cannot be used") {
+	if !strings.Contains(g.log.String(), "changed file is invalid") {
 		t.Error(g.log.String())
 	}
 }
