@@ -161,7 +161,6 @@ func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }
 
-// open opens the state directory and creates the parts that use it.
 func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	dir := o.Config.StateDir
 	o.Host.KeepLitter()
@@ -208,13 +207,18 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// inspect returns the function that each heartbeat calls.
+// inspect returns the function that each heartbeat calls. It shows that the state directory was removed or
+// replaced.
 func (a *Agent) inspect(dir string, also func()) func() {
-	directory := inspectDirectory(dir, a.status)
+	before, err := os.Stat(dir)
 
 	return func() {
-		if directory != nil {
-			directory()
+		if err == nil {
+			problem := ""
+			if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
+				problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
+			}
+			a.status.SetDirectory(problem)
 		}
 		if also != nil {
 			also()
@@ -222,23 +226,6 @@ func (a *Agent) inspect(dir string, also func()) func() {
 	}
 }
 
-// inspectDirectory returns a function that records in a status that the state directory was removed or replaced.
-func inspectDirectory(dir string, in *status.Node) func() {
-	before, err := os.Stat(dir)
-	if err != nil {
-		return nil
-	}
-
-	return func() {
-		problem := ""
-		if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
-			problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
-		}
-		in.SetDirectory(problem)
-	}
-}
-
-// makeLoop creates the loop with the stored assignments and requests.
 func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
 	trust, err := desired.OpenGate(desired.GateOptions{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
@@ -279,7 +266,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Paused:  a.operators.pauseText,
 	})
-	a.previews = a.newPreviews(o, trust, m, running, single)
+	a.previews = a.newPreviews(o, trust)
 	a.loop = &loop{
 		set: set, manifests: m, running: running, runner: single, requests: service, facts: a.facts.wait,
 		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
@@ -311,9 +298,8 @@ func (a *Agent) State() model.NodeState { return a.status.Answer() }
 func (a *Agent) Describe() model.AgentStatus {
 	c := a.Config()
 	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
-	for _, s := range []Section{a.status, a.runs} {
-		s.Describe(&out)
-	}
+	a.status.Describe(&out)
+	a.runs.Describe(&out)
 
 	return out
 }
@@ -405,7 +391,6 @@ func freeMemoryWhenIdle(ctx context.Context, ran tasks.Signal, free func()) {
 	}
 }
 
-// follow watches the assignments.
 func (a *Agent) follow(ctx context.Context, last model.Memory) error {
 	err := a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
 	if err == nil {
@@ -503,12 +488,6 @@ type Publisher interface {
 	reporting.Publisher
 	// MaxMessage returns the server's message limit in bytes, zero until it is known.
 	MaxMessage() int64
-}
-
-// Section is a part of the agent that fills its fields of the status. Any goroutine may call it. It does not
-// wait for the agent's work.
-type Section interface {
-	Describe(out *model.AgentStatus)
 }
 
 // Loader creates resources from documents. *manifest.Loader implements it.

@@ -72,7 +72,6 @@ func (p *problems) add(path string, err error) {
 	p.all.Add(model.Position{File: path}, "", "%s", strings.ReplaceAll(err.Error(), path+": ", ""))
 }
 
-// records adds the problems of the records in a directory.
 func (p *problems) records(dir string, check func(path string) error) {
 	entries, err := os.ReadDir(dir)
 	p.add(dir, err)

@@ -34,7 +34,6 @@ type factCache struct {
 	stamp string
 }
 
-// now returns the known facts.
 func (f *factCache) now() desired.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +53,6 @@ func (f *factCache) wait(ctx context.Context) (model.Facts, error) {
 	}
 }
 
-// run gathers facts at start and on the interval.
 func (f *factCache) run(ctx context.Context, config *settings) error {
 	for ctx.Err() == nil {
 		c := config.get()

@@ -63,7 +63,7 @@ func TestTheStoreOfTheServerIsFull(t *testing.T) {
 		t.Errorf("the stored state has %q", text)
 	}
 	seen, ensured := map[string]int{}, 0
-	for r, err := range operator.Reports(t.Context(), kvstore.ReportFilter{Node: n.config.Node}) {
+	for r, err := range operator.Reports(t.Context(), model.ReportRange{Node: n.config.Node}) {
 		if err != nil {
 			t.Fatal(err)
 		}

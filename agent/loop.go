@@ -165,7 +165,7 @@ func (l *loop) sync(ctx context.Context) bool {
 		entries, sync := l.watch.Entries()
 		l.running.Do(func() {
 			if !l.synced {
-				l.runner.NoteChange(time.Now())
+				l.runner.ChangedAt = time.Now()
 			}
 			l.known = sync
 		})
@@ -222,7 +222,6 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 	tasks.Pause(ctx, time.Until(until), l.wakes.signal)
 }
 
-// next returns the time of the next task that needs no signal.
 func (l *loop) next(now time.Time) time.Time {
 	return model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep))
 }
@@ -232,7 +231,7 @@ func (l *loop) next(now time.Time) time.Time {
 func (l *loop) endAt(now time.Time) time.Time {
 	at := now
 	if !l.goal.Once {
-		at = l.runner.ChangedAt().Add(l.goal.Quiet)
+		at = l.runner.ChangedAt.Add(l.goal.Quiet)
 	}
 	switch {
 	case !l.goal.IsSet() || !l.synced || l.syncing || l.wakes.assignments.Load() || l.set.HasMessages() || l.manifests.View().Fetching || !l.running.IsEmpty():
@@ -284,7 +283,6 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 	return true
 }
 
-// runRequest runs a request.
 func (l *loop) runRequest(ctx, hard context.Context, lane *runner.Lane, q requests.Run) (*model.Run, error) {
 	o := l.runner.Options(hard, ksuid.New().String(), q.Noop)
 	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
@@ -310,7 +308,6 @@ type wakes struct {
 
 func newWakes() *wakes { return &wakes{signal: tasks.NewSignal(), assign: tasks.NewSignal()} }
 
-// assignmentsChanged requests another read of the assignments.
 func (w *wakes) assignmentsChanged() {
 	w.assignments.Store(true)
 	w.assign.Notify()

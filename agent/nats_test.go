@@ -133,7 +133,7 @@ func TestWithARealServer(t *testing.T) {
 
 	var words []string
 	last := uint64(0)
-	for r, err := range operator.Reports(t.Context(), kvstore.ReportFilter{Node: n.config.Node}) {
+	for r, err := range operator.Reports(t.Context(), model.ReportRange{Node: n.config.Node}) {
 		if err != nil {
 			t.Fatal(err)
 		}

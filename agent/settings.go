@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporting"
-	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -49,7 +48,6 @@ func (s *settings) useGroups(use func(groups []string)) {
 	use(s.get().Groups)
 }
 
-// setGroups sets the operators' groups, and reports whether they changed.
 func (s *settings) setGroups(groups model.Groups) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +57,6 @@ func (s *settings) setGroups(groups model.Groups) (changed bool) {
 	return changed
 }
 
-// apply applies a new configuration like Config.Apply.
 func (s *settings) apply(c Config) (applied, needRestart []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +65,6 @@ func (s *settings) apply(c Config) (applied, needRestart []string) {
 	return applied, needRestart
 }
 
-// policy returns the signature policy.
 func (s *settings) policy() signed.Policy {
 	c := s.get()
 
@@ -83,13 +79,11 @@ func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// opener returns the function that opens the messages of requests.
-func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.Action) (requests.Opened, error) {
-	return func(ctx context.Context, data []byte, action signed.Action) (requests.Opened, error) {
+func (s *settings) opener(g *desired.Gate) func(context.Context, []byte, signed.Action) (desired.Opened, error) {
+	return func(ctx context.Context, data []byte, action signed.Action) (desired.Opened, error) {
 		c := s.get()
-		opened, err := g.Request(ctx, data, action, model.Families(c.Node, c.Groups))
 
-		return requests.Opened(opened), err
+		return g.Request(ctx, data, action, model.Families(c.Node, c.Groups))
 	}
 }
 
@@ -108,7 +102,6 @@ type untrusted struct {
 	more int
 }
 
-// note logs and reports the reason for a rejection.
 func (u *untrusted) note(why string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -134,7 +127,6 @@ type operators struct {
 	log         *slog.Logger
 }
 
-// openControl opens the stored control documents.
 func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err error) {
 	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, telemetry.RateLimitedLog{}
 	a.operators = by
@@ -191,7 +183,6 @@ func (o *operators) takeGroups() bool {
 	return true
 }
 
-// watchGroups sets the watched groups of the buckets.
 func (o *operators) watchGroups() {
 	o.config.useGroups(func(groups []string) {
 		o.assignments.SetGroups(slices.Clone(groups))
@@ -201,7 +192,6 @@ func (o *operators) watchGroups() {
 	})
 }
 
-// show adds the control documents to the state.
 func (o *operators) show() { o.control.Show(o.status.SetControl) }
 
 // pauseText describes the active pause, empty for none.

@@ -139,7 +139,6 @@ func (p *APIFinder) JetStream() jetstream.JetStream { return p.clients[p.InUse()
 // Located is closed when JetStream has answered at a prefix.
 func (p *APIFinder) Located() <-chan struct{} { return p.located }
 
-// apiProbe is the result of a request to one prefix.
 type apiProbe[T any] struct {
 	prefix APIPrefix
 	answer T
@@ -198,13 +197,11 @@ func findAPI[T any](ctx context.Context, p *APIFinder, ask func(context.Context,
 	return answer, p.explain(failed)
 }
 
-// apiFailure is the error of one prefix.
 type apiFailure struct {
 	prefix APIPrefix
 	err    error
 }
 
-// explain returns one error for the failures of all prefixes.
 func (p *APIFinder) explain(failed []apiFailure) error {
 	// Silence may be an outage, so it ranks first. "No responders" has the least information.
 	rank := func(f apiFailure) int {
@@ -234,7 +231,6 @@ func (p *APIFinder) explain(failed []apiFailure) error {
 	return fmt.Errorf("JetStream does not answer (tried %s): %w", strings.Join(tried, ", "), main)
 }
 
-// failureReason returns a short text for the error of a prefix.
 func failureReason(err error) string {
 	switch {
 	case isSilence(err):
@@ -262,7 +258,6 @@ func isElsewhere(err error) bool {
 	return errors.Is(err, ErrNoJetStream) || errors.Is(err, errNotJetStream) || errors.Is(err, model.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
 }
 
-// isSilence reports whether a request had no answer in time.
 func isSilence(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }

@@ -17,9 +17,9 @@ import (
 )
 
 // ErrAssignmentChanged reports that the key has a newer revision than the one to replace.
-var ErrAssignmentChanged = errors.New("it was changed meanwhile: look at it (muster fleet show), and try again")
+var ErrAssignmentChanged = errors.New("another user has changed it: look at it (muster fleet show), and try again")
 
-// removalGrace is the time in which nodes apply a removal.
+// removalGrace limits how long nodes take to apply a removal.
 const removalGrace = time.Minute
 
 // Assignments accesses the bucket of assignments.
@@ -66,7 +66,6 @@ func (s Assignments) Delete(ctx context.Context, key string, proof []byte) (uint
 	return s.change(ctx, "delete manifest "+key, key, proof, true)
 }
 
-// change writes a key. The error wraps ErrAssignmentChanged.
 func (s Assignments) change(ctx context.Context, what, key string, value []byte, isRemoval bool, opts ...jetstream.PublishOpt) (uint64, error) {
 	err := model.CheckKey(key)
 	var revision uint64
@@ -104,7 +103,6 @@ func (s Assignments) read(ctx context.Context, key string, isCurrent bool) (mode
 	return newAssignment(key, m), nil
 }
 
-// newAssignment returns a revision with its author, terms and digest.
 func newAssignment(key string, m Message) model.Entry {
 	e := newRefusable(key, m)
 	if !e.Deleted {
@@ -145,7 +143,7 @@ func (s Assignments) List(ctx context.Context, families ...string) ([]model.Entr
 	}, keys...)
 }
 
-// Removed returns the removed assignments whose removal the bucket still has, sorted by key.
+// Removed returns the removed assignments, sorted by key, unless the bucket has lost the removal.
 func (s Assignments) Removed(ctx context.Context) ([]model.Entry, error) {
 	return s.entries(ctx, true, func(m Message, key string) bool {
 		return m.Deleted() && !m.Forged && model.CheckKey(key) == nil

@@ -313,7 +313,7 @@ func TestReplaceOnlyWhatWasSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, removal := range []bool{false, true} {
-		if _, err := store.Replace(t.Context(), seen, []byte("signed"), removal); !errors.Is(err, kvstore.ErrAssignmentChanged) || !strings.Contains(err.Error(), "replace revision 1 of group.web.motd: it was changed meanwhile") {
+		if _, err := store.Replace(t.Context(), seen, []byte("signed"), removal); !errors.Is(err, kvstore.ErrAssignmentChanged) || !strings.Contains(err.Error(), "replace revision 1 of group.web.motd: another user has changed it") {
 			t.Errorf("removal %v: %v", removal, err)
 		}
 	}

@@ -75,7 +75,6 @@ type bucket struct {
 	entry func(key string, m Message) model.Entry
 }
 
-// key returns the key of a message.
 func (b bucket) key(m Message) string { return strings.TrimPrefix(m.Subject, KVSubject(b.name, "")) }
 
 // write stores a value, or a removal with a proof, and returns its revision.
@@ -143,7 +142,6 @@ const (
 	quotaDivisor = 4
 )
 
-// errTooMuch reports that a range holds more revisions or bytes than the caller allowed.
 var errTooMuch = errors.New("too much to look at")
 
 // newest returns at most most revisions, newest first, and reports whether the bucket may have more. With isShared, one
@@ -217,7 +215,6 @@ func fillsQuota(all []model.Entry, most int) bool {
 	return count > most
 }
 
-// familyQuota returns the quota of one family.
 func familyQuota(most int) int { return max(most/quotaDivisor, 1) }
 
 func entryFamily(e model.Entry) string {

@@ -23,7 +23,7 @@ const maxIdle = 3
 
 // errNothing reports that a consumer delivers nothing although messages are pending. They were
 // removed, or the server has lost the consumer.
-var errNothing = fmt.Errorf("%w: it delivers nothing more", errLost)
+var errNothing = fmt.Errorf("%w: no more messages", errLost)
 
 // errLost reports that a consumer is gone or has skipped messages. The scan continues with another
 // consumer.
@@ -132,7 +132,6 @@ func scanOneConsumer(ctx context.Context, s *Store, stream string, cfg jetstream
 	return false, nil
 }
 
-// subscribe creates the channel for the messages.
 func (p *consumerPull) subscribe() (err error) {
 	// The channel has room for two requests. Dropped messages are detected later.
 	p.messages = make(chan *nats.Msg, 2*batchSize)
@@ -178,7 +177,6 @@ func (p *consumerPull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.M
 	return msg, meta, nil
 }
 
-// await waits for the next message of the server.
 func (p *consumerPull) await(ctx context.Context) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

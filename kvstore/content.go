@@ -253,7 +253,6 @@ func (r *objectReader) Close() error {
 	return nil
 }
 
-// check compares the size and the digest of the read bytes with the metadata.
 func (r *objectReader) check() error {
 	want, err := jetstream.DecodeObjectDigest(r.info.Digest)
 	if err != nil {
@@ -266,7 +265,6 @@ func (r *objectReader) check() error {
 	return nil
 }
 
-// objectInfo reads the metadata of an object.
 func (s Content) objectInfo(ctx context.Context, bucket, name string) (*jetstream.ObjectInfo, error) {
 	m, err := s.store.Value(ctx, ObjectStream(bucket), "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
 	if err != nil {
@@ -287,7 +285,6 @@ func (s Content) objectInfo(ctx context.Context, bucket, name string) (*jetstrea
 	return &info, nil
 }
 
-// previewPrefix is the name prefix of preview bundles.
 const previewPrefix = "preview-"
 
 // previewName returns the object name of a preview bundle. It differs from the digest, because an
@@ -333,7 +330,6 @@ func (s Content) RemovePreviewBundle(ctx context.Context, id, digest string) err
 	return nil
 }
 
-// removePreviews removes the bundles of previews that match.
 func (s Content) removePreviews(ctx context.Context, match func(*jetstream.ObjectInfo) bool) error {
 	name := s.store.Names().Bundles()
 	ctx, done := s.store.Denials().Permitted(ctx, s.store.Places().InUse().About(ObjectStream(name)))

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrControlChanged reports that another operator has written a newer revision of the key.
-var ErrControlChanged = errors.New("it was changed meanwhile, try again")
+var ErrControlChanged = errors.New("another user has changed it, try again")
 
 // Control accesses the bucket of control documents, such as pauses and labels of nodes and groups.
 type Control struct{ bucket }

@@ -44,7 +44,7 @@ func TestCauses(t *testing.T) {
 		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_B"`:     {"_INBOX", "only administrators store bundles"},
 		`Permissions Violation for Publish to "a.DIRECT.GET.OBJ_B"`:      {"_INBOX", ""},
 		`Permissions Violation for Publish to "wrong.STREAM.LIST"`:       {"_INBOX", "wrong prefix"},
-		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M"`:       {"_INBOX", "these are the permissions of a node"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M"`:       {"_INBOX", "a node may read only its own keys"},
 		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M.k"`:     {"_INBOX", ""},
 		`something else`: {"_INBOX", ""},
 	} {

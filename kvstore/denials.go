@@ -49,7 +49,6 @@ type Denial struct {
 	violation error
 }
 
-// verbSubscribe is the verb of a denied subscription.
 const verbSubscribe = "subscribe to"
 
 // IsOfSubscription reports whether a subscription is denied.
@@ -91,7 +90,7 @@ type DenialContext struct {
 	Manifests, Commands, Control, Bundles string
 	// Only nodes write below States, each its own state.
 	States string
-	// Whole lists the streams in which a node may read only its subjects.
+	// Whole lists the streams that a node may not read completely.
 	Whole []string
 	// Node returns the command that prints the permissions of the node, or "" if the user is no agent.
 	Node func() string
@@ -196,13 +195,13 @@ func (c DenialContext) roleCause(subject string) error {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")
 	}
 	if command := c.Node(); command != "" && strings.HasPrefix(subject, c.States) {
-		return fmt.Errorf("these are not the permissions of a node, but perhaps those of an operator: an agent needs a user of NODES with what `%s` prints", command)
+		return fmt.Errorf("this user has the permissions of an operator, or too few: an agent needs a user of NODES with the permissions that `%s` prints", command)
 	}
 	if c.States != "" && strings.HasPrefix(subject, c.States) {
 		return errors.New("only the node stores that, and only administrators remove it")
 	}
 	if slices.ContainsFunc(c.Whole, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
-		return errors.New("these are the permissions of a node, which reads only what is its own: give the user those of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")
+		return errors.New("a node may read only its own keys: give the user the permissions of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")
 	}
 	key := subject
 	for _, prefix := range []string{c.Manifests, c.Commands, c.Control} {
@@ -222,7 +221,6 @@ func (c DenialContext) roleCause(subject string) error {
 	}
 }
 
-// severalDenials are errors of several families on one line.
 type severalDenials []error
 
 // Error joins the texts.
@@ -303,7 +301,6 @@ func (l lasting) on(nc *nats.Conn) error {
 	return l.err
 }
 
-// maxSubscriptions limits the recorded denials of subscriptions.
 const maxSubscriptions = 1024
 
 // waiter is a waiting call and the subjects that it uses.
@@ -362,7 +359,6 @@ func (r *Denials) OfNode(command string) {
 	r.node = command
 }
 
-// nodeCommand returns the command set by OfNode, or "" for an operator.
 func (r *Denials) nodeCommand() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

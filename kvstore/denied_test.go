@@ -62,7 +62,7 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 		"list":  func() error { _, err := node.List(t.Context()); return err },
 		"nodes": func() error { _, err := node.Nodes(t.Context()); return err },
 		"reports": func() error {
-			for _, err := range node.Reports(t.Context(), kvstore.ReportFilter{}) {
+			for _, err := range node.Reports(t.Context(), model.ReportRange{}) {
 				return err
 			}
 			return nil
@@ -70,7 +70,7 @@ func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := do(); !errors.Is(err, model.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to publish to fleet.API.DIRECT.GET.") || !strings.Contains(err.Error(), "these are the permissions of a node") {
+			if err := do(); !errors.Is(err, model.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to publish to fleet.API.DIRECT.GET.") || !strings.Contains(err.Error(), "a node may read only its own keys") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -107,7 +107,7 @@ func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 	stores := misplaced(t)
 	for node, want := range map[string]string{
 		"db01":  "or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints",
-		"carol": "these are not the permissions of a node, but perhaps those of an operator: an agent needs a user of NODES with what `muster fleet permissions carol --groups web` prints",
+		"carol": "this user has the permissions of an operator, or too few: an agent needs a user of NODES with the permissions that `muster fleet permissions carol --groups web` prints",
 	} {
 		t.Run(node, func(t *testing.T) {
 			t.Parallel()

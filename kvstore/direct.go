@@ -159,10 +159,8 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	return reply, done(err)
 }
 
-// refused counts refused answers.
 type refused struct{ atomic.Uint64 }
 
-// decode decodes an answer to a direct get and counts refused ones.
 func (r *refused) decode(a Query, reply *nats.Msg) (Message, error) {
 	m, err := decodeAnswer(a, reply)
 	if m.Forged {
@@ -296,7 +294,7 @@ func (s *Store) Since(ctx context.Context, stream, subject string, at time.Time)
 	if err != nil || p.Next > 0 {
 		return p.Next - min(p.Next, 1), err
 	}
-	// Nothing was stored since then, so continue after the newest message.
+	// There is no later message, so continue after the newest one.
 	m, err := s.Last(ctx, stream, subject)
 	switch {
 	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrUnreadable):

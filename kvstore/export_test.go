@@ -1,8 +1,6 @@
 package kvstore
 
 import (
-	"iter"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -29,8 +27,8 @@ func FloodingOf(n Names, counts map[string]int64, most int64) map[string]string 
 	return floodingNodes(n, counts, most)
 }
 
-// Decode yields the reports of a message.
-func Decode(n Names, m Message) iter.Seq2[model.Report, error] { return decodeReports(n, m) }
+// Decode returns the reports of a message.
+func Decode(n Names, m Message) ([]model.Report, error) { return decodeReports(n, m) }
 
 // The scans of a stream, for tests.
 var (

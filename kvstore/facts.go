@@ -16,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// fewNodes is the largest number of nodes whose documents are read one by one.
 const fewNodes = 50
 
 // maxUnreadableReason limits the size in bytes of a reason that contains text from a node.
@@ -31,14 +30,12 @@ func (b Nodes) Facts(ctx context.Context, nodes []string) iter.Seq2[model.NodeFa
 	}.read(ctx, b, nodes)
 }
 
-// nodeDocuments reads one kind of document of nodes.
 type nodeDocuments[D any] struct {
 	subject    func(n Names, node string) string
 	decode     func(node string, m Message) D
 	unreadable func(node, reason string) D
 }
 
-// read yields the documents of some nodes, see Facts.
 func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) iter.Seq2[D, error] {
 	if len(nodes) <= fewNodes {
 		return d.readEach(ctx, b, nodes)
@@ -66,7 +63,6 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 	}
 }
 
-// readEach yields the documents of some nodes with one request per node.
 func (d nodeDocuments[D]) readEach(ctx context.Context, b Nodes, nodes []string) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
 		for _, node := range nodes {
@@ -90,7 +86,6 @@ func (d nodeDocuments[D]) readEach(ctx context.Context, b Nodes, nodes []string)
 	}
 }
 
-// decodeFacts reads the facts of a node.
 func decodeFacts(node string, m Message) model.NodeFacts {
 	f := model.NodeFacts{Node: node}
 	err := m.Refusal()
@@ -136,7 +131,6 @@ func (b Nodes) PutInventory(ctx context.Context, i model.Inventory) error {
 	return nil
 }
 
-// packInventory packs an inventory into at most maxInventory bytes.
 func packInventory(i model.Inventory) ([]byte, error) {
 	data, err := compressInventory(i)
 	if err != nil || len(data) <= maxInventory {
@@ -234,7 +228,6 @@ func decompressInventory(data []byte, i *model.Inventory) error {
 	return unpackPackages(string(rest), i)
 }
 
-// unpackPackages appends the packages of an inventory, one per line.
 func unpackPackages(lines string, i *model.Inventory) error {
 	for line := range strings.Lines(lines) {
 		manager, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")

@@ -1,7 +1,6 @@
 package kvstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// FormatKey is the metadata key for the format of a bucket or stream, which is a number. Manifests and
-// commands use the second format. In the first format, the families of manifests had an index, and the
-// commands of a family shared a subject.
+// FormatKey is the metadata key for the format of a bucket or stream, which is a number.
 const (
 	FormatKey    = "muster-format"
 	firstFormat  = "1"
@@ -27,20 +24,15 @@ const formatRetry = 10 * time.Second
 var ErrFormat = errors.New("unknown format")
 
 // CheckFormat returns an error that wraps ErrFormat if the format of a bucket or stream is unknown. A
-// missing format means the first one.
+// missing format is accepted, and provisioning adds it.
 func CheckFormat(have, want api.StreamConfig) error {
-	has, knows := formatOf(have), formatOf(want)
-	if has == knows || has == firstFormat {
+	has, knows := have.Metadata[FormatKey], want.Metadata[FormatKey]
+	if has == "" || has == knows {
 		return nil
 	}
 
 	return fmt.Errorf("%w: %s has format %s, this muster knows format %s: use the version of muster that provisioned it, or a later one", ErrFormat, have.Name, has, knows)
 }
-
-// IsFormer reports whether provisioning must convert a bucket or stream from an older format.
-func IsFormer(have, want api.StreamConfig) bool { return formatOf(have) != formatOf(want) }
-
-func formatOf(c api.StreamConfig) string { return cmp.Or(c.Metadata[FormatKey], firstFormat) }
 
 // binding is the result of the format check. Its lock is a channel, so that a waiting caller can give
 // up.
@@ -153,7 +145,6 @@ func (s *Store) survey(ctx context.Context) (Infos, error) {
 	return found, err
 }
 
-// wait takes the lock, or returns the error of the context.
 func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
 	select {
 	case b.lock <- struct{}{}:
@@ -163,7 +154,6 @@ func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// refusal returns why muster neither reads nor writes, or nil.
 func (b *binding) refusal() error {
 	if b.err == nil {
 		return nil
@@ -172,7 +162,6 @@ func (b *binding) refusal() error {
 	return Unusable{Err: b.err}
 }
 
-// judge records the formats of the found streams.
 func (b *binding) judge(n Names, found Infos) {
 	var wrong []error
 	missing := false
@@ -185,8 +174,6 @@ func (b *binding) judge(n Names, found Infos) {
 			missing = missing || !stream.Optional
 		case CheckFormat(info.Config, stream.Config) != nil:
 			wrong = append(wrong, CheckFormat(info.Config, stream.Config))
-		case IsFormer(info.Config, stream.Config):
-			wrong = append(wrong, fmt.Errorf("%w: %s has the format of an earlier version, run `%s` to convert it", ErrNotProvisioned, stream.Config.Name, n.Init()))
 		}
 	}
 	b.err = errors.Join(wrong...)
@@ -209,7 +196,6 @@ func (s *Store) Routed(ctx context.Context, subject string, err error) error {
 	return Unrouted{Subject: subject, Err: err}
 }
 
-// isComplete reports whether all streams were found on this connection.
 func (s *Store) isComplete(ctx context.Context) bool {
 	unlock, ended := s.binding.wait(ctx)
 	if ended != nil {

@@ -41,7 +41,6 @@ func (m *Message) Refusal() error {
 	}
 }
 
-// operationHeader names the header with the operation of a message on its key.
 const operationHeader = "KV-Operation"
 
 // Deleted reports whether the message is a deletion marker, stored by a client or by
@@ -59,7 +58,6 @@ func NewEntry(key string, m Message) model.Entry {
 	return model.Entry{Key: key, Family: family, Name: name, Revision: m.Sequence, Value: m.Data, Time: m.Time, Deleted: m.Deleted()}
 }
 
-// newEntryBy returns the revision in a message, with its author.
 func newEntryBy(key string, m Message) model.Entry {
 	e := NewEntry(key, m)
 	e.By = AuthorOf(m)
@@ -67,7 +65,6 @@ func newEntryBy(key string, m Message) model.Entry {
 	return e
 }
 
-// messageSize returns the size of the headers and the data of a message in bytes.
 func messageSize(m Message) int {
 	size := len(m.Data)
 	for name, values := range m.Header {
@@ -92,7 +89,6 @@ var (
 	errEndOfBatch = errors.New("end of the batch")
 )
 
-// unusableError is a fixed error text that wraps model.ErrUnusable.
 type unusableError string
 
 func (u unusableError) Error() string { return string(u) }
@@ -150,7 +146,6 @@ func hasServerHeaders(h nats.Header, added int) bool {
 	return len(h["Status"]) > 0
 }
 
-// statusError returns the error for an answer without a message.
 func statusError(h nats.Header) error {
 	switch status := lastHeader(h, "Status"); status {
 	case "204":
@@ -166,7 +161,6 @@ func statusError(h nats.Header) error {
 	}
 }
 
-// lastHeader returns the last value of a header, or "" if the header is not set.
 func lastHeader(h nats.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
@@ -236,7 +230,6 @@ func hasAllHeaders(m *nats.Msg) bool {
 	return lines <= maxHeaders && size <= most
 }
 
-// authorHeader holds the author of a message, URL path-escaped.
 const authorHeader = "Muster-By"
 
 // maxAuthor limits an author name, in bytes. AuthorOf and SenderOf ignore longer names.
@@ -259,7 +252,6 @@ func AuthorOf(m Message) string {
 	return unescaped(m.Header, authorHeader, maxAuthor)
 }
 
-// nodesHeader holds the number of nodes that a request targets.
 const nodesHeader = "Muster-Nodes"
 
 // maxAsked is the highest node count that SenderOf accepts. No fleet is larger.

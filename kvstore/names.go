@@ -128,8 +128,7 @@ func (n Names) Report(node, kind, outcome string) string {
 	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
 }
 
-// BatchOutcome replaces the outcome in the subject of a batch, whose transactions have different
-// outcomes.
+// BatchOutcome replaces the outcome in the subject of a batch: its transactions have different outcomes.
 const BatchOutcome = "batch"
 
 // Request returns the subject of requests to the nodes of a family. The group model.GroupAll includes
@@ -152,7 +151,6 @@ func (n Names) Reply(question, node string) string {
 	return strings.Join([]string{n.prefix, "reply", question, node}, ".")
 }
 
-// questionLength is the length of the unique part of a question id, which is a nuid.
 const questionLength = 22
 
 // Question returns the id of a question of a requester.
@@ -277,7 +275,6 @@ func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+
 // NodeInventory returns the subject of a node's inventory.
 func (n Names) NodeInventory(node string) string { return KVSubject(n.Nodes(), node+".inventory") }
 
-// encodedToken is the prefix of an encoded id.
 const encodedToken = "="
 
 // Token returns an id as a single subject token.
@@ -307,7 +304,7 @@ func AssignmentKey(key string) (family, name string, ok bool) {
 	return family, name, ok && model.CheckName(name) == nil
 }
 
-// IsInvalidKey reports whether a key is not the key of an assignment. No node reads such a key.
+// IsInvalidKey reports whether a key is not the key of an assignment. Nodes ignore an invalid key.
 func IsInvalidKey(key string) bool {
 	_, _, ok := AssignmentKey(key)
 
@@ -333,7 +330,6 @@ func (n Names) ReportSubjects(node string) []string {
 	return all
 }
 
-// appendReports appends the subjects of a kind of report.
 func appendReports[T ~string](all []string, n Names, node, kind string, outcomes ...T) []string {
 	for _, outcome := range outcomes {
 		all = append(all, n.Report(node, kind, string(outcome)))

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// minStateTTL is the minimum time for which the server stores the state of an unreachable node.
+// minStateTTL is how long the server stores the state of an unreachable node at least.
 const minStateTTL = 7 * 24 * time.Hour
 
 // statePage is the number of states in one read. A read also ends after a number of bytes. Large pages
@@ -50,7 +50,6 @@ func (b Nodes) PutState(ctx context.Context, state model.NodeState, ttl time.Dur
 	return b.put(ctx, "state", state.Node, Names.NodeState, state, opts...)
 }
 
-// stateTTL returns how long the server stores a state with a ttl.
 func stateTTL(ttl time.Duration) time.Duration { return WholeSeconds(max(minStateTTL, ttl)) }
 
 // MaxMessage returns the maximum size in bytes of a state or of facts, or the default while it is
@@ -133,7 +132,6 @@ func (b Nodes) FactsDocument(ctx context.Context, node string) (json.RawMessage,
 	return m.Data, nil
 }
 
-// stateNode returns the node of a subject.
 func stateNode(n Names, subject string) string {
 	node, _, _ := strings.Cut(strings.TrimPrefix(subject, KVSubject(n.Nodes(), "")), ".")
 
@@ -228,7 +226,6 @@ func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
 	return out, b.complete(ctx, out, listed.Subjects)
 }
 
-// complete adds the missing states of the listed subjects.
 func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed map[string]bool) error {
 	for subject := range listed {
 		if _, known := out[subject]; known {
@@ -250,7 +247,6 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 	return nil
 }
 
-// decodeChunk is the number of states that a goroutine decodes at once.
 const decodeChunk = 64
 
 // scan reads the states. Goroutines decode them during the next read.
@@ -290,7 +286,6 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 	return out, err
 }
 
-// decode decodes a message.
 func (s *storedNode) decode(n Names, m Message) {
 	s.subject, s.sequence = m.Subject, m.Sequence
 	if !m.Deleted() || m.Forged {
@@ -358,7 +353,6 @@ func (b Nodes) Remove(ctx context.Context, node string) error {
 	return nil
 }
 
-// marked returns the options of the removal markers of a node.
 func (b Nodes) marked(ctx context.Context, node string) ([]jetstream.PublishOpt, error) {
 	state, err := b.State(ctx, node)
 	switch {

@@ -21,7 +21,6 @@ import (
 // ErrFull reports that a stream has reached the size limit set by an administrator.
 var ErrFull = errors.New("full")
 
-// storeFailed is the error code for a message that the server could not store.
 const storeFailed jetstream.ErrorCode = 10077
 
 // headerRoom is reserved for the headers of a message, which count as payload.
@@ -44,24 +43,28 @@ func NewDeletion(subject string) *nats.Msg {
 // without an answer, but stores a value of an operator once. The error wraps model.ErrTooLarge,
 // ErrFormat, model.ErrNotPermitted, ErrNoRoom or ErrFull.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
+	return s.whenReady(ctx, m.Subject, func(ctx context.Context) (uint64, error) {
+		if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
+			return 0, err
+		}
+		if stream := s.streamOfOperators(m.Subject); stream != "" {
+			return s.publishOnce(ctx, stream, m, opts)
+		}
+		return s.publish(ctx, m, opts)
+	})
+}
+
+// whenReady calls send for at most publishTimeout, and explains its error.
+func (s *Store) whenReady(ctx context.Context, subject string, send func(ctx context.Context) (uint64, error)) (uint64, error) {
 	if err := s.Ready(ctx); err != nil {
-		return 0, err
-	}
-	if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
 		return 0, err
 	}
 	limited, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	permitted, done := s.denials.Permitted(limited, To(m.Subject))
-	publish := s.publish
-	if stream := s.streamOfOperators(m.Subject); stream != "" {
-		publish = func(ctx context.Context, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
-			return s.publishOnce(ctx, stream, m, opts)
-		}
-	}
-	sequence, err := publish(permitted, m, opts)
+	permitted, done := s.denials.Permitted(limited, To(subject))
+	sequence, err := send(permitted)
 	if err = done(err); err != nil {
-		return 0, s.full(m.Subject, s.ExplainUnstored(ctx, m.Subject, s.Routed(ctx, m.Subject, err)))
+		return 0, s.full(subject, s.ExplainUnstored(ctx, subject, s.Routed(ctx, subject, err)))
 	}
 
 	return sequence, nil
@@ -128,18 +131,7 @@ func (s *Store) publishOnce(ctx context.Context, stream string, m *nats.Msg, opt
 // stream, or 0 if there is none. A lagging replica would return an older message. The user needs
 // permission to publish to the subject. Newest stores nothing. The error wraps model.ErrNotPermitted.
 func (s *Store) Newest(ctx context.Context, subject string) (uint64, error) {
-	if err := s.Ready(ctx); err != nil {
-		return 0, err
-	}
-	limited, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	permitted, done := s.denials.Permitted(limited, To(subject))
-	newest, err := s.newest(permitted, subject)
-	if err = done(err); err != nil {
-		return 0, s.ExplainUnstored(ctx, subject, s.Routed(ctx, subject, err))
-	}
-
-	return newest, nil
+	return s.whenReady(ctx, subject, func(ctx context.Context) (uint64, error) { return s.newest(ctx, subject) })
 }
 
 func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
@@ -207,7 +199,6 @@ func (s *Store) Ready(ctx context.Context) error {
 // ErrNoRoom reports that the server or the account lacks storage, or allows no further stream.
 var ErrNoRoom = errors.New("no room in JetStream")
 
-// isWithoutRoom reports whether the server or the account has no room for a message.
 func isWithoutRoom(err error) bool {
 	const (
 		accountExceeded       = 10002
@@ -271,7 +262,6 @@ type Sizes struct {
 // Sizes returns the size limits of messages.
 func (s *Store) Sizes() *Sizes { return &s.sizes }
 
-// note records the limits of the found streams.
 func (z *Sizes) note(found Infos) {
 	streams := map[string]int64{}
 	for name, info := range found {
@@ -282,7 +272,6 @@ func (z *Sizes) note(found Infos) {
 	z.streams.Store(&streams)
 }
 
-// of returns the limit of a stream. Zero or less means that none is known.
 func (z *Sizes) of(stream string) int64 {
 	if streams := z.streams.Load(); streams != nil {
 		return (*streams)[stream]

@@ -53,7 +53,6 @@ type Registered struct {
 	size int
 }
 
-// registrationSubject returns the subject of a registration.
 func registrationSubject(n Names, r registration.Registration) (string, error) {
 	for _, token := range []string{r.Cluster, r.ProtocolName, r.Service, r.Node} {
 		if !model.IsToken(token) {
@@ -67,7 +66,6 @@ func registrationSubject(n Names, r registration.Registration) (string, error) {
 	return n.Registration(r.Cluster, r.ProtocolName, r.Service, r.Node, r.Address, strconv.Itoa(r.Port)), nil
 }
 
-// subject returns the subject pattern of the filter.
 func (f RegistrationFilter) subject(n Names) (string, error) {
 	parts := []string{f.Cluster, f.Protocol, f.Service, f.Node}
 	for i, part := range parts {
@@ -128,7 +126,6 @@ func (s Registrations) Withdraw(ctx context.Context, r registration.Registration
 	return s.explain("withdraw "+r.Service, err)
 }
 
-// explain adds the remedy if the stream does not exist.
 func (s Registrations) explain(what string, err error) error {
 	switch {
 	case err == nil:
@@ -199,7 +196,6 @@ func decodeRegistration(n Names, m Message) (Registered, error) {
 	return r, nil
 }
 
-// hasEnded reports whether the registration has ended.
 func (r Registered) hasEnded(now time.Time) bool {
 	return !r.Expires.IsZero() && !now.Before(r.Expires)
 }

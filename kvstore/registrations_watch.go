@@ -128,7 +128,6 @@ func (w *registrationView) poll(ctx context.Context) (problems []error) {
 	return problems
 }
 
-// accept applies a message and returns the problems to report.
 func (w *registrationView) accept(m Message) (problems []error) {
 	node := registrationNode(m.Subject)
 	if m.Deleted() && !m.Forged {
@@ -176,7 +175,6 @@ func (w *registrationView) touch(subject string) {
 	}
 }
 
-// remove removes a registration.
 func (w *registrationView) remove(subject string) {
 	r, had := w.current[subject]
 	if !had {
@@ -191,8 +189,8 @@ func (w *registrationView) remove(subject string) {
 	}
 }
 
-// expire removes the registrations that have ended without a renewal. After an outage, in which no node could renew, they
-// end at least a TTL after the return of the server.
+// expire removes the registrations that have ended without a renewal. Nodes cannot renew in an outage, so registrations
+// stay for a TTL after the return of the server.
 func (w *registrationView) expire(ctx context.Context) {
 	if w.failed != nil || ctx.Err() != nil {
 		return
@@ -216,7 +214,6 @@ func registrationNode(subject string) string {
 	return ""
 }
 
-// registrationProblems limits the reported problems.
 type registrationProblems struct {
 	of    map[string]int
 	over  map[string]bool
@@ -230,7 +227,6 @@ func (p *registrationProblems) begin(now time.Time) {
 	}
 }
 
-// isNew reports whether an error was not reported lately.
 func (p *registrationProblems) isNew(err error, now time.Time) bool {
 	p.begin(now)
 	known := p.over[err.Error()]

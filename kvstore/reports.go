@@ -1,6 +1,7 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,6 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	return len(sent), failed
 }
 
-// messages encodes reports up to the first invalid one, which the error names.
 func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error) {
 	for _, r := range reports {
 		m, err := s.message(r)
@@ -169,56 +169,32 @@ func (s Reports) message(r model.Report) (*nats.Msg, error) {
 	return m, nil
 }
 
-// ReportFilter selects reports. Empty fields match everything.
-type ReportFilter struct {
-	Node string
-	// Nodes are several nodes. It is ignored if Node is set.
-	Nodes   []string
-	Kind    string
-	Outcome string
-	// Since skips reports stored before.
-	Since time.Time
-	// Follow continues with new messages until the context ends.
-	Follow bool
-}
-
-// Reports yields reports in stored order. It yields an error that wraps ErrInvalidEvent for an
-// undecodable report and continues. Any other error is the last item.
-func (s Reports) Reports(ctx context.Context, f ReportFilter) iter.Seq2[model.Report, error] {
+// Reports yields the reports of a range in stored order. It yields an error that wraps ErrInvalidEvent for a message with
+// undecodable reports and continues. Any other error is the last item.
+func (s Reports) Reports(ctx context.Context, r model.ReportRange) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
-		cfg, err := f.consumer(s.store.Names())
-		if err != nil {
-			yield(model.Report{}, err)
-			return
-		}
-		for m, err := range scanStream(ctx, s.store, s.stream, cfg, f.Follow) {
-			if err != nil {
-				yield(model.Report{}, err)
-				return
-			}
-			for r, err := range decodeReports(s.store.Names(), m) {
-				if (err != nil || f.matches(r)) && !yield(r, err) {
+		for m, err := range s.Messages(ctx, r) {
+			for _, one := range m.Reports {
+				if (r.Outcome == "" || r.Outcome == string(one.Outcome)) && !yield(one, nil) {
 					return
 				}
 			}
+			if err = cmp.Or(err, m.Invalid); err != nil && !yield(model.Report{}, err) {
+				return
+			}
 		}
 	}
 }
 
-// matches reports whether the filter selects a report, which may come from a batch.
-func (f ReportFilter) matches(r model.Report) bool {
-	return f.Outcome == "" || f.Outcome == string(r.Outcome)
-}
-
-// consumer returns the consumer configuration of the filter.
-func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error) {
+// rangeConfig returns a consumer of the messages of a range. A batch may have reports of any outcome.
+func rangeConfig(n Names, r model.ReportRange) (jetstream.OrderedConsumerConfig, error) {
 	var cfg jetstream.OrderedConsumerConfig
-	nodes := f.Nodes
-	if f.Node != "" || len(nodes) == 0 {
-		nodes = []string{f.Node}
+	nodes := r.Nodes
+	if r.Node != "" || len(nodes) == 0 {
+		nodes = []string{r.Node}
 	}
 	for _, node := range nodes {
-		parts := []string{node, f.Kind, f.Outcome}
+		parts := []string{node, r.Kind, r.Outcome}
 		for i, part := range parts {
 			if part == "" {
 				parts[i] = "*"
@@ -227,12 +203,17 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 			}
 		}
 		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], parts[1], parts[2]))
-		if f.Outcome != "" && (f.Kind == "" || f.Kind == model.KindTransaction) {
+		if r.Outcome != "" && (r.Kind == "" || r.Kind == model.KindTransaction) {
 			cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], model.KindTransaction, BatchOutcome))
 		}
 	}
-	if !f.Since.IsZero() {
-		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &f.Since
+	switch {
+	case r.Newest:
+		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+	case r.After > 0:
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.After+1
+	case !r.Since.IsZero():
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since
 	}
 
 	return cfg, nil
@@ -241,17 +222,10 @@ func (f ReportFilter) consumer(n Names) (jetstream.OrderedConsumerConfig, error)
 // Messages yields the messages of a range in stored order. An error is the last item.
 func (s Reports) Messages(ctx context.Context, r model.ReportRange) iter.Seq2[model.StoredReports, error] {
 	return func(yield func(model.StoredReports, error) bool) {
-		names := s.store.Names()
-		cfg, err := ReportFilter{Node: r.Node, Kind: r.Kind, Since: r.Since}.consumer(names)
+		cfg, err := rangeConfig(s.store.Names(), r)
 		if err != nil {
 			yield(model.StoredReports{}, err)
 			return
-		}
-		switch {
-		case r.Newest:
-			cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
-		case r.After > 0:
-			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
 		}
 		for m, err := range scanStream(ctx, s.store, s.stream, cfg, r.Follow) {
 			if err != nil {
@@ -307,10 +281,9 @@ func (s Reports) Bounds(ctx context.Context) (model.ReportBounds, error) {
 	return out, nil
 }
 
-// read decodes a message.
 func (s Reports) read(m Message) model.StoredReports {
 	out := model.StoredReports{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
-	out.Reports, out.Invalid = s.reportsOf(m)
+	out.Reports, out.Invalid = decodeReports(s.store.Names(), m)
 
 	return out
 }
@@ -336,7 +309,6 @@ func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error
 	return all, errors.Join(failed...)
 }
 
-// newestOf returns the reports of the newest message of a subject, or none.
 func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Report, failed error) {
 	m, err := s.store.Last(ctx, s.stream, subject)
 	switch {
@@ -347,20 +319,7 @@ func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Repo
 	case err != nil:
 		return nil, err
 	}
-	return s.reportsOf(m)
-}
-
-// reportsOf returns the readable reports of a message.
-func (s Reports) reportsOf(m Message) (all []model.Report, failed error) {
-	for r, err := range decodeReports(s.store.Names(), m) {
-		if err != nil {
-			failed = err
-			continue
-		}
-		all = append(all, r)
-	}
-
-	return all, failed
+	return decodeReports(s.store.Names(), m)
 }
 
 // subscriptionKept is the time after which the server forgets a subscription that has no reader.
@@ -394,7 +353,6 @@ func (s Reports) CheckSubscription(sub model.ReportSubscription) error {
 	return err
 }
 
-// consumer returns the configuration of the durable consumer of a subscription.
 func consumer(sub model.ReportSubscription, n Names) (jetstream.ConsumerConfig, error) {
 	cfg := jetstream.ConsumerConfig{
 		Durable: sub.Name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: model.ReportHold, MaxAckPending: 1,

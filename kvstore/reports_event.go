@@ -1,10 +1,10 @@
 package kvstore
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 
@@ -20,7 +20,6 @@ const (
 	batchContentType = event.ApplicationCloudEventsBatchJSON
 )
 
-// sourcePrefix is the source of every event before the node id.
 const sourcePrefix = "muster/node/"
 
 // ErrInvalidEvent reports an invalid CloudEvent, or one that is not from muster. It is permanent.
@@ -51,7 +50,6 @@ func encodeBatch(reports []model.Report) ([]byte, error) {
 	return json.Marshal(batch)
 }
 
-// newEvent returns the CloudEvent of a report. The error wraps ErrInvalidEvent.
 func newEvent(r model.Report) (event.Event, error) {
 	ce := event.New()
 	ce.SetID(r.ID)
@@ -111,7 +109,6 @@ func validateEvent(r model.Report, ce event.Event) error {
 	return nil
 }
 
-// counterText returns the text of a number, or "" for zero.
 func counterText(n uint64) string {
 	if n == 0 {
 		return ""
@@ -123,34 +120,32 @@ func counterText(n uint64) string {
 // maxInvalid limits the invalid reports of a batch, because a node may put tens of thousands into one.
 const maxInvalid = 100
 
-// decodeReports yields the reports of a message in order. An error wraps ErrInvalidEvent and occurs at
-// most once. After too many invalid reports the rest of a batch is skipped.
-func decodeReports(n Names, m Message) iter.Seq2[model.Report, error] {
-	return func(yield func(model.Report, error) bool) {
-		envelope, err := parseReportSubject(n, m.Subject)
-		batch := []json.RawMessage{m.Data}
-		if err == nil && isReportBatch(envelope) {
-			if err = json.Unmarshal(m.Data, &batch); err != nil {
-				err = fmt.Errorf("%w on %s: %w", ErrInvalidEvent, m.Subject, err)
-			}
-		}
-		if err != nil {
-			yield(model.Report{}, err)
-			return
-		}
-		for invalid := 0; len(batch) > 0 && invalid < maxInvalid; batch = batch[1:] {
-			r, err := decodeEvent(envelope, m.Subject, batch[0])
-			if err != nil {
-				invalid++
-			}
-			if (err == nil || invalid == 1) && !yield(r, err) {
-				return
-			}
+// decodeReports returns the readable reports of a message in order, and the first error, which wraps ErrInvalidEvent. After
+// too many invalid reports it skips the rest of a batch.
+func decodeReports(n Names, m Message) (all []model.Report, failed error) {
+	envelope, err := parseReportSubject(n, m.Subject)
+	batch := []json.RawMessage{m.Data}
+	if err == nil && isReportBatch(envelope) {
+		if err = json.Unmarshal(m.Data, &batch); err != nil {
+			err = fmt.Errorf("%w on %s: %w", ErrInvalidEvent, m.Subject, err)
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
+	for invalid := 0; len(batch) > 0 && invalid < maxInvalid; batch = batch[1:] {
+		r, err := decodeEvent(envelope, m.Subject, batch[0])
+		if err != nil {
+			failed = cmp.Or(failed, err)
+			invalid++
+			continue
+		}
+		all = append(all, r)
+	}
+
+	return all, failed
 }
 
-// isReportBatch reports whether a subject is for batches.
 func isReportBatch(envelope model.Report) bool {
 	return envelope.Kind == model.KindTransaction && envelope.Outcome == BatchOutcome
 }
@@ -209,7 +204,6 @@ func decodeCloudEvent(data []byte) (ce event.Event, err error) {
 	return ce, ce.UnmarshalJSON(data)
 }
 
-// parseReportSubject returns the node, kind and outcome in the subject of a report.
 func parseReportSubject(n Names, subject string) (model.Report, error) {
 	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix()+".report."), ".")
 	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix()) {
@@ -224,7 +218,6 @@ func parseReportSubject(n Names, subject string) (model.Report, error) {
 	return model.Report{Node: tokens[0], Kind: tokens[1], Outcome: model.Outcome(tokens[2])}, nil
 }
 
-// fillAttributes sets the fields of r from an event.
 func fillAttributes(r *model.Report, ce event.Event) error {
 	r.ID, r.Type, r.Schema, r.Time, r.Data = ce.ID(), ce.Type(), ce.DataSchema(), ce.Time(), ce.Data()
 	extensions := ce.Extensions() // a copy
@@ -241,7 +234,6 @@ func fillAttributes(r *model.Report, ce event.Event) error {
 	return errors.Join(errs[:]...)
 }
 
-// parseCounter is the inverse of counterText.
 func parseCounter(name, text string) (uint64, error) {
 	if text == "" {
 		return 0, nil

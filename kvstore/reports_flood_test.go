@@ -67,7 +67,7 @@ func TestAFloodCostsOnlyTheNodeThatMakesIt(t *testing.T) {
 		t.Errorf("in the flood: %v, %v", named, err)
 	}
 	kept := map[string]int{}
-	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
+	for r, err := range store.Reports(t.Context(), model.ReportRange{}) {
 		if err == nil {
 			kept[r.Node]++
 		}

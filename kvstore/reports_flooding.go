@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// floodWindow is the time in which a flooding node fills one of its subjects.
+// floodWindow is the period of a flood: a flooding node fills one of its subjects within it.
 const floodWindow = 10 * time.Minute
 
 // runHeader names the run of a batch. A node chooses the name, so only the subject of batches can be full of one run
@@ -93,7 +93,7 @@ func (s Reports) isFlood(ctx context.Context, subject model.Report, since time.T
 		return true, nil
 	}
 	manifests := map[string]bool{}
-	for r, err := range s.Reports(ctx, ReportFilter{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {
+	for r, err := range s.Reports(ctx, model.ReportRange{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {
 		if errors.Is(err, ErrInvalidEvent) {
 			continue
 		}

@@ -25,7 +25,7 @@ func TestReportsRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := map[string]int{}
-	for r, err := range stream.Reports(t.Context(), kvstore.ReportFilter{}) {
+	for r, err := range stream.Reports(t.Context(), model.ReportRange{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

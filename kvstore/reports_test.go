@@ -115,7 +115,7 @@ func TestReportTravelsWhole(t *testing.T) {
 	if doc, ok := raw["data"].(map[string]any); !ok || doc["run_id"] != "r1" || raw["data_base64"] != nil {
 		t.Errorf("data is no object: %s", m.Data)
 	}
-	got := readReports(t, store, kvstore.ReportFilter{})
+	got := readReports(t, store, model.ReportRange{})
 	if len(got) != 1 {
 		t.Fatalf("%d reports", len(got))
 	}
@@ -166,7 +166,7 @@ func TestDataInBase64ThatAreNoStringAreInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	invalid, valid := 0, 0
-	for _, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
+	for _, err := range store.Reports(t.Context(), model.ReportRange{}) {
 		switch {
 		case errors.Is(err, kvstore.ErrInvalidEvent):
 			invalid++
@@ -260,7 +260,7 @@ func TestReportsAreStoredOnce(t *testing.T) {
 	if err := kvtest.Publish(t.Context(), store, out[0]); err != nil {
 		t.Fatal(err)
 	}
-	got := readReports(t, store, kvstore.ReportFilter{})
+	got := readReports(t, store, model.ReportRange{})
 	if len(got) != 300 {
 		t.Fatalf("%d reports", len(got))
 	}
@@ -328,7 +328,7 @@ func TestReportsKeepTheirOrderWhileTheStreamIsMade(t *testing.T) {
 		if err := <-made; err != nil {
 			t.Fatal(err)
 		}
-		got := readReports(t, store, kvstore.ReportFilter{})
+		got := readReports(t, store, model.ReportRange{})
 		if len(got) != len(out) {
 			t.Fatalf("%d reports", len(got))
 		}
@@ -393,18 +393,18 @@ func TestReportsAreFiltered(t *testing.T) {
 	}
 	put("web02", model.KindEnsure, "changed", 4)
 	for name, tt := range map[string]struct {
-		filter kvstore.ReportFilter
+		filter model.ReportRange
 		want   string
 	}{
 		"all":     {want: "1 2 3 4"},
-		"node":    {filter: kvstore.ReportFilter{Node: "web01"}, want: "1 2"},
-		"nodes":   {filter: kvstore.ReportFilter{Nodes: []string{"web02", "web03"}}, want: "3 4"},
-		"kind":    {filter: kvstore.ReportFilter{Kind: "run"}, want: "1 3"},
-		"outcome": {filter: kvstore.ReportFilter{Outcome: "failed"}, want: "2 3"},
-		"every":   {filter: kvstore.ReportFilter{Node: "web02", Kind: "run", Outcome: "failed"}, want: "3"},
-		"since":   {filter: kvstore.ReportFilter{Since: third.Time}, want: "3 4"},
-		"none":    {filter: kvstore.ReportFilter{Node: "web03"}, want: ""},
-		"future":  {filter: kvstore.ReportFilter{Since: time.Now().Add(time.Hour)}, want: ""},
+		"node":    {filter: model.ReportRange{Node: "web01"}, want: "1 2"},
+		"nodes":   {filter: model.ReportRange{Nodes: []string{"web02", "web03"}}, want: "3 4"},
+		"kind":    {filter: model.ReportRange{Kind: "run"}, want: "1 3"},
+		"outcome": {filter: model.ReportRange{Outcome: "failed"}, want: "2 3"},
+		"every":   {filter: model.ReportRange{Node: "web02", Kind: "run", Outcome: "failed"}, want: "3"},
+		"since":   {filter: model.ReportRange{Since: third.Time}, want: "3 4"},
+		"none":    {filter: model.ReportRange{Node: "web03"}, want: ""},
+		"future":  {filter: model.ReportRange{Since: time.Now().Add(time.Hour)}, want: ""},
 	} {
 		var seqs []string
 		for _, r := range readReports(t, store, tt.filter) {
@@ -414,7 +414,7 @@ func TestReportsAreFiltered(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
-	for _, err := range store.Reports(t.Context(), kvstore.ReportFilter{Node: "web.>"}) {
+	for _, err := range store.Reports(t.Context(), model.ReportRange{Node: "web.>"}) {
 		if !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("invalid filter: %v", err)
 		}
@@ -431,7 +431,7 @@ func TestReportsAreFollowedOverARestart(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		defer close(got)
-		for r, err := range store.Reports(ctx, kvstore.ReportFilter{Follow: true}) {
+		for r, err := range store.Reports(ctx, model.ReportRange{Follow: true}) {
 			if err != nil {
 				ended <- err
 				return
@@ -497,7 +497,7 @@ func TestBadReportDoesNotEndReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad, good := 0, 0
-	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
+	for r, err := range store.Reports(t.Context(), model.ReportRange{}) {
 		switch {
 		case errors.Is(err, kvstore.ErrInvalidEvent):
 			bad++
@@ -555,7 +555,7 @@ func sampleReport(tb testing.TB, run model.Run) model.Report {
 // jsonText is a document of more than a number of bytes.
 func jsonText(n int) []byte { return []byte(`"` + strings.Repeat("x", n) + `"`) }
 
-func readReports(t *testing.T, s *kvtest.Store, f kvstore.ReportFilter) []model.Report {
+func readReports(t *testing.T, s *kvtest.Store, f model.ReportRange) []model.Report {
 	t.Helper()
 	var all []model.Report
 	for r, err := range s.Reports(t.Context(), f) {

@@ -167,7 +167,6 @@ func commonPattern(patterns []string) string {
 	return strings.Join(append(begin[:min(len(begin), len(strings.Split(patterns[0], "."))-1)], ">"), ".")
 }
 
-// matchesAny reports whether a subject matches one of the patterns, or there are none.
 func matchesAny(subject string, patterns []string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return SubjectMatches(subject, p) })
 }

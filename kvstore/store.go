@@ -49,11 +49,11 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	if _, err := NewNames(prefix); err != nil {
 		return nil, err
 	}
-	nc, api, err := connect.DialAPI(ctx, o)
+	nc, err := connect.Dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(nc, prefix, APIPrefix(api))
+	s, err := New(nc, prefix, APIPrefix(o.API()))
 	if err != nil {
 		nc.Close()
 	}
@@ -115,13 +115,11 @@ func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedS
 // Conn returns the connection.
 func (s *Store) Conn() *nats.Conn { return s.nc }
 
-// Settling is the time after a reconnect in which nodes also reconnect.
+// Settling is how long nodes take to reconnect after a restart of the server.
 const Settling = 6 * time.Second
 
-// awayCheck is the interval of connection checks.
 const awayCheck = 100 * time.Millisecond
 
-// reconnection holds the time of the last reconnect.
 type reconnection struct{ at atomic.Pointer[time.Time] }
 
 // listen records each reconnect and then calls the previous handler.
@@ -161,7 +159,6 @@ func IsOutage(err error) bool {
 	return errors.As(err, &asked) && asked.Code == unavailable || errors.As(err, &listed) && listed.Code == unavailable
 }
 
-// unavailable is the error code of a temporary failure of JetStream.
 const unavailable = 503
 
 // AwaitConnection waits while the server is away. The error wraps the errors of Away and ctx.

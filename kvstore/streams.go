@@ -87,7 +87,7 @@ func (n Names) Streams() []Stream {
 
 	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true
-	// A rollup of its own key would let a node remove the keys of all others.
+	// With a rollup of its own key, a node could remove the keys of other nodes.
 	nodes.RollupAllowed = false
 
 	bundles := streamConfig(ObjectStream(n.Bundles()), "Bundles: manifests with their files", "$O."+n.Bundles()+".C.>", "$O."+n.Bundles()+".M.>")
@@ -119,7 +119,6 @@ func (n Names) Streams() []Stream {
 	}
 }
 
-// streamConfig returns the configuration of a file stream without limits.
 func streamConfig(name, description string, subjects ...string) api.StreamConfig {
 	return api.StreamConfig{
 		Name:         name,
@@ -148,7 +147,7 @@ func bucketConfig(bucket, description string, history int64) api.StreamConfig {
 	return cfg
 }
 
-// ErrUnanswered reports a stream whose servers do not answer, because a majority is away or they elect
+// ErrUnanswered reports that the servers of a stream do not answer, because a majority is away or they elect
 // a leader. See IsOutage.
 var ErrUnanswered = errors.New("its servers do not answer")
 
@@ -168,7 +167,6 @@ func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 	}
 }
 
-// hasUnanswered reports whether the servers of a stream do not answer.
 func (i Infos) hasUnanswered() bool {
 	for _, info := range i {
 		if info == nil {
@@ -238,10 +236,8 @@ func (s *Store) listStreams(ctx context.Context, prefix APIPrefix, body []byte) 
 	return &resp, resp.ToError()
 }
 
-// streamListType is the type of the answer to a list request.
 const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
 
-// leader returns the name of the server that leads a stream.
 func (s *Store) leader(info *api.StreamInfo) string {
 	if info.Cluster != nil && info.Cluster.Leader != "" {
 		return info.Cluster.Leader

@@ -99,7 +99,6 @@ type Terms struct {
 	Signed bool `json:"signed,omitempty"`
 }
 
-// maxCondition limits the bytes of a condition in a list.
 const maxCondition = 1024
 
 // Terms returns the settings of an assignment, nil if all have their defaults.

@@ -103,7 +103,6 @@ func (p Paused) Details() string {
 	}
 }
 
-// ends returns the end and the operator of the pause, empty if both are unknown.
 func (p Paused) ends() string {
 	text := ""
 	if !p.Until.IsZero() {

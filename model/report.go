@@ -78,7 +78,9 @@ type StoredReports struct {
 
 // ReportRange selects messages of the stream of reports. Zero fields select everything.
 type ReportRange struct {
-	Node, Kind string
+	Node, Kind, Outcome string
+	// Nodes are several nodes. It is ignored if Node is set.
+	Nodes []string
 	// After skips messages up to this sequence, Since skips messages that were stored earlier.
 	After uint64
 	Since time.Time

@@ -104,7 +104,6 @@ func (r *Ref) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// refKey is the key of WithRef.
 type refKey struct{}
 
 // WithRef returns a context for log records about a resource. Logs with fields add the resource.

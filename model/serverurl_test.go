@@ -19,17 +19,10 @@ func TestCheck(t *testing.T) {
 	const use = ": use nats://, tls://, ws:// or wss://"
 	const write = " is not a server URL: write nats://host:4222 (percent-encode special characters of a password)"
 	for servers, want := range map[string]string{
-		"tsl://joe:secret@127.0.0.1:4222": "unknown scheme tsl:// in tsl://127.0.0.1:4222" + use + " (did you mean tls://?)",
-		"ssl://a":                         "unknown scheme ssl:// in ssl://a" + use + " (did you mean tls://?)",
-		"https://a":                       "unknown scheme https:// in https://a" + use + " (did you mean tls://?)",
-		"natss://a":                       "unknown scheme natss:// in natss://a" + use + " (did you mean tls://?)",
-		"http://a":                        "unknown scheme http:// in http://a" + use + " (did you mean nats://?)",
-		"ntas://a":                        "unknown scheme ntas:// in ntas://a" + use + " (did you mean nats://?)",
-		"sw://a":                          "unknown scheme sw:// in sw://a" + use + " (did you mean ws://?)",
-		"wws://a":                         "unknown scheme wws:// in wws://a" + use + " (did you mean wss://?)",
-		"websocket://a":                   "unknown scheme websocket:// in websocket://a" + use + " (did you mean ws://?)",
+		"tsl://joe:secret@127.0.0.1:4222": "unknown scheme tsl:// in tsl://127.0.0.1:4222" + use,
+		"http://a":                        "unknown scheme http:// in http://a" + use,
 		"gopher://a":                      "unknown scheme gopher:// in gopher://a" + use,
-		"tls://a,tsl://joe:secret@b":      "unknown scheme tsl:// in tsl://b" + use + " (did you mean tls://?)",
+		"tls://a,tsl://joe:secret@b":      "unknown scheme tsl:// in tsl://b" + use,
 		"nats://":                         `"nats://"` + write,
 		"nats://joe:secret@/":             `"nats:///"` + write,
 		"joe:se://cret@a":                 `"nats://a"` + write,

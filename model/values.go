@@ -44,7 +44,6 @@ type TTL time.Duration
 // Never is a time to live without an end.
 const Never TTL = math.MaxInt64
 
-// never is the text of Never.
 const never = "never"
 
 // Std returns the standard library's duration.
@@ -88,13 +87,11 @@ func ShortDuration(d time.Duration) string {
 // Size is a number of bytes, written with or without a unit.
 type Size int64
 
-// sizeUnit is a unit of a Size.
 type sizeUnit struct {
 	name  string
 	bytes int64
 }
 
-// sizeUnits returns the units, longest first.
 func sizeUnits() []sizeUnit {
 	return []sizeUnit{
 		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},

@@ -58,7 +58,6 @@ func TextTo(s string, most int) string {
 	return s
 }
 
-// encodedLen returns how many bytes a character has in JSON at most.
 func encodedLen(r rune) int {
 	switch {
 	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError:
@@ -242,7 +241,6 @@ func dropManifests(s model.NodeState, limit int) model.NodeState {
 	return s
 }
 
-// tooMany returns the message of a state without some of its manifests.
 func tooMany(dropped, all, limit int) string {
 	return fmt.Sprintf("the states of %d of %d manifests are not stored, because together they exceed %d KiB: merge manifests, or raise the limit with `muster fleet init --state-max SIZE`", dropped, all, limit>>10)
 }

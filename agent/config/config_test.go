@@ -86,7 +86,7 @@ func TestConfigProblems(t *testing.T) {
 		"nats:\n  server: x":                    "agent.yaml:2:3: unknown key `server` in `nats` (did you mean `servers`?)",
 		"nats:\n  password: x":                  "agent.yaml:2:3: unknown key `password` in `nats` (did you mean `password_file`?)",
 		"nats:\n  servers: x":                   "agent.yaml:2:12: `nats.servers` must be a list, not a string (write it as a list: [x])",
-		"nats:\n  servers: [a, 'tsl://u:p@b']":  "agent.yaml:2:16: unknown scheme tsl:// in tsl://b: use nats://, tls://, ws:// or wss:// (did you mean tls://?)",
+		"nats:\n  servers: [a, 'tsl://u:p@b']":  "agent.yaml:2:16: unknown scheme tsl:// in tsl://b: use nats://, tls://, ws:// or wss://",
 		"nats:\n  servers: ['nats://']":         "agent.yaml:2:13: \"nats://\" is not a server URL: write nats://host:4222",
 		"nats: x":                               "agent.yaml:1:7: `nats` must be a mapping, not \"x\"",
 		"nats:\n  tlscert: x":                   "`nats.tlscert` and `nats.tlskey` belong together",

@@ -16,7 +16,6 @@ import (
 // Validate returns all problems of the configuration, by key.
 func (c *Config) Validate() model.Problems { return append(c.checkKeys(), c.checkPairs()...) }
 
-// checkPairs reports keys that are set without their counterpart.
 func (c *Config) checkPairs() model.Problems {
 	var out model.Problems
 	if (c.NATS.User == "") != (c.NATS.PasswordFile == "") {
@@ -29,7 +28,6 @@ func (c *Config) checkPairs() model.Problems {
 	return out
 }
 
-// checkKeys reports invalid values of single keys.
 func (c *Config) checkKeys() model.Problems {
 	var out model.Problems
 	if model.CheckNode(c.Node, nil) != nil {

@@ -136,7 +136,6 @@ func (b *Bundles) Forget() {
 	maps.DeleteFunc(b.fetches, func(_ string, f *fetch) bool { return f.known })
 }
 
-// download writes a bundle to a file and rewinds it.
 func (b *Bundles) download(ctx context.Context, digest string, to *os.File) error {
 	r, err := b.Source.GetBundle(ctx, digest)
 	if err != nil {
@@ -227,7 +226,6 @@ func (b *Bundles) Fetching() bool {
 	return false
 }
 
-// begin starts a download.
 func (b *Bundles) begin(ctx context.Context, digest string, waits bool) (*fetch, error) {
 	temp, err := b.Host.TempDir("bundle")
 	if err != nil {
@@ -251,7 +249,6 @@ func (b *Bundles) begin(ctx context.Context, digest string, waits bool) (*fetch,
 	return f, nil
 }
 
-// fetch downloads a bundle and unpacks it beside its final directory.
 func (b *Bundles) fetch(ctx context.Context, digest string, f *fetch) error {
 	packed, err := os.Create(filepath.Join(f.temp, "packed"))
 	if err != nil {
@@ -276,7 +273,6 @@ func (b *Bundles) fetch(ctx context.Context, digest string, f *fetch) error {
 	return seal(ctx, f.tree())
 }
 
-// tree is the directory of the bundle's files.
 func (f *fetch) tree() string { return filepath.Join(f.temp, "tree") }
 
 // await waits for the end for at most patience, and reports whether it came.
@@ -295,7 +291,6 @@ func (f *fetch) await(ctx context.Context) bool {
 	return true
 }
 
-// isDone reports whether the download has ended.
 func (f *fetch) isDone() bool {
 	select {
 	case <-f.done:

@@ -17,30 +17,9 @@ import (
 
 // DocumentSource reads the control documents of the node.
 type DocumentSource interface {
+	ValueSource
 	// Entries returns the known keys, without values.
 	Entries() (map[string]model.Entry, model.Sync)
-	// Read reads a key at a revision or a later one. All errors are transient. The error wraps
-	// model.ErrNotFound if the bucket does not have the key.
-	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
-	// Removal returns the message that removed a key, or a value if the key has one again. All errors are
-	// transient except model.ErrNotFound: there is no message.
-	Removal(ctx context.Context, key string) (model.Entry, error)
-}
-
-// Gate verifies pauses and groups.
-type ControlJudge interface {
-	// Demands reports whether signatures are required.
-	Demands() bool
-	// Pause verifies the pause of a family, or its removal. Permanent errors are model.Problems.
-	Pause(ctx context.Context, e model.Entry, family string) error
-	// Groups verifies the groups of a node, or their removal, like Pause.
-	Groups(ctx context.Context, e model.Entry, family string) error
-}
-
-// Clock decides when a pause ends.
-type ControlClock interface {
-	// Until returns the time until a time, signed or not; zero or less if it is over.
-	Until(at time.Time, signed bool) time.Duration
 }
 
 // ControlOptions configure a Control.
@@ -50,8 +29,8 @@ type ControlOptions struct {
 	Path string
 	// Source is nil if there is no bucket.
 	Source DocumentSource
-	Gate   ControlJudge
-	Clock  ControlClock
+	Gate   *Gate
+	Clock  Clock
 	// Families returns the current families of the node.
 	Families func() []string
 	// Changed is called by Run after possible changes. It must not block.
@@ -75,7 +54,7 @@ type Control struct {
 	documents map[string]controlDocument
 	// rejected are the rejected documents by key. Each is reported once.
 	rejected map[string]controlRejection
-	bucket   controlBucketRecord
+	bucket   bucketRecord
 	settled  bool
 	// unread is the reason why the bucket cannot be read, nil if it can.
 	unread error
@@ -96,7 +75,7 @@ func OpenControl(o ControlOptions) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.bucket = kept.controlBucketRecord
+	c.bucket = kept.bucketRecord
 	for key, e := range kept.Keys {
 		d, err := decode(e)
 		if err != nil || e.Key != key {
@@ -168,7 +147,6 @@ func (c *Control) PausedBy() map[string]uint64 {
 // forever is the remaining time of a pause without an end.
 const forever = time.Duration(1<<63 - 1)
 
-// left returns the remaining time of a pause.
 func (c *Control) left(p *model.Pause) time.Duration {
 	if p.Until.IsZero() {
 		return forever

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -75,13 +74,11 @@ func (c *Control) ending(entries map[string]model.Entry, state model.Sync, famil
 	})
 }
 
-// isPause reports whether a control key is a pause.
 func isPause(key string) bool {
 	_, name, _ := model.SplitKey(key)
 	return name == model.ControlPause
 }
 
-// isKnown reports whether a revision is active or was rejected.
 func (c *Control) isKnown(e model.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +110,6 @@ type newest struct {
 	err error
 }
 
-// readPauses reads the pauses of families.
 func (c *Control) readPauses(ctx context.Context, families []string) []newest {
 	out := make([]newest, len(families))
 	var reads errgroup.Group
@@ -177,7 +173,6 @@ func (c *Control) accept(ctx context.Context, e model.Entry, family string) (cha
 	return true, nil
 }
 
-// isBehind reports whether the active revision is older than the announced one.
 func (c *Control) isBehind(announced model.Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +182,6 @@ func (c *Control) isBehind(announced model.Entry) bool {
 	return inForce && !rejected && isOlder(d.entry, announced)
 }
 
-// inForce returns the active entry of a key.
 func (c *Control) inForce(key string) (model.Entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +255,7 @@ func (c *Control) reject(e model.Entry, err error) error {
 // returns the error.
 func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) error {
 	c.mu.Lock()
-	bucket := controlBucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
+	bucket := bucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
 	// The state of the bucket is unknown before it is read.
 	if !state.Stream.IsZero() && (!bucket.Stream.Equal(c.bucket.Stream) || !slices.Equal(bucket.Kept, c.bucket.Kept)) {
 		c.bucket, changed = bucket, true
@@ -287,18 +281,12 @@ func (c *Control) settle(ctx context.Context, state model.Sync, changed, complet
 
 // controlRecord is the record on disk.
 type controlRecord struct {
-	controlBucketRecord
+	bucketRecord
 	// Keys are the active documents.
 	Keys map[string]model.Entry `json:"keys"`
 }
 
-// controlBucketRecord is the stored state of the bucket: Stream and Kept of model.Sync.
-type controlBucketRecord struct {
-	Stream time.Time `json:"stream,omitzero"`
-	Kept   []string  `json:"kept,omitempty"`
-}
-
-// store stores a record in a file. Without a path it stores nothing.
+// controlStore stores a record in a file. Without a path it stores nothing.
 type controlStore struct {
 	host *host.Host
 	path string

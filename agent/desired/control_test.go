@@ -42,13 +42,6 @@ func (bucket) Removal(context.Context, string) (model.Entry, error) {
 	return model.Entry{}, model.ErrNotFound
 }
 
-// open is a gate that demands no signatures.
-type openJudge struct{}
-
-func (openJudge) Demands() bool                                     { return false }
-func (openJudge) Pause(context.Context, model.Entry, string) error  { return nil }
-func (openJudge) Groups(context.Context, model.Entry, string) error { return nil }
-
 // wall is the clock of this machine alone.
 type wall struct{}
 
@@ -60,7 +53,7 @@ func TestWhatCannotBeStoredIsStoredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		options := desired.ControlOptions{
-			Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: bucket{}, Gate: openJudge{}, Clock: wall{},
+			Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: bucket{}, Gate: desired.NoGate(), Clock: wall{},
 			Families: func() []string { return []string{"node.web01"} }, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
 		}
 		c, err := desired.OpenControl(options)
@@ -174,7 +167,7 @@ func controlEntry(key string, revision uint64) model.Entry {
 func running(t *testing.T, b *changing) (wake func(), is func(want map[string]uint64)) {
 	dir := t.TempDir()
 	c, err := desired.OpenControl(desired.ControlOptions{
-		Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: openJudge{}, Clock: wall{},
+		Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: desired.NoGate(), Clock: wall{},
 		Families: b.families, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
 	})
 	if err != nil {

@@ -59,6 +59,11 @@ func OpenGate(o GateOptions) (*Gate, error) {
 	return &Gate{o: o, seen: seen}, nil
 }
 
+// NoGate returns a gate that requires no signatures.
+func NoGate() *Gate {
+	return &Gate{o: GateOptions{Policy: func() signed.Policy { return signed.Policy{} }}}
+}
+
 // Demands reports whether signatures are required.
 func (g *Gate) Demands() bool { return g.o.Policy().On() }
 
@@ -80,21 +85,18 @@ func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
 // Assignment verifies the value of a key. An accepted value is verified by its signatures only. Permanent
 // errors are model.Problems.
 func (g *Gate) Assignment(ctx context.Context, e model.Entry, before bool) error {
-	return g.judge(ctx, e, signed.Assign, before)
+	mark := e.Key
+	if before {
+		mark = ""
+	}
+
+	return problem(e.Key, assignmentHint, g.verify(ctx, e.Value, signed.Assign, e.Key, mark))
 }
 
 // Never returns the permanent reason why the value of a key is rejected: its signatures or their target. It
 // is nil if the result depends on the time. The error is model.Problems.
 func (g *Gate) Never(ctx context.Context, e model.Entry) error {
-	policy := g.o.Policy()
-	if !policy.On() {
-		return nil
-	}
-	envelope, err := open(policy, e.Value)
-	if err == nil {
-		err = policy.Check(ctx, envelope, signed.Assign, e.Key)
-	}
-	err = problem(e.Key, assignmentHint, err)
+	err := problem(e.Key, assignmentHint, g.verify(ctx, e.Value, signed.Assign, e.Key, ""))
 	if _, never := model.FindProblems(err); !never {
 		return nil
 	}
@@ -104,27 +106,21 @@ func (g *Gate) Never(ctx context.Context, e model.Entry) error {
 
 // Removal verifies the removal of an assignment. Permanent errors are model.Problems.
 func (g *Gate) Removal(ctx context.Context, e model.Entry) error {
-	return g.judge(ctx, e, signed.Remove, false)
+	err := g.verify(ctx, e.Value, signed.Remove, e.Key, e.Key)
+	if err != nil {
+		err = fmt.Errorf("the removal is not accepted: %w", err)
+	}
+
+	return problem(e.Key, assignmentHint, err)
 }
 
 // Pause verifies the pause of a family, or its removal. Permanent errors are model.Problems.
 func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
-	policy := g.o.Policy()
-	if !policy.On() {
-		return nil
-	}
 	action := signed.Pause
 	if e.Deleted {
 		action = signed.Resume
 	}
-	envelope, err := open(policy, e.Value)
-	if err == nil {
-		err = policy.Check(ctx, envelope, action, family)
-	}
-	if err == nil {
-		// An assignment may have the same name as the key.
-		err = g.accept(ctx, string(signed.Pause)+" "+family, envelope)
-	}
+	err := g.verify(ctx, e.Value, action, family, string(signed.Pause)+" "+family)
 	if err != nil && e.Deleted {
 		err = fmt.Errorf("the end of the pause is not accepted: %w", err)
 	}
@@ -135,38 +131,25 @@ func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
 // Groups verifies the operators' groups of a node. A deleted key is never accepted: an empty list removes the
 // groups. Permanent errors are model.Problems.
 func (g *Gate) Groups(ctx context.Context, e model.Entry, family string) error {
-	policy := g.o.Policy()
-	if !policy.On() {
-		return nil
-	}
-	envelope, err := open(policy, e.Value)
-	if err == nil {
-		err = policy.Check(ctx, envelope, signed.Groups, family)
-	}
-	if err == nil {
-		err = g.accept(ctx, string(signed.Groups)+" "+family, envelope)
-	}
-
-	return problem(e.Key, groupsHint, err)
+	return problem(e.Key, groupsHint, g.verify(ctx, e.Value, signed.Groups, family, string(signed.Groups)+" "+family))
 }
 
-func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, before bool) error {
+// verify verifies the signatures of a value for an action on a target. It then accepts the envelope under a
+// mark, unless the mark is empty. The mark of an assignment is its key, so other marks contain a space.
+func (g *Gate) verify(ctx context.Context, value []byte, action signed.Action, target, mark string) error {
 	policy := g.o.Policy()
 	if !policy.On() {
 		return nil
 	}
-	envelope, err := open(policy, e.Value)
+	envelope, err := open(policy, value)
 	if err == nil {
-		err = policy.Check(ctx, envelope, action, e.Key)
+		err = policy.Check(ctx, envelope, action, target)
 	}
-	if err == nil && !before {
-		err = g.accept(ctx, e.Key, envelope)
-	}
-	if err != nil && action == signed.Remove {
-		err = fmt.Errorf("the removal is not accepted: %w", err)
+	if err == nil && mark != "" {
+		err = g.accept(ctx, mark, envelope)
 	}
 
-	return problem(e.Key, assignmentHint, err)
+	return err
 }
 
 // accept accepts a newer envelope after it is stored on disk.

@@ -70,7 +70,6 @@ func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Ver
 	return v, holds, err
 }
 
-// holds reports whether a version applies on this node now.
 func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
 	if !v.Expires.IsZero() && t.untilEnd(v) <= 0 {
 		return false, nil
@@ -135,7 +134,6 @@ func (t *turn) warn(ctx context.Context, v *Version, warnings model.Problems) {
 	}
 }
 
-// refresh resolves the active version of a unit again, and reports success.
 func (t *turn) refresh(ctx context.Context, u *unit) bool {
 	var fresh *Resolution
 	err := tasks.Guard(t.o.Log, "reading "+u.key, func() (err error) {
@@ -254,7 +252,6 @@ func (v *Version) Registers() (refs []model.Ref, open bool) {
 	return refs, open
 }
 
-// sameAs reports whether two versions are the same.
 func (v *Version) sameAs(other *Version) bool {
 	return v != nil && other != nil && v.is(other.Entry.Revision, other.sum)
 }

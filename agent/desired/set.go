@@ -28,7 +28,7 @@ type ValueSource interface {
 	// Read reads a key at a revision or a later one. All errors are transient. The error wraps
 	// model.ErrNotFound if the bucket does not have the key.
 	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
-	// Removal returns the message that removed an assignment, or a value if the key has one again. All errors
+	// Removal returns the message that removed a key, or a value if the key has one again. All errors
 	// are transient except model.ErrNotFound: there is no message.
 	Removal(ctx context.Context, key string) (model.Entry, error)
 }
@@ -39,20 +39,7 @@ type Loader interface {
 	Condition(ctx context.Context, name string, v document.Value, in manifest.Inputs) (bool, error)
 }
 
-// Gate verifies signatures.
-type Judge interface {
-	// Demands reports whether signatures are required.
-	Demands() bool
-	// Assignment verifies a value, which may already be accepted. Permanent errors are model.Problems.
-	Assignment(ctx context.Context, e model.Entry, before bool) error
-	// Never returns the permanent reason why Assignment rejects a value, as model.Problems. It is nil if the
-	// result depends on the time.
-	Never(ctx context.Context, e model.Entry) error
-	// Removal verifies the removal of an assignment, like Assignment.
-	Removal(ctx context.Context, e model.Entry) error
-}
-
-// Clock decides when assignments end.
+// Clock decides when assignments and pauses end.
 type Clock interface {
 	// Until returns the time until a time, signed or not; zero or less if it is over.
 	Until(at time.Time, signed bool) time.Duration
@@ -64,7 +51,7 @@ type SetOptions struct {
 	// Dir is the state directory of the node.
 	Dir     string
 	Source  ValueSource
-	Gate    Judge
+	Gate    *Gate
 	Clock   Clock
 	Bundles BundleSource
 	// Arrived is called by any goroutine when Sync can continue with a bundle.

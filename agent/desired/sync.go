@@ -126,7 +126,6 @@ func (s *Set) turn(in Input) *turn {
 	return &turn{Set: s, in: in}
 }
 
-// assign applies the added and removed keys of the bucket.
 func (t *turn) assign(ctx context.Context) {
 	present := map[string]bool{}
 	for key, e := range t.in.Entries {
@@ -277,7 +276,6 @@ func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 	return candidate{u, slices.Index(t.in.Families, u.family), v, rest}, true
 }
 
-// activate activates the admitted candidates.
 func (t *turn) activate(ctx context.Context, candidates []candidate) {
 	was, admitted := t.order, t.admit(ctx, candidates)
 	t.order = nil
@@ -325,7 +323,6 @@ func (t *turn) conclude() {
 	}
 }
 
-// remaining describes the active version of a unit's name.
 func (s *Set) remaining(u *unit) string {
 	for _, other := range s.order {
 		if other.name == u.name {
@@ -336,7 +333,6 @@ func (s *Set) remaining(u *unit) string {
 	return "nothing of " + u.name + " is in force"
 }
 
-// remember stores the identity of the bucket and its lost keys.
 func (s *Set) remember(ctx context.Context, sync model.Sync) {
 	if sync.Stream.IsZero() || s.bucket.Stream.Equal(sync.Stream) && slices.Equal(s.bucket.Kept, sync.Kept) {
 		return

@@ -99,7 +99,6 @@ func sameRevision(a, b model.Entry) bool {
 	return a.Revision == b.Revision && a.Time.Equal(b.Time)
 }
 
-// size returns the number of stored value bytes of a unit.
 func (u *unit) size() (bytes int) {
 	for _, e := range u.candidates() {
 		bytes += len(e.Value)
@@ -142,7 +141,6 @@ func unused(e model.Entry) model.Entry {
 	return e
 }
 
-// isNewest reports whether an entry is the newest entry of the bucket.
 func (u *unit) isNewest(e model.Entry) bool {
 	return u.newest != nil && u.newest.Revision == e.Revision
 }
@@ -164,7 +162,6 @@ func (u *unit) read(e model.Entry) (*Version, error) {
 	return v, nil
 }
 
-// forget removes versions that are no longer candidates.
 func (u *unit) forget() {
 	candidates := u.candidates()
 	u.versions = slices.DeleteFunc(u.versions, func(v *Version) bool {
@@ -187,7 +184,6 @@ func (u *unit) setActive(v *Version) bool {
 	return true
 }
 
-// refreshed sets a new resolution of the active version.
 func (u *unit) refreshed(fresh *Resolution) {
 	u.active.Resolution = fresh
 	if !u.stale.isZero() {
@@ -263,7 +259,6 @@ type rejection struct {
 	Problems string `json:"problems"`
 }
 
-// is reports whether an entry is the rejected version.
 func (r rejection) is(e model.Entry) bool {
 	return r.Revision == e.Revision && r.Sum == sumOf(e)
 }

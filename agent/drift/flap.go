@@ -39,7 +39,6 @@ type flap struct {
 	reportBy, checkAt time.Time
 }
 
-// isReported reports whether Options.Flapping was called.
 func (f *flap) isReported() bool { return f.reportBy.IsZero() }
 
 // check looks for writers. It reports whether Options.Flapping must be called: a writer is known, or the
@@ -95,7 +94,6 @@ func (l *flapping) begin(ctx context.Context, i id, f *follower, now time.Time) 
 	l.all[i] = f
 }
 
-// listening returns the number of resources with a search for writers.
 func (l *flapping) listening() (count int) {
 	for _, f := range l.all {
 		if f.flap.writers != nil {
@@ -163,7 +161,6 @@ func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now t
 	}
 }
 
-// paths returns the watched paths of a resource.
 func (f *follower) paths() (out []string) {
 	for _, p := range f.points {
 		if p.Kind != watch.Unit {
@@ -195,7 +192,6 @@ func (m *Monitor) NothingDue(key string, ref model.Ref, now time.Time) {
 // Flapping returns the resources that Options.Flapping was called with, sorted.
 func (m *Monitor) Flapping() []model.FlappingState { return m.flapping.reported() }
 
-// limits returns the flapping limits of a manifest.
 func (m *Monitor) limits(key string) model.Flapping { return m.of(key).limits }
 
 // MaxDelay limits the delay of the repairs of a resource that flaps.
@@ -260,7 +256,6 @@ func (b *backoff) repaired(now time.Time, limits model.Flapping) (began bool) {
 	return true
 }
 
-// nothingDue records a check that found nothing.
 func (b *backoff) nothingDue(now time.Time) {
 	if now.Sub(b.checked) > checkWithin+b.idleDelay {
 		b.idle, b.idleDelay = 0, 0

@@ -222,7 +222,6 @@ func (m *Monitor) arm(i id, f *follower) {
 	delete(m.polled, i)
 }
 
-// close closes the watches of a resource.
 func (f *follower) close() {
 	for _, w := range f.watches {
 		w.Close()
@@ -235,7 +234,6 @@ func (f *follower) waits() time.Time {
 	return model.LaterTime(model.LaterTime(f.backoff.until, f.putOff), f.retry.held)
 }
 
-// drop forgets a resource.
 func (m *Monitor) drop(i id, f *follower) {
 	f.close()
 	m.flapping.end(i, f)
@@ -244,7 +242,6 @@ func (m *Monitor) drop(i id, f *follower) {
 	delete(m.pending, i)
 }
 
-// note records an event of a resource at a point.
 func (m *Monitor) note(i id, point string) {
 	m.events.add(i, event{time.Now(), []string{point}})
 	m.o.Wake()
@@ -331,7 +328,6 @@ func (e event) isOnlyAt(path string) bool {
 	return !slices.ContainsFunc(e.points, func(name string) bool { return name != path })
 }
 
-// add merges an event of a resource with its earlier event.
 func (e *events) add(i id, next event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -349,7 +345,6 @@ func (e *events) add(i id, next event) {
 	e.at[i] = before
 }
 
-// has reports whether a resource has an event.
 func (e *events) has(i id) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -358,7 +353,6 @@ func (e *events) has(i id) bool {
 	return known
 }
 
-// take removes and returns all events.
 func (e *events) take() (all map[id]event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -424,7 +418,6 @@ func (m *Monitor) logUnwatched() {
 	m.unwatched = nil
 }
 
-// namesOf names the first resources of a list.
 func namesOf(all []unwatched) string {
 	var names []string
 	for _, u := range all[:min(len(all), maxNamed)] {

@@ -29,7 +29,6 @@ type notice struct {
 
 func (s *store) noticePath() string { return filepath.Join(s.dir, "dropped.json") }
 
-// readNotice reads the notice.
 func (s *store) readNotice() (n notice, err error) {
 	if n, err = s.parseNotice(); err != nil {
 		return notice{}, errors.Join(err, os.Rename(s.noticePath(), s.noticePath()+".damaged"))
@@ -38,7 +37,6 @@ func (s *store) readNotice() (n notice, err error) {
 	return n, nil
 }
 
-// parseNotice reads the notice, and leaves a damaged one as it is.
 func (s *store) parseNotice() (n notice, err error) {
 	data, err := os.ReadFile(s.noticePath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +102,6 @@ func (n *notice) acknowledge(seq uint64, arrived []uint64) {
 	n.Gone.Ranges = n.Gone.Ranges[n.Gone.position(seq+1):]
 }
 
-// count returns how many events are to publish.
 func (n *notice) count() (count int) {
 	if n.Event != nil {
 		count++
@@ -150,7 +147,6 @@ type Lost struct {
 	Ranges  []model.SeqRange `json:"ranges,omitempty"`
 }
 
-// has reports whether a seq is within a range.
 func (l *Lost) has(seq uint64) bool {
 	at := l.position(seq)
 
@@ -169,7 +165,6 @@ func (l *Lost) position(seq uint64) int {
 	return at
 }
 
-// last returns the last seq that is in, 0 where none is.
 func (l *Lost) last() uint64 {
 	if len(l.Ranges) == 0 {
 		return 0
@@ -190,7 +185,6 @@ func (l *Lost) add(from, to uint64) {
 	l.Ranges = slices.Replace(l.Ranges, at, end, model.SeqRange{From: from, To: to})
 }
 
-// remove removes a seq, and reports whether it was present.
 func (l *Lost) remove(seq uint64) bool {
 	if !l.has(seq) {
 		return false

@@ -184,10 +184,8 @@ func newSyncer(log *slog.Logger) *syncer {
 	return &syncer{due: tasks.NewSignal(), begun: time.Now(), unsynced: outage{log: log}}
 }
 
-// isDue reports whether the last sync is older than syncEvery.
 func (s *syncer) isDue() bool { return time.Since(s.begun) > syncEvery }
 
-// begin writes the buffered reports and returns the segments to sync.
 func (s *syncer) begin(q *queue) []syncing {
 	s.begun = time.Now()
 	q.flush()
@@ -224,7 +222,6 @@ type syncing struct {
 	err     error
 }
 
-// unsynced returns the segments with reports that are not durable.
 func (s *store) unsynced() (all []syncing) {
 	for _, tail := range s.tails {
 		if tail != nil && tail.last != tail.durable {
@@ -280,10 +277,8 @@ type outage struct {
 	missing int64
 }
 
-// failed records a failed write of size bytes.
 func (o *outage) failed(size int64) { o.missing = max(o.missing, size) }
 
-// wrote records a successful write of size bytes.
 func (o *outage) wrote(size int64) { o.missing = max(0, o.missing-size) }
 
 // note records the result of a disk operation, nil for success; event is the log message for an error.

@@ -175,7 +175,6 @@ func (q *queue) read(max int) (reports []model.Report, damaged []entry) {
 	return reports, damaged
 }
 
-// read returns the report.
 func (e entry) read() (model.Report, error) {
 	if e.segment == nil {
 		return e.memory.report()
@@ -208,7 +207,6 @@ func (q *queue) withEvent(reports []model.Report, max int) []model.Report {
 	return reports[:min(max, len(reports))]
 }
 
-// ack takes out the reports up to and including seq.
 func (q *queue) ack(seq uint64) (err error) {
 	n, _ := slices.BinarySearchFunc(q.waiting, entry{seq: seq + 1}, bySeq)
 	done := q.waiting[:n]

@@ -310,7 +310,6 @@ func (r results) note(t *model.Transaction, now time.Time) {
 	r[t.Manifest][t.Ref()] = result{resultDigest(t), t.RunID, now}
 }
 
-// forget removes the remembered result of a resource.
 func (r results) forget(t *model.Transaction) { delete(r[t.Manifest], t.Ref()) }
 
 // resultDigest returns the digest of a result without what distinguishes two runs.

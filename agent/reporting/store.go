@@ -56,7 +56,6 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
-// list opens the segments in the order of their names.
 func (s *store) list() error {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -97,7 +96,6 @@ func (s *store) segmentOf(name string) (c class, first uint64, is bool, err erro
 	return class(known), first, true, nil
 }
 
-// acknowledge writes how far reports are published.
 func (s *store) acknowledge(seq uint64) error {
 	_, err := s.cursor.WriteAt(record{seq: seq}.line(), 0)
 
@@ -141,7 +139,6 @@ func (s *store) append(c class, r record, most int64) (*segment, int64, error) {
 	return tail, offset, err
 }
 
-// bytes returns the size of all segments.
 func (s *store) bytes() (sum int64) {
 	for _, seg := range s.segments {
 		sum += seg.size
@@ -150,7 +147,6 @@ func (s *store) bytes() (sum int64) {
 	return sum
 }
 
-// last returns the seq of the last report on disk.
 func (s *store) last() (seq uint64) {
 	for _, seg := range s.segments {
 		seq = max(seq, seg.last)
@@ -276,7 +272,6 @@ func (s *segment) load(yield func(r record, offset int64)) error {
 	return s.file.Truncate(s.size)
 }
 
-// append writes a record, and returns its offset.
 func (s *segment) append(r record) (offset int64, err error) {
 	if _, err := s.file.WriteAt(r.line(), s.size); err != nil {
 		return 0, errors.Join(err, s.file.Truncate(s.size))
@@ -286,7 +281,6 @@ func (s *segment) append(r record) (offset int64, err error) {
 	return offset, nil
 }
 
-// sync makes its reports durable.
 func (s *segment) sync() error {
 	if s.last == s.durable {
 		return nil
@@ -389,7 +383,6 @@ type record struct {
 
 func (r record) size() int64 { return headLen + int64(len(r.payload)) + 1 }
 
-// line returns the stored form.
 func (r record) line() []byte {
 	b := fmt.Appendf(make([]byte, 0, r.size()), "%8s %020d %s\n", "", r.seq, r.payload)
 	copy(b, checksum(b))
@@ -434,7 +427,6 @@ func parse(data []byte, yield func(r record, offset int64)) (whole int64, damage
 	return whole, damaged
 }
 
-// encode returns the record of a report.
 func encode(r *model.Report) (record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
@@ -447,7 +439,6 @@ func encode(r *model.Report) (record, error) {
 	return record{seq: r.Seq, payload: payload}, nil
 }
 
-// report decodes a record.
 func (r record) report() (model.Report, error) {
 	var out model.Report
 	if err := json.Unmarshal(r.payload, &out); err != nil {

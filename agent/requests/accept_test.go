@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
@@ -27,7 +28,7 @@ func (harmless) ResolveOne(context.Context, string, document.Value, manifest.Inp
 func (harmless) Sensitive(string, document.Value) bool { return false }
 
 // accepting returns a service that accepts requests without executing them, and its reports.
-func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (Opened, error)) (*Service, *[]model.EnsureResponse) {
+func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (desired.Opened, error)) (*Service, *[]model.EnsureResponse) {
 	t.Helper()
 	var mu sync.Mutex
 	reported := &[]model.EnsureResponse{}
@@ -53,11 +54,11 @@ func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (
 func TestAPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
 	opened := 0
-	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
 		if opened++; strings.HasPrefix(string(data), "evil") {
 			panic("unforeseen")
 		}
-		return Opened{Request: data}, nil
+		return desired.Opened{Request: data}, nil
 	})
 	for range 2 {
 		if err := s.Command(t.Context(), nil, "c1", []byte("evil")); err != nil {
@@ -95,15 +96,15 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"protocol": "` + model.ProtocolCancelRequest + `", "request": "r1", "by": "ann", "expires": "2030-01-01T00:00:00Z"}`))
 	f.Add([]byte(`{"protocol": "` + model.ProtocolCancelRequest + `", "request": "r1", "Request": "r2", "kill": true}`))
 	f.Add(signtest.Sign(f, signed.Statement{Action: signed.Cancel, Target: "group.web", Content: string(cancelOf("r1"))}, signtest.Signer(f)))
-	s, _ := accepting(f, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+	s, _ := accepting(f, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
 		if !signed.IsEnvelope(data) {
-			return Opened{Request: data}, nil
+			return desired.Opened{Request: data}, nil
 		}
 		e, err := signed.Open(data)
 		if err != nil {
-			return Opened{Request: data}, err
+			return desired.Opened{Request: data}, err
 		}
-		return Opened{Request: []byte(e.Statement.Content), Signed: true}, nil
+		return desired.Opened{Request: []byte(e.Statement.Content), Signed: true}, nil
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var got []model.EnsureResponse
@@ -126,8 +127,8 @@ func FuzzRequest(f *testing.F) {
 func TestACommandOfTheFutureIsJudgedAgain(t *testing.T) {
 	t.Parallel()
 	why := signed.ErrFuture
-	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data, Stale: why}, nil
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data, Stale: why}, nil
 	})
 	for want, reason := range []error{signed.ErrFuture, signed.ErrExpired, nil, nil} {
 		why = reason

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -41,7 +42,7 @@ func isCancel(data []byte) bool {
 
 // canceller accepts cancels of requests.
 type canceller struct {
-	open      func(ctx context.Context, data []byte, action signed.Action) (Opened, error)
+	open      func(ctx context.Context, data []byte, action signed.Action) (desired.Opened, error)
 	untrusted func(why string)
 	expired   func(at time.Time) error
 	report    func(model.EnsureResponse)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/signtest"
@@ -22,8 +23,8 @@ func cancelOf(id string) []byte {
 // executed and its final response is cancelled.
 func TestACancelBesideItsRequest(t *testing.T) {
 	t.Parallel()
-	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, nil
+	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, nil
 	})
 	var mu sync.Mutex
 	last := map[string]model.EnsureResponse{}
@@ -63,8 +64,8 @@ func TestACancelBesideItsRequest(t *testing.T) {
 // returns the reason.
 func TestACancelBeforeExecution(t *testing.T) {
 	t.Parallel()
-	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, nil
+	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, nil
 	})
 	var got []model.EnsureResponse
 	s.Run(t.Context(), nil, encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)}), func(r model.EnsureResponse) { got = append(got, r) })
@@ -110,8 +111,8 @@ func TestWhatIsACancel(t *testing.T) {
 // and the first sender still gets the final response.
 func TestTheSameMessagesAreBounded(t *testing.T) {
 	t.Parallel()
-	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, nil
+	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, nil
 	})
 	request := encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)})
 	var first model.EnsureResponse

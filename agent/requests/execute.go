@@ -31,7 +31,6 @@ func (s *Service) Next() (execute func(ctx, killCtx context.Context, run Runner)
 	return func(ctx, killCtx context.Context, run Runner) { s.answer(ctx, killCtx, q, run) }
 }
 
-// answer executes a request and sends its responses.
 func (s *Service) answer(ctx, killCtx context.Context, q *request, run Runner) {
 	response := s.responder.response(q)
 	began := false
@@ -79,7 +78,6 @@ func concluded(state *model.Transaction, err error) (model.EnsurePhase, string) 
 	}
 }
 
-// execute runs the one resource of a request, and returns its transaction.
 func (s *Service) execute(ctx, killCtx context.Context, q *request, run Runner, began func() error) (*model.Transaction, error) {
 	req, properties, err := manifest.ParseRequest("request", q.body)
 	if err != nil {
@@ -211,7 +209,6 @@ type queue struct {
 	waiting []*request
 }
 
-// add queues a request.
 func (w *queue) add(q *request) {
 	w.mu.Lock()
 	w.waiting = append(w.waiting, q)

@@ -116,7 +116,6 @@ func (s *Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, re
 	respond(response)
 }
 
-// accept queues the preview of a message.
 func (s *Previews) accept(ctx context.Context, data []byte, respond func(model.EnsureResponse)) (model.PreviewRequest, error) {
 	content, err := s.o.Open(ctx, data)
 	if err != nil {
@@ -184,7 +183,6 @@ func (s *Previews) Run(ctx context.Context) error {
 	}
 }
 
-// answer makes the plan of a preview and sends its responses.
 func (s *Previews) answer(ctx context.Context, p *preview) {
 	s.respond(p, s.response(p.req.ID, model.EnsureRunning))
 	response := s.response(p.req.ID, model.EnsureDone)
@@ -210,7 +208,6 @@ func (s *Previews) answer(ctx context.Context, p *preview) {
 	s.respond(p, response)
 }
 
-// respond sends a response to all receivers.
 func (s *Previews) respond(p *preview, response model.EnsureResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +262,6 @@ func check(req model.PreviewRequest) error {
 // nodes.
 const maxPlan = 64 << 10
 
-// parsePreview decodes a preview request.
 func parsePreview(data []byte) (req model.PreviewRequest, err error) {
 	if _, problems := document.DecodeInto("preview", data, document.MaxBytes, &req); problems != nil {
 		return model.PreviewRequest{}, problems

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -19,8 +20,8 @@ func TestARefusedRequestThatComesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
-		s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-			return Opened{Request: data}, broken
+		s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+			return desired.Opened{Request: data}, broken
 		})
 		send := func(data string) (last model.EnsureResponse) {
 			s.Ensure(t.Context(), nil, []byte(data), func(r model.EnsureResponse) { last = r })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -48,15 +49,6 @@ type Run struct {
 	OnTransaction func(*model.Transaction)
 }
 
-// Opened is the content of a message.
-type Opened struct {
-	Request []byte
-	// Signed reports whether the message was an envelope. Stale, if not nil, is the reason not to
-	// execute the request unless it was accepted earlier.
-	Signed bool
-	Stale  error
-}
-
 // Options configure a Service.
 type Options struct {
 	Node string
@@ -66,7 +58,7 @@ type Options struct {
 	Loader Loader
 	// Open opens a message, which may be signed. It returns an error if the request must never be
 	// executed, together with the content that it could read.
-	Open func(ctx context.Context, data []byte, action signed.Action) (Opened, error)
+	Open func(ctx context.Context, data []byte, action signed.Action) (desired.Opened, error)
 	// Facts waits for the facts of the node; FactsNow does not wait.
 	Facts    func(context.Context) (model.Facts, error)
 	FactsNow func() model.Facts
@@ -419,7 +411,6 @@ type content struct {
 	err error
 }
 
-// parse decodes a request about a resource, or a run request.
 func parse(data []byte, run bool) content {
 	if run {
 		r, err := model.DecodeRunRequest(data)
@@ -430,7 +421,6 @@ func parse(data []byte, run bool) content {
 	return content{EnsureRequest: req, properties: properties, err: err}
 }
 
-// document returns the request with the given id and expiry.
 func (c content) document(id string, expires time.Time) any {
 	if c.run != nil {
 		r := *c.run

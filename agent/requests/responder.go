@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -22,11 +21,12 @@ type responder struct {
 	node   string
 	store  *store
 	report func(model.EnsureResponse)
-	ended  endings
 	log    *slog.Logger
+
+	mu    sync.Mutex
+	ended Ended
 }
 
-// response returns a response to a request, without a phase.
 func (r *responder) response(q *request) model.EnsureResponse {
 	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.node, ID: q.ID, Sender: q.Sender}
 	if q.Run {
@@ -36,7 +36,6 @@ func (r *responder) response(q *request) model.EnsureResponse {
 	return out
 }
 
-// cancelled returns the response to a request that was cancelled.
 func (r *responder) cancelled(q *request, why string) model.EnsureResponse {
 	out := r.response(q)
 	out.Phase, out.Error = model.EnsureCancelled, why
@@ -55,9 +54,10 @@ func (r *responder) reject(response model.EnsureResponse, err error) model.Ensur
 	return response
 }
 
-// refused counts a rejected request and returns the response to it.
 func (r *responder) refused(response model.EnsureResponse, err error) model.EnsureResponse {
-	r.ended.rejected.Add(1)
+	r.mu.Lock()
+	r.ended.Rejected++
+	r.mu.Unlock()
 	response.Phase, response.Error = model.EnsureFailed, err.Error()
 
 	return response
@@ -83,12 +83,11 @@ func (r *responder) respond(ctx context.Context, q *request, response model.Ensu
 
 // concluded counts and reports a final response, and sends it to the waiting senders.
 func (r *responder) concluded(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
-	r.ended.count(response.Phase)
+	r.count(response.Phase)
 	r.report(response)
 	send(response, waiting)
 }
 
-// send calls all receivers with a response.
 func send(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	for _, respond := range waiting {
 		respond(response)
@@ -103,27 +102,24 @@ type Ended struct {
 
 // Ended returns the current counts.
 func (s *Service) Ended() Ended {
-	e := &s.responder.ended
+	s.responder.mu.Lock()
+	defer s.responder.mu.Unlock()
 
-	return Ended{Done: e.done.Load(), Failed: e.failed.Load(), Expired: e.expired.Load(), Cancelled: e.cancelled.Load(), Rejected: e.rejected.Load()}
+	return s.responder.ended
 }
 
-// endings counts the requests that ended.
-type endings struct {
-	done, failed, expired, cancelled, rejected atomic.Uint64
-}
-
-// count counts an accepted request by its final phase.
-func (e *endings) count(phase model.EnsurePhase) {
+func (r *responder) count(phase model.EnsurePhase) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch phase {
 	case model.EnsureDone:
-		e.done.Add(1)
+		r.ended.Done++
 	case model.EnsureExpired:
-		e.expired.Add(1)
+		r.ended.Expired++
 	case model.EnsureCancelled:
-		e.cancelled.Add(1)
+		r.ended.Cancelled++
 	default:
-		e.failed.Add(1)
+		r.ended.Failed++
 	}
 }
 
@@ -163,7 +159,6 @@ func (r *recentRefusals) add(now time.Time, data []byte, response model.EnsureRe
 	}
 }
 
-// get returns the recent response to the same message.
 func (r *recentRefusals) get(now time.Time, data []byte) (response model.EnsureResponse, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +213,6 @@ func (r *refusals) has(id string, data []byte) bool {
 	return slices.Contains(r.sums, refusalOf(id, data))
 }
 
-// add stores a rejected command.
 func (r *refusals) add(ctx context.Context, id string, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -13,8 +14,8 @@ import (
 // another sender and to a rejected request.
 func TestResponsesNameTheSender(t *testing.T) {
 	t.Parallel()
-	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, nil
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, nil
 	})
 	anna, bob := &model.Sender{By: "anna@desk", Nodes: 2}, &model.Sender{By: "bob@desk"}
 	var got []model.EnsureResponse

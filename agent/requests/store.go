@@ -88,10 +88,8 @@ func (q *request) name() string {
 	return fileName(q.ID)
 }
 
-// isRun reports whether a file name belongs to a run request.
 func isRun(name string) bool { return strings.HasPrefix(name, runPrefix) }
 
-// know records when a request arrived.
 func (s *store) know(name string, at time.Time) {
 	if _, known := s.known[name]; !known && isRun(name) {
 		s.runs++
@@ -172,7 +170,6 @@ func (s *store) openRuns() int {
 	return count
 }
 
-// knows reports whether a request with the id of q was accepted.
 func (s *store) knows(q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,7 +302,6 @@ func (s *store) forget(q *request) {
 	s.drop(name)
 }
 
-// drop removes the file of a request.
 func (s *store) drop(name string) {
 	if err := s.host.Remove(s.path(name)); err != nil {
 		s.log.Warn("cannot remove stored request", "error", err)

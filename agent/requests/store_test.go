@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -76,8 +77,8 @@ func TestRunsDisplaceNoCommands(t *testing.T) {
 // be accepted and cancelled. The same holds after a restart and for records of an older version.
 func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	opened := func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, nil
+	opened := func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, nil
 	}
 	ask := func(send func(context.Context, *model.Sender, []byte, func(model.EnsureResponse)), data []byte) (first model.EnsureResponse) {
 		send(t.Context(), nil, data, func(r model.EnsureResponse) {
@@ -137,8 +138,8 @@ func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 // resource is sensitive.
 func TestWhatMayHaveBeenDoneIsKnown(t *testing.T) {
 	t.Parallel()
-	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, nil
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, nil
 	})
 	for id, of := range map[string]*model.Ref{"plain": {Type: "exec", Name: "id"}, "sensitive": nil} {
 		q := &request{ID: id, At: time.Now().UTC(), Of: of, Response: model.EnsureResponse{ID: id, Phase: model.EnsureRunning}}
@@ -172,8 +173,8 @@ func TestWhatMayHaveBeenDoneIsKnown(t *testing.T) {
 func TestRejectedRunsAreNotReported(t *testing.T) {
 	t.Parallel()
 	unsigned := errors.New("not signed")
-	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, unsigned
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, unsigned
 	})
 	for i := range 300 {
 		var got model.EnsureResponse
@@ -191,8 +192,8 @@ func TestRejectedRunsAreNotReported(t *testing.T) {
 // reports of the node. A known request gets its response.
 func TestManyRunsAreBounded(t *testing.T) {
 	t.Parallel()
-	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
-		return Opened{Request: data}, nil
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (desired.Opened, error) {
+		return desired.Opened{Request: data}, nil
 	})
 	run := func(i int) (last model.EnsureResponse) {
 		text := fmt.Sprintf(`{"protocol":%q,"id":"%d","expires":%q}`, model.ProtocolRunRequest, i, time.Now().Add(time.Hour).Format(time.RFC3339))

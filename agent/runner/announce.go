@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 )
 
-// announce reports the result of the assignments.
 func (m *Manifests) announce(ctx context.Context, result desired.Result) {
 	for _, key := range result.Unassigned {
 		m.o.Report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
@@ -144,13 +143,11 @@ func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
 	log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), attrs...)
 }
 
-// beginFlapping reports a resource that flaps.
 func (m *Manifests) beginFlapping(f model.FlappingState) {
 	m.o.Log.Warn("resource flapping", "manifest", f.Manifest, "resource", f.Resource.String(), "writer", cmp.Or(f.Writer, "unknown"))
 	m.reportFlapping(f, flappingText(f))
 }
 
-// endFlapping reports a resource that no longer flaps.
 func (m *Manifests) endFlapping(f model.FlappingState) {
 	m.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
 	m.reportFlapping(f, f.Resource.String()+" of "+f.Manifest+" no longer flaps; the agent repairs it immediately again")
@@ -161,13 +158,11 @@ func (m *Manifests) reportFlapping(f model.FlappingState, message string) {
 	m.o.Running.After(func() { m.o.Report.Node(f.Manifest, model.NodeFlapping, message) })
 }
 
-// showWatches shows the watched, polled and flapping resources.
 func (m *Manifests) showWatches() {
 	m.o.Status.SetFlapping(m.drift.Flapping())
 	m.o.Status.SetWatches(m.drift.Watched())
 }
 
-// flappingText returns the message about a resource that flaps.
 func flappingText(f model.FlappingState) string {
 	cause := "keeps being changed by an unknown program"
 	switch {

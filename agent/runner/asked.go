@@ -46,7 +46,6 @@ type asked struct {
 	results []model.RequestedRun
 }
 
-// begin records that a run of the request begins.
 func (a *asked) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +89,6 @@ type queue struct {
 // queues holds the queue of each manifest, by key.
 type queues map[string]*queue
 
-// add adds a request to the queue of a manifest.
 func (q queues) add(key string, a *asked) {
 	if q[key] == nil {
 		q[key] = &queue{}
@@ -98,7 +96,6 @@ func (q queues) add(key string, a *asked) {
 	q[key].all = append(q[key].all, a)
 }
 
-// take removes and returns the requests in the queue of a manifest.
 func (q queues) take(key string) (all []*asked) {
 	if waiting := q[key]; waiting != nil {
 		all = waiting.all
@@ -207,7 +204,7 @@ func (m *Manifests) scheduleAsked(now time.Time) {
 			delete(m.asked, key)
 		case !q.scheduled && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next()):
 			q.scheduled = true
-			m.schedule.Ask(key, model.CauseRequest, now)
+			m.schedule.Ask(key, Wake{Cause: model.CauseRequest, At: now})
 		}
 	}
 }
@@ -225,21 +222,17 @@ func (m *Manifests) isOver(key string, a *asked) bool {
 	return err != nil
 }
 
-// answer sends the result of the run to its requests. It sends nothing if the agent stopped the run.
-func (r *run) answer(ctx context.Context, summary *model.Run, err error) {
-	if summary == nil && ctx.Err() != nil {
-		return
-	}
-	result := model.RequestedRun{Manifest: r.key}
+// answer sends the result of a run to its requests. Without a summary, err is the reason.
+func answer(key string, all []*asked, summary *model.Run, err error) {
+	result := model.RequestedRun{Manifest: key}
 	if summary != nil {
 		result, err = requested(summary), nil
 	}
-	for _, a := range r.asked {
+	for _, a := range all {
 		a.done(result, err)
 	}
 }
 
-// requested returns the result of a run.
 func requested(s *model.Run) model.RequestedRun {
 	out := model.RequestedRun{Manifest: s.Manifest, Revision: s.Revision, RunID: s.RunID, Outcome: s.Outcome(), Noop: s.Noop, Counts: s.Counts}
 	if len(s.Errors) > 0 {
@@ -280,16 +273,11 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 		if summary == nil && ctx.Err() != nil {
 			return
 		}
-		result := model.RequestedRun{Manifest: p.key}
-		if summary != nil {
-			result, err = requested(summary), nil
-		}
-		a.done(result, err)
+		answer(p.key, []*asked{a}, summary, err)
 		m.o.Running.Do(func() { m.predict(ctx, hard, a, keys[1:]) })
 	})
 }
 
-// options returns the options of the run.
 func (p *prediction) options() engine.ReconcileOptions {
 	o := options(p.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
 	o.CorrelationID = p.asked.ID
@@ -319,7 +307,6 @@ func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOpti
 	return summary, err
 }
 
-// prepare returns the graph of the active version.
 func (p *prediction) prepare(ctx context.Context, _ bool) (Prepared, error) {
 	var v *desired.Version
 	p.o.Running.Do(func() { v = p.view.Active(p.key) })

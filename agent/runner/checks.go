@@ -36,7 +36,6 @@ func (c *checks) passAt(key string) time.Time {
 	return c.Due(key)
 }
 
-// beginPasses is Manifests.BeginPasses.
 func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 	began := false
 	for _, key := range c.view().Keys() {
@@ -56,7 +55,7 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	o := options(hard, c.o.Runner, key, v, v.Noop, model.CauseHealth, ksuid.New().String())
 	o.Env.Scope.HealthCheckOnly = true
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
-	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found Found, err error) {
+	c.Begin(ctx, key, c.o.Runner.Changes, func(ctx context.Context) (found Found, err error) {
 		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
 		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
 		_, err = engine.Reconcile(ctx, built, o)
@@ -68,7 +67,7 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 // concludePasses is Manifests.ConcludePasses. A paused node starts no repair: a run after the pause makes
 // the checks.
 func (c *checks) concludePasses(ctx context.Context, paused bool) {
-	for _, p := range c.Ended(c.o.Runner.Changes(), c.o.Running.Lanes.MakesChecks) {
+	for _, p := range c.Ended(c.o.Runner.Changes, c.o.Running.Lanes.MakesChecks) {
 		for _, ref := range p.Found.Deregistered {
 			c.o.Registrar.Deregister(Source{Manifest: p.Key, Resource: ref})
 		}
@@ -78,8 +77,8 @@ func (c *checks) concludePasses(ctx context.Context, paused bool) {
 				c.o.Registrar.Reregister(Source{Manifest: p.Key, Resource: t.Ref()})
 			}
 		}
-		if due, part := c.ConcludePass(p.Key, c.view().Active(p.Key).Resolution.Resources); due && !paused {
-			c.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
+		if due, part := c.Conclude(p.Key, byPass, c.view().Active(p.Key).Resolution.Resources); due && !paused {
+			c.schedule.Ask(p.Key, Wake{Cause: model.CauseHealth, At: time.Now(), Part: part})
 		}
 		c.o.Status.SetHealth(p.Key, c.Counts(p.Key))
 	}
@@ -228,18 +227,9 @@ func (m *Monitor) Note(key string, t *model.Transaction) []Change {
 	return out
 }
 
-// ConcludeRun judges the checks of a run. It reports whether a repair is due, and for which resources. An
-// empty part means the whole manifest.
-func (m *Monitor) ConcludeRun(key string, cause model.Cause, resources []*resource.Resource) (due bool, part []model.Ref) {
-	by := byRun
-	if cause == model.CauseHealth {
-		by = byRepair
-	}
-
-	return m.conclude(key, by, resources)
-}
-
-func (m *Monitor) conclude(key string, by origin, resources []*resource.Resource) (due bool, part []model.Ref) {
+// Conclude judges the checks of a run or a pass. It reports whether a repair is due, and for which resources.
+// An empty part means the whole manifest.
+func (m *Monitor) Conclude(key string, by origin, resources []*resource.Resource) (due bool, part []model.Ref) {
 	c := m.of(key)
 	now := time.Now()
 	critical := c.critical
@@ -371,7 +361,6 @@ func (m *Monitor) Ended(changes int, checking func(key string) bool) (out []*Pas
 	return out
 }
 
-// end adds a pass to the ended ones.
 func (m *Monitor) end(p *Pass) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -394,11 +383,6 @@ func (m *Monitor) counts(p *Pass, changes int) bool {
 	}
 
 	return p.complete
-}
-
-// ConcludePass is ConcludeRun for a pass.
-func (m *Monitor) ConcludePass(key string, resources []*resource.Resource) (due bool, part []model.Ref) {
-	return m.conclude(key, byPass, resources)
 }
 
 // origin is the source of health check results.

@@ -283,7 +283,6 @@ func refs(g *graph.Graph) []model.Ref {
 	return out
 }
 
-// remaining returns the claims of the resources that are not processed.
 func (l *Lane) remaining() claims {
 	if l.claims == nil {
 		l.claims = claimsOf(l.graph)

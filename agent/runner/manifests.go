@@ -138,24 +138,22 @@ func (m *Manifests) Pause(paused bool, now time.Time) {
 		return
 	}
 	for _, key := range m.view.Keys() {
-		m.schedule.Ask(key, model.CauseSchedule, now)
+		m.schedule.Ask(key, Wake{Cause: model.CauseSchedule, At: now})
 	}
 }
 
 // View returns the active versions and the states of the keys.
 func (m *Manifests) View() *desired.View { return m.view }
 
-// input returns the current input for the assignments.
 func (m *Manifests) input() desired.Input {
 	c := m.o.Config()
 
 	return desired.Input{
-		Families: model.Families(c.Node, c.Groups), Facts: m.o.Facts(), Changes: m.o.Runner.Changes(),
+		Families: model.Families(c.Node, c.Groups), Facts: m.o.Facts(), Changes: m.o.Runner.Changes,
 		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
 	}
 }
 
-// interval returns the interval between runs of a manifest.
 func (m *Manifests) interval(key string) time.Duration {
 	if v := m.view.Active(key); v != nil && v.Resolution.Interval > 0 {
 		return v.Resolution.Interval
@@ -164,7 +162,6 @@ func (m *Manifests) interval(key string) time.Duration {
 	return m.o.Config().Interval.Std()
 }
 
-// sharedOf returns the data that runs of a manifest share.
 func (m *Manifests) sharedOf(key string) *shared {
 	k := m.shared[key]
 	if k == nil {
@@ -197,7 +194,7 @@ func (m *Manifests) follow(key string, late []*resource.Resource) {
 // NoteDrift schedules the repair of resources that may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
 	for _, d := range m.drift.Take(now) {
-		m.schedule.AskFor(d.Key, Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
+		m.schedule.Ask(d.Key, Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
 	}
 	m.o.Status.SetWatches(m.drift.Watched())
 }
@@ -267,7 +264,7 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	for _, key := range result.Refreshed {
 		m.checks.Cancel(key)
 		m.follow(key, nil)
-		m.schedule.Ask(key, model.CauseSchedule, now)
+		m.schedule.Ask(key, Wake{Cause: model.CauseSchedule, At: now})
 	}
 	for _, key := range result.Restored {
 		m.sharedOf(key).runsDamaged = true
@@ -305,14 +302,13 @@ func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	}
 	for _, key := range m.view.Keys() {
 		if v := m.view.Active(key); v != nil && !v.Resolution.Static {
-			m.schedule.AskFor(key, Wake{Cause: model.CauseDrift, At: now})
+			m.schedule.Ask(key, Wake{Cause: model.CauseDrift, At: now})
 		}
 	}
 }
 
-// activate schedules the first run of a version.
 func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time.Time) {
-	m.o.Runner.NoteChange(now)
+	m.o.Runner.ChangedAt = now
 	v := m.view.Active(a.Key)
 	m.o.Report.Forget(a.Key) // the new version reports all its results
 	m.checks.Activate(a.Key, v.Resolution.Resources)
@@ -325,13 +321,13 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 		cause = model.CauseSchedule // what differs now is drift
 		recallRegistrations(m.o.Registrar, a.Key, v, m.paused, m.o.Config().HealthInterval > 0)
 	}
-	m.schedule.Ask(a.Key, cause, now)
+	m.schedule.Ask(a.Key, Wake{Cause: cause, At: now})
 }
 
 // unassign forgets a manifest that is no longer assigned.
 func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
-	m.o.Runner.NoteChange(time.Now())
+	m.o.Runner.ChangedAt = time.Now()
 	m.checks.Remove(key)
 	m.drift.Remove(key)
 	m.schedule.Forget(key)

@@ -156,7 +156,6 @@ func (r *Registrar) Run(ctx context.Context) error {
 	return nil
 }
 
-// due returns the due registrations and the time of the next one.
 func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +176,6 @@ func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Tim
 	return due, next
 }
 
-// send sends a registration and schedules its renewal or retry.
 func (r *Registrar) send(ctx context.Context, a *activeRegistration) error {
 	err := r.registry.Register(ctx, a.Registration)
 	r.mu.Lock()
@@ -219,7 +217,6 @@ func recallRegistrations(to *Registrar, key string, v *desired.Version, paused, 
 	}
 }
 
-// retainRegistrations ends the registrations of inactive resources.
 func retainRegistrations(in *Registrar, view *desired.View) {
 	active, open := map[Source]bool{}, map[string]bool{}
 	for _, key := range view.Keys() {

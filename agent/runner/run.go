@@ -88,7 +88,6 @@ var errDamaged = errors.New("the bundle is damaged")
 // errInactive ends a run of a manifest that became inactive before the run began.
 var errInactive = errors.New("the manifest is not active any more")
 
-// reconcile makes the run and reports it.
 func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptions) {
 	r.lane = lane
 	summary, err := r.o.Runner.Run(ctx, lane, o, r.prepare)
@@ -106,7 +105,9 @@ func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptio
 			r.schedule.Retry(r.key)
 		}
 	})
-	r.answer(ctx, summary, err)
+	if summary != nil || ctx.Err() == nil { // otherwise the agent stopped the run
+		answer(r.key, r.asked, summary, err)
+	}
 }
 
 // prepare returns the graph of the run and resolves it again if its inputs may have changed.
@@ -140,7 +141,6 @@ func (r *run) prepare(ctx context.Context, waited bool) (Prepared, error) {
 	}, nil
 }
 
-// next returns the version to run.
 func (r *run) next() (*desired.Version, error) {
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
@@ -227,7 +227,6 @@ func (r *run) converged() func(model.Ref) bool {
 	return func(ref model.Ref) bool { return out[ref] }
 }
 
-// say logs a message of the manifest.
 func (r *run) say(ctx context.Context, message string) {
 	if message != "" {
 		r.o.Log.InfoContext(ctx, message)
@@ -297,7 +296,6 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	return o.Options
 }
 
-// options returns the options of a run of a version.
 func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 	return options(r.hard, r.o.Runner, r.key, v, v.Noop || r.observes, r.wake.Cause, r.id)
 }
@@ -305,14 +303,13 @@ func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 // options returns the options that runs and health check passes of a manifest share.
 func options(hard context.Context, by *Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
-	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
+	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.o.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
 
 	return o
 }
 
-// note reports and records the result of a resource.
 func (r *run) note(ctx context.Context, t *model.Transaction) {
 	LogTransaction(ctx, r.o.Log, t)
 	r.o.Report.Transaction(t)
@@ -390,7 +387,7 @@ func (r *run) complete(ctx context.Context, s *model.Run, err error) (_ *model.R
 	case v == nil || s == nil && (ctx.Err() != nil || errors.Is(err, errInactive)):
 		return nil, false
 	case errors.Is(err, errPaused):
-		r.schedule.AskFor(r.key, r.wake)
+		r.schedule.Ask(r.key, r.wake)
 		return nil, false
 	case errors.Is(err, errDamaged):
 		r.schedule.Postpone(r.key, r.wake)
@@ -428,14 +425,17 @@ func (r *run) concludeHealth(s *model.Run) {
 	// A repair that a limit delays is not a repair that did not help.
 	putOff := r.wake.Cause == model.CauseHealth && !s.RetryAt.IsZero()
 	if !putOff && !r.observes && (r.wake.Part == nil || r.wake.Cause == model.CauseHealth || s.Counts.HealthChecks != (model.HealthCounts{})) {
-		if due, part := r.checks.ConcludeRun(r.key, r.wake.Cause, r.version.Resolution.Resources); due {
-			r.schedule.AskPart(r.key, model.CauseHealth, time.Now(), part)
+		by := byRun
+		if r.wake.Cause == model.CauseHealth {
+			by = byRepair
+		}
+		if due, part := r.checks.Conclude(r.key, by, r.version.Resolution.Resources); due {
+			r.schedule.Ask(r.key, Wake{Cause: model.CauseHealth, At: time.Now(), Part: part})
 		}
 	}
 	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
 }
 
-// conclude records a full run of the active version.
 func (r *run) conclude(s *model.Run, news bool) {
 	retainRegistrations(r.o.Registrar, r.view)
 	if k := r.sharedOf(r.key); len(r.late)+len(k.late) > 0 {
@@ -449,7 +449,7 @@ func (r *run) conclude(s *model.Run, news bool) {
 	}
 	r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(s))
 	if outdated {
-		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
+		r.schedule.Ask(r.key, Wake{Cause: model.CauseSchedule, At: time.Now()})
 	}
 }
 
@@ -457,14 +457,13 @@ func (r *run) conclude(s *model.Run, news bool) {
 // updates the counts, unless one is in progress.
 func (r *run) concludePart(s *model.Run) {
 	if stale := r.record.ConcludePart(s); stale && r.sharedOf(r.key).whole == nil {
-		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
+		r.schedule.Ask(r.key, Wake{Cause: model.CauseSchedule, At: time.Now()})
 	}
 	if !r.hasBegun(s) {
 		r.schedule.Retry(r.key) // a full run, because no watch reports the drift again
 	}
 }
 
-// concludeFormer records a run of a version that is no longer active.
 func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	if r.wake.Part == nil {
 		retainRegistrations(r.o.Registrar, r.view)
@@ -475,7 +474,6 @@ func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	}
 }
 
-// count counts a run of a manifest.
 func (m *Manifests) count(key string, s *model.Run) {
 	if m.Ran != nil {
 		m.Ran(key, s)

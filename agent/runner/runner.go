@@ -44,24 +44,15 @@ type Options struct {
 type Runner struct {
 	o       Options
 	running *Running
-	// changes counts the runs that changed the machine, or may have. changedAt is the time of the last
-	// change. The lock of running guards both.
-	changes   int
-	changedAt time.Time
+	// Changes counts the runs that changed the machine, or may have. ChangedAt is the time of the last
+	// change of the machine or the desired state. It is in the future if a limit delays a run until then.
+	// The lock of running guards both.
+	Changes   int
+	ChangedAt time.Time
 }
 
 // New returns a Runner. Its runs are part of running.
 func New(o Options, running *Running) *Runner { return &Runner{o: o, running: running} }
-
-// Changes returns the number of runs that changed the machine, or may have. The caller holds the lock.
-func (r *Runner) Changes() int { return r.changes }
-
-// ChangedAt returns the time of the last change by a run or NoteChange. It is in the future if a limit
-// delays a run until then. The caller holds the lock.
-func (r *Runner) ChangedAt() time.Time { return r.changedAt }
-
-// NoteChange records the time of a change of the desired state. The caller holds the lock.
-func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 
 // Prepared is a run that can begin.
 type Prepared struct {
@@ -96,13 +87,13 @@ func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions,
 	r.running.Lock()
 	defer r.running.Unlock()
 	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
-		r.changedAt = model.LaterTime(r.changedAt, time.Now())
+		r.ChangedAt = model.LaterTime(r.ChangedAt, time.Now())
 	}
 	if run != nil {
-		r.changedAt = model.LaterTime(r.changedAt, run.RetryAt)
+		r.ChangedAt = model.LaterTime(r.ChangedAt, run.RetryAt)
 	}
 	if !o.Env.Scope.ReadOnly() && (run == nil || run.Outcome() != model.OutcomeStable) {
-		r.changes++
+		r.Changes++
 	}
 
 	return run, err
@@ -175,9 +166,6 @@ func (r *Runner) Options(hard context.Context, id string, noop bool) engine.Reco
 func (r *Runner) Env(facts model.Facts, noop bool) resource.Env {
 	return resource.Env{Host: r.o.Host, Facts: facts, Log: r.o.Log, Scope: resource.Scope{Noop: noop, Origin: r.o.Origin(nil)}}
 }
-
-// Origin returns what the resources of a manifest may request of it during a run.
-func (r *Runner) Origin(of *manifest.Resolved) resource.Origin { return r.o.Origin(of) }
 
 // Unmade returns the summary of a run that did not begin.
 func (r *Runner) Unmade(e model.Entry, digest string, cause model.Cause) *model.Run {

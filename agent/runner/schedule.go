@@ -73,7 +73,6 @@ func (d due) remove(key string, w Wake) {
 	}
 }
 
-// retain removes inactive manifests.
 func (d due) retain(active []string) {
 	inactive := func(key string, _ Wake) bool { return !slices.Contains(active, key) }
 	maps.DeleteFunc(d.whole, inactive)
@@ -85,18 +84,8 @@ func NewSchedule(pending func(key string) (pending, failed bool)) *Schedule {
 	return &Schedule{pending: pending, due: due{map[string]Wake{}, map[string]Wake{}}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 }
 
-// Ask requests a full run of a manifest. at is the time of the cause.
-func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) {
-	s.AskPart(key, cause, at, nil)
-}
-
-// AskPart requests a run of some resources of a manifest; nil is a full run.
-func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []model.Ref) {
-	s.AskFor(key, Wake{Cause: cause, At: at, Part: part})
-}
-
-// AskFor requests a run of a manifest.
-func (s *Schedule) AskFor(key string, w Wake) {
+// Ask requests a run of a manifest.
+func (s *Schedule) Ask(key string, w Wake) {
 	of := s.due.whole
 	if w.Part != nil {
 		of = s.due.part
@@ -150,7 +139,6 @@ func (s *Schedule) Begin(key string) int {
 	return t.runs
 }
 
-// of returns the schedule of a manifest.
 func (s *Schedule) of(key string) *turn {
 	t, ok := s.turns[key]
 	if !ok {
@@ -366,7 +354,6 @@ func (p *Pace) hasTurn(ref model.Ref, most int) bool {
 	}
 }
 
-// put adds a resource to the end of the queue.
 func (p *Pace) put(ref model.Ref) {
 	if _, waits := p.asked[ref]; !waits {
 		p.queue = append(p.queue, ref)

@@ -54,8 +54,8 @@ func TestPartBesideItsFullRun(t *testing.T) {
 		"and that may run":           {model.CauseManifest, false, Wake{Cause: model.CauseManifest, At: now}, none},
 	} {
 		s := NewSchedule(nonePending)
-		s.Ask("a", c.whole, now)
-		s.AskPart("a", model.CauseDrift, now, part)
+		s.Ask("a", Wake{Cause: c.whole, At: now})
+		s.Ask("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
 		s.of("a").next = now.Add(time.Hour)
 		may := func(_ string, part []model.Ref) ([]model.Ref, bool) { return part, part != nil || !c.busy }
 		for _, want := range []Wake{c.first, c.second} {
@@ -72,8 +72,8 @@ func TestPartBesideItsFullRun(t *testing.T) {
 		}
 	}
 	s := NewSchedule(nonePending)
-	s.Ask("a", model.CauseSchedule, now)
-	s.AskPart("a", model.CauseDrift, now, part)
+	s.Ask("a", Wake{Cause: model.CauseSchedule, At: now})
+	s.Ask("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
 	s.Forget("a")
 	s.of("a").next = now.Add(time.Hour) // it is assigned again
 	if key, w := s.Take([]string{"a"}, now, always); key != "" {
@@ -92,7 +92,7 @@ func TestSomeOfAPart(t *testing.T) {
 	now := time.Now()
 	a, b := model.Ref{Type: "file", Name: "/a"}, model.Ref{Type: "exec", Name: "b"}
 	s := NewSchedule(nonePending)
-	s.AskPart("m", model.CauseDrift, now, []model.Ref{b, a})
+	s.Ask("m", Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{b, a}})
 	s.of("m").next = now.Add(time.Hour)
 	files := func(_ string, part []model.Ref) ([]model.Ref, bool) {
 		now := slices.DeleteFunc(slices.Clone(part), func(ref model.Ref) bool { return ref.Type != "file" })
@@ -118,7 +118,7 @@ func TestPostponedFullRun(t *testing.T) {
 	part := []model.Ref{{Type: "file", Name: "/a"}}
 	s := NewSchedule(nonePending)
 	s.Postpone("a", Wake{Cause: model.CauseManifest, At: now})
-	s.AskPart("a", model.CauseDrift, now, part)
+	s.Ask("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
 	if _, w := s.Take([]string{"a"}, now, always); !reflect.DeepEqual(w.Part, part) {
 		t.Errorf("taken %+v", w)
 	}
@@ -141,12 +141,12 @@ func TestRetries(t *testing.T) {
 	}{
 		"a change that failed": {true, true, func(*Schedule) {}, model.CauseManifest, true},
 		"one that is put off":  {true, false, func(*Schedule) {}, model.CauseManifest, false},
-		"a later revision":     {true, true, func(s *Schedule) { s.Ask("a", model.CauseManifest, now) }, model.CauseManifest, false},
+		"a later revision":     {true, true, func(s *Schedule) { s.Ask("a", Wake{Cause: model.CauseManifest, At: now}) }, model.CauseManifest, false},
 		"a scheduled one":      {false, true, func(*Schedule) {}, model.CauseSchedule, false},
-		"a part":               {false, false, func(s *Schedule) { s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true}) }, model.CauseDrift, true},
+		"a part":               {false, false, func(s *Schedule) { s.Ask("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true}) }, model.CauseDrift, true},
 		"a part, and what drifted": {false, false, func(s *Schedule) {
-			s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true})
-			s.AskPart("a", model.CauseDrift, now, part)
+			s.Ask("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true})
+			s.Ask("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
 		}, model.CauseDrift, false},
 	} {
 		s := NewSchedule(func(string) (pending, failed bool) { return c.pending, c.failed })

@@ -27,8 +27,8 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 		t.Errorf("nothing changes it to %+v", got)
 	}
 	s := NewSchedule(nonePending)
-	s.Ask("a", model.CauseDrift, early)
-	s.Ask("a", model.CauseManifest, late)
+	s.Ask("a", Wake{Cause: model.CauseDrift, At: early})
+	s.Ask("a", Wake{Cause: model.CauseManifest, At: late})
 	if got, _ := s.due.of("a", always); !reflect.DeepEqual(got, Wake{Cause: model.CauseManifest, At: early}) {
 		t.Errorf("twice is %+v", got)
 	}
@@ -39,13 +39,13 @@ func TestPartsAreJoined(t *testing.T) {
 	a, b := model.Ref{Type: "file", Name: "a"}, model.Ref{Type: "file", Name: "b"}
 	now := time.Unix(1, 0)
 	s := NewSchedule(nonePending)
-	s.AskPart("m", model.CauseDrift, now, []model.Ref{a})
-	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
+	s.Ask("m", Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{a}})
+	s.Ask("m", Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{b}})
 	if got, _ := s.due.of("m", always); !reflect.DeepEqual(got.Part, []model.Ref{a, b}) {
 		t.Errorf("two parts are %v", got.Part)
 	}
-	s.Ask("m", model.CauseSchedule, now)
-	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
+	s.Ask("m", Wake{Cause: model.CauseSchedule, At: now})
+	s.Ask("m", Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{b}})
 	if got, _ := s.due.of("m", always); got.Part != nil || got.Cause != model.CauseDrift {
 		t.Errorf("a part and the whole are %+v", got)
 	}

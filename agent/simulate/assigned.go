@@ -31,7 +31,6 @@ type assignment struct {
 	drifted bool
 }
 
-// drift records an unrepaired difference, and reports whether it is new.
 func (a *assignment) drift(i int, c model.Change) bool {
 	if a.pending != nil && a.pending[i] != nil {
 		return false
@@ -45,7 +44,6 @@ func (a *assignment) drift(i int, c model.Change) bool {
 	return true
 }
 
-// changes returns the changes of a resource in a run.
 func (a *assignment) changes(i int, noop bool) []model.Change {
 	if noop {
 		return a.pending[i]
@@ -95,7 +93,6 @@ func (a *assigned) inForce(name string) *Manifest {
 	return nil
 }
 
-// sync applies the assignments, and reports whether all of them are known.
 func (a *assigned) sync(ctx context.Context) bool {
 	entries, known := a.source.Entries()
 	if !known.Complete() {
@@ -189,7 +186,6 @@ func (a *assigned) activate(ctx context.Context, e model.Entry) (*assignment, st
 // isSame reports whether two entries of a key are one version. A recreated bucket counts from 1.
 func isSame(a, b model.Entry) bool { return a.Revision == b.Revision && a.Time.Equal(b.Time) }
 
-// reject reports an invalid assignment.
 func (a *assigned) reject(e model.Entry, err error) {
 	a.rejected[e.Key] = rejection{e, model.LateRejected + bounds.Text(err.Error())}
 	run := a.machine.begin(e.Key, e.Revision, model.DigestOf(e.Value), model.CauseManifest)
@@ -297,7 +293,6 @@ func (r *Resource) fileChange(old *Resource) model.Change {
 	return out
 }
 
-// content returns the content that a file has.
 func (r *Resource) content() resource.DiffContent {
 	var known struct{ Content string }
 	_ = json.Unmarshal(r.Properties, &known) // empty file

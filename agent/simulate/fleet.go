@@ -239,22 +239,9 @@ func (documents) Removal(context.Context, string) (model.Entry, error) {
 	return model.Entry{}, model.ErrNotFound
 }
 
-// anybody is the gate of a node that requires no signatures.
-type anybody struct{}
-
-// Demands returns false.
-func (anybody) Demands() bool { return false }
-
-// Pause accepts every pause.
-func (anybody) Pause(context.Context, model.Entry, string) error { return nil }
-
-// Groups accepts all groups.
-func (anybody) Groups(context.Context, model.Entry, string) error { return nil }
-
-// openControl returns the control documents of the node.
 func (n *Node) openControl(all Control, at *status.Clock) error {
 	c, err := desired.OpenControl(desired.ControlOptions{
-		Source: documents{all, n.machine}, Gate: anybody{}, Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
+		Source: documents{all, n.machine}, Gate: desired.NoGate(), Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
 		Rejected: func(why string) { n.report.Node("", model.NodeRefused, bounds.Text(why)) },
 	})
 	n.control = c

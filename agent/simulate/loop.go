@@ -76,7 +76,6 @@ func (n *Node) notePause(ctx context.Context) {
 	}
 }
 
-// runAll runs all assignments.
 func (n *Node) runAll(ctx context.Context) {
 	for _, key := range n.assigned.keys() {
 		n.runWhole(ctx, key)
@@ -107,7 +106,6 @@ func (n *Node) took(ctx context.Context) bool {
 	}
 }
 
-// tick simulates the incidents and runs that are due.
 func (n *Node) tick(ctx context.Context) {
 	if isDue(&n.timers.drift) {
 		n.incidents.drift(n.runs.key())
@@ -139,7 +137,6 @@ const maxWaiting = 100
 // chance makes the random choices of a node. The goroutine of the runs owns it.
 type chance struct{ *rand.Rand }
 
-// between returns a random duration.
 func (c chance) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(c.Int64N(int64(most-least)+1))
 }
@@ -154,7 +151,6 @@ type timers struct {
 	run, drift, health time.Time
 }
 
-// next returns the time of the next event.
 func (t *timers) next() time.Time {
 	if t.run.IsZero() {
 		t.run = time.Now().Add(t.between(agentInterval/2, agentInterval))
@@ -171,7 +167,6 @@ func (t *timers) next() time.Time {
 	return model.EarlierNonZero(model.EarlierNonZero(t.run, t.drift), t.health)
 }
 
-// isDue reports whether a timer is over, and restarts it.
 func isDue(at *time.Time) bool {
 	due := !at.IsZero() && !time.Now().Before(*at)
 	if due {
@@ -214,7 +209,6 @@ func (r *runs) runFor(ctx context.Context, key string, cause model.Cause, asked 
 	return r.perform(ctx, key, cause, asked, r.observes())
 }
 
-// perform makes a run.
 func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked *request, observes bool) *model.Run {
 	a := r.assigned.active[key]
 	if ctx.Err() != nil || a == nil {
@@ -251,7 +245,6 @@ func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked
 	return run
 }
 
-// result returns the transaction of a resource in a run.
 func (r *runs) result(run *model.Run, a *assignment, i int, observes bool) *model.Transaction {
 	resource := &a.manifest.Resources[i]
 	t := r.machine.transaction(run, resource)
@@ -272,7 +265,6 @@ func (r *runs) result(run *model.Run, a *assignment, i int, observes bool) *mode
 	return t
 }
 
-// noteDrift records the drift of a resource and its repair.
 func noteDrift(run *model.Run, t *model.Transaction) {
 	run.Drift.Detected++
 	if t.Noop {
@@ -292,7 +284,6 @@ func (r *runs) key() string {
 	return place(r.assigned.keys(), r.IntN(len(r.assigned.active)))
 }
 
-// cause returns the cause of a run without a request.
 func (r *runs) cause(key string) model.Cause {
 	if a := r.assigned.active[key]; a != nil && !a.ran {
 		return model.CauseManifest
@@ -357,7 +348,6 @@ func (d *incidents) drift(key string) {
 	}
 }
 
-// flap reports a flapping resource.
 func (d *incidents) flap(key string, ref model.Ref) {
 	state := model.FlappingState{Manifest: key, Resource: ref, Since: d.machine.now(), Writer: "sed (pid 4711, uid 0)"}
 	d.status.SetFlapping([]model.FlappingState{state})

@@ -49,7 +49,6 @@ type Node struct {
 	paused, known bool
 }
 
-// newNode returns a node that follows a script.
 func newNode(f *Fleet, s Script) *Node {
 	n := &Node{
 		machine: newMachine(f, s), log: f.o.Log, joining: newJoining(),
@@ -61,7 +60,6 @@ func newNode(f *Fleet, s Script) *Node {
 	return n
 }
 
-// wire connects the node with NATS.
 func (n *Node) wire(f *Fleet, link Link) error {
 	n.link = link
 	m, began := n.machine, time.Now()
@@ -170,7 +168,6 @@ func newJoining() *joining {
 	return j
 }
 
-// note records a completed step.
 func (j *joining) note() {
 	if j.missing.Add(-1) == 0 {
 		close(j.done)
@@ -290,7 +287,6 @@ func (b *outbox) Len() int {
 	return len(b.waiting)
 }
 
-// shown returns Len plus the backlog.
 func (b *outbox) shown() int { return b.Len() + b.backlog }
 
 // Ready receives a value when there may be reports to publish.
@@ -317,7 +313,6 @@ func newMachine(f *Fleet, s Script) *machine {
 // groups returns all groups of the node, the winning group first. Callers must not change them.
 func (m *machine) groups() []string { return *m.joined.Load() }
 
-// join adds the operators' groups, and reports whether the groups changed.
 func (m *machine) join(given model.Groups) (changed bool) {
 	all := given.Join(m.Groups, nil)
 	if slices.Equal(all, m.groups()) {
@@ -328,10 +323,8 @@ func (m *machine) join(given model.Groups) (changed bool) {
 	return true
 }
 
-// families returns the families of its assignments, by precedence.
 func (m *machine) families() []string { return model.Families(m.Node, m.groups()) }
 
-// config returns the visible part of a configuration.
 func (m *machine) config() config.Config {
 	c := config.Config{Node: m.Node, Groups: m.groups(), Labels: m.Labels, Heartbeat: model.Duration(time.Minute), StateTTL: model.Duration(5 * time.Minute)}
 	if m.Kind == KindSilent {
@@ -344,17 +337,14 @@ func (m *machine) config() config.Config {
 // now returns the time by its clock.
 func (m *machine) now() time.Time { return time.Now().UTC().Add(m.Skew) }
 
-// identified returns a state with the host and time of the machine.
 func (m *machine) identified(s model.NodeState) model.NodeState {
 	s.Host, s.Started, s.At = m.Host, s.Started.Add(m.Skew), s.At.Add(m.Skew)
 
 	return s
 }
 
-// factsNow returns its facts.
 func (m *machine) factsNow() model.Facts { return m.facts(time.Now(), m.cpuFlags) }
 
-// failing returns the index of the failing resource, -1 for none.
 func (m *machine) failing(of *Manifest) int {
 	if m.Error == "" || len(of.Resources) == 0 {
 		return -1
@@ -363,7 +353,6 @@ func (m *machine) failing(of *Manifest) int {
 	return int(m.seed[1] % uint64(len(of.Resources)))
 }
 
-// begin returns the summary of a new run.
 func (m *machine) begin(key string, revision uint64, digest string, cause model.Cause) *model.Run {
 	return &model.Run{
 		Protocol: model.ProtocolRun, RunID: ksuid.New().String(), Node: m.Node, Manifest: key, Revision: revision, Digest: digest,

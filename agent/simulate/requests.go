@@ -76,7 +76,6 @@ func (r *Requests) accept(from *model.Sender, id string, data []byte, respond fu
 	r.take(q, err, respond)
 }
 
-// take accepts a request, or rejects it if err is set.
 func (r *Requests) take(q *request, err error, respond func(model.EnsureResponse)) {
 	// A repeated request was answered before.
 	if err == nil && !r.accepted.knows(q.ID) {
@@ -107,7 +106,6 @@ func (r *Requests) paused(q *request) error {
 	return nil
 }
 
-// response returns a response of the machine to a request.
 func (m *machine) response(q *request, phase model.EnsurePhase) model.EnsureResponse {
 	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, ID: q.ID, Phase: phase, Node: m.Node, Sender: q.from}
 	if q.run != nil {
@@ -144,14 +142,12 @@ func (r *Requests) answer(ctx context.Context) {
 	}
 }
 
-// conclude answers a request and reports the answer.
 func (r *Requests) conclude(q *request, response model.EnsureResponse) {
 	if r.accepted.say(q, response) {
 		r.report.Ensure(response)
 	}
 }
 
-// executed returns the response to a request that was executed.
 func (m *machine) executed(q *request) model.EnsureResponse {
 	run := m.begin("ensure", 0, "", model.CauseEnsure)
 	run.Noop, run.CorrelationID = q.Noop, q.ID
@@ -178,7 +174,6 @@ func (m *machine) executed(q *request) model.EnsureResponse {
 	return response
 }
 
-// ran executes a run request and returns the response.
 func (r *Requests) ran(ctx context.Context, q *request) model.EnsureResponse {
 	response, known := r.machine.response(q, model.EnsureDone), map[string]bool{}
 	for _, key := range r.runs.assigned.keys() {
@@ -241,7 +236,6 @@ func (r *accepted) add(q *request, respond func(model.EnsureResponse)) {
 	respond(known.last)
 }
 
-// knows reports whether a request with an id was accepted.
 func (r *accepted) knows(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -360,7 +354,6 @@ func (p Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, res
 	respond(response)
 }
 
-// plan returns the changes of a manifest on the node.
 func (p Previews) plan(name string, after *Manifest) *model.Plan {
 	m := p.assigned.machine
 	out, failing := &model.Plan{}, m.failing(after)

@@ -147,7 +147,6 @@ func Scripts(p Plan) ([]Script, error) {
 	return out, nil
 }
 
-// kindsOf assigns kinds to the nodes.
 func kindsOf(p Plan, shares []share) []Kind {
 	kinds := make([]Kind, p.Nodes)
 	for i := range kinds {
@@ -168,7 +167,6 @@ func kindsOf(p Plan, shares []share) []Kind {
 // place returns a value for each node in turn.
 func place[T any](values []T, i int) T { return values[i%len(values)] }
 
-// script returns the script of the node with an index.
 func script(p Plan, i int, kind Kind) Script {
 	role := place([]string{"web", "web", "web", "db", "cache"}, i)
 	name := fmt.Sprintf("%s%04d", NamePrefix, i+1)
@@ -197,7 +195,6 @@ func script(p Plan, i int, kind Kind) Script {
 	return s
 }
 
-// site returns the site of a node.
 func site(i int) string { return place([]string{"ams1", "fra2"}, i/40) }
 
 // failures are errors of resources.
@@ -288,7 +285,6 @@ func (s *Script) facts(now time.Time, cpuFlags []any) model.Facts {
 	return facts
 }
 
-// partition is a file system.
 func partition(name, at, fstype string, size, noise uint64) map[string]any {
 	used := size/4 + noise%(size/2)
 
@@ -301,7 +297,6 @@ func partition(name, at, fstype string, size, noise uint64) map[string]any {
 	}
 }
 
-// device is a network interface.
 func device(index int, name string, mtu int, hardware, state string, addresses ...string) map[string]any {
 	addrs := make([]any, len(addresses))
 	for i, a := range addresses {
@@ -311,7 +306,6 @@ func device(index int, name string, mtu int, hardware, state string, addresses .
 	return map[string]any{"index": float64(index), "mtu": float64(mtu), "name": name, "hardwareAddr": hardware, "flags": []any{state, "broadcast", "multicast", "running"}, "addrs": addrs}
 }
 
-// flagList returns the processor flags, shared by all nodes.
 func flagList() []any {
 	var out []any
 	for _, f := range strings.Fields(flags) {
@@ -324,7 +318,6 @@ func flagList() []any {
 // hostileText must appear as text on a page, have no effect on a terminal, and stay in one cell of a table.
 const hostileText = `<script>alert(1)</script><img src=x onerror=alert(2)> "'` + "`\x1b[2J\x1b]0;title\x07\u202etxt.exe\u0000\t| {{7*7}} ${7*7} %s $(id) ' OR 1=1 --"
 
-// hostileLine is a very long line.
 func hostileLine(size int) string {
 	return strings.Repeat(hostileText, size/len(hostileText)+1)[:size]
 }

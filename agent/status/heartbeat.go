@@ -284,7 +284,6 @@ func (h *Heartbeat) isSilent(found model.Node) bool {
 	return after > 0 && h.Clock.Until(found.Heard.Add(after), false) <= 0
 }
 
-// seenDuplicate reports whether another agent stored its state recently.
 func (h *Heartbeat) seenDuplicate(now time.Time) bool {
 	return !h.duplicateAt.IsZero() && now.Sub(h.duplicateAt) <= duplicateGone*h.Node.config().Heartbeat.Std()
 }

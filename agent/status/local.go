@@ -104,7 +104,6 @@ func Ask(ctx context.Context, dir, method, path string, in, out any) error {
 	return json.Unmarshal(text, out)
 }
 
-// dial connects to the socket in a state directory.
 func dial(ctx context.Context, dir string) (net.Conn, error) {
 	d, err := openDir(dir)
 	if err != nil {

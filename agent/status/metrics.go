@@ -89,7 +89,6 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	})
 }
 
-// read reads the state of the agent.
 func (m *Metrics) read() *snapshot {
 	s := &snapshot{outbox: m.sources.Outbox(), requests: m.sources.Requests()}
 	s.connected, s.last = m.sources.Connection()
@@ -238,7 +237,6 @@ func manifestsOf(states map[string]model.ManifestState, name func(key string) st
 	return out
 }
 
-// sumMetrics adds the counts that readResources needs.
 func sumMetrics(a, b model.Counts) model.Counts {
 	return model.Counts{
 		Changed: a.Changed + b.Changed, Noop: a.Noop + b.Noop, Failed: a.Failed + b.Failed, Skipped: a.Skipped + b.Skipped,

@@ -197,7 +197,6 @@ const maxLine = 1 << 20
 
 var errTooMany = fmt.Errorf("more than %d packages are installed", model.MaxPackages)
 
-// parseDpkg returns the unpacked packages of a dpkg status file.
 func parseDpkg(r io.Reader) ([]model.Package, error) {
 	var out []model.Package
 	var p model.Package

@@ -120,7 +120,6 @@ func repairOf(t *model.Transaction, before *model.LastRepair) *model.LastRepair 
 	return out
 }
 
-// reason returns why a resource is not in its desired state.
 func reason(t *model.Transaction) string {
 	unmet := make([]string, len(t.UnmetRequirements))
 	for i, ref := range t.UnmetRequirements {
@@ -160,7 +159,6 @@ func (r *Record) deviations() (first []model.Deviation, more int) {
 	return first, more
 }
 
-// count returns the number of results that match.
 func (r *Record) count(matches func(resourceResult) bool) (count int) {
 	for _, result := range r.resources {
 		if matches(result) {
@@ -181,7 +179,6 @@ func (r *Record) Converged() map[model.Ref]bool {
 	return r.refs(func(result resourceResult) bool { return result.converged })
 }
 
-// refs returns the resources with a matching result.
 func (r *Record) refs(matches func(resourceResult) bool) map[model.Ref]bool {
 	r.results.mu.Lock()
 	defer r.results.mu.Unlock()
@@ -261,7 +258,6 @@ func (r *Record) ConcludeFormer(run *model.Run) {
 	}
 }
 
-// setLast records a run as the last one of its manifest.
 func (r *Record) setLast(m *manifestResults, run *model.Run) {
 	m.lastRecord = r
 	m.last = &model.LastRun{

@@ -62,7 +62,6 @@ type problems struct {
 	away bool
 }
 
-// list returns the present problems.
 func (p problems) list() []string {
 	if p.away {
 		p.unread = "" // same reason
@@ -138,7 +137,6 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	out.Paused = n.paused
 }
 
-// labels returns the labels of a configuration, overridden by the operators' labels.
 func labels(configured, given map[string]string) map[string]string {
 	if len(given) == 0 {
 		return maps.Clone(configured)
@@ -222,7 +220,6 @@ func (n *Node) set(field *string, text string) {
 	})
 }
 
-// setDuplicate records another agent of this node, and returns the previous value.
 func (n *Node) setDuplicate(message string) (before string) {
 	n.update(func() bool {
 		before, n.problems.duplicate = n.problems.duplicate, message
@@ -255,7 +252,6 @@ type failure struct {
 	text  string
 }
 
-// reasons returns one line per document.
 func (u unstored) reasons() map[string]string {
 	out := make(map[string]string, len(u))
 	for what, f := range u {

@@ -23,8 +23,7 @@ const (
 	maxNodeBytes = 1 << 20
 	// answersFor is the lifetime of a request in the cache of answers, and maxAnswered its maximum number of requests.
 	answersFor, maxAnswered = 30 * time.Second, 4
-	// answersBefore is the time before the first known answer at which reading starts, because the times of servers in a
-	// cluster differ.
+	// answersBefore is how long before the first known answer reading starts, because the clocks of servers differ.
 	answersBefore = 10 * time.Second
 )
 
@@ -69,8 +68,6 @@ func newAnswerReader(stream Reports, r view.RequestDetail) *answerReader {
 	return &answerReader{stream: stream, request: r, results: ask.NewResults(r.ID, protocol, nil), out: view.Answers{Answers: []view.Answer{}}, bytes: map[string]int{}}
 }
 
-func (a *answerReader) hasAnswer(node string) bool { return a.results.HasAnswer(node) }
-
 func (a *answerReader) note(format string, args ...any) {
 	if a.out.Incomplete != "" {
 		a.out.Incomplete += "; "
@@ -96,7 +93,7 @@ func (a *answerReader) read(ctx context.Context, in model.ReportRange, limit int
 		a.total += m.Size
 		read += m.Size
 		switch {
-		case in.Node != "" && a.hasAnswer(in.Node):
+		case in.Node != "" && a.results.HasAnswer(in.Node):
 			return false, nil
 		case len(a.out.Answers) >= a.request.Answers && m.Stored.After(a.request.Last):
 			return false, nil
@@ -110,7 +107,7 @@ func (a *answerReader) read(ctx context.Context, in model.ReportRange, limit int
 
 func (a *answerReader) readNodes(ctx context.Context) error {
 	r := a.request
-	nodes := slices.DeleteFunc(slices.Clone(r.Answered), a.hasAnswer)
+	nodes := slices.DeleteFunc(slices.Clone(r.Answered), a.results.HasAnswer)
 	slices.SortStableFunc(nodes, func(x, y string) int { return cmp.Compare(a.bytes[x], a.bytes[y]) })
 	var flooding []string
 	for i, node := range nodes {
@@ -122,7 +119,7 @@ func (a *answerReader) readNodes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if full && !a.hasAnswer(node) {
+		if full && !a.results.HasAnswer(node) {
 			flooding = append(flooding, node)
 		}
 	}

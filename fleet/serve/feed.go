@@ -18,7 +18,7 @@ import (
 const (
 	// firstPause and maxPause limit the pauses between attempts.
 	firstPause = 500 * time.Millisecond
-	// afterOutage is the time after an outage in which the first failure of a read is expected and not shown.
+	// afterOutage is how long after an outage the first failure of a read is not shown.
 	afterOutage = 30 * time.Second
 	maxPause    = 30 * time.Second
 	// worksAfter is the time after which a read counts as successful. It is longer than a request can take.
@@ -31,7 +31,7 @@ const (
 	// result.
 	streamPause  = 10 * time.Second
 	recheckPause = 2 * time.Second
-	// settlePause is the time in which further changes of assignments are collected before the next list.
+	// settlePause is the wait for further changes of assignments before the next list.
 	settlePause = 100 * time.Millisecond
 	// checkPatience is the maximum time that reading waits for the first check of the streams.
 	checkPatience = 5 * time.Second
@@ -178,7 +178,7 @@ func (f *feed) watchConnection(ctx context.Context) {
 			f.to.Sees(about)
 		case err != nil && !away:
 			f.to.Blind(about, time.Now())
-			f.to.Problem(about, fmt.Sprintf("NATS cannot be reached since %s (%v): this is what was known then", clock(time.Now()), err))
+			f.to.Problem(about, fmt.Sprintf("NATS cannot be reached since %s (%v): the data is of that time", clock(time.Now()), err))
 		}
 		away = err != nil
 	}
@@ -191,9 +191,12 @@ type notices interface {
 
 // listNodes adds all nodes, and removes expired nodes from time to time.
 func (f *feed) listNodes(ctx context.Context) error {
-	if err := f.listOnce(ctx); err != nil {
+	asked := time.Now()
+	all, err := f.Nodes.Nodes(ctx)
+	if err != nil {
 		return err
 	}
+	f.to.SetNodes(asked, all)
 	f.to.Clear("nodes")
 	f.isListed.Do(func() { close(f.listed) })
 	for {
@@ -204,17 +207,6 @@ func (f *feed) listNodes(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-func (f *feed) listOnce(ctx context.Context) error {
-	asked := time.Now()
-	all, err := f.Nodes.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	f.to.SetNodes(asked, all)
-
-	return nil
 }
 
 // pruneNodes removes nodes with an expired state. NATS does not announce the expiry.
@@ -294,7 +286,7 @@ func (f *feed) followAssignments(ctx context.Context, changed chan<- struct{}) e
 const (
 	// newestReports is the number of messages before the end that are read first.
 	newestReports = 10_000
-	// blockSize is the number of older messages that are read at once. The newest block comes first.
+	// blockSize is the number of older messages in one read. The newest block comes first.
 	blockSize = 50_000
 	// maxHistory is the maximum number of bytes of older messages that are read.
 	maxHistory = 2 << 30
@@ -450,7 +442,7 @@ type block struct {
 	// from is the first sequence of the block, after the last added sequence.
 	from, after  uint64
 	count, bytes int
-	// first is the time at which the first message was stored.
+	// first is the time of the first message.
 	first time.Time
 }
 

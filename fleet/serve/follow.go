@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/fleet/webhook"
 )
 
-// noticeFor is the time for which a recreated stream is shown.
+// noticeFor is how long a notice about a recreated stream stays.
 const noticeFor = time.Hour
 
 // Options configure Run.

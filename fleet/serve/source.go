@@ -76,7 +76,7 @@ func (s *source) History(ctx context.Context, key string) ([]model.Entry, error)
 	return through(ctx, s, func() ([]model.Entry, error) { return s.Assignments.History(ctx, key) })
 }
 
-// Assigned returns the newest revisions of assignments. Many revisions of one target do not displace those of others.
+// Assigned returns the newest revisions of assignments. Many revisions of one target do not displace revisions of others.
 func (s *source) Assigned(ctx context.Context) (all []model.Entry, more bool, err error) {
 	all, err = through(ctx, s, func() (all []model.Entry, err error) {
 		all, more, err = s.Assignments.Audit(ctx, maxChanges)

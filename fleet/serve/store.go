@@ -41,7 +41,7 @@ type Stream interface {
 	Name() string
 	// Age returns the creation time and the last sequence.
 	Age(ctx context.Context) (created time.Time, last uint64, err error)
-	// StoredAt returns the time at which the message with a sequence was stored. The error wraps model.ErrNotFound if
+	// StoredAt returns when the server stored the message with a sequence. The error wraps model.ErrNotFound if
 	// it is not there.
 	StoredAt(ctx context.Context, sequence uint64) (time.Time, error)
 }

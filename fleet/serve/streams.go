@@ -29,14 +29,10 @@ type watchedStream struct {
 }
 
 func (f *feed) streams() []watchedStream {
-	one := func(s Stream, gone string, reports bool) watchedStream {
-		return watchedStream{s, recreatedError{s.Name(), gone, reports}}
-	}
-
 	return []watchedStream{
-		one(f.Reports, "requests and reports that were not restored are lost", true),
-		one(f.Nodes, "nodes are missing until they store their states again", false),
-		one(f.Assignments, "pushes and removals that were not restored are lost, and nodes may run manifests that are no longer assigned", false),
+		{f.Reports, recreatedError{f.Reports.Name(), "requests and reports that were not restored are lost", true}},
+		{f.Nodes, recreatedError{f.Nodes.Name(), "nodes are missing until they store their states again", false}},
+		{f.Assignments, recreatedError{f.Assignments.Name(), "pushes and removals that were not restored are lost, and nodes may run manifests that are no longer assigned", false}},
 	}
 }
 

@@ -294,12 +294,6 @@ func (s Selection) incomplete() (out []string) {
 	return out
 }
 
-// Warnings returns the warnings that need neither facts nor inventories: probable mistakes in the expression, and names
-// that no node has. statuses returns the statuses of a node.
-func Warnings(e *Expression, nodes iter.Seq[*model.Node], statuses func(*model.Node) []fleet.RolloutStatus) []string {
-	return append(slices.Clone(e.Warnings()), UnknownNames(NewFinder(e.Mentions()), nodes, statuses)...)
-}
-
 // UnknownNames adds nodes to a finder and returns its warnings. It calls statuses only for the names of manifests.
 func UnknownNames(unknown *Finder, nodes iter.Seq[*model.Node], statuses func(*model.Node) []fleet.RolloutStatus) []string {
 	count := 0

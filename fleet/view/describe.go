@@ -242,7 +242,7 @@ func DescribeRuns(all []model.RequestedRun) string {
 	text := fmt.Sprintf("%d manifests", len(all))
 	switch len(all) {
 	case 0:
-		return "nothing is assigned that applies"
+		return "no assignment applies"
 	case 1:
 		text = "1 manifest"
 	}

@@ -343,6 +343,18 @@ type QueryNode struct {
 	Facts model.Facts
 }
 
+// QueryNodes returns a row without facts for each node.
+func QueryNodes(nodes []model.Node, assigned *fleet.Assigned) []QueryNode {
+	rows := make([]QueryNode, len(nodes))
+	for i, n := range nodes {
+		statuses := assigned.Statuses(n)
+		node := NewNode(n, statuses, assigned)
+		rows[i] = QueryNode{NodeRow: RowOf(&node), Known: n, Statuses: statuses}
+	}
+
+	return rows
+}
+
 // NodeTable is the table of nodes.
 func NodeTable() QueryTable {
 	return QueryTable{

@@ -26,22 +26,16 @@ const (
 	briefly = 2 * time.Second
 )
 
-func (s *site) addActions(mux *http.ServeMux) {
-	if s.Actions == nil {
+// actionPages are the pages of actions.
+type actionPages struct{ *site }
+
+func (p actionPages) add(mux *http.ServeMux) {
+	if p.Actions == nil {
 		mux.HandleFunc("POST /actions/", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, ask.ErrOff.Error(), http.StatusForbidden)
 		})
 		return
 	}
-	(&actionPages{s, s.Actions}).add(mux)
-}
-
-type actionPages struct {
-	site     *site
-	executor *ask.Executor
-}
-
-func (p *actionPages) add(mux *http.ServeMux) {
 	for _, k := range []ask.Kind{ask.Pause, ask.Resume, ask.Run} {
 		mux.Handle("GET /actions/"+string(k), compressed(p.operators(func(w http.ResponseWriter, r *http.Request) { p.confirm(w, r, k, nil) })))
 		mux.Handle("POST /actions/"+string(k), p.operators(func(w http.ResponseWriter, r *http.Request) { p.begin(w, r, k) }))
@@ -49,8 +43,8 @@ func (p *actionPages) add(mux *http.ServeMux) {
 	mux.Handle("GET /actions/preview", compressed(p.operators(p.previews)))
 	mux.Handle("POST /actions/preview", p.operators(p.preview))
 	mux.Handle("POST /actions/{id}/cancel", p.operators(p.cancel))
-	mux.Handle("GET /actions", p.site.serve(p.actions))
-	mux.Handle("GET /actions/{id}", p.site.serve(p.action))
+	mux.Handle("GET /actions", p.serve(p.actions))
+	mux.Handle("GET /actions/{id}", p.serve(p.action))
 }
 
 // may returns the permissions of the user.
@@ -69,9 +63,9 @@ func (s *site) may(r *http.Request) page.Acts {
 }
 
 // operators rejects requests of other users.
-func (p *actionPages) operators(next http.HandlerFunc) http.Handler {
+func (p actionPages) operators(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.site.may(r).May {
+		if p.may(r).May {
 			next(w, r)
 			return
 		}
@@ -88,13 +82,13 @@ func whyNot(u access.User) string {
 }
 
 // answer answers with a page that is drawn for this request alone.
-func (p *actionPages) answer(w http.ResponseWriter, r *http.Request, status int, title, section string, c templ.Component) {
+func (p actionPages) answer(w http.ResponseWriter, r *http.Request, status int, title, section string, c templ.Component) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
-	f := p.site.frame(title, section)
-	f.Now = p.site.Now()
-	p.site.write(w, r, status, f, c, "")
+	f := p.frame(title, section)
+	f.Now = p.Now()
+	p.write(w, r, status, f, c, "")
 }
 
 func targetOf(r *http.Request) ask.Target {
@@ -103,20 +97,20 @@ func targetOf(r *http.Request) ask.Target {
 
 // confirm shows the nodes of an action and asks for confirmation; problem is the reason why the form was rejected, nil
 // for a new form.
-func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k ask.Kind, problem error) {
+func (p actionPages) confirm(w http.ResponseWriter, r *http.Request, k ask.Kind, problem error) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
 	f := page.ActionForm{
-		Acts: p.site.may(r), Kind: k, Target: targetOf(r), Progress: p.site.Model.Progress(),
+		Acts: p.may(r), Kind: k, Target: targetOf(r), Progress: p.Model.Progress(),
 		Until: r.Form.Get("until"), Reason: r.Form.Get("reason"), Manifests: r.Form.Get("manifests"), Within: r.Form.Get("within"), Noop: r.Form.Get("noop") == "yes",
 	}
 	if f.Within == "" {
 		f.Within = "2m"
 	}
 	var err error
-	f.Match, err = p.executor.Match(f.Target)
+	f.Match, err = p.Actions.Match(f.Target)
 	status := max(api.StatusOf(problem), api.StatusOf(err))
 	if problem = cmp.Or(problem, err); problem != nil {
 		f.Problem, f.Busy = problem.Error(), errors.Is(problem, ask.ErrBusy)
@@ -124,14 +118,14 @@ func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k ask.Kind
 	p.answer(w, r, status, "Confirm", "Nodes", page.ActionConfirm(f))
 }
 
-func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) {
+func (p actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) {
 	if !readForm(w, r, maxForm) {
 		return
 	}
-	o, err := specOf(r, k, p.site.Now())
+	o, err := specOf(r, k, p.Now())
 	var a ask.Action
 	if err == nil {
-		a, err = p.executor.Start(o)
+		a, err = p.Actions.Start(o)
 	}
 	if err != nil {
 		p.confirm(w, r, k, err)
@@ -140,8 +134,8 @@ func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k ask.Kind) 
 	p.lead(w, r, a)
 }
 
-func (p *actionPages) cancel(w http.ResponseWriter, r *http.Request) {
-	a, err := p.executor.Cancel(r.PathValue("id"), access.UserOf(r.Context()).Name)
+func (p actionPages) cancel(w http.ResponseWriter, r *http.Request) {
+	a, err := p.Actions.Cancel(r.PathValue("id"), access.UserOf(r.Context()).Name)
 	if err != nil {
 		p.answer(w, r, http.StatusNotFound, "Not found", "Actions", page.Missing("action", r.PathValue("id"), err.Error(), page.Link{Text: "Show the actions", URL: "/actions"}))
 		return
@@ -150,11 +144,11 @@ func (p *actionPages) cancel(w http.ResponseWriter, r *http.Request) {
 }
 
 // lead redirects to the page of an action when it has ended or soon after.
-func (p *actionPages) lead(w http.ResponseWriter, r *http.Request, a ask.Action) {
+func (p actionPages) lead(w http.ResponseWriter, r *http.Request, a ask.Action) {
 	ctx, cancel := context.WithTimeout(r.Context(), briefly)
 	defer cancel()
-	p.executor.Wait(ctx, a.ID)
-	p.site.fragments.forget(string(page.ActionURL(a.ID)))
+	p.Actions.Wait(ctx, a.ID)
+	p.fragments.forget(string(page.ActionURL(a.ID)))
 	http.Redirect(w, r, string(page.ActionURL(a.ID)), http.StatusSeeOther)
 }
 
@@ -197,13 +191,13 @@ func specOf(r *http.Request, k ask.Kind, now time.Time) (ask.Spec, error) {
 	return o, nil
 }
 
-func (p *actionPages) actions(r *http.Request) screen {
-	may := p.site.may(r)
+func (p actionPages) actions(r *http.Request) screen {
+	may := p.may(r)
 
 	return screen{
-		Frame: p.site.frame("Actions", "Actions"), live: true, controls: page.Heading("Actions", true), changes: p.executor.Changes,
+		Frame: p.frame("Actions", "Actions"), live: true, controls: page.Heading("Actions", true), changes: p.Actions.Changes,
 		content: func(_ context.Context, now time.Time) (content, error) {
-			all := p.executor.Actions()
+			all := p.Actions.Actions()
 			for i := range all {
 				all[i] = all[i].VisibleTo(may.May)
 			}
@@ -213,18 +207,18 @@ func (p *actionPages) actions(r *http.Request) screen {
 	}
 }
 
-func (p *actionPages) action(r *http.Request) screen {
-	id, title, live, may := r.PathValue("id"), "Action", false, p.site.may(r)
-	if a, ok := p.executor.Action(id); ok {
+func (p actionPages) action(r *http.Request) screen {
+	id, title, live, may := r.PathValue("id"), "Action", false, p.may(r)
+	if a, ok := p.Actions.Action(id); ok {
 		title, live = page.ActionTitle(a), a.Ended.IsZero()
 	}
 
 	return screen{
-		Frame: p.site.frame(title, "Actions"), live: true, controls: page.Heading(title, live, page.Link{Text: "Actions", URL: "/actions"}), changes: p.executor.Changes,
+		Frame: p.frame(title, "Actions"), live: true, controls: page.Heading(title, live, page.Link{Text: "Actions", URL: "/actions"}), changes: p.Actions.Changes,
 		content: func(_ context.Context, now time.Time) (content, error) {
-			a, ok := p.executor.Action(id)
+			a, ok := p.Actions.Action(id)
 			if !ok {
-				return absent("action", id, "This server does not know it: it was started since, or another server did it. Audit and requests have what came of it.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
+				return absent("action", id, "It is unknown: this server restarted, or another server ran it. Audit and requests show the results.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
 			}
 
 			return content{page.Action(a.VisibleTo(may.May), may, now), http.StatusOK, !a.Ended.IsZero()}, nil
@@ -236,7 +230,7 @@ func (p *actionPages) action(r *http.Request) screen {
 const maxPreviewForm = 3*ask.MaxPreviewed + maxForm
 
 // previews shows the manifests for a preview, and asks for the nodes.
-func (p *actionPages) previews(w http.ResponseWriter, r *http.Request) {
+func (p actionPages) previews(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
@@ -248,15 +242,15 @@ func (p *actionPages) previews(w http.ResponseWriter, r *http.Request) {
 }
 
 // previewForm answers with the form; problem is the reason why it was rejected, nil for a new form.
-func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, problem error) {
+func (p actionPages) previewForm(w http.ResponseWriter, r *http.Request, problem error) {
 	f := page.PreviewForm{
-		Acts: p.site.may(r), Key: r.Form.Get("key"), Revision: r.Form.Get("revision"), Name: r.Form.Get("name"), Manifest: r.Form.Get("manifest"),
-		On: strings.TrimSpace(r.Form.Get("on")), Within: r.Form.Get("within"), Progress: p.site.Model.Progress(),
+		Acts: p.may(r), Key: r.Form.Get("key"), Revision: r.Form.Get("revision"), Name: r.Form.Get("name"), Manifest: r.Form.Get("manifest"),
+		On: strings.TrimSpace(r.Form.Get("on")), Within: r.Form.Get("within"), Progress: p.Model.Progress(),
 	}
 	if f.Within == "" {
 		f.Within = "2m"
 	}
-	for _, m := range p.site.Model.Manifests() {
+	for _, m := range p.Model.Manifests() {
 		for _, k := range m.Keys {
 			f.Keys = append(f.Keys, k.Key)
 		}
@@ -268,18 +262,18 @@ func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, proble
 	p.answer(w, r, api.StatusOf(problem), "Preview", "Previews", page.Preview(f))
 }
 
-func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
+func (p actionPages) preview(w http.ResponseWriter, r *http.Request) {
 	if !readForm(w, r, maxPreviewForm) {
 		return
 	}
-	o, err := specOf(r, ask.Preview, p.site.Now())
+	o, err := specOf(r, ask.Preview, p.Now())
 	if err == nil {
 		o.Expect = ask.Expect{} // it changes nothing, so it needs no confirmation
 		o.Previewed, err = p.previewed(r.Context(), r)
 	}
 	var a ask.Action
 	if err == nil {
-		a, err = p.executor.Start(o)
+		a, err = p.Actions.Start(o)
 	}
 	if err != nil {
 		p.previewForm(w, r, err)
@@ -289,7 +283,7 @@ func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 }
 
 // previewed returns the manifest of a form: its text, or a revision of an assignment.
-func (p *actionPages) previewed(ctx context.Context, r *http.Request) (*ask.Previewed, error) {
+func (p actionPages) previewed(ctx context.Context, r *http.Request) (*ask.Previewed, error) {
 	if text := r.Form.Get("manifest"); strings.TrimSpace(text) != "" {
 		return &ask.Previewed{Name: strings.TrimSpace(r.Form.Get("name")), Value: strings.ReplaceAll(text, "\r\n", "\n")}, nil
 	}
@@ -306,7 +300,7 @@ func (p *actionPages) previewed(ctx context.Context, r *http.Request) (*ask.Prev
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	all, err := p.site.Source.History(ctx, key)
+	all, err := p.Source.History(ctx, key)
 	if err != nil && !errors.Is(err, model.ErrNotFound) {
 		return nil, err
 	}

@@ -293,7 +293,7 @@ func TestActPages(t *testing.T) {
 	if _, text := a.do(http.MethodGet, "/actions", a.Read, nil); strings.Count(text, "data-row") != 4 || !strings.Contains(text, ">anna<") {
 		t.Errorf("the actions: %s", text)
 	}
-	if r, text := a.do(http.MethodGet, "/actions/nope", a.Read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "This server does not know it") {
+	if r, text := a.do(http.MethodGet, "/actions/nope", a.Read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "this server restarted, or another server ran it") {
 		t.Errorf("an unknown one: %s", r.Status)
 	}
 	// A user who is no NATS administrator may pause, and sees why other actions are refused.

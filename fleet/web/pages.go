@@ -155,10 +155,10 @@ func (s *site) unassigned(name string, now time.Time) (content, error) {
 
 func unknownManifest(name string) content {
 	if _, _, err := fleet.ParseKey(name); err == nil {
-		return absent("manifest", name, "Nothing is assigned under this key: it may have been removed since.", page.Link{Text: "Show its history", URL: page.AuditURL(name)})
+		return absent("manifest", name, "This key has no assignment: it may have been removed.", page.Link{Text: "Show its history", URL: page.AuditURL(name)})
 	}
 
-	return absent("manifest", name, "Nothing of that name is assigned: it may have been removed since.", page.Link{Text: "Show all manifests", URL: "/manifests"})
+	return absent("manifest", name, "No manifest of this name is assigned: it may have been removed.", page.Link{Text: "Show all manifests", URL: "/manifests"})
 }
 
 func (s *site) manifest(r *http.Request) screen {
@@ -209,7 +209,7 @@ func (s *site) request(r *http.Request) screen {
 		content: func(ctx context.Context, now time.Time) (content, error) {
 			d, ok := s.Model.Request(id, run)
 			if !ok {
-				return absent("request", id, "No answer to it is kept: the server has the newest 1,000 requests that nodes answered.", page.Link{Text: "Show all requests", URL: "/requests"}), nil
+				return absent("request", id, "It has no stored answer: the server has the newest 1,000 answered requests.", page.Link{Text: "Show all requests", URL: "/requests"}), nil
 			}
 
 			answers, err := s.Source.Answers(ctx, d)
@@ -327,7 +327,7 @@ func (s *site) run(r *http.Request) screen {
 			d.Detail, err = s.Source.Run(ctx, d.Node, d.ID)
 			switch {
 			case errors.Is(err, model.ErrNotFound):
-				return absent("run", d.ID, "The stream of reports has nothing of it: reports are kept for a time.", page.Link{Text: "Show the events of the node", URL: page.EventsURL(view.EventQuery{Node: d.Node})}), nil
+				return absent("run", d.ID, "The stream of reports does not have it: reports expire.", page.Link{Text: "Show the events of the node", URL: page.EventsURL(view.EventQuery{Node: d.Node})}), nil
 			case err != nil:
 				return content{}, err
 			}

@@ -84,7 +84,7 @@ func New(o Options) http.Handler {
 		mux.Handle(pattern, s.serve(build))
 	}
 	mux.Handle("GET /manifests/{name}", s.byKey(s.serve(s.manifest)))
-	s.addActions(mux)
+	actionPages{s}.add(mux)
 	mux.Handle("GET "+assetPrefix, compressed(s.assets))
 
 	return sameOrigin(guarded(mux))

@@ -67,7 +67,7 @@ func Parse(name string, data []byte) ([]Hook, error) {
 			add(at+"."+key, err)
 		})
 		if seen[h.Name] {
-			add(at+".name", fmt.Errorf("another webhook is called %s: the name is how muster remembers what was sent", h.Name))
+			add(at+".name", fmt.Errorf("the name %s is not unique: muster records sent reports by the name", h.Name))
 		}
 		seen[h.Name] = true
 	}
@@ -129,7 +129,7 @@ func checkURL(text string) error {
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
 		return nil
 	default:
-		return errors.New("`url` must begin with https://; http:// is for loopback only, since reports say what is on your machines")
+		return errors.New("`url` must begin with https://; http:// is for loopback only, because reports are confidential")
 	}
 }
 

@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		"too many":       {"webhooks:\n" + strings.Repeat(strings.TrimPrefix(valid, "webhooks:\n"), 51), "hooks.yaml:2:3: `webhooks` must have 1 to 50 items, not 51"},
 		"unknown key":    {with("kinds", "kind"), "hooks.yaml:5:5: unknown key `kind` in `webhooks.0`"},
 		"no name":        {with("name: pager", "name: a b"), "hooks.yaml:2:11: `name` must be one word of letters, digits, - and _, at most 32"},
-		"the same twice": {valid + strings.TrimPrefix(valid, "webhooks:\n"), "hooks.yaml:7:11: another webhook is called pager"},
+		"the same twice": {valid + strings.TrimPrefix(valid, "webhooks:\n"), "hooks.yaml:7:11: the name pager is not unique"},
 		"no URL":         {with("    url: https://alerts.example.net/muster\n", ""), "hooks.yaml:2:5: `url` is missing"},
 		"clear text":     {with("https", "http"), "hooks.yaml:3:10: `url` must begin with https://; http:// is for loopback only"},
 		"another scheme": {with("https", "ftp"), "`url` must begin with https://"},

@@ -26,7 +26,7 @@ const (
 	// patientEvery is the time after which a webhook waits again for a receiver that rejects a report of a node. Until
 	// then it skips rejected reports of the node without waiting.
 	patientEvery = 10 * time.Minute
-	// lateAfter is the age at which a report makes a webhook late.
+	// lateAfter is the minimum age of a late report.
 	lateAfter = time.Minute
 	// noticeFor is how long a warning about skipped reports stays.
 	noticeFor = time.Hour
@@ -58,7 +58,7 @@ type Webhooks struct {
 	figures Figures
 	// first and most are the shortest and the longest pause before a report is sent again.
 	first, most time.Duration
-	// late is the age at which a report makes the webhook late, and at which the share of its node applies.
+	// late is the minimum age of a late report. The share of its node applies then.
 	late time.Duration
 	// idle is the time without reports after which a webhook is not late.
 	idle time.Duration
@@ -294,7 +294,7 @@ func (c *Courier) begin(stored time.Time) {
 	c.lateNotice.change(func() {
 		c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
 		if age := time.Since(stored); age > c.late {
-			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: what it sends now was stored %d min ago", c.sender.Name, int(age.Minutes())))
+			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: the current report was stored %d min ago", c.sender.Name, int(age.Minutes())))
 		} else {
 			c.Show.Clear(c.aboutLate())
 		}
@@ -322,7 +322,7 @@ func (c *Courier) overShare(ctx context.Context, d model.ReportDelivery, n int) 
 	c.overNotice.change(func() { c.Show.Warning(about, text) }, noticeFor, func() { c.Show.Clear(about) })
 }
 
-// notice is a text that changes now, and again after some time unless another change comes first.
+// notice is a text that changes now, and again after a wait unless another change comes first.
 type notice struct {
 	mu sync.Mutex
 	// changes counts changes. The timer of an earlier change may be running and must not undo a later one.
@@ -370,7 +370,7 @@ type Counts struct {
 	OverShare uint64
 	// Failing is set if the last attempt failed.
 	Failing bool
-	// Sending is the time at which the current report was stored, zero if there is none.
+	// Sending is when the server stored the current report, zero for none.
 	Sending time.Time
 }
 
@@ -400,7 +400,7 @@ type Shares struct {
 	most  int
 	every time.Duration
 	nodes map[string]*rate.Limiter
-	// prune is the number of nodes at which Take forgets nodes with a full share.
+	// prune is the number of nodes that makes Take forget nodes with a full share.
 	prune int
 }
 

@@ -31,7 +31,7 @@ func TestWebhookThatIsBehind(t *testing.T) {
 	if got := w.figures.All()["pager"].Sending; got.Before(before.Add(-time.Second)) || got.After(time.Now().Add(time.Second)) {
 		t.Errorf("sent is what was stored at %s, and that was %s", got, before)
 	}
-	if text := show.text("webhook pager late"); !strings.Contains(text, "webhook pager is behind: what it sends now was stored 0 min ago") {
+	if text := show.text("webhook pager late"); !strings.Contains(text, "webhook pager is behind: the current report was stored 0 min ago") {
 		t.Errorf("shown %q", text)
 	}
 	close(release)

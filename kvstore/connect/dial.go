@@ -80,17 +80,9 @@ type Status struct {
 
 // Dial connects to NATS. The client reconnects forever, so the caller must close it. The error wraps
 // ErrConnect.
-func Dial(ctx context.Context, o Options) (*nats.Conn, error) {
-	nc, _, err := DialAPI(ctx, o)
-
-	return nc, err
-}
-
-// DialAPI connects like Dial. It also returns the JetStream API prefix of the options or their
-// context, or "".
-func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err error) {
+func Dial(ctx context.Context, o Options) (nc *nats.Conn, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	b, err := o.base()
 	if err == nil {
@@ -100,7 +92,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		err = wrong[0]
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %w", ErrConnect, err)
+		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 	}
 	opts := append(b.options, o.identity()...)
 	opts = append(opts,
@@ -125,10 +117,10 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		}
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, model.StripCredentials(b.servers), withControlLine(err))
+		return nil, fmt.Errorf("%w: %s: %w", ErrConnect, model.StripCredentials(b.servers), withControlLine(err))
 	}
 
-	return nc, b.api, nil
+	return nc, nil
 }
 
 // timeouts returns the timeout per server for each round of connection attempts.
@@ -159,6 +151,13 @@ func (o Options) Target() string {
 	return model.StripCredentials(b.servers)
 }
 
+// API returns the JetStream API prefix of the options or their context, or "".
+func (o Options) API() string {
+	b, _ := o.base()
+
+	return b.api
+}
+
 // base holds the options of a context, with the servers and the API prefix of Options.
 type base struct {
 	servers string
@@ -186,7 +185,6 @@ func (o Options) base() (base, error) {
 	return base{cmp.Or(servers, nctx.ServerURL()), opts, apiAt(cmp.Or(o.APIPrefix, nctx.JSAPIPrefix()), nctx.JSDomain())}, nil
 }
 
-// identity returns the options for name, credentials and TLS.
 func (o Options) identity() []nats.Option {
 	var opts []nats.Option
 	if o.Name != "" {
@@ -226,7 +224,7 @@ func nkeyOption(path string) nats.Option {
 	}
 }
 
-// userOption sets user and password and overrides those of a context.
+// userOption sets user and password, also if a context has others.
 func (o Options) userOption(opts *nats.Options) error {
 	opts.User, opts.Password = "", ""
 	opts.UserInfo = func() (user, password string) {

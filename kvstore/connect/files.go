@@ -133,7 +133,6 @@ func checkAuthorities(text []byte) error {
 	return nil
 }
 
-// checkCertificate checks the certificate of the client and its key.
 func (o Options) checkCertificate() error {
 	switch {
 	case o.TLSCert == "" && o.TLSKey == "":

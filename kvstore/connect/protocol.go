@@ -74,7 +74,6 @@ func (p *protocol) check(b []byte) error {
 	return nil
 }
 
-// checkLine checks a complete line.
 func (p *protocol) checkLine(line []byte) error {
 	if p.ending {
 		p.ending = false
@@ -108,7 +107,6 @@ func (p *protocol) checkLine(line []byte) error {
 	return nil
 }
 
-// checkInfo checks the limits in the INFO of a server.
 func checkInfo(text []byte) error {
 	var info struct {
 		MaxPayload int64 `json:"max_payload"`
@@ -202,7 +200,6 @@ func checked(opts *nats.Options) error {
 	return nil
 }
 
-// dialer opens checked connections.
 type dialer struct{ nats.CustomDialer }
 
 // Dial opens a connection that checks every read.

@@ -78,7 +78,6 @@ type servers struct {
 	since time.Time
 }
 
-// connected records the connected host.
 func (s *servers) connected(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,6 @@ func (s *servers) disconnected() {
 	s.since = time.Time{}
 }
 
-// note records the host of an attempt.
 func (s *servers) note(host string) {
 	if s.wasOwn = s.own[host]; s.wasOwn {
 		s.lastOwn = host

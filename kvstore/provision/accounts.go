@@ -135,7 +135,6 @@ func joinedAccount(name string, services []Import, heard []string) Account {
 	return a
 }
 
-// readImports returns the imports for reads.
 func readImports(n kvstore.Names) []Import {
 	all := []Import{
 		{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: kvstore.JoinedAPI.StreamList()},
@@ -328,7 +327,6 @@ func (a Accounts) ServerConfig(users Users) string {
 	return b.String()
 }
 
-// writeList writes a list with one entry per line. It writes nothing for an empty list.
 func writeList(b *strings.Builder, name string, entries []string) {
 	if len(entries) == 0 {
 		return
@@ -373,7 +371,6 @@ func (i Import) config(from string) string {
 	return fmt.Sprintf("{%s: {account: %s, subject: %q}%s}", kind, from, i.Subject, more)
 }
 
-// from returns the name of the exporting account.
 func (i Import) from(fleet Account) string { return cmp.Or(i.From, fleet.Name) }
 
 // DefaultNodes is the default number of nodes for the limits.

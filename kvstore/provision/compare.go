@@ -39,7 +39,7 @@ func (c Change) String() string {
 
 // Reasons to refuse a change.
 const (
-	refusedFixed  = "the server cannot change it: copy what it holds, remove it and run again"
+	refusedFixed  = "the server cannot change it: copy its messages, remove it and run the command again"
 	refusedShrink = "data would be lost: lower it with the nats tool if that is intended"
 )
 
@@ -53,7 +53,6 @@ func allowShrink(changes []Change) {
 	}
 }
 
-// comparison collects the changes that make a stream the desired one.
 type comparison struct{ changes []Change }
 
 // compare returns the settings of a stream that differ, and the configuration with these changes. A
@@ -80,7 +79,6 @@ func compare(have, want api.StreamConfig, used uint64) ([]Change, api.StreamConf
 	c.limits(&have, want)
 	if has, wants := have.Metadata[kvstore.FormatKey], want.Metadata[kvstore.FormatKey]; has != wants {
 		c.add("format", cmp.Or(has, "none"), wants, "")
-		c.changes[len(c.changes)-1].optional = !kvstore.IsFormer(have, want)
 		have.Metadata = maps.Clone(have.Metadata)
 		if have.Metadata == nil {
 			have.Metadata = map[string]string{}
@@ -138,7 +136,6 @@ func (c *comparison) subjects(have *api.StreamConfig, want api.StreamConfig) {
 	have.Subjects = slices.Concat(narrow, missing)
 }
 
-// covers reports whether one of the subjects, which may have wildcards, includes other.
 func covers(subjects []string, other string) bool {
 	return slices.ContainsFunc(subjects, func(s string) bool {
 		return kvstore.SubjectMatches(other, s) && (strings.HasSuffix(s, ">") || !strings.HasSuffix(other, ">"))
@@ -216,7 +213,6 @@ func (c *comparison) limits(have *api.StreamConfig, want api.StreamConfig) {
 	have.MaxAge = max(have.MaxAge, 0)
 }
 
-// equal sets a setting to the desired value.
 func equal[T interface {
 	comparable
 	fmt.Stringer
@@ -237,7 +233,6 @@ func (c *comparison) on(setting string, have *bool, want bool) {
 
 type number interface{ ~int | ~int32 | ~int64 }
 
-// atLeast raises a value that is too low.
 func atLeast[T number](c *comparison, setting string, have *T, want T) {
 	if want > 0 && *have < want {
 		c.add(setting, limit(*have), limit(want), "")
@@ -274,7 +269,6 @@ func bound[T number](c *comparison, setting string, have *T, want T) {
 	*have = want
 }
 
-// unlimited removes a limit.
 func unlimited[T number](c *comparison, setting string, have *T) {
 	if *have > 0 {
 		c.add(setting, limit(*have), limit(T(0)), "")

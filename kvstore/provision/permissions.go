@@ -47,7 +47,6 @@ func (p Permissions) ServerConfig() string {
 		fmt.Sprintf("allowed_connection_types: [%q]\n", jwt.ConnectionTypeStandard)
 }
 
-// quotedSubjects returns the quoted subjects, one per line.
 func quotedSubjects(subjects []string) string {
 	var b strings.Builder
 	for _, s := range subjects {
@@ -72,7 +71,6 @@ func (p Permissions) Claims() jwt.UserPermissionLimits {
 // ClaimsJSON returns Claims as the JSON in a JWT.
 func (p Permissions) ClaimsJSON() ([]byte, error) { return indentedJSON(p.Claims()) }
 
-// discovery returns the subjects of NATS service discovery.
 func discovery(n kvstore.Names) []string {
 	var subjects []string
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
@@ -135,7 +133,7 @@ func nodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string
 	return p, nil
 }
 
-// streamSubjects returns the subjects by which a node writes and reads a stream.
+// streamSubjects returns the subjects for reads and writes of a node in a stream.
 func streamSubjects(api kvstore.APIPrefix, s kvstore.Stream, node string, families []string) []string {
 	name := s.Config.Name
 	subjects := expandSubjects(s.Writes, node, families)
@@ -327,7 +325,6 @@ func (p Permissions) JWTSize(name string) int {
 	return jsonSize(jwt.Header{Type: jwt.TokenTypeJwt, Algorithm: jwt.AlgorithmNkey}) + 1 + jsonSize(claims) + 1 + base64.RawURLEncoding.EncodedLen(signatureLength)
 }
 
-// jsonSize returns the length of a value as JSON in base64.
 func jsonSize(v any) int {
 	// These values always encode.
 	text, _ := json.Marshal(v)

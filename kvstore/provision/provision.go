@@ -132,7 +132,7 @@ var (
 	ErrShrink = errors.New("refused to change")
 	// ErrNoRoom reports that the server or the account lacks storage, or allows no further stream.
 	ErrNoRoom = kvstore.ErrNoRoom
-	// ErrUnchecked reports an unneeded bucket or stream whose servers do not answer.
+	// ErrUnchecked reports that the servers of an unneeded bucket or stream do not answer.
 	ErrUnchecked = errors.New("its servers do not answer: it is not checked")
 	// ErrDiffers reports a setting that differs but that muster can work with. The remedy is the same
 	// as for kvstore.ErrNotProvisioned.
@@ -300,7 +300,7 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 		if err := ctx.Err(); err != nil {
 			return differences[:i], err
 		}
-		if err := p.provision(ctx, m, d); err != nil {
+		if err := applyDifference(m, d); err != nil {
 			return differences[:i], fmt.Errorf("%s: %w", d, err)
 		}
 	}
@@ -308,7 +308,6 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	return differences, nil
 }
 
-// refusals returns one error for all refused changes.
 func refusals(differences []Difference) error {
 	var refused []error
 	for _, d := range differences {
@@ -325,15 +324,12 @@ func refusals(differences []Difference) error {
 	return fmt.Errorf("%w: %w", ErrShrink, errors.Join(refused...))
 }
 
-func (p Provisioner) provision(ctx context.Context, m *jsm.Manager, d Difference) error {
+func applyDifference(m *jsm.Manager, d Difference) error {
 	if d.Create {
 		_, err := m.NewStreamFromDefault(d.Stream, d.config)
 		return roomError(err)
 	}
 	stream, err := m.LoadStream(d.Stream)
-	if err == nil && kvstore.IsFormer(stream.Configuration(), d.config) {
-		err = p.convert(ctx, stream, &d.config)
-	}
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func sees(t *testing.T, s *kvtest.Store, who string) {
 	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 2 {
 		t.Errorf("%s: nodes = %v, %v", who, nodes, err)
 	}
-	for _, f := range []kvstore.ReportFilter{{}, {Since: time.Now().Add(-time.Hour)}, {Outcome: "stable"}} {
+	for _, f := range []model.ReportRange{{}, {Since: time.Now().Add(-time.Hour)}, {Outcome: "stable"}} {
 		count := 0
 		for _, err := range s.Reports(t.Context(), f) {
 			if count++; err != nil {
@@ -101,7 +101,7 @@ func TestViewerFollowsReports(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := 0
-		for r, err := range s.Reports(ctx, kvstore.ReportFilter{Since: since, Follow: true, Node: "web01"}) {
+		for r, err := range s.Reports(ctx, model.ReportRange{Since: since, Follow: true, Node: "web01"}) {
 			if err != nil {
 				t.Fatal(err)
 			}

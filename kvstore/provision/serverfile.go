@@ -34,7 +34,6 @@ type ServerFileEdit struct {
 	undo func(values map[string]any) error
 }
 
-// fileToken is a value with its position in the file.
 type fileToken interface {
 	Value() any
 	Line() int
@@ -292,7 +291,6 @@ func (f *ServerFile) offset(of any) (int, error) {
 	return at, nil
 }
 
-// errorf returns an error of the file.
 func (f *ServerFile) errorf(format string, args ...any) error {
 	return fmt.Errorf("%w %s: %w", ErrServerFile, f.path, fmt.Errorf(format, args...))
 }
@@ -330,7 +328,6 @@ func childToken(of any, names ...string) any {
 	return nil
 }
 
-// tokenValue returns the value of a token.
 func tokenValue(of any) any {
 	if t, is := of.(fileToken); is {
 		return t.Value()

@@ -30,7 +30,7 @@ type Client struct {
 // New returns the client of a fleet.
 func New(s *kvstore.Store) Client { return Client{store: s} }
 
-// From returns a client whose requests carry the sender.
+// From returns a client that adds the sender to its requests.
 func (s Client) From(sender model.Sender) Client { return Client{s.store, sender} }
 
 // ErrNobody reports that no node subscribes to the request: none is connected, or none has that name
@@ -132,7 +132,6 @@ func (s Client) Ask(ctx context.Context, all []Request) iter.Seq2[Reply, error] 
 	}
 }
 
-// question holds the subjects for the answers.
 type question struct {
 	// reply is the reply subject of the requests.
 	reply string
@@ -175,7 +174,6 @@ func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request,
 	return early, err
 }
 
-// publish sends requests.
 func (s Client) publish(all []Request, reply string) error {
 	for _, r := range all {
 		m := nats.NewMsg(r.Subject)
@@ -210,7 +208,6 @@ const (
 	maxAnswerBytes = 2 << 20
 )
 
-// lossCheck is the interval of connection checks while no answer arrives.
 const lossCheck = time.Second
 
 // ErrLost reports that answers may be lost, because the connection was lost or answers arrived faster
@@ -237,7 +234,6 @@ type answers struct {
 	lost bool
 }
 
-// sent counts the answers of a node.
 type sent struct{ count, bytes int }
 
 // isTooMuch reports whether further answers of the node are dropped.

@@ -35,7 +35,6 @@ type Command struct {
 	Refused error
 }
 
-// maxToken limits the token of an id in a subject, in bytes.
 const maxToken = 512
 
 // PutCommand queues a request for the nodes of a family, including unreachable nodes. The request
@@ -104,7 +103,6 @@ func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(cont
 // dropped ones.
 const liveCommands = 1024
 
-// commands handles the commands of one node.
 type commands struct {
 	store  *kvstore.Store
 	o      CommandOptions
@@ -114,7 +112,6 @@ type commands struct {
 	queues []*queue
 }
 
-// queue is the state of the commands of one family.
 type queue struct {
 	family string
 	// newest and stored are the sequence and the time of the last command when all were handled. The

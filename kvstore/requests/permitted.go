@@ -31,7 +31,6 @@ func (s Client) CheckRequests(ctx context.Context, verb string) error {
 	return s.checkAccount(ctx, s.store.Names().RequestsCheck())
 }
 
-// isJoined reports whether the account of the user imports from the fleet's account.
 func (s Client) isJoined() bool {
 	places := s.store.Places()
 
@@ -90,7 +89,6 @@ func (s Client) checkAccount(ctx context.Context, subject string) error {
 	return checked(err)
 }
 
-// checked replaces a denial by ErrRequestsNotPermitted.
 func checked(err error) error {
 	switch {
 	case errors.Is(err, model.ErrNotPermitted):
@@ -102,7 +100,6 @@ func checked(err error) error {
 	}
 }
 
-// unstoredTimeout is the time in which a node must answer UnstoredReason.
 const unstoredTimeout = time.Second
 
 // SilentServers returns the NATS servers that do not answer the others, with the time of their last answer.

@@ -88,7 +88,6 @@ func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 	return nil
 }
 
-// server is the state of one Serve call.
 type server struct {
 	store *kvstore.Store
 	o     ServeOptions
@@ -139,7 +138,6 @@ func (v *server) ready(ctx context.Context) error {
 	return nil
 }
 
-// handlers returns the handlers of the options by verb.
 func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	all := map[string]func(context.Context, micro.Request){}
 	for verb, accept := range map[string]Accept{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run, kvstore.VerbPreview: v.o.Preview} {
@@ -283,7 +281,6 @@ const (
 	codeNode    = "500"
 )
 
-// codeOf returns the code of an error.
 func codeOf(err error) string {
 	if _, found := model.FindProblems(err); found {
 		return codeRequest

@@ -33,7 +33,7 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 	found := l.heads(ctx, due, failed)
 	empty := len(found) == 0
 	for _, p := range l.parts {
-		// The other families have keys in the bucket, too.
+		// The other families also have keys in the bucket.
 		empty = empty && (p.newest == mark{} || slices.Contains(due, p))
 	}
 	for _, p := range due {

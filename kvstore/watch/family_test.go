@@ -139,7 +139,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 			return err
 		},
 		"reports": func() error {
-			for _, err := range node.Reports(t.Context(), kvstore.ReportFilter{}) {
+			for _, err := range node.Reports(t.Context(), model.ReportRange{}) {
 				return err
 			}
 			return nil

@@ -29,7 +29,7 @@ type loop struct {
 	parts parts
 	// missing holds the active keys that the bucket lacks.
 	missing missing
-	// kept logs the keys that stay active although the bucket lacks them.
+	// kept logs the active keys that the bucket lacks.
 	kept telemetry.RateLimitedLog
 	// completed reports whether a family became complete since the last wake.
 	completed bool
@@ -230,7 +230,7 @@ func (l *loop) settle() {
 		}
 	})
 	if first && l.bucket.isMain {
-		l.o.Log.Warn("answer of NATS refused: it is not of what was asked for, or claims to come from elsewhere", "node", l.o.Node)
+		l.o.Log.Warn("answer of NATS rejected: it does not match the request", "node", l.o.Node)
 	}
 }
 

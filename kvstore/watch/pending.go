@@ -76,7 +76,6 @@ func (p *pending) again(a announcement) {
 	p.queues[a.family][a.key] = a
 }
 
-// next returns the earliest time at which a key is due. ok is false if no key waits.
 func (p *pending) next() (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +91,7 @@ func (p *pending) next() (at time.Time, ok bool) {
 }
 
 // take removes and returns due keys, the longest due first. It takes the same number of keys from each
-// family, and those of the node first.
+// family, the keys of the node first.
 func (p *pending) take(now time.Time) []announcement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,14 +187,12 @@ func newParts(families []string, retry time.Duration) parts {
 	return all
 }
 
-// of returns the family of a key. The key may be invalid.
 func (all parts) of(key string) *part {
 	i := slices.IndexFunc(all, func(p *part) bool { return strings.HasPrefix(key, p.family+".") })
 
 	return all[max(i, 0)] // the node subscribes to no other family
 }
 
-// next returns the earliest time at which a family is due.
 func (all parts) next() time.Time {
 	at := all[0].at
 	for _, p := range all {
@@ -207,7 +204,6 @@ func (all parts) next() time.Time {
 	return at
 }
 
-// due returns the due families.
 func (all parts) due(now time.Time) []*part {
 	var due []*part
 	for _, p := range all {

@@ -32,7 +32,7 @@ type table struct {
 // maxFresh limits the values in fresh, in bytes.
 const maxFresh = 1 << 20
 
-// held is an active entry and the creation time of the stream in which it was last seen.
+// held is an active entry, with the creation time of its stream.
 type held struct {
 	model.Entry
 	stream time.Time
@@ -71,7 +71,6 @@ func (t *table) all() (map[string]model.Entry, model.Sync) {
 	return entries, t.sync
 }
 
-// of returns the entries of a family.
 func (t *table) of(family string) map[string]held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +80,6 @@ func (t *table) of(family string) map[string]held {
 	return known
 }
 
-// get returns the entry of a key.
 func (t *table) get(key string) (held, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +135,6 @@ func (t *table) takeFresh(key string, revision uint64) (m kvstore.Message, found
 	return m, found && m.Sequence >= revision
 }
 
-// drop removes a key.
 func (t *table) drop(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -203,7 +200,6 @@ func (t *table) unusable(family string) map[string]bool {
 	return keys
 }
 
-// with returns a copy of a sorted list with key.
 func with(keys []string, key string) []string {
 	at, found := slices.BinarySearch(keys, key)
 	if found {
@@ -213,12 +209,10 @@ func with(keys []string, key string) []string {
 	return slices.Insert(slices.Clone(keys), at, key)
 }
 
-// without returns a copy of a list without key.
 func without(keys []string, key string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == key })
 }
 
-// update changes Sync.
 func (t *table) update(change func(*model.Sync)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

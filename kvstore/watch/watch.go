@@ -1,4 +1,4 @@
-// Package watch tells a node its assignments and control documents, without a JetStream consumer. The
+// Package watch sends a node its assignments and control documents, without a JetStream consumer. The
 // server republishes the headers of each change, and the node then reads the changed keys by direct
 // get. Lost or forged announcements do no harm, because the node compares the sequences with the
 // bucket at start, after each reconnect and at regular intervals.
@@ -206,7 +206,6 @@ type bucket struct {
 	inOrder bool
 }
 
-// manifests returns the bucket of assignments.
 func manifests(n kvstore.Names) bucket {
 	return bucket{
 		name: n.Manifests(), values: "assignments", isMain: true,
@@ -221,7 +220,6 @@ func manifests(n kvstore.Names) bucket {
 	}
 }
 
-// control returns the bucket of control documents.
 func control(n kvstore.Names) bucket {
 	return bucket{
 		name: n.Control(), values: "control documents", isKey: model.IsControlKey, isOptional: true, inOrder: true,
@@ -230,7 +228,6 @@ func control(n kvstore.Names) bucket {
 	}
 }
 
-// stream returns the stream behind the bucket.
 func (b bucket) stream() string { return kvstore.KVStream(b.name) }
 
 // subject returns the subject of a key, which may be a wildcard. key is the inverse.

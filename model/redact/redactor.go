@@ -23,7 +23,6 @@ const minRedacted = 4
 // shells. The zero value knows no secrets. A Redactor is immutable, so goroutines may share it.
 type Redactor struct{ *patterns }
 
-// patterns are the texts to search for.
 type patterns struct {
 	all []pattern
 	// index contains the patterns by their first minRedacted bytes. filter has a bit for each pair of first
@@ -127,7 +126,6 @@ func (p *patterns) search(v view, line bool, escapes int, found *[]span) {
 	}
 }
 
-// scan finds the patterns in one view.
 func (p *patterns) scan(v view, lines bool, found *[]span) {
 	begins, ends := cuts(v.text)
 	for at := 0; at+minRedacted <= len(v.text); at++ {
@@ -189,7 +187,6 @@ func nextCut(ends []int, at int) int {
 // minForm is the shortest searched form of a secret other than the secret itself.
 const minForm = 6
 
-// pattern is a text to search for.
 type pattern struct {
 	text string
 	// bits means that the adjacent characters may hold bits of the secret, as in base64.

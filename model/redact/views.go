@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// span is a part of a text.
 type span struct{ from, to int32 }
 
 // view is a text with its escapes decoded, and the position of each byte in the original text. The positions
@@ -46,7 +45,6 @@ type reading struct {
 	at   []span
 }
 
-// copy adds a part of a text unchanged.
 func (r *reading) copy(text string, from, to int) {
 	r.text = append(r.text, text[from:to]...)
 	for i := from; i < to; i++ {
@@ -54,7 +52,6 @@ func (r *reading) copy(text string, from, to int) {
 	}
 }
 
-// add adds the meaning of a part of a text.
 func (r *reading) add(means string, from, to int) {
 	r.text = append(r.text, means...)
 	for range len(means) {
@@ -167,7 +164,6 @@ type alphabet struct {
 	value func(c byte) int
 }
 
-// alphabets returns hex, base32 and base64.
 func alphabets() []alphabet {
 	return []alphabet{{4, hexValue}, {5, base32Value}, {6, base64Value}}
 }

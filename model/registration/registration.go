@@ -24,7 +24,7 @@ const (
 	minTTL          = 3 * time.Second
 )
 
-// ErrInvalid is a stored registration that cannot be read, or that is on the subject of another one.
+// ErrInvalid reports a stored registration that is unreadable or does not match its subject.
 var ErrInvalid = errors.New("invalid registration")
 
 // Validate reports every problem of a resource's entries, by property path:
@@ -200,12 +200,10 @@ func Targets(all []Registration) []Target {
 	return out
 }
 
-// identity returns what distinguishes a registration from others.
 func (r Registration) identity() string {
 	return strings.Join([]string{r.Cluster, r.Service, r.ProtocolName, r.Address, strconv.Itoa(r.Port), r.Node}, " ")
 }
 
-// labels returns the labels of the target of a registration.
 func (r Registration) labels() map[string]string {
 	out := map[string]string{"cluster": r.Cluster, "service": r.Service, "protocol": r.ProtocolName, "node": r.Node, "__meta_muster_priority": strconv.Itoa(r.Priority)}
 	for label, keys := range r.AnnotationsByLabel() {
@@ -227,7 +225,6 @@ func (r Registration) AnnotationsByLabel() map[string][]string {
 	return out
 }
 
-// labelName replaces what Prometheus does not accept in the name of a label.
 func labelName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -240,7 +237,6 @@ func labelName(s string) string {
 // Filter selects registrations. Empty fields select all.
 type Filter struct{ Cluster, Service, Protocol string }
 
-// selects reports whether the filter selects a registration.
 func (f Filter) selects(r Registration) bool {
 	return (f.Cluster == "" || f.Cluster == r.Cluster) && (f.Service == "" || f.Service == r.Service) && (f.Protocol == "" || f.Protocol == r.ProtocolName)
 }

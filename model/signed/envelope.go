@@ -99,7 +99,6 @@ func Open(value []byte) (*Envelope, error) {
 	return e, err
 }
 
-// dsse returns the envelope in the type of the library.
 func (e *Envelope) dsse() *dsse.Envelope {
 	return &dsse.Envelope{PayloadType: PayloadType, Payload: base64.StdEncoding.EncodeToString(e.payload), Signatures: e.signatures}
 }
@@ -236,7 +235,6 @@ func ParseKey(text string) (Key, error) {
 	return Key(text), nil
 }
 
-// isText reports whether a text is the canonical text of a key.
 func isText(text string, raw []byte) bool {
 	same, err := nkeys.Encode(nkeys.PrefixByteOperator, raw)
 
@@ -246,7 +244,6 @@ func isText(text string, raw []byte) bool {
 // Short returns the beginning of a key, for users.
 func (k Key) Short() string { return string(k[:min(len(k), 12)]) }
 
-// verifier verifies signatures of a key.
 type verifier struct{ key Key }
 
 // Verify reports whether the signature of data is valid for the key.

@@ -31,14 +31,12 @@ type Trusted struct {
 	Families []string
 }
 
-// signsFor reports whether a key may sign for a family.
 func (t Trusted) signsFor(family string) bool {
 	kind, _, _ := strings.Cut(family, ".")
 
 	return len(t.Families) == 0 || slices.Contains(t.Families, family) || slices.Contains(t.Families, kind+".*")
 }
 
-// label returns the name of a key for users.
 func (t Trusted) label() string {
 	if t.Name != "" {
 		return t.Name

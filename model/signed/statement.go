@@ -41,7 +41,6 @@ func (a Action) IsOfFamily() bool {
 	return a == Ensure || a == Run || a == Preview || a == Cancel || a == Pause || a == Resume || a == Groups
 }
 
-// isKnown reports whether a is one of the actions.
 func (a Action) isKnown() bool { return a == Assign || a == Remove || a.IsOfFamily() }
 
 // Statement is the signed document (io.muster.v1.statement): action, target, content and time. The signature
@@ -61,7 +60,6 @@ type Statement struct {
 	Expires time.Time `json:"expires" jsonschema_description:"Time after which no node accepts it"`
 }
 
-// decodeStatement decodes the payload of an envelope, strictly.
 func decodeStatement(payload []byte) (Statement, error) {
 	var s Statement
 	if err := model.DecodeStrict(payload, &s); err != nil {
@@ -74,7 +72,6 @@ func decodeStatement(payload []byte) (Statement, error) {
 	return s, nil
 }
 
-// check returns an error for an invalid statement.
 func (s Statement) check() error {
 	switch {
 	case s.Protocol != model.ProtocolStatement:
@@ -119,10 +116,8 @@ func (s Statement) For(fleet string, action Action, targets ...string) error {
 	}
 }
 
-// maxQuoted limits unverified text in errors.
 const maxQuoted = 80
 
-// bound shortens unverified text.
 func bound(s string) string {
 	if len(s) > maxQuoted {
 		return s[:maxQuoted] + "…"

@@ -23,7 +23,6 @@ type RateLimitedLog struct {
 	now func() time.Time
 }
 
-// loggedEvent counts the lines of one event.
 type loggedEvent struct {
 	since   time.Time
 	lines   int

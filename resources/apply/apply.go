@@ -33,11 +33,16 @@ func (Type) Info() resource.Info {
 func (Type) New() *Spec { return &Spec{} }
 
 // Include returns the child manifest.
-func (Type) Include(spec *Spec) resource.Inclusion { return spec.inclusion() }
+func (Type) Include(spec *Spec) resource.Inclusion {
+	return resource.Inclusion{
+		Source: spec.Name, Data: spec.Data, Noop: spec.Noop, HealthCheckOnly: spec.HealthCheckOnly,
+		DenyApply: spec.AllowApply != nil && !*spec.AllowApply,
+	}
+}
 
 // Status returns the outcome of the child manifest so far.
 func (Type) Status(_ context.Context, env resource.Env, _ CCMManifest, spec *Spec) (*State, error) {
-	return StateOf(env, spec), nil
+	return stateOf(env, spec), nil
 }
 
 // Plan reports changes of the child's resources as a change of this one, and
@@ -48,7 +53,7 @@ func (Type) Plan(_ *Spec, state *State, _ bool) (resource.Plan, error) {
 		plan.Add(model.Change{Action: "apply", Message: fmt.Sprintf("Would have changed %d of the %d resources of the child manifest", state.Changed, state.Resources)})
 	}
 
-	return plan, Failure(state)
+	return plan, failure(state)
 }
 
 // Apply has the provider judge the child manifest.
@@ -63,7 +68,7 @@ func (Type) Apply(ctx context.Context, env resource.Env, p CCMManifest, spec *Sp
 
 // Verify accepts what the child's resources have verified.
 func (Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
-	if err := Failure(after); err != nil {
+	if err := failure(after); err != nil {
 		return err
 	}
 	if outcome.Children.Changed != after.Changed {
@@ -73,8 +78,8 @@ func (Type) Verify(_ *Spec, outcome resource.Outcome, after *State) error {
 	return nil
 }
 
-// Failure returns how many resources of a child manifest failed, nil for none.
-func Failure(state *State) error {
+// failure returns how many resources of a child manifest failed, nil for none.
+func failure(state *State) error {
 	switch {
 	case state.Failed > 0:
 		return fmt.Errorf("%d of the %d resources of the child manifest failed", state.Failed, state.Resources)
@@ -110,14 +115,6 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// inclusion returns the child manifest of a resource.
-func (s *Spec) inclusion() resource.Inclusion {
-	return resource.Inclusion{
-		Source: s.Name, Data: s.Data, Noop: s.Noop, HealthCheckOnly: s.HealthCheckOnly,
-		DenyApply: s.AllowApply != nil && !*s.AllowApply,
-	}
-}
-
 // State is the outcome of a child manifest, known once its resources have run.
 type State struct {
 	model.CommonState
@@ -129,9 +126,9 @@ type State struct {
 	NotRun    int `json:"not_run"`
 }
 
-// StateOf returns the outcome of a child manifest. In noop, planned changes
+// stateOf returns the outcome of a child manifest. In noop, planned changes
 // count as changes.
-func StateOf(env resource.Env, spec *Spec) *State {
+func stateOf(env resource.Env, spec *Spec) *State {
 	children := env.Children
 	state := &State{
 		CommonState: model.CommonState{Ensure: model.EnsurePresent},
@@ -156,9 +153,9 @@ func (CCMManifest) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 // ApplyManifest logs the outcome of the child's resources, and fails when one
 // of them failed.
 func (CCMManifest) ApplyManifest(ctx context.Context, env resource.Env, spec *Spec) (*State, error) {
-	state := StateOf(env, spec)
+	state := stateOf(env, spec)
 	attrs := []any{"resources", state.Resources, "changed", state.Changed, "skipped", state.Skipped}
-	if err := Failure(state); err != nil {
+	if err := failure(state); err != nil {
 		env.Log.ErrorContext(ctx, "child manifest failed", append(attrs, "failed", state.Failed, "unmet", state.Unmet)...)
 		return state, err
 	}

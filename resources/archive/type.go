@@ -290,7 +290,7 @@ func downloads(spec *Spec, state *State) []model.Change {
 		out = append(out, because("checksum", meta.Checksum, spec.wantedChecksum()))
 	case spec.Checksum == "" && spec.ExtractParent != "" && past.Invalid && past.Checksum == meta.Checksum:
 		// With a checksum the same archive would be fetched again.
-		out = append(out, because("checksum", meta.Checksum, "that of an archive"))
+		out = append(out, because("checksum", meta.Checksum, "the checksum of an archive"))
 	}
 
 	return out

@@ -21,8 +21,8 @@ type Assigned struct {
 }
 
 // DecodeAssigned decodes the value of a key: a bare manifest or an assignment document. Either may
-// be in an envelope, whose signatures it does not verify. Nodes reject a value with problems
-// permanently. With problems, only Content is set.
+// be in an envelope. It does not verify signatures. Nodes reject a value with problems permanently.
+// With problems, only Content is set.
 func DecodeAssigned(key string, value []byte) (Assigned, model.Problems) {
 	content, err := signed.Content(value)
 	if err != nil {

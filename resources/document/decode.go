@@ -189,7 +189,6 @@ func (d *Decoder) mismatch(key, want string, v Value) {
 	d.misread(key, v, "", "`%s` must be %s, not %s", key, want, got)
 }
 
-// misread reports an unsuitable value of key.
 func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
 	d.Problems.Add(v.Pos, hint, format, args...)
 	d.Problems[len(d.Problems)-1].Property = key

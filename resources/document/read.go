@@ -25,7 +25,7 @@ const (
 	MaxDepth = 100
 )
 
-// Read reads a document in YAML or JSON. A document whose name ends in .json must be JSON. name is
+// Read reads a document in YAML or JSON. A name that ends in .json requires JSON. name is
 // the file name in positions. An empty document is Null. With problems such as duplicate keys, the
 // value contains the rest of the document, so that the caller can report more problems.
 func Read(name string, data []byte, limit int64) (Value, model.Problems) {
@@ -97,18 +97,14 @@ func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
 	case r == utf8.RuneError && size == 1:
 		return fmt.Sprintf("the byte %#02x is not valid UTF-8", data[i]), "save the document as UTF-8, or write bytes as `!!binary` with base64"
 	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:
-		return fmt.Sprintf("the control character %U is not allowed in a document", r), "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
+		escape := `\x%02x`
+		if r > 0xff {
+			escape = `\u%04x`
+		}
+		return fmt.Sprintf("the control character %U is not allowed in a document", r), fmt.Sprintf(`write it as an escape in double quotes: "`+escape+`"`, r)
 	default:
 		return "", ""
 	}
-}
-
-func escapeRune(r rune) string {
-	if r < 0x100 {
-		return fmt.Sprintf(`\x%02x`, r)
-	}
-
-	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // PositionAt returns the line and column of a byte offset. Columns count characters.

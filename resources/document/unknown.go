@@ -10,8 +10,8 @@ import (
 // later are keys of the specification that this version does not support.
 var later = [...]string{"key rollout"}
 
-// Unknown returns the problem of an unknown word. what is its kind, such as key or property. where
-// is its place, such as " of file", or empty.
+// Unknown returns the problem of an unknown word. what is the kind of the word, such as key or
+// property. where names its context, such as " of file", or is empty.
 func Unknown(pos model.Position, what, word, where string, known []string) model.Problem {
 	named := what + " `" + word + "`" + where
 	if slices.Contains(later[:], what+" "+word) {

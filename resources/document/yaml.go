@@ -33,7 +33,7 @@ type yamlReader struct {
 	// aliases is the nesting depth of aliases. expanded and expandedBytes count their expansion.
 	aliases, expanded, expandedBytes int
 	values                           int
-	// stopped reports that a limit was exceeded and nothing more is converted.
+	// stopped reports that a limit was exceeded. The reader then converts no more values.
 	stopped bool
 }
 
@@ -260,7 +260,6 @@ func (r *yamlReader) merge(out *entryList, n *yaml.Node, depth int) {
 	}
 }
 
-// key returns the text of a key if it is valid.
 func (r *yamlReader) key(n *yaml.Node) (text string, ok bool) {
 	at := r.pos(n)
 	if n.Kind == yaml.AliasNode {
@@ -283,8 +282,8 @@ func (r *yamlReader) key(n *yaml.Node) (text string, ok bool) {
 	return "", false
 }
 
-// entryList collects the entries of a mapping without duplicate keys. It compares the keys of small
-// mappings, and indexes those of large ones.
+// entryList collects the entries of a mapping without duplicate keys. It compares the keys of a small
+// mapping, and indexes a large mapping.
 type entryList struct {
 	entries []Entry
 	index   map[string]model.Position

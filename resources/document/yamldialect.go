@@ -29,8 +29,8 @@ func asYAML11(data []byte) []byte {
 // the key or value, the text up to the `|`, and the indicators.
 var blockHead = regexp.MustCompile(`^((?: *(?:- +)*))((?:.*?[-:] +)?(?:[&!][^ ]+ +)*[|>])([-+0-9]{0,2}) *(?:#.*)?\r?\n?$`)
 
-// asIndented adds the indentation to the head of each block whose text begins with a tab, because
-// the parser reads this tab as indentation. changed is false if there is none.
+// asIndented adds the indentation to the head of each block with a tab at the start of its text. The
+// parser would read this tab as indentation. changed is false if there is no such block.
 func asIndented(data []byte) (out []byte, changed bool) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	var blocks blockScan
@@ -75,8 +75,8 @@ func (b *blockScan) next(line []byte) (inside bool, head []int) {
 	return false, head
 }
 
-// blockParent returns the column from which the indentation of a block counts: the column of its
-// key, or of the dash of an item; -1 for a document.
+// blockParent returns the column of the key or dash before a block, or -1 for a document. The
+// indentation of the block is relative to it.
 func blockParent(line []byte, first int) int {
 	switch {
 	case bytes.HasPrefix(line, []byte("--- ")):

@@ -67,7 +67,6 @@ func syntaxHint(message string) string {
 	}
 }
 
-// quoted returns the text in single quotes in a message.
 func quoted(message string) string {
 	_, rest, _ := strings.Cut(message, "'")
 	word, _, _ := strings.Cut(rest, "'")
@@ -75,7 +74,6 @@ func quoted(message string) string {
 	return word
 }
 
-// byteReader returns single bytes.
 type byteReader struct{ *bytes.Reader }
 
 // Read reads one byte.

@@ -23,7 +23,6 @@ type dueChange struct {
 	refresh bool
 }
 
-// changeResult is the result of a change.
 type changeResult struct {
 	outcome resource.Outcome
 	// err is set if the node is not in its desired state. touched reports that the node changed or
@@ -134,7 +133,6 @@ func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
 	return nil
 }
 
-// withTimeout limits ctx to the timeout of a resource.
 func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.CancelFunc) {
 	timeout := n.Resource.Meta().Timeout.Std()
 	if timeout == 0 || n.Resource.Type.OwnTimeout {
@@ -190,7 +188,7 @@ func (a *applier) together(ctx context.Context, changes []dueChange) ([]*changeR
 		return results, err
 	}
 	for i, c := range changes {
-		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
+		isFinal := errors.As(errs[i], new(resource.Concluded))
 		switch {
 		case errs[i] == nil && a.verify(c.node, outcomes[i]) == nil:
 			results[i] = &changeResult{outcome: outcomes[i], touched: true, made: made}
@@ -217,7 +215,6 @@ func (a *applier) alone(stop, ctx context.Context, c dueChange) changeResult {
 	}
 }
 
-// inTransaction makes the changes in one transaction of the type.
 func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outcomes []resource.Outcome, errs []error, err error) {
 	first := changes[0].node
 	plans := make([]resource.Plan, len(changes))

@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// errCritical is the error of a critical health check.
 var errCritical = errors.New("is critical")
 
 // conclude runs the health checks of a resource after its change, and ends its transaction.
@@ -24,8 +23,12 @@ func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction)
 	}
 	if r.checks.isMade(n) && !t.Failed && !t.Skipped {
 		results, ahead := r.checks.made[n.Ref]
+		longest := time.Duration(0)
 		if ahead {
-			t.Timestamp = t.Timestamp.Add(-longest(results))
+			for _, h := range results {
+				longest = max(longest, h.Duration)
+			}
+			t.Timestamp = t.Timestamp.Add(-longest)
 		} else {
 			results = r.checks.of(ctx, []*graph.Node{n})[0]
 		}
@@ -36,16 +39,6 @@ func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction)
 		}
 	}
 	r.recorder.end(n, t, interrupted)
-}
-
-// longest returns the duration of concurrent checks.
-func longest(results []model.HealthResult) time.Duration {
-	var out time.Duration
-	for _, h := range results {
-		out = max(out, h.Duration)
-	}
-
-	return out
 }
 
 // interruptChecks records that some health checks of a resource did not run, so that the resource

@@ -21,7 +21,6 @@ type observer struct {
 	generations
 }
 
-// observation is the observation of a node.
 type observation struct {
 	plan.Observation
 	provider resource.Provider
@@ -32,12 +31,6 @@ type observation struct {
 	taken      bool
 }
 
-// newObserver returns an observer for a graph with count nodes.
-func newObserver(run *access, count int) *observer {
-	return &observer{run: run, seen: make([]observation, count)}
-}
-
-// move transfers the observations to a larger graph.
 func (o *observer) move(from, to *graph.Graph) {
 	before := o.seen
 	o.seen = make([]observation, to.Len())
@@ -46,7 +39,6 @@ func (o *observer) move(from, to *graph.Graph) {
 	}
 }
 
-// of returns the current observation of a node.
 func (o *observer) of(n *graph.Node) plan.Observation {
 	s := &o.seen[n.At]
 	out := s.Observation
@@ -84,7 +76,6 @@ func (o *observer) retry(n *graph.Node) {
 	}
 }
 
-// evalGuards runs the guards of a node.
 func (o *observer) evalGuards(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	s.GuardErr = plan.Protect(func() error {
@@ -240,7 +231,6 @@ func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
 	return err == nil
 }
 
-// specs returns the properties of nodes.
 func (o *observer) specs(nodes []*graph.Node) []resource.Spec {
 	specs := make([]resource.Spec, len(nodes))
 	for i, n := range nodes {
@@ -274,7 +264,6 @@ func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 	}
 }
 
-// note stores an observation. An observation with an error has no state.
 func (o *observer) note(n *graph.Node, state resource.State, err error) {
 	s := &o.seen[n.At]
 	if err != nil {

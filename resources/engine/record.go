@@ -96,7 +96,6 @@ func (r *recorder) seen(n *graph.Node) time.Time {
 	return r.opts.DriftSince(n.Ref)
 }
 
-// fail records an error of a resource.
 func (r *recorder) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
 	t.Failed, t.Noop = true, r.IsNoop(n)
 	t.Errors = append(t.Errors, r.errorText(n, err))
@@ -134,7 +133,6 @@ func (r *recorder) keepOutputs(n *graph.Node, outcome resource.Outcome) {
 	}
 }
 
-// changed records the result of a change.
 func (r *recorder) changed(ctx context.Context, c dueChange, res changeResult) {
 	t, result := c.t, &r.Results[c.node.At]
 	if r.opts.Outputs && !r.isSensitive(c.node) {

@@ -138,7 +138,7 @@ func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
 // covers only a part.
 func (r *pendingRefreshes) clearUndeclared(ctx context.Context) {
 	g := r.up.Graph
-	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
+	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), func(n *graph.Node) bool { return graph.IsOpenEnded(n.Resource) }) {
 		return
 	}
 	for ref := range r.up.Pending {
@@ -147,8 +147,6 @@ func (r *pendingRefreshes) clearUndeclared(ctx context.Context) {
 		}
 	}
 }
-
-func isOpenEnded(n *graph.Node) bool { return graph.IsOpenEnded(n.Resource) }
 
 // clear removes a refresh. If that fails, the next run makes the refresh again.
 func (r *pendingRefreshes) clear(ctx context.Context, ref model.Ref) {

@@ -54,7 +54,6 @@ type reportEntry struct {
 	done bool
 }
 
-// newReport returns the report of a run that starts now.
 func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
 	return &runReport{
 		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), counts: map[model.Ref]model.Counts{},
@@ -65,7 +64,6 @@ func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
 	}
 }
 
-// move transfers the report to a larger graph.
 func (r *runReport) move(to *graph.Graph) {
 	before := r.ended
 	r.ended, r.next = make([]reportEntry, to.Len()), 0
@@ -75,7 +73,6 @@ func (r *runReport) move(to *graph.Graph) {
 	r.graph = to
 }
 
-// begin starts the transaction of a node.
 func (r *runReport) begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{
@@ -118,7 +115,6 @@ func (r *runReport) emit(n *graph.Node, t *model.Transaction) {
 	}
 }
 
-// count counts a transaction and passes it on.
 func (r *runReport) count(n *graph.Node, t *model.Transaction) {
 	r.summary.Counts.Add(t)
 	if at := t.RetryAt; !at.IsZero() && (r.summary.RetryAt.IsZero() || at.Before(r.summary.RetryAt)) {
@@ -132,7 +128,6 @@ func (r *runReport) count(n *graph.Node, t *model.Transaction) {
 	}
 }
 
-// addError adds an error to the summary.
 func (r *runReport) addError(text string) { r.summary.Errors = append(r.summary.Errors, text) }
 
 // finish completes the summary. woken is the time of the event that caused the run, or zero.

@@ -112,7 +112,6 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 	}
 }
 
-// resolveDeferred resolves the deferred properties of a resource.
 func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
 	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.recorder.outputs)
 	if err == nil {

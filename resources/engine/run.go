@@ -17,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// run is one run of a graph.
 type run struct {
 	*access
 	opts      Options
@@ -46,7 +45,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 	rep := newReport(opts.Identity, g, opts.Env.Scope.Noop)
 	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
-	a.observer = newObserver(a, g.Len())
+	a.observer = &observer{run: a, seen: make([]observation, g.Len())}
 	ann := &announcer{access: a, started: map[model.Ref]bool{}}
 	rep.full, rep.onTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
 		if opts.OnTransaction != nil {
@@ -223,7 +222,6 @@ func (a *access) errorText(n *graph.Node, err error) string {
 	return text
 }
 
-// changes returns the redacted changes of a plan.
 func (a *access) changes(n *graph.Node, due resource.Plan) []model.Change {
 	return a.secrets.changes(due, a.isSensitive(n))
 }

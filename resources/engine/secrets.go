@@ -20,7 +20,6 @@ type secretSet struct {
 	redact redact.Redactor
 }
 
-// add adds values.
 func (s *secretSet) add(values ...model.Secret) {
 	before := len(s.values)
 	for _, v := range values {
@@ -37,7 +36,6 @@ func (s *secretSet) add(values ...model.Secret) {
 	}
 }
 
-// addOf adds the values of the resources of a graph.
 func (s *secretSet) addOf(nodes []*graph.Node) {
 	var values []model.Secret
 	for _, n := range nodes {
@@ -49,7 +47,6 @@ func (s *secretSet) addOf(nodes []*graph.Node) {
 // Redact redacts a text.
 func (s *secretSet) Redact(text string) string { return s.redact.Redact(text) }
 
-// document redacts a JSON document.
 func (s *secretSet) document(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || len(s.values) == 0 {
 		return text

@@ -261,7 +261,7 @@ func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs 
 			continue
 		}
 		if s.FailAt == "timed-out" {
-			failed[i] = fmt.Errorf("not this one: %w", resource.TimedOut{Err: errors.New("it had its time")})
+			failed[i] = fmt.Errorf("not this one: %w", resource.Concluded{Err: errors.New("it had its time")})
 			continue
 		}
 		var err error

@@ -126,7 +126,6 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	}
 }
 
-// command returns the command of a check.
 func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (command.Command, error) {
 	if check.Command == "" {
 		if len(c.goss) == 0 {

@@ -17,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// rules checks that goss can evaluate the rules of a check.
 func (v *validator) rules(c model.HealthCheck) {
 	v.format(c.Format, model.HealthGoss, "`goss_rules`")
 	all := kinds()
@@ -40,7 +39,6 @@ func (v *validator) rules(c model.HealthCheck) {
 	}
 }
 
-// rule checks one rule, called id.
 func (v *validator) rule(at, of, id string, have map[string]any, k kind) {
 	known := slices.Sorted(maps.Keys(k.attributes))
 	if len(have) == 0 {
@@ -94,7 +92,6 @@ func isURL(text string) bool {
 	return rest != "" && (scheme == "http" || scheme == "https")
 }
 
-// attribute checks the value of an attribute.
 func (v *validator) attribute(at, key string, value any, takes sort) {
 	text, isText := value.(string)
 	_, isBool := value.(bool)
@@ -106,7 +103,9 @@ func (v *validator) attribute(at, key string, value any, takes sort) {
 	case sortText:
 		ok, want = isText, "a text"
 	case sortTexts:
-		ok, want = isTexts(value), "a list of texts"
+		list, isList := value.([]any)
+		ok = isList && !slices.ContainsFunc(list, func(item any) bool { _, isText := item.(string); return !isText })
+		want = "a list of texts"
 	case sortBool:
 		ok, want = isBool, "true or false"
 	case sortTime:
@@ -116,7 +115,8 @@ func (v *validator) attribute(at, key string, value any, takes sort) {
 	case sortTruth:
 		ok, want = isBool || isMap || value == "true" || value == "false", "true or false, or a matcher"
 	case sortNumber:
-		ok, want = isMap || isNumber(value) || isText && isWhole(text), "a number, or a matcher"
+		_, err := strconv.Atoi(text)
+		ok, want = isMap || isNumber(value) || isText && err == nil, "a number, or a matcher"
 	}
 	if !ok {
 		v.problem(at, "", "`%s` must be %s, not %s", key, want, shown(value))
@@ -135,12 +135,6 @@ func (v *validator) attribute(at, key string, value any, takes sort) {
 	}
 }
 
-func isTexts(value any) bool {
-	list, ok := value.([]any)
-
-	return ok && !slices.ContainsFunc(list, func(item any) bool { _, isText := item.(string); return !isText })
-}
-
 func isNumber(value any) bool {
 	switch value.(type) {
 	case int, float64:
@@ -148,12 +142,6 @@ func isNumber(value any) bool {
 	default:
 		return false
 	}
-}
-
-func isWhole(text string) bool {
-	_, err := strconv.Atoi(text)
-
-	return err == nil
 }
 
 // shown returns a value in the form for a problem.
@@ -307,7 +295,6 @@ func matchers(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// namedMatcher is matcher for a mapping of a name to its argument.
 func namedMatcher(name string, of any) (problem, hint string) {
 	all := matcherArguments()
 	takes, known := all[name]
@@ -373,7 +360,6 @@ func patterns(list []any) (problem, hint string) {
 	return "", ""
 }
 
-// pattern returns the problem of a regular expression in text.
 func pattern(text, expression string) string {
 	var problem *syntax.Error
 	if _, err := regexp.Compile(expression); errors.As(err, &problem) {

@@ -140,7 +140,7 @@ func Recall[T any](h *Host, folder, name string) (record T, found bool, err erro
 func (h *Host) Remember(ctx context.Context, folder, name string, record any) error {
 	path := h.recordPath(folder, name)
 	if path == "" {
-		return fmt.Errorf("what was done to %s cannot be remembered: %w", name, state.ErrNone)
+		return fmt.Errorf("cannot record the change of %s: %w", name, state.ErrNone)
 	}
 
 	return h.WriteRecord(ctx, path, record)

@@ -43,10 +43,10 @@ func TestSystemStateBelowStranger(t *testing.T) {
 	}
 	before := hosttest.Snapshot(t, base)
 	for path, words := range map[string]string{
-		"stranger/st":       home + " belongs to user 54321, who may exchange what is in it",
-		"stranger/new/st":   home + " belongs to user 54321, who may exchange what is in it",
+		"stranger/st":       home + " belongs to user 54321, who may replace files in it",
+		"stranger/new/st":   home + " belongs to user 54321, who may replace files in it",
 		"stranger/evil/st":  home + "/evil is a link of user 54321",
-		"stranger/dangling": home + " belongs to user 54321, who may exchange what is in it",
+		"stranger/dangling": home + " belongs to user 54321, who may replace files in it",
 		"open/new/st":       "everybody may write to " + base + "/open",
 	} {
 		for name, open := range openers(t, filepath.Join(base, path)) {

@@ -63,7 +63,6 @@ func (b *blocks) block(t *resource.Type, e document.Entry) {
 	}
 }
 
-// unknownType returns the problem of an unknown type.
 func unknownType(types resource.Types, name string, pos model.Position) model.Problem {
 	out := document.Unknown(pos, "resource type", name, "", types.Names())
 	if out.Cause = model.ErrUnknownType; out.Hint == "" {

@@ -26,8 +26,8 @@ type build struct {
 	links []resource.Links
 	// openEnded reports whether some declarations are unknown.
 	openEnded bool
-	// decode decodes the properties of a resource; nil is resource.Decode.
-	decode decode
+	// observeOnly requires no properties.
+	observeOnly bool
 	// excludedUnknown reports whether some declarations of excluded manifests are unknown.
 	excludedUnknown bool
 }
@@ -62,11 +62,7 @@ func (b *build) add(ctx context.Context, d declaration) {
 	}
 	b.openEnded = b.openEnded || !sure
 
-	decode := b.decode
-	if decode == nil {
-		decode = resource.Decode
-	}
-	res, problems := decode(d.Type, properties, d.pos)
+	res, problems := decode(d.Type, properties, d.pos, b.observeOnly)
 	if len(r.failed) > 0 {
 		problems = ownProblems(r.failed, d, properties, problems)
 	}
@@ -227,7 +223,6 @@ func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[s
 	return res.Spec, append(res.Secrets, s.Secrets()...), nil
 }
 
-// absentAbove returns the needs for the missing directories above a path.
 func absentAbove(path string) (needs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -355,7 +355,9 @@ func (a *annotationChecks) check(ctx context.Context, pos model.Position, path [
 			a.out.Add(pos, program.Hint, "the expression of @validate is not valid: %s", program.Message)
 			return
 		}
-		if v, err := expression.ToValue(value, pos); err == nil && checksText(program) && (v.Kind == document.Null || !v.IsScalar()) {
+		known := checks()
+		checksText := slices.ContainsFunc(program.OfValue, func(name string) bool { return known[name] != nil })
+		if v, err := expression.ToValue(value, pos); err == nil && checksText && (v.Kind == document.Null || !v.IsScalar()) {
 			return
 		}
 		a.validate(ctx, pos, program, name, value)
@@ -364,7 +366,9 @@ func (a *annotationChecks) check(ctx context.Context, pos model.Position, path [
 
 func (a *annotationChecks) validate(ctx context.Context, pos model.Position, p *expression.Program, name string, value any) {
 	source := p.Source().String()
-	result, _, f := a.scope.run(ctx, p, withChecks(template.Reveal(value, a.scope.reveal)))
+	names := checks()
+	names[expression.NameValue] = template.Reveal(value, a.scope.reveal)
+	result, _, f := a.scope.run(ctx, p, names)
 	shown := ""
 	if v, err := expression.ToValue(value, pos); err == nil && v.IsScalar() && !v.Secret {
 		shown = " " + v.Text
@@ -433,23 +437,6 @@ func checks() map[string]any {
 	return out
 }
 
-// withChecks returns the names known to all expressions plus the functions of @validate.
-func withChecks(value any) map[string]any {
-	out := checks()
-	out[expression.NameValue] = value
-
-	return out
-}
-
-// checksText reports whether a @validate expression passes the value to a function that needs a
-// text.
-func checksText(p *expression.Program) bool {
-	known := checks()
-
-	return slices.ContainsFunc(p.OfValue, func(name string) bool { return known[name] != nil })
-}
-
-// checkedText returns the text of a scalar.
 func checkedText(function string, v any) (string, error) {
 	value, err := expression.ToValue(v, model.Position{})
 	if err != nil || v == nil || !value.IsScalar() {

@@ -75,15 +75,16 @@ type Document struct {
 // IsCCM reports whether the section of the document is ccm.
 func (d *Document) IsCCM() bool { return d.section == "ccm" }
 
-// emptyDocument returns an empty document. name is the file name in positions.
-func emptyDocument(name string) *Document { return documentOf(name, nil) }
-
 func documentOf(name string, text []byte) *Document {
 	return &Document{name: name, text: text, lines: sync.OnceValue(func() []int { return startsOfLines(text) }), Merge: mergeFirst}
 }
 
-// Parse reads a manifest in YAML or JSON. name is the file name in positions. It returns
-// model.Problems. Resolve reports unknown keys and wrong values.
+// Parse reads a manifest in YAML or JSON. name is the file name in positions. It fails if the
+// document is unreadable (syntax, encoding, size, depth, aliases, duplicate keys). Resolve reports
+// unknown keys and other problems. The error is model.Problems. The caller must not change data.
+//
+// Texts keep their bytes as YAML defines them. Line breaks of plain, folded and literal texts are
+// read as "\n". Only a text in double quotes can contain "\r".
 func Parse(name string, data []byte) (*Document, error) {
 	return parse(name, data, DefaultMaxBytes)
 }
@@ -93,12 +94,6 @@ func ParseData(name string, data []byte) (*Document, error) {
 	return parseData(name, data, DefaultMaxBytes)
 }
 
-// parse reads a manifest in YAML or JSON of at most limit bytes. It fails if the document is
-// unreadable (syntax, encoding, size, depth, aliases, duplicate keys). Resolve reports unknown keys
-// and other problems. The error is model.Problems. The caller must not change data afterwards.
-//
-// Texts keep their bytes as YAML defines them. Line breaks of plain, folded and literal texts are
-// read as "\n". Only a text in double quotes can contain "\r".
 func parse(name string, data []byte, limit int64) (*Document, error) {
 	root, err := readMapping(name, data, limit, "a manifest", "it begins with `muster:` or `data:`")
 	if err != nil {
@@ -194,7 +189,6 @@ func (d *Document) unknownAtTop(e document.Entry) {
 	}
 }
 
-// unknownInSection is unknownAtTop for the section muster.
 func (d *Document) unknownInSection(e document.Entry) {
 	if slices.Contains(topKeys(), e.Key) {
 		d.problems.Add(e.Pos, "put it at the top level, beside `"+d.section+":`", "unknown key `%s` in `%s`", e.Key, d.section)
@@ -328,7 +322,6 @@ func (d *Document) line(n int) (int, bool) {
 	return starts[n-1], true
 }
 
-// startsOfLines returns the offsets of the lines.
 func startsOfLines(text []byte) []int {
 	var out []int
 	at := 0

@@ -82,11 +82,6 @@ type knownFacts struct {
 	reported bool
 }
 
-// newEvaluator returns the evaluator of a document. dir is its directory.
-func newEvaluator(opts *Options, doc *Document, dir string, author paths.Author) *evaluator {
-	return &evaluator{opts: opts, doc: doc, dir: dir, author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
-}
-
 // Program compiles an expression and caches the result.
 func (w *evaluator) Program(source string, withValue bool) *expression.Program {
 	key := source
@@ -129,9 +124,6 @@ func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 
 	return w.facts.all, w.facts.err
 }
-
-// setFacts sets the facts that expressions use.
-func (w *evaluator) setFacts(facts model.Facts) { w.facts.all, w.facts.read = facts, true }
 
 // failed converts an error to a failure. It marks repeated errors of the facts as known.
 func (w *evaluator) failed(err error) *failure {
@@ -311,7 +303,6 @@ func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, erro
 	})
 }
 
-// errOnOtherNode is the error of a file of another node.
 var errOnOtherNode = errors.New("only the node has the file")
 
 // elsewhere records the files that expressions read beside the manifest. For another node it
@@ -412,7 +403,6 @@ func (sc *scope) outsideHint(path string) string {
 // dataRead matches the paths of data that a template reads.
 var dataRead = regexp.MustCompile(`\b[Dd]ata(?:\.((?:\w+\.)*\w+)|\s*\[?\s*"(\w+)")`)
 
-// noteTexts calls noteData for the texts of a template.
 func (t *templates) noteTexts() {
 	for _, text := range t.texts {
 		for _, found := range dataRead.FindAllStringSubmatch(text, -1) {

@@ -55,7 +55,6 @@ var ErrSource = errors.New("invalid source")
 // defaultStall is the default of Options.HTTPStall.
 const defaultStall = 30 * time.Second
 
-// opened is an open source.
 type opened struct {
 	name   string
 	dir    string

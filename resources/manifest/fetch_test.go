@@ -190,8 +190,8 @@ func TestFetchProblems(t *testing.T) {
 		"cut off":          {"cut.tar.gz", "", archive.ErrNotArchive},
 		"large manifest":   {"big.tar.gz", "", manifest.ErrTooLarge},
 		"large bundle":     {"long.tar.gz", "", nil},
-		"http":             {"http:///x", "invalid source: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", manifest.ErrSource},
-		"http credentials": {"http://joe:hun/ter2@x/y", "invalid source: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", manifest.ErrSource},
+		"http":             {"http:///x", "invalid source: the URL is invalid: percent-encode special characters, such as / or @ in a password", manifest.ErrSource},
+		"http credentials": {"http://joe:hun/ter2@x/y", "invalid source: the URL is invalid: percent-encode special characters, such as / or @ in a password", manifest.ErrSource},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := manifest.NewLoader(o).Fetch(t.Context(), tc.source)

@@ -231,19 +231,13 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	if !result.Exists() {
 		return nil, false, nil
 	}
-	v, err := fromJSON(result.Raw)
-	if err != nil {
+	// Integers become int.
+	v, problems := document.Read("answer.json", []byte(result.Raw), int64(len(result.Raw)))
+	if len(problems) > 0 {
 		return result.Value(), true, nil
 	}
 
-	return v, true, nil
-}
-
-// fromJSON decodes a document. Integers become int.
-func fromJSON(text string) (any, error) {
-	v, problems := document.Read("answer.json", []byte(text), int64(len(text)))
-
-	return v.Plain(), problems.Err()
+	return v.Plain(), true, nil
 }
 
 // registered is the list of mappings that the function registrations returns.
@@ -253,23 +247,17 @@ type registered []any
 func newRegistered(all []registration.Registration) registered {
 	out := registered{}
 	for _, r := range all {
-		item := map[string]any{"node": r.Node}
+		item, annotations := map[string]any{"node": r.Node}, map[string]any{}
+		for key, value := range r.Annotations {
+			annotations[key] = value
+		}
 		for key, value := range map[string]any{
 			"Cluster": r.Cluster, "Service": r.Service, "Protocol": r.ProtocolName, "Address": r.Address, "Port": r.Port,
-			"Priority": r.Priority, "TTL": r.TTL.String(), "Annotations": annotationsOf(r.Annotations),
+			"Priority": r.Priority, "TTL": r.TTL.String(), "Annotations": annotations,
 		} {
 			item[key], item[strings.ToLower(key)] = value, value
 		}
 		out = append(out, item)
-	}
-
-	return out
-}
-
-func annotationsOf(all map[string]string) map[string]any {
-	out := map[string]any{}
-	for key, value := range all {
-		out[key] = value
 	}
 
 	return out

@@ -15,21 +15,14 @@ import (
 // defaultOverride is the only entry of the default order.
 const defaultOverride = "default"
 
-// resolvedData are the data of a document.
-type resolvedData struct {
-	data     map[string]any
-	problems model.Problems
-	warnings model.Problems
-}
-
 // resolveData returns the data of a document: base data, overrides in the order of the hierarchy,
 // then external data.
 //
 // With merge first, the first match replaces the keys of the base that it sets. With deep, all
 // matches are merged in order, so the last match wins.
-func resolveData(ctx context.Context, w *evaluator, external map[string]any) resolvedData {
+func resolveData(ctx context.Context, w *evaluator, external map[string]any) (data map[string]any, problems, warnings model.Problems) {
 	r := resolver{scope: w.newScope(ctx, inData, nil, nil)}
-	data := r.object(ctx, w.doc.Data)
+	data = r.object(ctx, w.doc.Data)
 
 	order := resolver{scope: w.newScope(ctx, inResources, mergeData(data, external), nil), skipLackingFacts: true}
 	order.scope.broken = len(r.problems) > 0 || w.unsure
@@ -49,12 +42,11 @@ func resolveData(ctx context.Context, w *evaluator, external map[string]any) res
 		maps.Copy(data, over)
 	}
 	data = mergeData(data, external)
-	out := resolvedData{data: data, problems: r.problems, warnings: unnamed(w.doc)}
-	if len(out.problems) == 0 && !w.unsure {
-		out.problems = checkAnnotations(ctx, w, data, taken)
+	if len(r.problems) == 0 && !w.unsure {
+		r.problems = checkAnnotations(ctx, w, data, taken)
 	}
 
-	return out
+	return data, r.problems, unnamed(w.doc)
 }
 
 // override is an override of the document that applies to the node.

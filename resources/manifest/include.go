@@ -79,7 +79,6 @@ type inclusion struct {
 	path       string
 }
 
-// namePosition returns the position of the name of the resource.
 func (i *inclusion) namePosition() model.Position {
 	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
@@ -117,7 +116,9 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.notIncluded(&i, err)
 		return
 	}
-	s.includedFile(source, i.namePosition())
+	if s.forOtherNode && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: i.namePosition()})
+	}
 	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
 		return // its resources are known, or it is a cycle, which CheckLinks reports
 	}
@@ -201,7 +202,6 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.session.besides(child.session)
 }
 
-// messages returns the messages of the document.
 func (b *build) messages() resource.Messages {
 	return resource.Messages{Before: b.out.PreMessage, After: b.out.PostMessage}
 }
@@ -335,13 +335,6 @@ func (s *session) files() []File {
 	}
 
 	return out.Files
-}
-
-// includedFile records a child manifest beside this one.
-func (s *session) includedFile(source string, pos model.Position) {
-	if s.forOtherNode && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
-		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
-	}
 }
 
 // excludedRefs returns the references of all resources of an excluded manifest, because other

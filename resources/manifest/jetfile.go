@@ -104,7 +104,6 @@ func (b *build) list(ctx context.Context, seen *scope, path document.Value) (lis
 	return document.Value{}, m, false
 }
 
-// readList reads a rendered list. The error is model.Problems.
 func readList(path, rendered string, limit int64) (document.Value, error) {
 	value, problems := document.Read(renderedName(path), []byte(rendered), limit)
 	if len(problems) == 0 && value.Kind != document.List && value.Kind != document.Null {
@@ -195,7 +194,6 @@ func (p *printedValues) print(text string) string {
 	return p.add(p.text(text), p.isSecret(text))
 }
 
-// hide returns the token of a secret.
 func (p *printedValues) hide(s model.Secret) string { return p.add(s.Reveal(), true) }
 
 func (p *printedValues) add(text string, secret bool) string {
@@ -204,7 +202,6 @@ func (p *printedValues) add(text string, secret bool) string {
 	return p.mark + "x" + strconv.Itoa(len(p.values)-1) + "x"
 }
 
-// in reports whether a text contains tokens.
 func (p *printedValues) in(text string) bool { return p != nil && strings.Contains(text, p.mark) }
 
 // walk calls literal and value with the parts of a text, in order.
@@ -220,7 +217,6 @@ func (p *printedValues) walk(text string, literal, value func(string)) {
 	literal(text)
 }
 
-// isSecret reports whether a text contains the token of a secret.
 func (p *printedValues) isSecret(text string) bool {
 	found := false
 	p.each(text, func(v printedValue) string {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -151,7 +152,7 @@ func (o origin) Names(ctx context.Context, facts model.Facts, data map[string]an
 	if data == nil {
 		data = o.data
 	}
-	scope := o.loader.session(emptyDocument(""), Inputs{Dir: o.dir, Facts: facts}).newScope(ctx, inResources, data, resource.Outputs{})
+	scope := o.loader.session(documentOf("", nil), Inputs{Dir: o.dir, Facts: facts}).newScope(ctx, inResources, data, resource.Outputs{})
 	out, _ := newTemplates(scope).seen(ctx, "") // given facts cannot fail
 	delete(out, expression.NameOutputs)         // a template cannot wait for outputs
 
@@ -252,7 +253,11 @@ func (s *shared) provided() map[string]model.Ref {
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
 	s := &session{
-		loader: l, evaluator: newEvaluator(&l.opts, doc, in.Dir, in.Author), external: in.Data,
+		loader: l, external: in.Data,
+		evaluator: &evaluator{
+			opts: &l.opts, doc: doc, dir: in.Dir, author: in.Author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature),
+			cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{},
+		},
 		resourceScope: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {
@@ -260,20 +265,19 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 	}
 	s.useShared(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
-		s.setFacts(in.Facts)
+		s.facts.all, s.facts.read = in.Facts, true
 	}
 
 	return s
 }
 
-// useShared connects the session to the common state.
 func (s *session) useShared(common *shared) {
 	s.common, s.provided, s.aliases, s.sensitive = common, common.provided, common.aliases, common.sensitive
 }
 
 // DecodeOne decodes the resource of an ensure request, without a manifest that it includes.
 func (l *Loader) DecodeOne(typ string, properties document.Value) (*resource.Resource, error) {
-	return l.decodeOne(typ, properties, resource.Decode)
+	return l.decodeOne(typ, properties, false)
 }
 
 // ResolveDeclared is ResolveOne for a resource of the local user. It evaluates expressions with
@@ -283,9 +287,9 @@ func (l *Loader) ResolveDeclared(ctx context.Context, typ string, properties doc
 	if !ok {
 		return nil, model.Problems{unknownType(l.opts.Types, typ, properties.Pos)}
 	}
-	s := l.session(emptyDocument(""), in)
+	s := l.session(documentOf("", nil), in)
 	data := mergeData(nil, in.Data)
-	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: &Resolved{Data: data}, decode: in.decode()}
+	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: &Resolved{Data: data}, observeOnly: in.ObserveOnly}
 	s.resourceScope.Origin = l.Origin(b.out)
 	b.add(ctx, declaration{Type: t, pos: properties.Pos, properties: properties})
 	b.dropNameWarnings()
@@ -303,11 +307,11 @@ func (b *build) dropNameWarnings() {
 // resource is the last of the result. Its values are literal, without expressions. The error is the
 // error of Resolve.
 func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
-	res, err := l.decodeOne(typ, properties, in.decode())
+	res, err := l.decodeOne(typ, properties, in.ObserveOnly)
 	if err != nil {
 		return nil, err
 	}
-	b := &build{session: l.session(emptyDocument(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
+	b := &build{session: l.session(documentOf("", nil), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
 	b.addResource(res, properties)
 	b.dropNameWarnings()
 	b.out.Warnings.Append(shellWarnings(res.Type, properties)...)
@@ -318,33 +322,31 @@ func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document
 
 // CompileCondition returns an error if a text is not a condition of control.
 func (l *Loader) CompileCondition(text string) error {
-	return l.session(emptyDocument(""), Inputs{}).compileCondition(text)
+	return l.session(documentOf("", nil), Inputs{}).compileCondition(text)
 }
 
 // Sensitive reports whether the values of a request must not be shown or stored. An invalid request
 // is sensitive.
 func (l *Loader) Sensitive(typ string, properties document.Value) bool {
-	res, err := l.decodeOne(typ, properties, resource.Decode)
+	res, err := l.DecodeOne(typ, properties)
 
 	return err != nil || res.Sensitive()
 }
 
-type decode func(*resource.Type, document.Value, model.Position) (*resource.Resource, model.Problems)
-
-func (in Inputs) decode() decode {
-	if in.ObserveOnly {
-		return resource.DecodeQuestion
+func decode(t *resource.Type, properties document.Value, pos model.Position, observeOnly bool) (*resource.Resource, model.Problems) {
+	if observeOnly {
+		return resource.DecodeQuestion(t, properties, pos)
 	}
 
-	return resource.Decode
+	return resource.Decode(t, properties, pos)
 }
 
-func (l *Loader) decodeOne(typ string, properties document.Value, decode decode) (*resource.Resource, error) {
+func (l *Loader) decodeOne(typ string, properties document.Value, observeOnly bool) (*resource.Resource, error) {
 	t, ok := l.opts.Types.Get(typ)
 	if !ok {
 		return nil, model.Problems{unknownType(l.opts.Types, typ, properties.Pos)}
 	}
-	res, problems := decode(t, properties, properties.Pos)
+	res, problems := decode(t, properties, properties.Pos, observeOnly)
 	if i := slices.IndexFunc(properties.Entries, func(e document.Entry) bool { return e.Key == keyControl }); i >= 0 {
 		problems.Add(properties.Entries[i].Pos, "evaluate the condition before the request", "`control` is not allowed in a request")
 	}
@@ -389,13 +391,12 @@ func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked,
 // CheckCondition checks the text of a Condition without its node. The error is the error of
 // Condition.
 func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Value) error {
-	r := resolver{scope: l.elsewhere(emptyDocument(v.Pos.File), Inputs{}).newScope(ctx, inData, nil, nil)}
+	r := resolver{scope: l.elsewhere(documentOf(v.Pos.File, nil), Inputs{}).newScope(ctx, inData, nil, nil)}
 	r.condition(ctx, name, v)
 
 	return r.problems.Err()
 }
 
-// elsewhere returns the session of a document for another machine.
 func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there := *l
 	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
@@ -443,7 +444,7 @@ func (c *Checked) add(f File) {
 // position, name is its name in problems. The expression can use facts and the environment. The
 // error is model.Problems.
 func (l *Loader) Condition(ctx context.Context, name string, v document.Value, in Inputs) (bool, error) {
-	s := l.session(emptyDocument(v.Pos.File), in)
+	s := l.session(documentOf(v.Pos.File, nil), in)
 	r := resolver{scope: s.newScope(ctx, inData, nil, nil)}
 	yes, _ := r.condition(ctx, name, v)
 

@@ -40,7 +40,6 @@ func (r *Resolved) Render() ([]byte, error) {
 	return encode(root)
 }
 
-// callsTemplateLater reports whether an unevaluated expression in the properties calls template.
 func callsTemplateLater(properties document.Value) bool {
 	found := false
 	properties.EachScalar(func(v *document.Value) {
@@ -110,7 +109,8 @@ func rendered(res *resource.Resource, properties document.Value) document.Value 
 		case e.Key == keyControl, e.Key == keyName:
 			continue
 		case p.Literal:
-		case declared && !p.Common && mayReveal(e.Value):
+		case declared && !p.Common && (e.Value.Secret || e.Value.Kind == document.String || e.Value.Kind == document.List || e.Value.Kind == document.Map):
+			// Only texts may reveal the content of a sensitive resource.
 			e.Value = text(model.Redacted)
 		default:
 			e.Value = literal(e.Value, own)
@@ -132,11 +132,6 @@ func rendered(res *resource.Resource, properties document.Value) document.Value 
 	item := document.Value{Kind: document.Map, Entries: []document.Entry{entry(name, out)}}
 
 	return document.Value{Kind: document.List, Items: []document.Value{item}}
-}
-
-// mayReveal reports whether a value may reveal the content of a sensitive resource. Only texts may.
-func mayReveal(v document.Value) bool {
-	return v.Secret || (v.Kind != document.Bool && v.Kind != document.Number && v.Kind != document.Null)
 }
 
 // literal returns a value that resolves to itself: texts are escaped, secrets are redacted, and
@@ -225,11 +220,7 @@ func isLiteral(s string) bool {
 		return false
 	}
 
-	return strings.IndexFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !isPlainRune(r) }) < 0
-}
-
-func isPlainRune(r rune) bool {
-	return r == ' ' || unicode.IsGraphic(r) && r != '\ufeff'
+	return !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsGraphic(r) || r == '\ufeff' })
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z/_][A-Za-z0-9/_.+-]*( [A-Za-z0-9/_.+-]+)*$`)

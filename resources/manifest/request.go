@@ -38,7 +38,6 @@ func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value
 	return r.out, r.properties, nil
 }
 
-// request decodes a request.
 type request struct {
 	root       document.Value
 	out        model.EnsureRequest
@@ -46,7 +45,6 @@ type request struct {
 	problems   model.Problems
 }
 
-// onlyID returns a request with the id of an invalid request.
 func (r *request) onlyID() model.EnsureRequest {
 	if id, _ := r.root.Get("id"); id.IsScalar() && model.IsRequestID(id.Text) {
 		return model.EnsureRequest{ID: id.Text}

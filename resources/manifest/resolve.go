@@ -53,10 +53,9 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	resolved := resolveData(ctx, s.evaluator, external)
-	data, dataProblems := resolved.data, resolved.problems
+	data, dataProblems, warnings := resolveData(ctx, s.evaluator, external)
 	s.evaluator.Data = data
-	out := &Resolved{Data: data, dir: s.dir, ccm: doc.IsCCM(), Warnings: resolved.warnings}
+	out := &Resolved{Data: data, dir: s.dir, ccm: doc.IsCCM(), Warnings: warnings}
 	s.resourceScope.Origin = s.loader.Origin(out)
 
 	b := &build{session: s, scope: s.newScope(ctx, inResources, data, nil), out: out}
@@ -95,24 +94,23 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 
 func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
-	resolved := resolveData(ctx, s.evaluator, in.Data)
-	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.problems)
+	data, found, warnings := resolveData(ctx, s.evaluator, in.Data)
+	problems := slices.Concat(doc.Problems(), doc.CheckComments(), found)
 	if len(problems) > 0 {
 		return Data{}, tidyProblems(problems)
 	}
 	if l.opts.Warn != nil {
-		for _, w := range resolved.warnings {
+		for _, w := range warnings {
 			l.opts.Warn(w)
 		}
 	}
 
 	// The caller does not know which secrets the data are derived from.
-	values := template.Reveal(resolved.data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
+	values := template.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
 
 	return Data{values, s.distrusted()}, nil
 }
 
-// settings resolves the settings of the document.
 func (b *build) settings(ctx context.Context, doc *Document) {
 	r := resolver{scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
@@ -232,7 +230,6 @@ func limit(ctx context.Context, r *resolver, v document.Value) int {
 	return n
 }
 
-// word returns a value as one word for an error.
 func word(v document.Value) string {
 	if v.IsScalar() {
 		return strconv.Quote(v.Text)

@@ -223,7 +223,6 @@ func insideHint(k document.Kind) string {
 	}
 }
 
-// deferred returns v as a deferred value with its source.
 func (r *resolver) deferred(v document.Value) document.Value {
 	v.Deferred = true
 	if printed := r.scope.evaluator.printed; printed.in(v.Text) {
@@ -243,7 +242,6 @@ func (r *resolver) position(v document.Value, at int) model.Position {
 	return r.scope.evaluator.doc.Position(v.Pos, v.Text, at)
 }
 
-// unknown returns v as an unknown value.
 func (r *resolver) unknown(v document.Value) document.Value {
 	r.failed = append(r.failed, v.Pos)
 

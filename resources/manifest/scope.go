@@ -88,7 +88,6 @@ func (w *evaluator) newScope(ctx context.Context, p phase, data map[string]any, 
 	return w.newScopeWith(ctx, p, data, outputs, model.Secret.Reveal)
 }
 
-// newScopeWith is newScope with a function that returns the text of secrets.
 func (w *evaluator) newScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *scope {
 	sc := &scope{evaluator: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs, text: text}
 	sc.reveal = func(secret model.Secret) string {
@@ -116,7 +115,6 @@ func (sc *scope) takeUsed() bool {
 	return used
 }
 
-// failure is the failure of an expression.
 type failure struct {
 	message, hint string
 	// waits are the resources to wait for; then it is not a failure.
@@ -266,7 +264,8 @@ func (sc *scope) mark(v *document.Value, node ast.Node) {
 // uses reports whether an expression uses a secret of the data, a mapping or list that contains
 // one, all names, or a function that returned a secret.
 func (sc *scope) uses(node ast.Node) bool {
-	found := expression.SourcesOf(node)
+	found := expression.Sources{Paths: map[ast.Node][]string{}}
+	ast.Walk(&node, &found)
 	for _, path := range found.Paths {
 		at := sc.data
 		for _, key := range path {

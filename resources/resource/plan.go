@@ -110,18 +110,8 @@ func (e BatchError) Error() string { return fmt.Sprint(errors.Join(e...)) }
 // alone, before it decides. A type waits as long as the state is likely to settle.
 var ErrUnsettled = errors.New("is changing state")
 
-// TimedOut is an error in a BatchError: the change used the whole timeout of its resource. The engine repeats
-// it only as often as the property retry allows.
-type TimedOut struct{ Err error }
-
-// Error returns the text of the error behind it.
-func (t TimedOut) Error() string { return t.Err.Error() }
-
-// Unwrap returns the error behind it.
-func (t TimedOut) Unwrap() error { return t.Err }
-
-// Concluded is an error in a BatchError: the change was made and failed. Only the property retry repeats
-// it.
+// Concluded is an error in a BatchError: the change was made and failed, or used its whole timeout.
+// The engine repeats it only as often as the property retry allows.
 type Concluded struct{ Err error }
 
 // Error returns the text of the error behind it.

@@ -15,7 +15,7 @@ func TestWithoutOutput(t *testing.T) {
 		"it failed: [redacted]":                           said("secret one"),
 		"start: it failed: [redacted]":                    fmt.Errorf("start: %w", said("secret one")),
 		"it failed: [redacted]\nit failed: [redacted]":    errors.Join(said("secret one"), said("secret two")),
-		"it failed: [redacted]\nx: it failed: [redacted]": resource.TimedOut{Err: errors.Join(said("secret one"), fmt.Errorf("x: %w", said("secret two")))},
+		"it failed: [redacted]\nx: it failed: [redacted]": resource.Concluded{Err: errors.Join(said("secret one"), fmt.Errorf("x: %w", said("secret two")))},
 	} {
 		if got := resource.WithoutOutput(err); got != want {
 			t.Errorf("%q, not %q", got, want)

@@ -157,7 +157,6 @@ func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	}
 }
 
-// adaptOrder sets the funcs for the order of resources.
 func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }

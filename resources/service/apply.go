@@ -75,7 +75,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		for k, err := range p.ChangeAll(stepCtx, env, s.action, names) {
 			if err != nil && number == 0 && isTimeUp(stepCtx) {
 				// A later step may have had less time than the timeout.
-				err = resource.TimedOut{Err: err}
+				err = resource.Concluded{Err: err}
 			}
 			failed[at[k]] = errors.Join(failed[at[k]], err)
 		}

@@ -119,7 +119,6 @@ var withoutDot = regexp.MustCompile(`function "(Data|Facts|Environ)" not defined
 // noKey matches the error of the library about a missing key.
 var noKey = regexp.MustCompile(`map has no entry for key (".*")$`)
 
-// goError returns the Error for an error of the library.
 func goError(t Template, out *output, err error) error {
 	failed := newError(t.Name, err)
 	failed.Syntax = false

@@ -77,7 +77,6 @@ func writer(print func(string) string, escapes ...jet.SafeWriter) jet.SafeWriter
 	}
 }
 
-// addWriters replaces the writers of the library by writers that call print.
 func addWriters(set *jet.Set, print func(string) string) {
 	set.AddGlobal("raw", writer(print)).AddGlobal("unsafe", writer(print))
 	set.AddGlobal("safeHtml", writer(print, template.HTMLEscape)).AddGlobal("safeJs", writer(print, template.JSEscape))
@@ -172,7 +171,6 @@ func (r *rendering) Put(name string, t *jet.Template) {
 // unknownName matches an error of the library that quotes the values of all variables.
 var unknownName = regexp.MustCompile(`identifier "(\w+)" not available`)
 
-// failed returns the Error for an error of the library.
 func (r *rendering) failed(err error, names Names) error {
 	out := newError(r.path(), err)
 	out.Pos.File = r.name(out.Pos.File)

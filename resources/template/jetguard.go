@@ -34,7 +34,9 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 		case *jet.BlockNode:
 			r.begin(n.List, n.NodeBase)
 		case *jet.CallExprNode:
-			r.locate(n)
+			if of, named := n.BaseExpr.(*jet.IdentifierNode); named && r.functions[of.Ident] != nil {
+				of.Ident = r.located(of.Ident, of.NodeBase, r.functions[of.Ident])
+			}
 		case *jet.IncludeNode:
 			// Callers that collect the files of a manifest need each file, even if it is not reached.
 			if of, constant := n.Name.(*jet.StringNode); constant && r.load != nil {
@@ -71,7 +73,6 @@ func visit(v reflect.Value, of func(node any)) {
 	}
 }
 
-// begin inserts a step at the beginning of a list.
 func (r *rendering) begin(list *jet.ListNode, at jet.NodeBase) {
 	list.Nodes = slices.Insert(list.Nodes, 0, r.step(nameStep, at))
 }
@@ -127,7 +128,10 @@ func (r *rendering) checkAssigned(set *jet.SetNode) {
 // code can use the values earlier.
 func (r *rendering) checkAtBegin(list *jet.ListNode, left jet.Expression) {
 	if m, at := mappingOf(left); m != nil {
-		call := jetCall(at, r.located(nameAssignedInLoop, at, assignedInLoop), m, left)
+		call := jetCall(at, r.located(nameAssignedInLoop, at, func(args jet.Arguments) reflect.Value {
+			assigned(args)
+			return reflect.Value{} // an action must print nothing
+		}), m, left)
 		list.Nodes = slices.Insert[[]jet.Node, jet.Node](list.Nodes, 0, jetAction(call))
 	}
 }
@@ -169,14 +173,6 @@ func assigned(args jet.Arguments) reflect.Value {
 	return v
 }
 
-// assignedInLoop is assigned for an action, which must print nothing.
-func assignedInLoop(args jet.Arguments) reflect.Value {
-	assigned(args)
-
-	return reflect.Value{}
-}
-
-// jetAction returns an action with a call.
 func jetAction(call *jet.CallExprNode) *jet.ActionNode {
 	at := call.NodeBase
 	command := &jet.CommandNode{NodeBase: base(at, jet.NodeCommand), CallExprNode: *call}
@@ -185,7 +181,6 @@ func jetAction(call *jet.CallExprNode) *jet.ActionNode {
 	return &jet.ActionNode{NodeBase: base(at, jet.NodeAction), Pipe: pipe}
 }
 
-// jetCall returns a call of a function.
 func jetCall(at jet.NodeBase, function string, args ...jet.Expression) *jet.CallExprNode {
 	name := &jet.IdentifierNode{NodeBase: base(at, jet.NodeIdentifier), Ident: function}
 
@@ -196,13 +191,6 @@ func base(at jet.NodeBase, kind jet.NodeType) jet.NodeBase {
 	at.NodeType = kind
 
 	return at
-}
-
-// locate adds the line to the error of a call of a muster function.
-func (r *rendering) locate(n *jet.CallExprNode) {
-	if of, named := n.BaseExpr.(*jet.IdentifierNode); named && r.functions[of.Ident] != nil {
-		of.Ident = r.located(of.Ident, of.NodeBase, r.functions[of.Ident])
-	}
 }
 
 // located adds a function for one line of a template, and returns its name. Its errors have the line, which

@@ -103,7 +103,6 @@ func replaceText(text, old, with string, count int) (string, error) {
 	return strings.Replace(text, old, with, count), nil
 }
 
-// tooLongJoined returns an error for arguments of join.
 func tooLongJoined(args []reflect.Value) error {
 	separator, list := args[0].Len(), args[1].Elem()
 	if list.Kind() != reflect.Slice && list.Kind() != reflect.Array {

@@ -165,7 +165,7 @@ func (f *fleet) shown(t testing.TB, s *kvtest.Store) string {
 			out = append(out, fmt.Sprintf("%s %+v", n.Node, n.NodeState))
 		}
 	}
-	for r, err := range s.Reports(t.Context(), kvstore.ReportFilter{}) {
+	for r, err := range s.Reports(t.Context(), model.ReportRange{}) {
 		if err == nil && r.Node != attacking {
 			out = append(out, fmt.Sprintf("report %s %s %s", r.ID, r.Node, r.Data))
 		}

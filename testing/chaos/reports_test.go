@@ -37,7 +37,7 @@ type accountedRun struct {
 func (w judge) checkReports() error {
 	a := account{ids: map[string]bool{}, seqs: map[uint64]bool{}, runs: map[string]*accountedRun{}, stored: map[string]int{}, tried: map[string]int{}}
 	var all []model.Report
-	for r, err := range kvstore.NewReports(w.store.Store).Reports(w.t.Context(), kvstore.ReportFilter{Node: node}) {
+	for r, err := range kvstore.NewReports(w.store.Store).Reports(w.t.Context(), model.ReportRange{Node: node}) {
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("another address: exit code %d, %s", code, text)
 	}
 	for _, asks := range [][]string{{"--oidc-client", "x"}, {"--oidc-read", "staff"}} {
-		if code, text := start(t, dir, append([]string{"fleet", "serve"}, asks...)...).wait(); code != 64 || !strings.Contains(text, asks[0]+": give --oidc-issuer, too") {
+		if code, text := start(t, dir, append([]string{"fleet", "serve"}, asks...)...).wait(); code != 64 || !strings.Contains(text, asks[0]+": also give --oidc-issuer") {
 			t.Errorf("%s asks for sign-in: exit code %d, %s", asks, code, text)
 		}
 	}

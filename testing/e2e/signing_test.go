@@ -389,7 +389,7 @@ func TestSignRevertsNoNewerPush(t *testing.T) {
 		if err := key.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if code, text := p.wait(); code == 0 || !strings.Contains(text, "it was changed meanwhile") {
+		if code, text := p.wait(); code == 0 || !strings.Contains(text, "another user has changed it") {
 			t.Errorf("%v: exit code %d\n%s", args, code, text)
 		}
 		if now := string(f.stored().Data); now != manifestOf("newer") {

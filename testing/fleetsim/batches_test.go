@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd"
 	operator "github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/fleetsim"
@@ -59,7 +58,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 		}
 	}
 	results, reported := ask.NewResults("batched", model.ProtocolRunResponse, played.Names()), 0
-	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindEnsure, Follow: true}) {
+	for r, err := range store.Reports(ctx, model.ReportRange{Kind: model.KindEnsure, Follow: true}) {
 		if err != nil {
 			t.Fatal(err, results.Progress())
 		}

@@ -113,7 +113,7 @@ func checkStream(t *testing.T, store *kvtest.Store) {
 	var count uint64
 	failed := map[string]int{}
 	var runs []string
-	for r, err := range kvstore.NewReports(store.Store).Reports(t.Context(), kvstore.ReportFilter{}) {
+	for r, err := range kvstore.NewReports(store.Store).Reports(t.Context(), model.ReportRange{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,6 @@ func Add(env *cli.Env, app *fisk.Application) {
 	}))
 }
 
-// path returns the path of the configuration file.
 func (c *runCommand) path() string {
 	return cmp.Or(c.file, filepath.Join(c.Flags.ConfigDir, "agent.yaml"))
 }
@@ -88,7 +87,6 @@ func (c *runCommand) defaults() config.Config {
 	return out
 }
 
-// config reads the configuration and applies the flags.
 func (c *runCommand) config() (agent.Config, error) {
 	path, named := c.path(), c.file != ""
 	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, paths.Author{})
@@ -117,7 +115,6 @@ func (c *runCommand) config() (agent.Config, error) {
 	return config, nil
 }
 
-// overrideConfig applies the global flags and environment variables.
 func (c *runCommand) overrideConfig(out *agent.Config) {
 	set := func(target *string, value string, wins bool) {
 		if wins {
@@ -220,7 +217,6 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	}
 }
 
-// nameGroups updates the groups that denials name.
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
 	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))

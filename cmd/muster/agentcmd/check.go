@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// addCheck adds muster agent check.
 func addCheck(env *cli.Env, parent *fisk.CmdClause) {
 	c := &runCommand{Env: env}
 	cmd := parent.Command("check", "Check the configuration and the state directory of the agent, and change nothing")
@@ -38,7 +37,6 @@ func (c *runCommand) isMissing() (bool, error) {
 	}
 }
 
-// check checks what the agent would use at its start.
 func (c *runCommand) check(context.Context) error {
 	missing, err := c.isMissing()
 	if err != nil {

@@ -54,7 +54,6 @@ func newConnectionLog(log *slog.Logger, connected tasks.Signal, reach cli.Reach,
 	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes, shown: shownConnection{changed: tasks.NewSignal()}}
 }
 
-// reachOf converts the NATS section of the configuration.
 func reachOf(n config.NATS) cli.Reach {
 	return cli.Reach{
 		Options: connect.Options{
@@ -115,7 +114,6 @@ func (l *connectionLog) connect(server string) {
 	l.connected.Notify()
 }
 
-// endOwn stops the timer of a reconnect that the agent started.
 func (l *connectionLog) endOwn() {
 	if l.own != nil {
 		l.own.Stop()
@@ -267,7 +265,6 @@ func (d *denials) forget(now time.Time) bool {
 	return len(d.noted) < maxDenials
 }
 
-// reason returns the cause of a denial, or the denial itself.
 func reason(d *kvstore.Denial) string {
 	if d.Cause != nil {
 		return d.Cause.Error()
@@ -299,7 +296,6 @@ func (d *denials) take() (causes, plain []*kvstore.Denial, explained bool) {
 	return causes, plain, d.unanswered
 }
 
-// flush logs each cause, and the first denial without a cause.
 func (d *denials) flush() {
 	causes, plain, explained := d.take()
 	byText := func(a, b *kvstore.Denial) int { return cmp.Compare(a.Error(), b.Error()) }

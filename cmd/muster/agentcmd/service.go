@@ -75,7 +75,6 @@ func (s *nodeService) serve(ctx context.Context) error {
 	}
 }
 
-// answer serves requests by subject.
 func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
 	return s.requests.Serve(ctx, requests.ServeOptions{
 		Node: config.Node, Groups: config.Groups, Version: cli.Version(), Log: s.log,
@@ -99,7 +98,6 @@ func (s *nodeService) guarded(verb string, answer requests.Answer) requests.Answ
 	}
 }
 
-// listen implements agent.Options.Writers.
 func listen(ctx context.Context, paths []string) (drift.Writers, error) {
 	l, err := writers.Listen(ctx, paths)
 	if err != nil {

@@ -32,7 +32,6 @@ type askCommand struct {
 	level string
 }
 
-// addStatus adds muster agent status and log-level.
 func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 	c := &askCommand{runCommand: runCommand{Env: env}}
 	status := parent.Command("status", "Show the status of the agent on this machine")
@@ -46,7 +45,6 @@ func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 	level.Action(env.Action(c.logLevel))
 }
 
-// ask sends a request to the agent of the configured state directory.
 func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) error {
 	// The socket needs no NATS connection, so ignore the NATS flags.
 	c.Flags.Connect = connect.Options{}
@@ -102,7 +100,6 @@ func (c *askCommand) status(ctx context.Context) error {
 // maxNamed is the maximum number of named resources of a run.
 const maxNamed = 3
 
-// about describes the subject of a run.
 func about(r model.RunningRun) string {
 	out := r.Manifest
 	for i, ref := range r.Part {
@@ -115,7 +112,6 @@ func about(r model.RunningRun) string {
 	return out
 }
 
-// showStatus prints a status as text.
 func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	line := func(name, format string, args ...any) {
 		p.Printf("%-10s %s\n", name, print.Text(fmt.Sprintf(format, args...)))
@@ -193,7 +189,6 @@ const (
 	isStable
 )
 
-// urgency returns how urgently a manifest needs attention.
 func urgency(m model.AssignedManifest) int {
 	switch status := statusOf(m); {
 	case m.State.Outcome.IsFailure() || status == "rejected":
@@ -222,7 +217,6 @@ func statusOf(m model.AssignedManifest) string {
 	}
 }
 
-// stopping describes an agent that shuts down.
 func stopping(s model.AgentStatus, now time.Time) string {
 	text := "shutting down for " + age(now, s.Stopping)
 	for i, r := range s.Running {
@@ -237,7 +231,6 @@ func stopping(s model.AgentStatus, now time.Time) string {
 	return text
 }
 
-// connection describes the connection in one line.
 func connection(c model.Connected, now time.Time) string {
 	switch {
 	case c.Connected:
@@ -249,7 +242,6 @@ func connection(c model.Connected, now time.Time) string {
 	}
 }
 
-// statusRow formats a manifest as a table row.
 func statusRow(m model.AssignedManifest, now time.Time) []string {
 	revision := strconv.FormatUint(m.State.Revision, 10)
 	if m.State.Seen != 0 {
@@ -290,7 +282,6 @@ func failures(l *model.LastRun) int {
 	return count
 }
 
-// showRepairs prints the last repair of each manifest.
 func showRepairs(p print.Printer, manifests []model.AssignedManifest, now time.Time) {
 	title := "\nlast repairs of drift:\n"
 	for _, m := range manifests {
@@ -307,7 +298,6 @@ func showRepairs(p print.Printer, manifests []model.AssignedManifest, now time.T
 	}
 }
 
-// showDeviations prints the resources that are not in their desired state.
 func showDeviations(p print.Printer, manifests []model.AssignedManifest) {
 	var rows [][]string
 	more := 0
@@ -330,5 +320,4 @@ func showDeviations(p print.Printer, manifests []model.AssignedManifest) {
 	}
 }
 
-// age returns the time since at, in whole seconds.
 func age(now, at time.Time) string { return max(now.Sub(at), 0).Round(time.Second).String() }

@@ -17,7 +17,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -56,7 +55,6 @@ func (n *Node) claim(ctx context.Context, dir string) error {
 	return nil
 }
 
-// listen creates the socket.
 func (n *Node) listen(ctx context.Context) {
 	socket, err := status.Listen(n.held.dir)
 	if err != nil {
@@ -133,7 +131,6 @@ func (n *Node) answerLocally(ctx context.Context) {
 	}
 }
 
-// notifySystemd sends states to systemd, if it supervises the service.
 func notifySystemd(log *slog.Logger, states ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
 		log.Debug("systemd was not notified", "error", err)
@@ -241,7 +238,6 @@ type logLevel struct {
 	Level string `json:"level"`
 }
 
-// routes returns the HTTP handler of the socket.
 func (n *Node) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+routeStatus, func(w http.ResponseWriter, _ *http.Request) { answer(w, n.describe()) })
@@ -265,20 +261,12 @@ func (n *Node) routes() http.Handler {
 // describe returns the status of the agent, its connection and its log level.
 func (n *Node) describe() model.AgentStatus {
 	out := n.agent.Describe()
-	for _, s := range []agent.Section{&n.connection.shown, leveler{n.level}} {
-		s.Describe(&out)
-	}
+	n.connection.shown.Describe(&out)
+	out.LogLevel = levelName(n.level)
 
 	return out
 }
 
-// leveler adds the log level to a status.
-type leveler struct{ slog.Leveler }
-
-// Describe fills in the log level.
-func (l leveler) Describe(out *model.AgentStatus) { out.LogLevel = levelName(l) }
-
-// levelName returns a level as written in the configuration.
 func levelName(l slog.Leveler) string { return strings.ToLower(l.Level().String()) }
 
 func answer(w http.ResponseWriter, v any) {
@@ -294,7 +282,6 @@ type shownConnection struct {
 	changed tasks.Signal
 }
 
-// note applies a change of the connection.
 func (c *shownConnection) note(connected bool, server string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -218,7 +218,7 @@ func (d *demo) startNode(ctx, node context.Context) ([]string, error) {
 			d.Log.Warn("agent stopped", "error", err)
 		}
 	})
-	if err := d.await(ctx, kvstore.ReportFilter{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
+	if err := d.await(ctx, model.ReportRange{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
 		return nil, err
 	}
 
@@ -248,7 +248,7 @@ func (d *demo) run(ctx context.Context, env *cli.Env, args []string) error {
 }
 
 // await reads reports from the stream until one matches.
-func (d *demo) await(ctx context.Context, f kvstore.ReportFilter, is func(model.Report) bool) error {
+func (d *demo) await(ctx context.Context, f model.ReportRange, is func(model.Report) bool) error {
 	f.Node, f.Since, f.Follow = nodeName, d.began, true
 	for r, err := range kvstore.NewReports(d.store).Reports(ctx, f) {
 		if err != nil {

@@ -28,7 +28,7 @@ const linesPerAddress = 6
 // showReports prints the new reports of the node, except for runs without changes.
 func (d *demo) showReports(ctx context.Context) error {
 	lines := 0
-	for r, err := range kvstore.NewReports(d.store).Reports(ctx, kvstore.ReportFilter{Node: nodeName, Since: time.Now(), Follow: true}) {
+	for r, err := range kvstore.NewReports(d.store).Reports(ctx, model.ReportRange{Node: nodeName, Since: time.Now(), Follow: true}) {
 		if err != nil {
 			return err
 		}

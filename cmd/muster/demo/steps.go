@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -121,7 +120,7 @@ func (d *demo) has(name, content string) error {
 }
 
 func (d *demo) awaitRun(ctx context.Context, is func(model.Run) bool) error {
-	return d.await(ctx, kvstore.ReportFilter{Kind: model.KindRun}, func(r model.Report) bool {
+	return d.await(ctx, model.ReportRange{Kind: model.KindRun}, func(r model.Report) bool {
 		var run model.Run
 		return json.Unmarshal(r.Data, &run) == nil && is(run)
 	})
@@ -137,7 +136,7 @@ func (d *demo) ensure(ctx context.Context) ([]string, error) {
 	if err := d.has("adhoc", "asked for"); err != nil {
 		return nil, err
 	}
-	err = d.await(ctx, kvstore.ReportFilter{Kind: model.KindEnsure}, func(r model.Report) bool {
+	err = d.await(ctx, model.ReportRange{Kind: model.KindEnsure}, func(r model.Report) bool {
 		var answer model.EnsureResponse
 		return json.Unmarshal(r.Data, &answer) == nil && answer.Phase == model.EnsureDone && answer.State != nil && answer.State.Name == path
 	})

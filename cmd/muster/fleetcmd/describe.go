@@ -32,7 +32,7 @@ const (
 type describeCommand struct {
 	*cli.Env
 	print.Format
-	node, flagged string
+	nodeFlags
 }
 
 // described is the document that the command prints.
@@ -54,13 +54,7 @@ func addDescribe(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *describeCommand) run(ctx context.Context) error {
-	if c.Given("node") {
-		if c.node != "" {
-			return cli.Usagef("name one node: NODE or --node NODE")
-		}
-		c.node = c.flagged
-	}
-	if err := checkNode(c.node); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	store, err := Open(ctx, c.Env, NeedNodes, NeedManifests, NeedReports)

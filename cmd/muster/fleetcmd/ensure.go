@@ -200,8 +200,8 @@ func output(t *model.Transaction, stream string) string {
 // ensureResults names the command that shows the results of unfinished nodes.
 func ensureResults(r *ask.Ensured) string {
 	if len(r.Unfinished) == 1 {
-		return " (it goes on, for the result see: muster fleet reports --kind ensure --node " + r.Unfinished[0] + ")"
+		return " (it continues; for the result see: muster fleet reports --kind ensure --node " + r.Unfinished[0] + ")"
 	}
 
-	return " (they go on, for the results see: muster fleet reports --kind ensure)"
+	return " (they continue; for the results see: muster fleet reports --kind ensure)"
 }

@@ -61,7 +61,7 @@ func TestSummaryNamesWhatHasNotStarted(t *testing.T) {
 		},
 		Unfinished: []string{"db01", "web01"},
 	}
-	const want = "1 node answered, still working: web01, accepted, not started: db01 (they go on, for the results see: muster fleet reports --kind ensure)"
+	const want = "1 node answered, still working: web01, accepted, not started: db01 (they continue; for the results see: muster fleet reports --kind ensure)"
 	if got := AnswerSummary(r, "answered") + ensureResults(r); got != want {
 		t.Errorf("%s", got)
 	}

@@ -17,7 +17,8 @@ import (
 type factsCommand struct {
 	*cli.Env
 	print.Format
-	node, query, flagged string
+	nodeFlags
+	query string
 }
 
 // addFacts adds muster fleet facts.
@@ -34,14 +35,10 @@ func addFacts(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *factsCommand) run(ctx context.Context) error {
-	if c.Given("node") {
-		if c.query != "" {
-			return cli.Usagef("name one node: NODE or --node NODE")
-		}
-		c.node, c.query = c.flagged, c.node
+	if c.Given("node") && c.query == "" {
+		c.node, c.query = "", c.node
 	}
-	c.node = cli.NodeID(c.node)
-	if err := checkNode(c.node); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	store, err := Open(ctx, c.Env, NeedNodes)
@@ -63,14 +60,20 @@ func (c *factsCommand) run(ctx context.Context) error {
 	return fmt.Errorf("node %s has stored no facts; its agent stores them when it starts (see %s)", c.node, store.KV.Names().Run("fleet describe "+c.node))
 }
 
-// checkNode checks a node name from the command line.
-func checkNode(name string) error {
-	if name == "" {
-		return cli.Usagef("no node: name one, as muster fleet nodes lists them")
-	}
-	if !model.IsToken(name) {
-		return cli.Usagef("node %q: write one word of letters, digits, - and _", name)
-	}
+// nodeFlags name one node: an argument, or the flag --node.
+type nodeFlags struct{ node, flagged string }
 
-	return nil
+// check sets the node, and checks its name.
+func (n *nodeFlags) check() error {
+	if n.node != "" && n.flagged != "" {
+		return cli.Usagef("name one node: NODE or --node NODE")
+	}
+	switch n.node = cli.NodeID(n.node + n.flagged); {
+	case n.node == "":
+		return cli.Usagef("no node: name one, as muster fleet nodes lists them")
+	case !model.IsToken(n.node):
+		return cli.Usagef("node %q: write one word of letters, digits, - and _", n.node)
+	default:
+		return nil
+	}
 }

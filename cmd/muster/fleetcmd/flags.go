@@ -13,6 +13,21 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 )
 
+// parseBefore sets the time of a flag such as --since: a time, or a duration before now. It leaves at unchanged
+// for an empty text.
+func parseBefore(flag, text string, at *time.Time) error {
+	if text == "" {
+		return nil
+	}
+	parsed, err := ParseTime(text, time.Now(), -1)
+	if err != nil {
+		return cli.Usagef("--%s %w", flag, err)
+	}
+	*at = parsed
+
+	return nil
+}
+
 // ParseTime parses a time, or a duration from now: after it with sign 1, before it
 // with -1. The words today and yesterday mean the start of that day, local time.
 func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
@@ -37,12 +52,7 @@ func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error
 }
 
 // Order holds the flags that sort and limit a list.
-type Order struct {
-	Sort    string
-	Reverse bool
-	// Limit is the maximum number of rows, 0 for all.
-	Limit int
-}
+type Order struct{ view.RowOrder }
 
 // AddOrder adds the flags. Shells complete the column names.
 func (o *Order) AddOrder(cmd *fisk.CmdClause, columns ...string) {
@@ -64,11 +74,6 @@ func (o *Order) Check(columns ...string) error {
 	}
 
 	return nil
-}
-
-// Of returns the flags as a query.Order.
-func (o *Order) Of() view.RowOrder {
-	return view.RowOrder{Sort: o.Sort, Reverse: o.Reverse, Limit: o.Limit}
 }
 
 // Remark prints how many rows the limit hides.

@@ -50,16 +50,12 @@ type forgotten struct {
 	Removed []string `json:"removed"`
 	// Assigned are the keys that remain assigned to this node.
 	Assigned []string `json:"assigned"`
-}
 
-// leftover describes the stored data of a node.
-type leftover struct {
-	node    string
-	removed []string
-	// control lists the keys that operators wrote.
-	control  []string
-	reports  bool
-	assigned []string
+	// control are the stored documents that operators wrote.
+	control []model.Entry
+	// stored lists the other stored data, hasReports is set if reports are removed.
+	stored     []string
+	hasReports bool
 }
 
 func (c *forgetCommand) run(ctx context.Context) error {
@@ -137,19 +133,19 @@ func (c *forgetCommand) checkStored(ctx context.Context, store *Store, of select
 }
 
 // leftovers reads the stored data of the nodes. A node without any data is an error.
-func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selection) ([]leftover, error) {
-	var out []leftover
+func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selection) ([]*forgotten, error) {
+	var out []*forgotten
 	var failed []error
 	states := of.states()
 	for _, t := range of.targets {
-		l := leftover{node: t.Node, assigned: []string{}}
+		f := &forgotten{Node: t.Node, Assigned: []string{}}
 		if _, known := states[t.Node]; known {
-			l.removed = append(l.removed, "state")
+			f.stored = append(f.stored, "state")
 		}
-		if err := l.read(ctx, store, c.reports); err != nil {
+		if err := f.read(ctx, store, c.reports); err != nil {
 			return nil, err
 		}
-		if len(l.removed)+len(l.control) == 0 && !l.reports {
+		if len(f.stored)+len(f.control) == 0 && !f.hasReports {
 			failed = append(failed, store.NoSuchNode(ctx, t.Node))
 			continue
 		}
@@ -157,10 +153,8 @@ func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selectio
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			l.assigned = append(l.assigned, e.Key)
-		}
-		out = append(out, l)
+		f.Assigned = append(f.Assigned, keysOf(entries)...)
+		out = append(out, f)
 	}
 	if len(failed) > 0 {
 		return nil, fmt.Errorf("%w\nnothing was removed", errors.Join(failed...))
@@ -170,55 +164,52 @@ func (c *forgetCommand) leftovers(ctx context.Context, store *Store, of selectio
 }
 
 // read reads the stored data except the state.
-func (l *leftover) read(ctx context.Context, store *Store, withReports bool) error {
-	_, err := kvstore.NewNodes(store.KV).FactsDocument(ctx, l.node)
+func (f *forgotten) read(ctx context.Context, store *Store, withReports bool) error {
+	_, err := kvstore.NewNodes(store.KV).FactsDocument(ctx, f.Node)
 	switch {
 	case err == nil, errors.Is(err, kvstore.ErrInvalidFacts):
-		l.removed = append(l.removed, "facts")
+		f.stored = append(f.stored, "facts")
 	case !errors.Is(err, model.ErrNotFound):
 		return err
 	}
-	bucket := kvstore.NewControl(store.KV).By(Operator())
 	for _, name := range []string{model.ControlPause, model.ControlLabels, model.ControlGroups} {
-		key := model.Key(model.NodeFamily(l.node), name)
-		switch _, err := bucket.Get(ctx, key); {
+		switch e, err := kvstore.NewControl(store.KV).Get(ctx, model.Key(model.NodeFamily(f.Node), name)); {
 		case err == nil:
-			l.control = append(l.control, key)
-		case errors.Is(err, kvstore.ErrNotProvisioned): // an older fleet without this bucket
-		case !errors.Is(err, model.ErrNotFound):
+			f.control = append(f.control, e)
+		case !errors.Is(err, kvstore.ErrNotProvisioned) && !errors.Is(err, model.ErrNotFound): // an older fleet lacks the bucket
 			return err
 		}
 	}
 	if !withReports {
 		return nil
 	}
-	newest, err := kvstore.NewReports(store.KV).Newest(ctx, l.node)
-	l.reports = len(newest) > 0 || errors.Is(err, kvstore.ErrInvalidEvent)
-	if errors.Is(err, kvstore.ErrInvalidEvent) {
-		err = nil
+	newest, err := kvstore.NewReports(store.KV).Newest(ctx, f.Node)
+	isInvalid := errors.Is(err, kvstore.ErrInvalidEvent)
+	if f.hasReports = len(newest) > 0 || isInvalid; isInvalid {
+		return nil
 	}
 
 	return err
 }
 
-func (c *forgetCommand) confirm(left []leftover) error {
+func (c *forgetCommand) confirm(left []*forgotten) error {
 	if len(left) < 2 || c.yes {
 		return nil
 	}
 	names := make([]string, len(left))
-	for i, l := range left {
-		names[i] = l.node
+	for i, f := range left {
+		names[i] = f.Node
 	}
 
 	return c.Confirm("nothing was removed", fmt.Sprintf("this forgets %s: %s", print.Count(len(left), "node"), print.Some(names, "see muster fleet nodes")))
 }
 
 // forget removes the data of the nodes. It stops at the first denied removal.
-func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftover) ([]forgotten, error) {
-	done := []forgotten{}
+func (c *forgetCommand) forget(ctx context.Context, store *Store, left []*forgotten) ([]*forgotten, error) {
+	done := []*forgotten{}
 	var failed []error
-	for _, l := range left {
-		f, err := c.one(ctx, store, l)
+	for _, f := range left {
+		err := c.one(ctx, store, f)
 		if len(f.Removed) > 0 {
 			done = append(done, f)
 		}
@@ -231,39 +222,34 @@ func (c *forgetCommand) forget(ctx context.Context, store *Store, left []leftove
 }
 
 // one forgets one node. It removes the state first, so a user without permission for that removes nothing.
-func (c *forgetCommand) one(ctx context.Context, store *Store, l leftover) (forgotten, error) {
-	out := forgotten{Node: l.node, Assigned: l.assigned}
-	if err := kvstore.NewNodes(store.KV).Remove(ctx, l.node); err != nil {
-		return out, err
+func (c *forgetCommand) one(ctx context.Context, store *Store, f *forgotten) error {
+	if err := kvstore.NewNodes(store.KV).Remove(ctx, f.Node); err != nil {
+		return err
 	}
-	out.Removed = append(out.Removed, l.removed...)
+	f.Removed = f.stored
 	bucket := kvstore.NewControl(store.KV).By(Operator())
-	for _, key := range l.control {
-		current, err := bucket.Get(ctx, key)
-		if err == nil {
-			_, err = bucket.Delete(ctx, key, nil)
+	for _, e := range f.control {
+		if _, err := bucket.Delete(ctx, e.Key, nil); err != nil && !errors.Is(err, model.ErrNotFound) {
+			return err
 		}
-		if err != nil && !errors.Is(err, model.ErrNotFound) {
-			return out, err
+		if signed.IsEnvelope(e.Value) {
+			c.Log.Warn("removed a signed value with an unsigned removal; a node that requires signatures keeps the value if it returns", "key", e.Key)
 		}
-		if signed.IsEnvelope(current.Value) {
-			c.Log.Warn("removed a signed value with an unsigned removal; a node that requires signatures keeps the value if it returns", "key", key)
-		}
-		out.Removed = append(out.Removed, key)
+		f.Removed = append(f.Removed, e.Key)
 	}
-	if !l.reports {
-		return out, nil
+	if !f.hasReports {
+		return nil
 	}
-	if err := kvstore.NewReports(store.KV).Remove(ctx, l.node); err != nil {
-		return out, err
+	if err := kvstore.NewReports(store.KV).Remove(ctx, f.Node); err != nil {
+		return err
 	}
-	out.Removed = append(out.Removed, "reports")
+	f.Removed = append(f.Removed, "reports")
 
-	return out, nil
+	return nil
 }
 
 // print prints the removed data and the remaining assignments.
-func (c *forgetCommand) print(store *Store, done []forgotten) {
+func (c *forgetCommand) print(store *Store, done []*forgotten) {
 	for _, f := range done {
 		c.Print.Printf("%s forgotten: %s\n", f.Node, strings.Join(f.Removed, ", "))
 	}

@@ -63,7 +63,7 @@ func addHistory(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 // check validates the arguments and parses the times.
-func (c *historyCommand) check(now time.Time) error {
+func (c *historyCommand) check() error {
 	given := 0
 	for _, one := range []struct {
 		flag, name string
@@ -78,25 +78,14 @@ func (c *historyCommand) check(now time.Time) error {
 	case c.limit < 0:
 		return cli.Usagef("--limit must be 0 or more")
 	}
-	if c.since != "" {
-		at, err := ParseTime(c.since, now, -1)
-		if err != nil {
-			return cli.Usagef("--since %w", err)
-		}
-		c.from = at
-	}
-	if c.until != "" {
-		at, err := ParseTime(c.until, now, -1)
-		if err != nil {
-			return cli.Usagef("--until %w", err)
-		}
-		c.to = at
+	if err := cmp.Or(parseBefore("since", c.since, &c.from), parseBefore("until", c.until, &c.to)); err != nil {
+		return err
 	}
 	if !c.to.IsZero() && !c.to.After(c.from) {
 		return cli.Usagef("--until must be later than --since")
 	}
 	if given == 0 {
-		return errors.Join(c.checkGroups(), c.checkEvents())
+		return c.checkFilters()
 	}
 	if len(c.events) > 0 {
 		return cli.Usagef("--event applies to the fleet or to groups; remove --event or the name")
@@ -127,19 +116,13 @@ func selectEvents[T any](c *historyCommand, all []T, at func(T) time.Time, by fu
 	})
 }
 
-// checkGroups validates --group.
-func (c *historyCommand) checkGroups() error {
+// checkFilters validates --group and --event.
+func (c *historyCommand) checkFilters() error {
 	for _, group := range c.groups {
 		if err := model.CheckFamily(model.GroupFamily(group)); err != nil {
 			return cli.Usagef("--group: %w", err)
 		}
 	}
-
-	return nil
-}
-
-// checkEvents validates --event.
-func (c *historyCommand) checkEvents() error {
 	for _, event := range c.events {
 		if all := events(); !slices.Contains(all, event) {
 			return cli.Usagef("--event: not one of %s%s", strings.Join(all, ", "), cli.DidYouMean(event, all))
@@ -150,7 +133,7 @@ func (c *historyCommand) checkEvents() error {
 }
 
 func (c *historyCommand) run(ctx context.Context) error {
-	if err := c.check(time.Now()); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	store, err := Open(ctx, c.Env, NeedManifests, NeedReports)

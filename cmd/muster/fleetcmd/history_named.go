@@ -176,14 +176,18 @@ func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 	}
 	// Reports carry the time of the node. Reports with future times must not displace events from operators.
 	latest := assign.LatestEvents{Most: max(maxEvents, c.limit)}
-	operators, err := byOperators(ctx, store, families, &doc)
+	operators, err := assigned(ctx, store, families, &doc)
+	if err != nil {
+		return err
+	}
+	written, err := writtenEvents(ctx, store, families, &doc)
 	if err == nil {
 		err = c.reported(ctx, store, &latest, &doc)
 	}
 	if err != nil {
 		return err
 	}
-	all := latest.Sorted(operators...)
+	all := latest.Sorted(append(operators, written...)...)
 	if latest.Dropped > 0 {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("only the latest %d reported events are shown", latest.Most))
 	}
@@ -217,17 +221,6 @@ func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 // existed.
 func isOfGroups(e assign.NodeEvent) bool {
 	return strings.HasPrefix(e.About, model.GroupFamily("")) && e.RunID == ""
-}
-
-// byOperators returns the changes that operators made to a node and its groups.
-func byOperators(ctx context.Context, store *Store, families []string, doc *ofNodeDocument) ([]assign.NodeEvent, error) {
-	assigned, err := assigned(ctx, store, families, doc)
-	if err != nil {
-		return nil, err
-	}
-	written, err := writtenEvents(ctx, store, families, doc)
-
-	return append(assigned, written...), err
 }
 
 // assigned returns the assignments of a node and its groups.

@@ -3,7 +3,6 @@ package fleetcmd
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/choria-io/fisk"
 
@@ -24,15 +23,8 @@ func addProvision(env *cli.Env, parent *fisk.CmdClause) {
 type initCommand struct {
 	*cli.Env
 	print.Format
-	replicas, reportCount  int
-	reportAge              time.Duration
-	reportSize, bundleSize model.Size
-	manifestSize           model.Size
-	commandSize            model.Size
-	controlSize            model.Size
-	reportMax, stateMax    model.Size
-	registrationSize       model.Size
-	yes, noop              bool
+	options   provision.Options
+	yes, noop bool
 }
 
 func addInit(env *cli.Env, fleet *fisk.CmdClause) {
@@ -40,17 +32,17 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cmd := fleet.Command("init", "Create or update the buckets and streams of a fleet")
 	cmd.HelpLong("Prints each step. A second run changes only the differences. It asks before it changes an existing stream, unless --yes is given, and never shrinks a stream with data.\n\n" +
 		"  muster fleet init --noop\n  muster fleet init --replicas 3 --report-age 30d")
-	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.replicas)
-	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.reportAge)
-	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(size{&c.reportSize})
-	cli.Int(cmd.Flag("report-count", "Maximum number of reports of one node, of each kind and outcome (default: 240)").PlaceHolder("N"), &c.reportCount)
-	cmd.Flag("report-max", "Maximum size of one report (default: 64KiB)").PlaceHolder("SIZE").SetValue(size{&c.reportMax})
-	cmd.Flag("state-max", "Maximum size of the state of a node, and of its facts (default: 512KiB)").PlaceHolder("SIZE").SetValue(size{&c.stateMax})
-	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of the size of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
-	cmd.Flag("manifest-size", "Maximum size of all assignments with their history (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.manifestSize})
-	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.commandSize})
-	cmd.Flag("control-size", "Maximum size of all pauses, labels and groups (default: a quarter of the size of reports, at most 128MiB)").PlaceHolder("SIZE").SetValue(size{&c.controlSize})
-	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
+	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.options.Replicas)
+	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.options.ReportAge)
+	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(size{&c.options.ReportBytes})
+	cmd.Flag("report-count", "Maximum number of reports of one node, of each kind and outcome (default: 240)").PlaceHolder("N").Int64Var(&c.options.ReportCount)
+	cmd.Flag("report-max", "Maximum size of one report (default: 64KiB)").PlaceHolder("SIZE").SetValue(size{&c.options.ReportMax})
+	cmd.Flag("state-max", "Maximum size of the state of a node, and of its facts (default: 512KiB)").PlaceHolder("SIZE").SetValue(size{&c.options.StateMax})
+	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of the size of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.options.RegistrationBytes})
+	cmd.Flag("manifest-size", "Maximum size of all assignments with their history (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.options.ManifestBytes})
+	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.options.CommandBytes})
+	cmd.Flag("control-size", "Maximum size of all pauses, labels and groups (default: a quarter of the size of reports, at most 128MiB)").PlaceHolder("SIZE").SetValue(size{&c.options.ControlBytes})
+	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.options.BundleBytes})
 	cmd.Flag("noop", "Show the changes without applying them").UnNegatableBoolVar(&c.noop)
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
@@ -59,10 +51,13 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 }
 
 // size is a flag value in bytes.
-type size struct{ *model.Size }
+type size struct{ bytes *int64 }
 
 // Set parses the value.
-func (s size) Set(text string) error { return s.UnmarshalText([]byte(text)) }
+func (s size) Set(text string) error { return (*model.Size)(s.bytes).UnmarshalText([]byte(text)) }
+
+// String returns the value.
+func (s size) String() string { return model.Size(*s.bytes).String() }
 
 func (c *initCommand) run(ctx context.Context) error {
 	if err := c.validate(); err != nil {
@@ -73,12 +68,7 @@ func (c *initCommand) run(ctx context.Context) error {
 		return err
 	}
 	store := provision.New(kv)
-	options := provision.Options{
-		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize),
-		ReportCount: int64(c.reportCount), ReportMax: int64(c.reportMax), StateMax: int64(c.stateMax),
-		RegistrationBytes: int64(c.registrationSize), ManifestBytes: int64(c.manifestSize), CommandBytes: int64(c.commandSize), ControlBytes: int64(c.controlSize),
-	}
-	changes, err := store.Plan(ctx, options)
+	changes, err := store.Plan(ctx, c.options)
 	if err != nil {
 		return err
 	}
@@ -91,7 +81,7 @@ func (c *initCommand) run(ctx context.Context) error {
 		if err := c.confirm(changes); err != nil {
 			return err
 		}
-		if changes, err = store.Apply(ctx, options); err != nil {
+		if changes, err = store.Apply(ctx, c.options); err != nil {
 			return cli.RoomHint(err)
 		}
 		c.warnShare(ctx, store)
@@ -116,16 +106,16 @@ func (c *initCommand) isFleetAccount(ctx context.Context, store provision.Provis
 
 // validate returns an error for the first invalid flag.
 func (c *initCommand) validate() error {
-	if c.Given("replicas") && (c.replicas < 1 || c.replicas > 5) {
-		return cli.Usagef("--replicas %d: a stream has 1 to 5", c.replicas)
+	if c.Given("replicas") && (c.options.Replicas < 1 || c.options.Replicas > 5) {
+		return cli.Usagef("--replicas %d: a stream has 1 to 5", c.options.Replicas)
 	}
-	if c.Given("report-age") && c.reportAge <= 0 {
+	if c.Given("report-age") && c.options.ReportAge <= 0 {
 		return cli.Usagef("--report-age must be more than 0")
 	}
-	if c.Given("report-count") && c.reportCount < 2 {
+	if c.Given("report-count") && c.options.ReportCount < 2 {
 		return cli.Usagef("--report-count must be more than 1")
 	}
-	for flag, value := range map[string]model.Size{"report-max": c.reportMax, "state-max": c.stateMax} {
+	for flag, value := range map[string]int64{"report-max": c.options.ReportMax, "state-max": c.options.StateMax} {
 		if c.Given(flag) && (value < provision.MinMessage || value > provision.MaxMessage) {
 			return cli.Usagef("--%s must be from 16KiB to 64MiB", flag)
 		}
@@ -146,8 +136,8 @@ func (c *initCommand) warnShare(ctx context.Context, store provision.Provisioner
 func (c *initCommand) warnReplicas(cluster string, planned []provision.Difference) {
 	isNew := slices.ContainsFunc(planned, func(d provision.Difference) bool { return d.Create })
 	switch {
-	case c.replicas > 1:
-		c.Log.Warn("up to nats-server 2.15.2, a user with write access can stop a replicated stream: see docs/security.md", "replicas", c.replicas)
+	case c.options.Replicas > 1:
+		c.Log.Warn("up to nats-server 2.15.2, a user with write access can stop a replicated stream: see docs/security.md", "replicas", c.options.Replicas)
 	case cluster != "" && isNew && !c.Given("replicas"):
 		c.Log.Warn("each new stream is stored on one server of the cluster only; use --replicas 3 to survive the loss of a server, see docs/guides/clusters.md", "cluster", cluster)
 	}

@@ -75,7 +75,7 @@ func (c *lsCommand) sorted(all []model.Entry) []model.Entry {
 		rows[i].Entry = e
 	}
 	out := []model.Entry{}
-	for _, r := range view.FirstRows(rows, c.Order.Of()) {
+	for _, r := range view.FirstRows(rows, c.RowOrder) {
 		out = append(out, r.Entry)
 	}
 

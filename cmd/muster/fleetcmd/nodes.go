@@ -89,16 +89,20 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list := withStatuses(found.Nodes, entries)
-	matching := len(list)
-	list = c.first(list, entries)
-	for i := range list {
-		list[i].Flooding = flooding[list[i].Node.Node]
+	assigned, matching := fleet.NewAssigned(entries), len(found.Nodes)
+	shown := view.FirstRows(view.QueryNodes(found.Nodes, assigned), c.RowOrder)
+	statuses := make([][]fleet.RolloutStatus, len(shown))
+	for i, r := range shown {
+		statuses[i] = r.Statuses
 	}
-	if err := explainSkipped(ctx, store, list); err != nil {
+	if err := fleet.ExplainSkipped(ctx, store.Get, statuses...); err != nil {
 		return err
 	}
-
+	list := make([]nodeStatus, len(shown))
+	for i, r := range shown {
+		list[i] = newNodeStatus(r, assigned)
+		list[i].Flooding = flooding[r.Known.Node]
+	}
 	if c.IsDocument() && len(list) == 0 {
 		c.Print.Remark("%s", none)
 	}
@@ -118,32 +122,11 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	return err
 }
 
-// nodeRow adapts a node for sorting.
-type nodeRow struct {
-	nodeStatus
-	row view.QueryNode
-}
+// newNodeStatus returns the status of the node of a row.
+func newNodeStatus(r view.QueryNode, assigned *fleet.Assigned) nodeStatus {
+	node := view.NewNode(r.Known, r.Statuses, assigned)
 
-// Value returns the value of a column.
-func (l nodeRow) Value(column string) any { return l.row.Value(column) }
-
-// first applies --sort, --reverse and --limit.
-func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStatus {
-	assigned := fleet.NewAssigned(entries)
-	rows := make([]nodeRow, len(all))
-	for i, n := range all {
-		rows[i].nodeStatus = n
-		if c.Sort != "" {
-			node := view.NewNode(n.Node, rollouts(n), assigned)
-			rows[i].row = view.QueryNode{NodeRow: view.RowOf(&node), Known: n.Node}
-		}
-	}
-	var out []nodeStatus
-	for _, r := range view.FirstRows(rows, c.Order.Of()) {
-		out = append(out, r.nodeStatus)
-	}
-
-	return out
+	return nodeStatus{Node: r.Known, State: node.State, Statuses: node.Statuses}
 }
 
 // flooding returns the nodes that flood a stream, each with a description. It leaves out streams that the user may not read.
@@ -244,46 +227,6 @@ func (c *nodesCommand) none(all []model.Node) string {
 	default:
 		return NoSuchGroups(groups, all)
 	}
-}
-
-// withStatuses compares nodes with their assignments.
-func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
-	statuses, assigned := fleet.Overview(nodes, entries), fleet.NewAssigned(entries)
-	out := make([]nodeStatus, len(nodes))
-	for i, n := range nodes {
-		node := view.NewNode(n, statuses[i], assigned)
-		out[i] = nodeStatus{Node: n, State: node.State, Statuses: node.Statuses}
-	}
-
-	return out
-}
-
-// rollouts returns the statuses of a node without assignment times.
-func rollouts(n nodeStatus) []fleet.RolloutStatus {
-	out := make([]fleet.RolloutStatus, len(n.Statuses))
-	for i, s := range n.Statuses {
-		out[i] = s.RolloutStatus
-	}
-
-	return out
-}
-
-// explainSkipped applies fleet.ExplainSkipped to the statuses of all nodes.
-func explainSkipped(ctx context.Context, store *Store, list []nodeStatus) error {
-	all := make([][]fleet.RolloutStatus, len(list))
-	for i, n := range list {
-		all[i] = rollouts(n)
-	}
-	if err := fleet.ExplainSkipped(ctx, store.Get, all...); err != nil {
-		return err
-	}
-	for i, statuses := range all {
-		for j, s := range statuses {
-			list[i].Statuses[j].RolloutStatus = s
-		}
-	}
-
-	return nil
 }
 
 // nodeRows returns one row per manifest of a node. Only the first row repeats the columns of the node. A

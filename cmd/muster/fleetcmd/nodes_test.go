@@ -7,8 +7,21 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
+
+// withStatuses compares nodes with their assignments.
+func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
+	var out []nodeStatus
+	assigned := fleet.NewAssigned(entries)
+	for _, r := range view.QueryNodes(nodes, assigned) {
+		out = append(out, newNodeStatus(r, assigned))
+	}
+
+	return out
+}
 
 // TestNodeThatIsAwayIsShownAsSuch checks that the row of an absent node shows its absence and not its last
 // outcome.

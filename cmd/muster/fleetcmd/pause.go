@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// pauseCommand is muster fleet pause.
+// pauseCommand implements muster fleet pause.
 type pauseCommand struct {
 	aim
 	print.Format
@@ -46,7 +46,7 @@ func addPause(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
-// pause returns what is written.
+// pause returns the document.
 func (c *pauseCommand) pause(now time.Time) (model.Pause, error) {
 	p := model.Pause{Protocol: model.ProtocolPause, By: Operator(), Reason: c.reason, At: now.UTC().Truncate(time.Second)}
 	if c.Given("until") {
@@ -80,9 +80,9 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(p.By), Signer: found.signer}
 	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (*written, error) {
-		w, err := by.Begin(ctx, t.String(), p)
+		w, err := by.Write(ctx, t.String(), &p, "")
 		if w.Unsigned {
-			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
+			c.Log.Warn("replacing a signed value with an unsigned one; nodes that require signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
 		out := &written{Key: w.Key, Revision: w.Revision, change: ask.PauseChange{ControlKey: w.Key, Pause: &p, Revision: w.Revision}, target: t}
 		out.describe(shown)
@@ -178,7 +178,7 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 			from = n.Paused.From
 		}
 	}
-	w, err := by.End(ctx, t.String(), from)
+	w, err := by.Write(ctx, t.String(), nil, from)
 	switch isMissing := errors.Is(err, model.ErrNotFound); {
 	case isMissing && !isKnown:
 		if err := NoSuchTargets([]fleet.Target{t}, known); err != nil {
@@ -202,66 +202,54 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 	return w, err
 }
 
-// Pauses writes pauses, signed where Signer is not nil.
+// Pauses writes and removes pauses, signed unless Signer is nil.
 type Pauses struct {
 	Bucket kvstore.Control
 	Signer *assign.Signing
 }
 
-// PauseResult is what was written under a key.
+// PauseResult is a written or removed pause.
 type PauseResult struct {
-	Key      string `json:"key"`
-	Revision uint64 `json:"revision"`
-	// Unsigned is that it is not signed, unlike what it replaces.
-	Unsigned bool `json:"-"`
-	// Sent is that it was sent: with an error it may have been written all the same, without nothing was.
-	Sent bool `json:"-"`
+	Key      string
+	Revision uint64
+	// Unsigned is set if the new value is not signed, unlike the value before.
+	Unsigned bool
+	// Sent is set if the change was sent: with an error, it may have been written.
+	Sent bool
 }
 
-// Begin pauses a family.
-func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (PauseResult, error) {
-	out := PauseResult{Key: model.Key(family, model.ControlPause)}
-	value, err := model.EncodeJSON(pause)
-	if err != nil {
-		return out, err
-	}
-	current, err := p.Bucket.Get(ctx, out.Key)
-	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
-		return out, err
-	}
-	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
-	if p.Signer != nil {
-		if value, err = p.Signer.Sign(ctx, signed.Pause, family, value, current.Value); err != nil {
+// Write pauses a family, or ends its pause if pause is nil. The error of an end wraps model.ErrNotFound if the bucket has no
+// pause, unless the key is from, the key that pauses a node by its state.
+func (p Pauses) Write(ctx context.Context, family string, pause *model.Pause, from string) (PauseResult, error) {
+	out, action, value := PauseResult{Key: model.Key(family, model.ControlPause)}, signed.Resume, []byte(nil)
+	if pause != nil {
+		var err error
+		if value, err = model.EncodeJSON(pause); err != nil {
 			return out, err
 		}
+		action = signed.Pause
 	}
-	out.Sent = true
-	out.Revision, err = p.Bucket.Put(ctx, out.Key, value)
-
-	return out, err
-}
-
-// End ends the pause of a family. The error wraps model.ErrNotFound where the bucket has none, unless
-// the key is from, the one that a node says it is paused by.
-func (p Pauses) End(ctx context.Context, family, from string) (PauseResult, error) {
-	out := PauseResult{Key: model.Key(family, model.ControlPause)}
 	current, err := p.Bucket.Get(ctx, out.Key)
-	if errors.Is(err, model.ErrNotFound) {
+	if pause == nil && errors.Is(err, model.ErrNotFound) {
 		// A server that lags does not know the pause yet.
 		current, err = p.Bucket.Current(ctx, out.Key)
 	}
-	if err != nil && !errors.Is(err, model.ErrUnusable) && !(errors.Is(err, model.ErrNotFound) && from == out.Key) {
+	isExpected := errors.Is(err, model.ErrNotFound) && (pause != nil || from == out.Key)
+	if err != nil && !isExpected && !errors.Is(err, model.ErrUnusable) {
 		return out, err
 	}
 	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
-	var proof []byte
 	if p.Signer != nil {
-		if proof, err = p.Signer.Sign(ctx, signed.Resume, family, nil, current.Value); err != nil {
+		if value, err = p.Signer.Sign(ctx, action, family, value, current.Value); err != nil {
 			return out, err
 		}
 	}
 	out.Sent = true
-	out.Revision, err = p.Bucket.Delete(ctx, out.Key, proof)
+	if pause != nil {
+		out.Revision, err = p.Bucket.Put(ctx, out.Key, value)
+	} else {
+		out.Revision, err = p.Bucket.Delete(ctx, out.Key, value)
+	}
 
 	return out, err
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,7 +92,7 @@ func (c *permissionsCommand) run(ctx context.Context) error {
 	case c.add != "":
 		return cli.UnlessNoop(func(ctx context.Context) error { return c.addUsers(ctx, users, documents) })(ctx)
 	case c.dir != "":
-		return c.write(users, documents)
+		return c.write(ctx, users, documents)
 	}
 	if !c.jwt && !c.IsDocument() && c.isOfNode() && len(c.names) == 1 && len(c.groups) == 0 && !c.hasFrom {
 		c.Print.Remark("# permissions of a node called %s; for a person add --viewer or --operator", print.Text(users[0].name))
@@ -277,22 +276,17 @@ func (u natsUser) where() string {
 	return "at " + u.position
 }
 
-// read reads the users from the file.
+// read reads the users of --from: lines with a name and, optionally, comma-separated groups.
 func (c *permissionsCommand) read() ([]natsUser, error) {
-	if c.from == "" { // fisk turns a lone dash into an empty value
-		return readUsers(c.Stdin, "standard input")
+	from, name := c.Stdin, "standard input"
+	if c.from != "" { // fisk turns a lone dash into an empty value
+		f, err := os.Open(c.from)
+		if err != nil {
+			return nil, fmt.Errorf("--from: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		from, name = f, c.from
 	}
-	f, err := os.Open(c.from)
-	if err != nil {
-		return nil, fmt.Errorf("--from: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-
-	return readUsers(f, c.from)
-}
-
-// readUsers reads lines with a name and, optionally, comma-separated groups.
-func readUsers(from io.Reader, name string) ([]natsUser, error) {
 	var out []natsUser
 	var wrong []error
 	lines := bufio.NewScanner(from)
@@ -325,39 +319,25 @@ func readUsers(from io.Reader, name string) ([]natsUser, error) {
 const readable = 0o644
 
 // write writes a document for each user into the directory, and prints the changed paths.
-func (c *permissionsCommand) write(users []natsUser, documents [][]byte) error {
+func (c *permissionsCommand) write(ctx context.Context, users []natsUser, documents [][]byte) error {
 	if err := os.Mkdir(c.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("--dir: %w", err)
 	}
-	changed := 0
+	changed, disk := 0, files.New(files.Options{})
 	for i, u := range users {
 		path := filepath.Join(c.dir, u.name+c.extension())
-		written, err := replace(path, documents[i])
-		if err != nil {
-			return fmt.Errorf("wrote %d of %d files: %w", i, len(users), err)
-		}
-		if !written {
+		if now, err := files.Read(path, int64(len(documents[i]))); err == nil && bytes.Equal(now, documents[i]) {
 			continue
+		}
+		if err := disk.Write(ctx, path, bytes.NewReader(documents[i]), files.OwnAttrs(readable)); err != nil {
+			return fmt.Errorf("wrote %d of %d files: %w", i, len(users), err)
 		}
 		changed++
 		c.Print.Printf("%s\n", path)
 	}
-	if err := syncDir(c.dir); err != nil {
-		return fmt.Errorf("--dir: %w", err)
-	}
 	c.Print.Remark("%d written, %d up to date", changed, len(users)-changed)
 
 	return nil
-}
-
-// syncDir syncs a directory, because a rename alone does not survive a crash.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // extension returns the file name extension for the output format.
@@ -370,27 +350,4 @@ func (c *permissionsCommand) extension() string {
 	default:
 		return ".conf"
 	}
-}
-
-// replace replaces a file atomically, and reports whether its content changed.
-func replace(path string, content []byte) (written bool, err error) {
-	if now, unread := files.Read(path, int64(len(content))); unread == nil && bytes.Equal(now, content) {
-		return false, nil
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".muster-*")
-	if err != nil {
-		return false, err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(readable), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-
-	return err == nil, err
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// previewCommand is muster fleet preview: a push that is not made.
+// previewCommand implements muster fleet preview.
 type previewCommand struct {
 	pushCommand
 }
@@ -76,7 +76,7 @@ func (c *previewCommand) run(ctx context.Context) error {
 	case !c.IsDocument():
 		to.remark(c.Print)
 	}
-	found, err := RequestPreview(ctx, c.Env, store, PreviewRequest{Push: push, Known: to.known, Signer: signer, Within: c.timeout})
+	found, err := RequestPreview(ctx, c.Env, store, push, to.known, signer, c.timeout)
 	if found == nil {
 		return err
 	}
@@ -85,13 +85,13 @@ func (c *previewCommand) run(ctx context.Context) error {
 	return errors.Join(err, PreviewError(found), to.undecided)
 }
 
-// confirmPreview shows what a push would change, and asks. With --yes it does not ask, and
-// nothing is pushed where something would fail, or where known nodes were asked and none answered.
+// confirmPreview shows the changes of a push, and asks. With --yes it does not ask. It returns an error if a resource would
+// fail, or if none of the known nodes answered.
 func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *assign.Signing, push assign.Push, nodes []model.Node) error {
 	if !c.preview {
 		return nil
 	}
-	found, err := RequestPreview(ctx, c.Env, store, PreviewRequest{Push: push, Known: nodes, Signer: signer, Within: min(c.timeout, model.MaxPreview)})
+	found, err := RequestPreview(ctx, c.Env, store, push, nodes, signer, min(c.timeout, model.MaxPreview))
 	if err != nil {
 		return fmt.Errorf("nothing was pushed: %w", err)
 	}
@@ -99,7 +99,8 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *
 	why := fmt.Sprintf("the preview shows %s for %s", print.Count(len(found.Groups), "plan"), print.Count(found.Nodes(), "node"))
 	if bad := PreviewError(found); bad != nil {
 		why = bad.Error()
-		if (found.WouldFail() > 0 || isUnanswered(found)) && (c.yes || !c.CanAsk()) {
+		isUnanswered := len(found.Groups) == 0 && len(found.Missing)+len(found.Unfinished) > 0
+		if (found.WouldFail() > 0 || isUnanswered) && (c.yes || !c.CanAsk()) {
 			return fmt.Errorf("nothing was pushed: %s; to push all the same, leave out --preview", why)
 		}
 		if c.yes {
@@ -113,46 +114,30 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *
 	return c.Confirm("nothing was pushed", why)
 }
 
-// isUnanswered reports whether nodes were asked and nothing is known of any.
-func isUnanswered(p *ask.PreviewResult) bool {
-	return len(p.Groups) == 0 && len(p.Missing)+len(p.Unfinished) > 0
-}
-
-// PreviewRequest is what nodes are asked.
-type PreviewRequest struct {
-	// Push is what would be assigned, to its targets.
-	Push assign.Push
-	// Known are the nodes of the fleet.
-	Known  []model.Node
-	Signer *assign.Signing
-	Within time.Duration
-}
-
 const (
-	// PreviewGrace is how long nodes may take to tell that their time is over.
+	// PreviewGrace is the additional time in which nodes report that they did not finish in time.
 	PreviewGrace = 3 * time.Second
-	// removing is how long the removal of a bundle may take.
+	// removing limits the removal of a bundle.
 	removing = 5 * time.Second
 )
 
-// RequestPreview asks the nodes of the targets for their plans until all have answered or the time is
-// over. The bundle of what is pushed is stored for as long as that takes. Beside an error the
-// preview is nil, or what was answered until then.
-func RequestPreview(ctx context.Context, env *cli.Env, store *Store, q PreviewRequest) (out *ask.PreviewResult, err error) {
+// RequestPreview requests the plans of the targets of a push, until all nodes have answered or the time is over. It stores
+// the bundle of the push for that time. With an error it returns nil or the answers so far.
+func RequestPreview(ctx context.Context, env *cli.Env, store *Store, push assign.Push, known []model.Node, signer *assign.Signing, within time.Duration) (out *ask.PreviewResult, err error) {
 	if err := requests.New(store.KV).CheckRequests(ctx, kvstore.VerbPreview); err != nil {
 		return nil, err
 	}
-	value, digest, bundle, err := q.Push.Value(ctx)
+	value, digest, bundle, err := push.Value(ctx)
 	if bundle != nil {
-		defer os.Remove(bundle.Name()) // the system clears one that stays
+		defer os.Remove(bundle.Name()) // the system removes a remaining file
 		defer bundle.Close()
 	}
 	if err != nil {
 		return nil, err
 	}
 	req := model.PreviewRequest{
-		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: time.Now().Add(q.Within).UTC(),
-		Name: q.Push.Name, Value: string(value),
+		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: time.Now().Add(within).UTC(),
+		Name: push.Name, Value: string(value),
 	}
 	if bundle != nil {
 		remove, err := StoreBundle(ctx, store.KV, env.Log, req.ID, digest, bundle)
@@ -164,7 +149,7 @@ func RequestPreview(ctx context.Context, env *cli.Env, store *Store, q PreviewRe
 	line := env.Print.Progress()
 	defer line.Clear()
 	request := ask.Request{
-		ID: req.ID, Network: NewPreviewAsker(store.KV, q.Signer, req, env.Log), Targets: q.Push.Targets, Known: q.Known, Timeout: q.Within + PreviewGrace,
+		ID: req.ID, Network: NewPreviewAsker(store.KV, signer, req, env.Log), Targets: push.Targets, Known: known, Timeout: within + PreviewGrace,
 		OnProgress: func(_ string, p ask.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
@@ -192,7 +177,7 @@ func StoreBundle(ctx context.Context, store *kvstore.Store, log *slog.Logger, id
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
 		defer done()
 		if err := bundles.RemovePreviewBundle(ctx, id, digest); err != nil {
-			log.Warn("a bundle is left, which a later preview removes", "error", err)
+			log.Warn("cannot remove the bundle of the preview; a later preview removes it", "error", err)
 		}
 	}, nil
 }
@@ -207,7 +192,7 @@ func PrintPreview(to print.Printer, p *ask.PreviewResult) {
 	}
 }
 
-// previewHeadline is what a plan comes to.
+// previewHeadline describes the outcome of a plan.
 func previewHeadline(g ask.Group) string {
 	text := string(g.Outcome)
 	switch {
@@ -230,7 +215,7 @@ func previewHeadline(g ask.Group) string {
 	return text
 }
 
-// printPlan prints what of a plan is no stable resource.
+// printPlan prints the resources of a plan that are not stable.
 func printPlan(to print.Printer, p *model.Plan) {
 	for _, text := range p.Errors {
 		to.Printf("  %s\n", print.Text(print.OneLine(text)))
@@ -241,11 +226,11 @@ func printPlan(to print.Printer, p *model.Plan) {
 		to.Changes(t)
 	}
 	if p.Cut {
-		to.Printf("  … the plan is long: something of it is left out, see one node by muster apply --noop there\n")
+		to.Printf("  … the plan is cut because it is long; for all of it run muster apply --noop on one node\n")
 	}
 }
 
-// changeSummary is what would come of a resource.
+// changeSummary describes the predicted result of a resource.
 func changeSummary(t *model.Transaction) string {
 	switch {
 	case len(t.Errors) > 0:
@@ -269,7 +254,7 @@ func changeSummary(t *model.Transaction) string {
 	return strings.Join(all, ", ")
 }
 
-// PreviewError returns why a preview is none that all is well with, nil where it is.
+// PreviewError returns the error of a preview with problems, nil for none.
 func PreviewError(p *ask.PreviewResult) error {
 	var parts []string
 	if count := p.WouldFail(); count > 0 {

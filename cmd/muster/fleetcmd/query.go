@@ -1,6 +1,7 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -83,26 +84,65 @@ func (c *queryCommand) run(ctx context.Context) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.from == fromNodes {
-		e, err := c.compileNodes()
-		if err != nil {
-			return err
-		}
-		return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.nodes(ctx, store, e) })
-	}
-	if c.from == fromPackages {
-		return c.runPackages(ctx)
-	}
-	e, err := compileResults(c.expression)
-	if err != nil {
-		return err
-	}
 	on, err := c.CompileOn(c.Env)
 	if err != nil {
 		return err
 	}
+	ask, err := c.compile(on)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	store, err := Open(ctx, c.Env, NeedNodes)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(ctx, store)
+	if err != nil {
+		return err
+	}
+	if c.Strict {
+		if err := StrictError(slices.Concat(answer.Warnings, answer.Incomplete)); err != nil {
+			return err
+		}
+	}
+	if !c.IsDocument() {
+		for _, text := range answer.Warnings {
+			c.Print.Remark("warning: %s", text)
+		}
+		for _, text := range answer.Incomplete {
+			c.Print.Remark("incomplete: %s", text)
+		}
+	}
+	if c.csv {
+		return c.printCSV(answer)
+	}
 
-	return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.results(ctx, store, e, on) })
+	return c.Print.Result(c.Format, answer, func() { c.printTable(answer) })
+}
+
+// compile compiles the expression, and returns the function that runs the query.
+func (c *queryCommand) compile(on *targets.Expression) (func(context.Context, *Store) (view.QueryAnswer, error), error) {
+	text := cmp.Or(c.expression, "true")
+	switch c.from {
+	case fromNodes:
+		if on != nil {
+			return nil, fmt.Errorf("--on needs --from %s or %s; for nodes use the expression itself", fromResources, fromTransactions)
+		}
+		if c.expression == "" {
+			return func(ctx context.Context, s *Store) (view.QueryAnswer, error) { return c.nodes(ctx, s, nil) }, nil
+		}
+		e, err := targets.Compile(text)
+		if err == nil {
+			e.Strict = c.Strict
+		}
+		return func(ctx context.Context, s *Store) (view.QueryAnswer, error) { return c.nodes(ctx, s, e) }, err
+	case fromPackages:
+		e, err := targets.CompilePackages(text)
+		return func(ctx context.Context, s *Store) (view.QueryAnswer, error) { return c.packages(ctx, s, e, on) }, err
+	default:
+		e, err := targets.CompileResults(text)
+		return func(ctx context.Context, s *Store) (view.QueryAnswer, error) { return c.results(ctx, s, e, on) }, err
+	}
 }
 
 // check validates the flags.
@@ -143,25 +183,12 @@ func (c *queryCommand) check() error {
 		return nil
 	}
 
-	return c.parseSince(time.Now())
-}
-
-// parseSince sets the time of the oldest reports to read.
-func (c *queryCommand) parseSince(now time.Time) error {
-	c.sinceAt = now.Add(-24 * time.Hour)
+	c.sinceAt = time.Now().Add(-24 * time.Hour)
 	if c.from == fromResources {
-		c.sinceAt = view.ResultsSince(now)
+		c.sinceAt = view.ResultsSince(time.Now())
 	}
-	if c.since == "" {
-		return nil
-	}
-	at, err := ParseTime(c.since, now, -1)
-	if err != nil {
-		return cli.Usagef("--since %w", err)
-	}
-	c.sinceAt = at
 
-	return nil
+	return parseBefore("since", c.since, &c.sinceAt)
 }
 
 // splitList splits a comma-separated list.
@@ -172,53 +199,6 @@ func splitList(list string) []string {
 	}
 
 	return out
-}
-
-// compileNodes compiles the expression over nodes; nil means no expression.
-func (c *queryCommand) compileNodes() (*targets.Expression, error) {
-	if c.Given("on") {
-		return nil, cli.Usagef("--on needs --from %s or %s; for nodes use the expression itself", fromResources, fromTransactions)
-	}
-	if c.expression == "" {
-		return nil, nil
-	}
-	e, err := targets.Compile(c.expression)
-	if err != nil {
-		return nil, cli.Usagef("%w", err)
-	}
-	e.Strict = c.Strict
-
-	return e, nil
-}
-
-// withStore connects, runs the query and prints the answer.
-func (c *queryCommand) withStore(ctx context.Context, ask func(*Store) (view.QueryAnswer, error)) error {
-	store, err := Open(ctx, c.Env, NeedNodes)
-	if err != nil {
-		return err
-	}
-	answer, err := ask(store)
-	if err != nil {
-		return err
-	}
-	if c.Strict {
-		if err := StrictError(slices.Concat(answer.Warnings, answer.Incomplete)); err != nil {
-			return err
-		}
-	}
-	if !c.IsDocument() {
-		for _, text := range answer.Warnings {
-			c.Print.Remark("warning: %s", text)
-		}
-		for _, text := range answer.Incomplete {
-			c.Print.Remark("incomplete: %s", text)
-		}
-	}
-	if c.csv {
-		return c.printCSV(answer)
-	}
-
-	return c.Print.Result(c.Format, answer, func() { c.printTable(answer) })
 }
 
 func (c *queryCommand) printCSV(a view.QueryAnswer) error {
@@ -250,10 +230,10 @@ func (c *queryCommand) printTable(a view.QueryAnswer) {
 // answerOf returns the rows to show: selected columns, or counts with --by.
 func answerOf[R view.QueryRow](c *queryCommand, rows []R) view.QueryAnswer {
 	if c.by != "" {
-		return view.CountRows(rows, c.shown, c.Order.Of())
+		return view.CountRows(rows, c.shown, c.RowOrder)
 	}
 
-	return view.SelectRows(rows, c.shown, c.Order.Of())
+	return view.SelectRows(rows, c.shown, c.RowOrder)
 }
 
 // missing returns a remark about nodes with a problem, such as "sent no facts". all is the number of nodes.
@@ -280,12 +260,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *Store, e *targets.Expre
 			return view.QueryAnswer{}, err
 		}
 	}
-	rows := make([]view.QueryNode, len(found.Nodes))
-	for i, n := range found.Nodes {
-		statuses := assigned.Statuses(n)
-		node := view.NewNode(n, statuses, assigned)
-		rows[i] = view.QueryNode{NodeRow: view.RowOf(&node), Known: n, Statuses: statuses}
-	}
+	rows := view.QueryNodes(found.Nodes, assigned)
 	var incomplete []string
 	if view.UsesColumn(append(slices.Clone(c.shown), c.Sort), "facts") {
 		if incomplete, err = addFactColumns(ctx, store, rows); err != nil {
@@ -364,24 +339,6 @@ func addFactColumns(ctx context.Context, store *Store, rows []view.QueryNode) (i
 	}
 
 	return incomplete, nil
-}
-
-// runPackages queries installed packages.
-func (c *queryCommand) runPackages(ctx context.Context) error {
-	text := c.expression
-	if text == "" {
-		text = "true"
-	}
-	e, err := targets.CompilePackages(text)
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-	on, err := c.CompileOn(c.Env)
-	if err != nil {
-		return err
-	}
-
-	return c.withStore(ctx, func(store *Store) (view.QueryAnswer, error) { return c.packages(ctx, store, e, on) })
 }
 
 // packages evaluates an expression over the packages of the nodes that on selects.

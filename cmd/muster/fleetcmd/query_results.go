@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
@@ -20,19 +19,6 @@ import (
 
 // maxResults is the maximum number of matching results in memory.
 const maxResults = 200_000
-
-// compileResults compiles an expression over results; an empty text matches all.
-func compileResults(text string) (targets.Results, error) {
-	if text == "" {
-		text = "true"
-	}
-	e, err := targets.CompileResults(text)
-	if err != nil {
-		return e, cli.Usagef("%w", err)
-	}
-
-	return e, nil
-}
 
 // queryResults collects matching results.
 type queryResults struct {

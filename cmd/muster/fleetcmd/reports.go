@@ -75,20 +75,16 @@ func outcomes() []string {
 // followedSince is the age of the first reports of a live view.
 const followedSince = 10 * time.Minute
 
-func (c *reportsCommand) filter(now time.Time) (kvstore.ReportFilter, error) {
-	f := kvstore.ReportFilter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+func (c *reportsCommand) filter() (model.ReportRange, error) {
+	f := model.ReportRange{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
 	if f.Outcome == string(fleet.StatusRejected) {
 		f.Outcome = string(model.OutcomeRefused)
 	}
-	switch {
-	case c.since != "":
-		at, err := ParseTime(c.since, now, -1)
-		if err != nil {
-			return f, cli.Usagef("--since %w", err)
-		}
-		f.Since = at
-	case c.follow:
-		f.Since = now.Add(-followedSince)
+	if c.follow {
+		f.Since = time.Now().Add(-followedSince)
+	}
+	if err := parseBefore("since", c.since, &f.Since); err != nil {
+		return f, err
 	}
 	for _, node := range c.nodes {
 		if !model.IsToken(node) {
@@ -107,7 +103,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	filter, err := c.filter(time.Now())
+	filter, err := c.filter()
 	if err == nil {
 		err = CheckTargets(fleet.Targets(nil, c.groups, false))
 	}
@@ -261,7 +257,7 @@ func (n *newestReports) inOrder(reversed bool) []model.Report {
 }
 
 // read yields reports without repeats.
-func read(ctx context.Context, store *Store, filter kvstore.ReportFilter) iter.Seq2[model.Report, error] {
+func read(ctx context.Context, store *Store, filter model.ReportRange) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		var known Repeats
 		for r, err := range kvstore.NewReports(store.KV).Reports(ctx, filter) {

@@ -254,7 +254,7 @@ const (
 // ReportsOf returns the reports of the request with an id. onInvalid, if set, is called for each invalid report.
 func ReportsOf(store *kvstore.Store, id string, onInvalid func(error)) ask.Reports {
 	return func(ctx context.Context, nodes []string, follow bool) iter.Seq2[model.Report, error] {
-		filter := kvstore.ReportFilter{Kind: model.KindEnsure, Since: sentAfter(id, time.Now()), Follow: follow}
+		filter := model.ReportRange{Kind: model.KindEnsure, Since: sentAfter(id, time.Now()), Follow: follow}
 		if len(nodes) <= maxNodeFilter {
 			filter.Nodes = nodes
 		}

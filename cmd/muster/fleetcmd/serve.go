@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
@@ -172,7 +171,7 @@ func noteOf(w PauseResult) string {
 
 // Pause writes the pause of a family.
 func (b backend) Pause(ctx context.Context, family string, p model.Pause) (string, error) {
-	w, err := b.pauses(p.By, func(by Pauses) (PauseResult, error) { return by.Begin(ctx, family, p) })
+	w, err := b.pauses(p.By, func(by Pauses) (PauseResult, error) { return by.Write(ctx, family, &p, "") })
 
 	return noteOf(w), err
 }
@@ -183,7 +182,7 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 	if t, _, err := fleet.ParseKey(model.Key(family, "x")); err == nil && t.Node != "" {
 		from = b.paused(t.Node)
 	}
-	w, err := b.pauses(author, func(by Pauses) (PauseResult, error) { return by.End(ctx, family, from) })
+	w, err := b.pauses(author, func(by Pauses) (PauseResult, error) { return by.Write(ctx, family, nil, from) })
 
 	return noteOf(w), err
 }
@@ -298,23 +297,23 @@ type permitted struct {
 	ask func(ctx context.Context, verb string) error
 	// recheck is recheckDenied, except in tests.
 	recheck time.Duration
-	checks  singleflight.Group
-
-	mu    sync.Mutex
-	known map[string]verdict
+	// verdicts holds a *permission for each verb.
+	verdicts sync.Map
 }
 
-// verdict is the result of a check.
-type verdict struct {
+// permission is the last answer of the server about a verb.
+type permission struct {
+	mu  sync.Mutex
 	err error
-	// until is the time of the next check; zero means never on this connection. reconnects identifies the
-	// connection.
+	// isKnown is false before the first answer. until is the time of the next check; zero means never on this
+	// connection. reconnects identifies the connection.
+	isKnown    bool
 	until      time.Time
 	reconnects uint64
 }
 
 func newPermitted(s *kvstore.Store) *permitted {
-	return &permitted{store: s, ask: requests.New(s).CheckRequests, recheck: recheckDenied, known: map[string]verdict{}}
+	return &permitted{store: s, ask: requests.New(s).CheckRequests, recheck: recheckDenied}
 }
 
 // check returns why requests of a verb cannot reach nodes, or nil.
@@ -322,40 +321,18 @@ func (p *permitted) check(verb string) error {
 	if p.store.Places().InUse().IsOwn() {
 		return nil
 	}
-	if v, current := p.last(verb); current || p.store.Away() != nil {
+	found, _ := p.verdicts.LoadOrStore(verb, &permission{})
+	v := found.(*permission)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now, reconnects := time.Now(), p.store.Conn().Stats().Reconnects
+	isCurrent := v.isKnown && v.reconnects == reconnects && (v.until.IsZero() || now.Before(v.until))
+	if isCurrent || p.store.Away() != nil {
 		return v.err
 	}
-	_, err, _ := p.checks.Do(verb, func() (any, error) {
-		if v, current := p.last(verb); current {
-			return nil, v.err // another goroutine just checked
-		}
-		v := p.verdict(verb)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.known[verb] = v
-
-		return nil, v.err
-	})
-
-	return err
-}
-
-// last returns the cached verdict of a verb, and whether it is current.
-func (p *permitted) last(verb string) (v verdict, current bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v, known := p.known[verb]
-
-	return v, known && v.reconnects == p.store.Conn().Stats().Reconnects && (v.until.IsZero() || time.Now().Before(v.until))
-}
-
-// verdict asks the server about a verb.
-func (p *permitted) verdict(verb string) verdict {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	v := verdict{reconnects: p.store.Conn().Stats().Reconnects}
-	now := time.Now()
-	v.err = p.ask(ctx, verb)
+	v.err, v.isKnown, v.until, v.reconnects = p.ask(ctx, verb), true, time.Time{}, reconnects
 	switch {
 	case errors.Is(v.err, requests.ErrRequestsNotPermitted):
 		v.err = fmt.Errorf("the dashboard cannot send %s requests: %w; pause and resume work with --serve --actions", verb, v.err)
@@ -364,5 +341,5 @@ func (p *permitted) verdict(verb string) verdict {
 		v.until = now.Add(recheckUnknown)
 	}
 
-	return v
+	return v.err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -144,7 +145,7 @@ func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	}
 	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
 	f := simulate.New(simulate.Options{
-		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Control: newControls(l.first), Load: newLoader(o.Types).load, Log: o.Log,
+		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Control: newControls(func() *kvstore.Store { return l.stores[0] }), Load: newLoader(o.Types).load, Log: o.Log,
 	})
 
 	return &SimulatedFleet{f, scripts, l}, nil
@@ -197,27 +198,15 @@ func (f *SimulatedFleet) Remove(ctx context.Context, store *kvstore.Store) error
 			return err
 		}
 	}
-	names := make(chan string)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	for range maxRemovals {
-		all.Go(func() {
-			for name := range names {
-				err := errors.Join(kvstore.NewNodes(store).Remove(ctx, name), kvstore.NewReports(store).Remove(ctx, name))
-				mu.Lock()
-				failed = errors.Join(failed, err)
-				mu.Unlock()
-			}
+	var all errgroup.Group
+	all.SetLimit(maxRemovals)
+	for _, name := range f.Names() {
+		all.Go(func() error {
+			return errors.Join(kvstore.NewNodes(store).Remove(ctx, name), kvstore.NewReports(store).Remove(ctx, name))
 		})
 	}
-	for _, name := range f.Names() {
-		names <- name
-	}
-	close(names)
-	all.Wait()
 
-	return failed
+	return all.Wait()
 }
 
 // NodesPerConnection is the number of nodes that use one connection. Each node has its own subscriptions, so
@@ -281,27 +270,18 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 		States:      kvstore.NewNodes(store),
 		Publisher:   kvstore.NewReports(store),
 		Serve: func(ctx context.Context, n *simulate.Node) error {
-			return serveNode(ctx, requests.New(store), n, l.log)
+			for ctx.Err() == nil {
+				if err := serveNode(ctx, requests.New(store), n, l.log); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}, nil
 }
 
-// first returns the store of the first connection. There must be one.
-func (l *links) first() *kvstore.Store { return l.stores[0] }
-
-// serveNode answers requests to a node, and handles its queued requests, until ctx ends.
+// serveNode answers requests to a node, and handles its queued requests, until its groups change.
 func serveNode(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
-	for ctx.Err() == nil {
-		if err := serveGroups(ctx, client, n, log); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// serveGroups is serveNode until the groups of the node change.
-func serveGroups(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 2)
 	var all sync.WaitGroup

@@ -138,7 +138,7 @@ func TestPausedNodesOnlyObserve(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	runs, total := map[model.Cause]int{}, 0
-	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindRun, Follow: true}) {
+	for r, err := range store.Reports(ctx, model.ReportRange{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestDriftOfPausedNodes(t *testing.T) {
 	observed, repaired := model.Drifted{}, model.Drifted{}
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
-	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindRun, Follow: true}) {
+	for r, err := range store.Reports(ctx, model.ReportRange{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func outcomes(t *testing.T, store *kvtest.Store, revision uint64, count int) map
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	found := map[string]model.Run{}
-	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindRun, Follow: true}) {
+	for r, err := range store.Reports(ctx, model.ReportRange{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatalf("%v, after %d of %d nodes", err, len(found), count)
 		}
@@ -160,7 +160,7 @@ func TestAPushIsRunByAll(t *testing.T) {
 	}
 	outcomes(t, store, revision, count)
 	rejections := 0
-	for range store.Reports(t.Context(), kvstore.ReportFilter{Kind: model.KindRun, Outcome: string(model.OutcomeRefused)}) {
+	for range store.Reports(t.Context(), model.ReportRange{Kind: model.KindRun, Outcome: string(model.OutcomeRefused)}) {
 		rejections++
 	}
 	if rejections != count {
@@ -265,7 +265,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 		t.Errorf("answers to garbage are %v", got)
 	}
 	reported := map[string]int{}
-	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Kind: model.KindEnsure, Follow: true}) {
+	for r, err := range store.Reports(ctx, model.ReportRange{Kind: model.KindEnsure, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestRate(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	kinds := map[string]int{}
-	for r, err := range store.Reports(ctx, kvstore.ReportFilter{Follow: true}) {
+	for r, err := range store.Reports(ctx, model.ReportRange{Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if all, err := store.Nodes(t.Context()); err != nil || len(all) != 1 || all[0].Node != "sim-0005" {
 		t.Errorf("%d nodes are left, %v", len(all), err)
 	}
-	for r, err := range store.Reports(t.Context(), kvstore.ReportFilter{}) {
+	for r, err := range store.Reports(t.Context(), model.ReportRange{}) {
 		t.Errorf("left is %+v, %v", r, err)
 	}
 	if err := fleet(3).CheckNames(t.Context(), store.Store); err != nil {

@@ -195,13 +195,7 @@ func (s *Store) Unstored(ctx context.Context, nodes []model.Node) fleet.Unstored
 	if s.KV.Away() != nil {
 		return fleet.Unstored{}
 	}
-	found, err := fleet.FindUnstored(ctx, requests.New(s.KV), func(yield func(*model.Node) bool) {
-		for i := range nodes {
-			if !yield(&nodes[i]) {
-				return
-			}
-		}
-	})
+	found, err := fleet.FindUnstored(ctx, requests.New(s.KV), each(nodes))
 	if err != nil {
 		s.log.Debug("cannot find out what NATS stores", "error", err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// waitCommand is muster fleet wait.
+// waitCommand implements muster fleet wait.
 type waitCommand struct {
 	*cli.Env
 	print.Format
@@ -96,7 +96,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 	return errors.Join(waited, undecided)
 }
 
-// again returns the words after muster that wait for the same.
+// again returns the arguments of this command.
 func (c *waitCommand) again() []string {
 	out := []string{"fleet", "wait", c.name}
 	if c.revision > 0 {
@@ -109,8 +109,7 @@ func (c *waitCommand) again() []string {
 	return append(out, c.Arguments()...)
 }
 
-// checkRevision returns the error of a revision that never existed. One before those that are kept may
-// have.
+// checkRevision returns an error if the revision never existed. It accepts revisions older than the stored ones.
 func checkRevision(ctx context.Context, store *Store, key string, revision uint64) error {
 	all, err := store.History(ctx, key)
 	switch {
@@ -137,8 +136,7 @@ type Goal struct {
 	InForce bool
 }
 
-// rollout returns the selected assignments, and those of the same name that may
-// apply to a node instead.
+// rollout returns the selected assignments, and others of the same name that may override them on a node.
 func (g Goal) rollout(ctx context.Context, s *Store) (fleet.Rollout, error) {
 	entries, err := s.Named(ctx, nil, g.Name)
 	if err != nil {
@@ -338,7 +336,7 @@ func (w *Wait) verdict(ctx context.Context, timedOut bool, statuses []fleet.Roll
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", w.Name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s: %s (they go on by themselves, see: %s)", context.Cause(ctx), outdated, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
+		return fmt.Errorf("%w: %s: %s (they continue; see: %s)", context.Cause(ctx), outdated, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
 	case only != "" && (t.Rejected == 0 || !timedOut) && w.LeaveUnreachable && !w.isFailing && ctx.Err() == nil:
 		return fmt.Errorf("%s: %s%s%s; %s", outdated, notUpToDate(statuses), w.unreachableHint(statuses), rejectedHint(t), later(only, names.Run("fleet wait "+w.Name)))
 	case !timedOut:
@@ -367,8 +365,8 @@ func later(only, wait string) string {
 	return fmt.Sprintf("%s nodes apply it %s, %s waits for them", only, when[only], wait)
 }
 
-// unreachableHint names the remedy where the first node that is unreachable never comes back;
-// empty for none. While states are not stored, a node that runs counts as unreachable.
+// unreachableHint returns the remedy for an unreachable node that never returns, empty without one. While the server
+// does not store states, running nodes count as unreachable.
 func (w *Wait) unreachableHint(statuses []fleet.RolloutStatus) string {
 	i := slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusUnreachable })
 	if i < 0 {
@@ -386,13 +384,13 @@ func (w *Wait) unreachableHint(statuses []fleet.RolloutStatus) string {
 	return fmt.Sprintf("; if %s is gone for good: %s", s.Node, remedy)
 }
 
-// replacedError is a revision that another one replaced, so that it is not in force.
+// replacedError means that another revision replaced a revision.
 type replacedError struct {
 	revision uint64
 	by       model.Entry
 }
 
-// Error names both, and who wrote the later one.
+// Error names both revisions and the author of the later one.
 func (r *replacedError) Error() string {
 	what := "was replaced by revision"
 	if r.by.Deleted {
@@ -406,7 +404,7 @@ func (r *replacedError) Error() string {
 	return text
 }
 
-// replaced returns the error of the first revision that must be in force and was replaced, or that of reading.
+// replaced returns an error if a revision of a goal in force was replaced.
 func (g Goal) replaced(ctx context.Context, s *Store) error {
 	if !g.InForce {
 		return nil
@@ -431,13 +429,12 @@ func (g Goal) replaced(ctx context.Context, s *Store) error {
 	return nil
 }
 
-// isLate reports whether a status is not that of the revision itself: the goal may have been replaced.
+// isLate reports whether a node does not run the revision, which may have been replaced.
 func isLate(s fleet.RolloutStatus) bool {
 	return s.Status != fleet.StatusUpToDate || s.Current != s.Desired
 }
 
-// nobody returns the error of a goal that is for none of the nodes: of those that were selected, or of
-// all that are known.
+// nobody returns the error of a goal without nodes: none of the selected, or of the known nodes, is a target.
 func (g Goal) nobody(names kvstore.Names, r fleet.Rollout) error {
 	where := names.Run("fleet ls " + g.Name)
 	if len(g.Nodes) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 )
 
-// maxNamedNodes is how many nodes of one status are named.
+// maxNamedNodes is the maximum number of named nodes of one status.
 const maxNamedNodes = 3
 
 // notUpToDate counts the nodes that are not up to date by their status, and names some of each.
@@ -30,8 +30,7 @@ func statusOf(s fleet.RolloutStatus) fleet.Status {
 	return s.Status
 }
 
-// remainder names the kinds of nodes that alone are waited for and do not run the revision soon: unreachable and
-// paused nodes. It is empty if no node is waited for, or if others remain.
+// remainder returns "unreachable", "paused" or both if the wait is only for such nodes, and otherwise an empty string.
 func remainder(statuses []fleet.RolloutStatus) string {
 	counts := map[fleet.Status]int{}
 	for _, s := range statuses {
@@ -52,7 +51,7 @@ func remainder(statuses []fleet.RolloutStatus) string {
 	}
 }
 
-// byStatus counts the nodes that have some statuses, and names some of each.
+// byStatus counts the nodes of each given status, and names the first ones.
 func byStatus(statuses []fleet.RolloutStatus, which ...fleet.Status) string {
 	nodes := map[fleet.Status][]string{}
 	for _, s := range statuses {
@@ -72,8 +71,7 @@ func byStatus(statuses []fleet.RolloutStatus, which ...fleet.Status) string {
 	return strings.Join(parts, ", ")
 }
 
-// progress is the line at a terminal while nodes are waited for: how many are up to date, and
-// whom it waits for.
+// progress returns the progress line: the number of nodes up to date, and the nodes of the wait.
 func progress(name string, statuses []fleet.RolloutStatus) string {
 	t := fleet.TallyOf(statuses)
 	text := fmt.Sprintf("%s: %d/%d nodes up to date", name, t.UpToDate, t.Targets)

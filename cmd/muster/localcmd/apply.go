@@ -124,8 +124,7 @@ type opened struct {
 	session *sessionContext
 }
 
-// open fetches, checks and resolves the manifest. What it unpacked is there
-// until do returns.
+// open fetches, checks and resolves the manifest, and calls do. It removes unpacked files afterwards.
 func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest.Loader, do func(opened) error) error {
 	if err := m.CheckMaxDepth(); err != nil {
 		return err

@@ -111,7 +111,7 @@ func showGraph(resolved *manifest.Resolved, g *graph.Graph, known graph.Known) s
 	return out
 }
 
-// text returns one line per resource and one per resource that must come before it.
+// text returns one line for each resource, and one for each resource that it waits for.
 func (g shownGraph) text() string {
 	var b strings.Builder
 	width := len(strconv.Itoa(len(g.Resources)))
@@ -129,7 +129,7 @@ func (g shownGraph) text() string {
 	return b.String()
 }
 
-// reasons returns the distinct resources that must come before a resource, with all reasons.
+// reasons returns the resources that a resource waits for, each with all reasons.
 func (s shownStep) reasons() []string {
 	var order []model.Ref
 	why := map[model.Ref][]string{}

@@ -33,7 +33,7 @@ func newLines(w io.Writer, level slog.Leveler) *lineHandler {
 	return &lineHandler{Handler: inner, attrs: attrs, w: w, mu: &sync.Mutex{}, colour: hasColour(w)}
 }
 
-// visible escapes what JSON leaves as it is and a terminal would obey.
+// visible escapes control characters that JSON does not escape.
 type visible struct{ io.Writer }
 
 // Write writes a line.
@@ -45,7 +45,7 @@ func (v visible) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Level returns the level of a name that slog knows, and info for any other.
+// Level returns the level with a name, and info for an unknown name.
 func Level(name string) slog.Level {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(name))
@@ -53,9 +53,8 @@ func Level(name string) slog.Level {
 	return level
 }
 
-// StandardLog writes what packages log with the log of the standard library, as
-// Go's HTTP client does, at level debug. Quoted text is left out: a server may
-// have sent it.
+// StandardLog logs the lines of the standard log at level debug, for example from Go's HTTP client. It omits
+// quoted text, which may come from a server.
 type StandardLog struct{ Log *slog.Logger }
 
 // Write logs a line.
@@ -66,7 +65,7 @@ func (s StandardLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// withoutBuiltIn leaves out the attributes that a line has in front.
+// withoutBuiltIn omits the attributes at the beginning of a line.
 func withoutBuiltIn(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 		return slog.Attr{}
@@ -75,7 +74,7 @@ func withoutBuiltIn(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// lineHandler writes one line a record:
+// lineHandler writes one line for each record:
 // "WARN  file#/etc/motd changed ensure=present runtime=3ms provider=posix".
 type lineHandler struct {
 	// Handler writes the attributes of a record to attrs.
@@ -125,7 +124,7 @@ func (l *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &out
 }
 
-// WithGroup returns a handler that puts a name before the keys that follow.
+// WithGroup returns a handler that prefixes later keys with a name.
 func (l *lineHandler) WithGroup(name string) slog.Handler {
 	out := *l
 	out.Handler = l.Handler.WithGroup(name)
@@ -149,9 +148,8 @@ func (l *lineHandler) paint(level slog.Level) string {
 	}
 }
 
-// NewServiceLogger returns the log of a service. Where systemd has connected standard
-// error to its journal, a log of text goes there with a field for each attribute;
-// anywhere else, and as JSON, it is that of NewLogger.
+// NewServiceLogger returns the log of a service. If standard error is the journal of systemd, text records go
+// to the journal with a field for each attribute. Otherwise it returns NewLogger.
 func NewServiceLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	is, err := journal.StderrIsJournalStream()
 	if w != io.Writer(os.Stderr) || format == "json" || err != nil || !is {
@@ -161,8 +159,8 @@ func NewServiceLogger(w io.Writer, format string, level slog.Leveler) *slog.Logg
 	return slog.New(&journalHandler{lines: newLines(w, level), send: journal.Send})
 }
 
-// journalHandler sends records to the journal, with what a line of text has as the
-// message; what the journal does not take is written as a line.
+// journalHandler sends records to the journal. The message has the text of a log line. It writes a line for a
+// record that the journal rejects.
 type journalHandler struct {
 	lines *lineHandler
 	send  func(message string, priority journal.Priority, fields map[string]string) error
@@ -213,7 +211,7 @@ func (j *journalHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &out
 }
 
-// WithGroup returns a handler that puts a name before the keys that follow.
+// WithGroup returns a handler that prefixes later keys with a name.
 func (j *journalHandler) WithGroup(name string) slog.Handler {
 	out := *j
 	out.lines, out.group = j.lines.WithGroup(name).(*lineHandler), j.group+name+"_"
@@ -236,7 +234,7 @@ func addField(fields map[string]string, prefix string, a slog.Attr) {
 	fields["MUSTER_"+strings.Map(fieldRune, strings.ToUpper(prefix+a.Key))] = v.String()
 }
 
-// fieldRune returns a character as names of fields may have it.
+// fieldRune replaces characters that are invalid in names of fields.
 func fieldRune(r rune) rune {
 	if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 		return r
@@ -245,7 +243,7 @@ func fieldRune(r rune) rune {
 	return '_'
 }
 
-// priority returns the one of syslog.
+// priority returns the syslog priority of a level.
 func priority(l slog.Level) journal.Priority {
 	switch {
 	case l >= slog.LevelError:

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// Format is the form of a result: for people, or as a document.
+// Format is the output format: text, JSON or YAML.
 type Format struct{ JSON, YAML bool }
 
 // AddFormat adds --json and --yaml to a command.
@@ -27,7 +27,7 @@ func (f *Format) AddFormat(cmd *fisk.CmdClause) {
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&f.YAML)
 }
 
-// IsDocument reports whether a document is asked for.
+// IsDocument reports whether the format is JSON or YAML.
 func (f Format) IsDocument() bool { return f.JSON || f.YAML }
 
 // Printer writes results to Out and remarks about them to Err.
@@ -43,7 +43,7 @@ func (p Printer) Remark(format string, args ...any) {
 	_, _ = io.WriteString(p.Err, Visible(fmt.Sprintf(format, args...))+"\n")
 }
 
-// Result writes v as a document where the format asks for one, and calls text otherwise.
+// Result writes v as a JSON or YAML document, or calls text.
 func (p Printer) Result(f Format, v any, text func()) error {
 	if f.IsDocument() {
 		return p.Document(v, f.YAML)
@@ -99,8 +99,8 @@ func (p Printer) Document(v any, asYAML bool) error {
 	return WithoutReader(err)
 }
 
-// Table writes rows in columns below a header, or the remark none without rows. It cuts
-// long cells: one would pad the column of all rows.
+// Table writes rows in columns below a header, or the remark none without rows. It cuts long cells, because one
+// long cell widens its column.
 func (p Printer) Table(header []string, rows [][]string, none string) {
 	if len(rows) == 0 {
 		p.Remark("%s", none)
@@ -138,8 +138,8 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 	}
 }
 
-// fit returns the last cell of a row for a terminal: wrapped below its column, which begins at last. In a table of more
-// than maxWrapped rows it is cut to one line, or to two where the other columns take most of the first.
+// fit returns the last cell of a row for a terminal. Its column begins at last. It wraps the cell below its column. In a
+// table of more than maxWrapped rows it cuts the cell to one line, or to two lines if the column is narrow.
 func (p Printer) fit(cell string, last, rows int) string {
 	width := p.width()
 	room := width - last
@@ -155,13 +155,13 @@ func (p Printer) fit(cell string, last, rows int) string {
 	}
 }
 
-// maxWrapped is how many rows a table has at most that shows long texts in full on a terminal.
+// maxWrapped is the maximum number of rows of a table that wraps long texts on a terminal.
 const maxWrapped = 10
 
 // leastRoom is the width of the last column below which a terminal wraps whole lines instead.
 const leastRoom = 24
 
-// wrap splits a text into lines of at most a number of characters, between words where it can.
+// wrap splits a text into lines with a maximum number of characters, between words if possible.
 func wrap(text string, most int) []string {
 	var lines []string
 	left := []rune(text)
@@ -180,8 +180,7 @@ func wrap(text string, most int) []string {
 	return append(lines, string(left))
 }
 
-// cell returns a cell of a table, which others may have chosen. The last one of a row
-// pads nothing, so it may be longer.
+// cell returns a cell without control characters. The last cell of a row may be longer, because nothing follows it.
 func cell(text string, last bool) string {
 	most := shortTo
 	if last {
@@ -228,7 +227,7 @@ func (p Printer) diffLine(line string) string {
 	}
 }
 
-// Changes writes what a transaction changed, with its diffs.
+// Changes writes the changes of a transaction with their diffs.
 func (p Printer) Changes(t *model.Transaction) {
 	for _, c := range t.Changes {
 		if c.Property != "" && c.From != c.To {
@@ -248,9 +247,8 @@ func (p Printer) paint(text, code string) string {
 	return colour(text, code)
 }
 
-// Query writes a JSON document, or what a GJSON path finds in it: a single value bare, for
-// scripts, unless a format is asked for. What is the word for a value in the error of a path that
-// finds nothing.
+// Query writes a JSON document, or the value at a GJSON path. Without a format it writes a single value as plain
+// text, for scripts. The error of a path without a value names what.
 func (p Printer) Query(f Format, text []byte, path, what string) error {
 	if path == "" {
 		return p.Document(json.RawMessage(text), f.YAML)

@@ -53,11 +53,10 @@ func (p Printer) IsPipe() bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// hasColour reports whether colours are wanted: on a terminal without NO_COLOR.
+// hasColour reports whether a writer is a terminal and NO_COLOR is not set.
 func hasColour(w io.Writer) bool { return IsTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
-// Raw returns where the bytes of a file go: to the output as they are, to a terminal with
-// control characters made visible.
+// Raw returns a writer for the bytes of a file. On a terminal it makes control characters visible.
 func (p Printer) Raw() io.Writer {
 	if IsTerminal(p.Out) {
 		return visible{p.Out}
@@ -66,8 +65,7 @@ func (p Printer) Raw() io.Writer {
 	return p.Out
 }
 
-// width returns how many characters a line of the terminal has that Out is, 0 where it is none or
-// does not say.
+// width returns the width of the terminal in characters, 0 if it is unknown or Out is no terminal.
 func (p Printer) width() int {
 	f := terminal(p.Out)
 	if f == nil {
@@ -81,8 +79,7 @@ func (p Printer) width() int {
 	return width
 }
 
-// Progress is a line on a terminal that the next one overwrites. Elsewhere it
-// writes nothing.
+// Progress is a line on a terminal that the next line overwrites. Without a terminal it writes nothing.
 type Progress struct {
 	w     *os.File
 	width int

@@ -12,12 +12,11 @@ import (
 // Text makes control characters visible, see model.SafeText.
 func Text(s string) string { return model.SafeText(s) }
 
-// ours matches what colours text, and the line ends and tabs that are wanted.
+// ours matches the colours of this package and line ends.
 var ours = regexp.MustCompile(`\x1b\[(31|32|33|36|90|0)m|\n`)
 
-// Visible makes the control characters of a whole output visible, except line ends
-// and the colours of this package. All that commands write goes through it, so a
-// text that nobody thought of does no harm.
+// Visible makes control characters visible, except line ends and the colours of this package. All output of
+// commands passes through it.
 func Visible(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if model.IsSafeText(s) {
@@ -34,8 +33,7 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// Lines makes the control characters of a text visible, except line ends, and
-// ends the last line.
+// Lines makes control characters visible, except line ends. It ends the last line.
 func Lines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -49,13 +47,13 @@ func Lines(text string) string {
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 const (
-	// shortTo is how many characters Short keeps.
+	// shortTo is the maximum length of Short, in characters.
 	shortTo = 120
-	// longTo is how many the last cell of a table has at most.
+	// longTo is the maximum length of the last cell of a row.
 	longTo = 2000
 )
 
-// Cut returns a text of at most a number of characters, with a mark where it was longer.
+// Cut limits a text to a number of characters, and marks a longer text with an ellipsis.
 func Cut(s string, most int) string {
 	count := 0
 	end := 0
@@ -93,11 +91,10 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// maxNamed is how many names Some shows.
+// maxNamed is the maximum number of names in Some.
 const maxNamed = 10
 
-// Some returns names in a line; of many the first ones, how many more there are, and
-// where all are.
+// Some returns names on one line. Of many names it returns the first, the number of the others, and where to find all.
 func Some(names []string, where string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

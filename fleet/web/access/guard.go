@@ -255,7 +255,7 @@ func (g *Guard) userOfToken(text string) (User, bool) {
 
 // failed counts a failed attempt, and answers the request if there were too many.
 func (g *Guard) failed(w http.ResponseWriter, r *http.Request) (answered bool) {
-	g.sparse.Log(r.Context(), g.log, slog.LevelWarn, "somebody could not sign in", "address", r.RemoteAddr, "path", r.URL.Path)
+	g.sparse.Log(r.Context(), g.log, slog.LevelWarn, "sign-in failed", "address", r.RemoteAddr, "path", r.URL.Path)
 	if !g.failures.add(r.RemoteAddr, time.Now()) {
 		return false
 	}

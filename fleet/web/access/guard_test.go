@@ -153,7 +153,7 @@ func TestBearers(t *testing.T) {
 	is(t, r, http.StatusTooManyRequests, "wait a minute")
 	// Others cannot lock out the holder of a token.
 	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana may read")
-	if log := g.log.String(); strings.Contains(log, "muster_") || strings.Contains(log, "nonsense") || !strings.Contains(log, "somebody could not sign in") {
+	if log := g.log.String(); strings.Contains(log, "muster_") || strings.Contains(log, "nonsense") || !strings.Contains(log, "sign-in failed") {
 		t.Error(log)
 	}
 }
@@ -338,23 +338,23 @@ func TestOptions(t *testing.T) {
 		"--listen: invalid address \"8420\"": {Listen: "8420"},
 		"--listen: invalid address \"web01:8420\"":                           {Listen: "web01:8420"},
 		"--listen: invalid address \"127.0.0.1:\"":                           {Listen: "127.0.0.1:"},
-		"--listen: 0.0.0.0:1 is not on loopback: whoever":                    {Listen: "0.0.0.0:1"},
-		"--listen: 10.0.0.1:1 is not on loopback: anybody":                   {Listen: "10.0.0.1:1", Insecure: true},
-		"--listen: [::]:1 is not on loopback: anybody":                       {Listen: "[::]:1", Certificate: "c", Key: "k"},
-		"--tls-cert: give --tls-key, too":                                    {Listen: "localhost:1", Certificate: "c"},
-		"--tls-key: give --tls-cert, too":                                    {Listen: "localhost:1", Key: "k"},
+		"--listen: 0.0.0.0:1 is not on loopback: others":                     {Listen: "0.0.0.0:1"},
+		"--listen: 10.0.0.1:1 is not on loopback: anyone":                    {Listen: "10.0.0.1:1", Insecure: true},
+		"--listen: [::]:1 is not on loopback: anyone":                        {Listen: "[::]:1", Certificate: "c", Key: "k"},
+		"--tls-cert: also give --tls-key":                                    {Listen: "localhost:1", Certificate: "c"},
+		"--tls-key: also give --tls-cert":                                    {Listen: "localhost:1", Key: "k"},
 		"--url: \"example.net\" is no URL":                                   {Listen: "[::1]:1", URL: "example.net"},
 		"--url: \"https://a/b\" is no URL":                                   {Listen: "[::1]:1", URL: "https://a/b"},
-		"--oidc-issuer: give --url, too":                                     {Listen: "[::1]:1", OIDC: oidc},
-		"--oidc-issuer: give --oidc-client and --oidc-secret and --url, too": {Listen: "[::1]:1", OIDC: OIDC{Issuer: "https://i"}},
-		"--oidc-issuer: give --oidc-read or --oidc-operate, too":             {Listen: "[::1]:1", URL: "https://a", OIDC: OIDC{Issuer: "https://i", ClientID: "c", SecretFile: "s"}},
+		"--oidc-issuer: also give --url":                                     {Listen: "[::1]:1", OIDC: oidc},
+		"--oidc-issuer: also give --oidc-client and --oidc-secret and --url": {Listen: "[::1]:1", OIDC: OIDC{Issuer: "https://i"}},
+		"--oidc-issuer: also give --oidc-read or --oidc-operate":             {Listen: "[::1]:1", URL: "https://a", OIDC: OIDC{Issuer: "https://i", ClientID: "c", SecretFile: "s"}},
 		// What asks for sign-in does not serve without.
-		"--oidc-client: give --oidc-issuer, too":  {Listen: "[::1]:1", OIDC: OIDC{ClientID: "c"}},
-		"--oidc-secret: give --oidc-issuer, too":  {Listen: "[::1]:1", Tokens: "t", OIDC: OIDC{SecretFile: "s"}},
-		"--oidc-scope: give --oidc-issuer, too":   {Listen: "[::1]:1", OIDC: OIDC{Scopes: []string{"groups"}}},
-		"--oidc-claim: give --oidc-issuer, too":   {Listen: "[::1]:1", OIDC: OIDC{Claim: "roles"}},
-		"--oidc-read: give --oidc-issuer, too":    {Listen: "[::1]:1", OIDC: OIDC{ReadGroups: []string{"staff"}}},
-		"--oidc-operate: give --oidc-issuer, too": {Listen: "[::1]:1", OIDC: OIDC{OperateGroups: []string{"ops"}}},
+		"--oidc-client: also give --oidc-issuer":  {Listen: "[::1]:1", OIDC: OIDC{ClientID: "c"}},
+		"--oidc-secret: also give --oidc-issuer":  {Listen: "[::1]:1", Tokens: "t", OIDC: OIDC{SecretFile: "s"}},
+		"--oidc-scope: also give --oidc-issuer":   {Listen: "[::1]:1", OIDC: OIDC{Scopes: []string{"groups"}}},
+		"--oidc-claim: also give --oidc-issuer":   {Listen: "[::1]:1", OIDC: OIDC{Claim: "roles"}},
+		"--oidc-read: also give --oidc-issuer":    {Listen: "[::1]:1", OIDC: OIDC{ReadGroups: []string{"staff"}}},
+		"--oidc-operate: also give --oidc-issuer": {Listen: "[::1]:1", OIDC: OIDC{OperateGroups: []string{"ops"}}},
 	} {
 		if err := o.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%+v: %v", o, err)

@@ -186,7 +186,7 @@ func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 	s, err := g.provider.identify(ctx, r.URL.Query().Get("code"), a)
 	switch {
 	case errors.Is(err, errNoGroup):
-		g.signInFailed(w, r, http.StatusForbidden, "You are in no group that may see this fleet: ask whoever runs it.", err)
+		g.signInFailed(w, r, http.StatusForbidden, "You are in no group that may see this fleet: ask its administrator.", err)
 		return
 	case err != nil:
 		g.signInFailed(w, r, http.StatusUnauthorized, "The provider did not say who you are: try again.", err)
@@ -197,7 +197,7 @@ func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 		g.signInFailed(w, r, http.StatusInternalServerError, "Signing in did not end: try again.", err)
 		return
 	}
-	g.log.InfoContext(r.Context(), "somebody signed in", "user", nameOf(s.Name, s.Subject), "subject", s.Subject, "role", s.Role.String(), "address", r.RemoteAddr)
+	g.log.InfoContext(r.Context(), "user signed in", "user", nameOf(s.Name, s.Subject), "subject", s.Subject, "role", s.Role.String(), "address", r.RemoteAddr)
 	http.SetCookie(w, g.cookie(r, sealed, sessionFor))
 	// Browsers would treat a redirect as part of the navigation from the provider, and not send the cookie.
 	page(w, http.StatusOK, pageData{Next: a.Next})
@@ -236,7 +236,7 @@ func (p *provider) identify(ctx context.Context, code string, a attempt) (sessio
 		return session{}, err
 	}
 	if id.Nonce != a.Nonce {
-		return session{}, errors.New("the nonce of the id token is another one")
+		return session{}, errors.New("the nonce of the id token does not match")
 	}
 	if id.Subject == "" || len(id.Subject) > maxSubject {
 		return session{}, fmt.Errorf("the id token has a subject of %d bytes, between 1 and %d are taken", len(id.Subject), maxSubject)

@@ -63,17 +63,17 @@ func (o Options) Validate() error {
 	case err != nil:
 		return fmt.Errorf("--listen: %w", err)
 	case o.Certificate != "" && o.Key == "":
-		return errors.New("--tls-cert: give --tls-key, too")
+		return errors.New("--tls-cert: also give --tls-key")
 	case o.Certificate == "" && o.Key != "":
-		return errors.New("--tls-key: give --tls-cert, too")
+		return errors.New("--tls-key: also give --tls-cert")
 	case !loopback && !secure && !o.Insecure:
-		return fmt.Errorf("--listen: %s is not on loopback: whoever is on the way could read and change what is sent; give --tls-cert FILE and --tls-key FILE (--tlscert and --tlskey are for NATS), or --insecure-listen", o.Listen)
+		return fmt.Errorf("--listen: %s is not on loopback: others on the network could read and change the data; give --tls-cert FILE and --tls-key FILE (--tlscert and --tlskey are for NATS), or --insecure-listen", o.Listen)
 	}
 	if err := o.OIDC.validate(o.URL); err != nil {
 		return err
 	}
 	if !loopback && !o.SignsIn() {
-		return fmt.Errorf("--listen: %s is not on loopback: anybody could see the fleet; give a file of tokens, or a provider of OpenID Connect", o.Listen)
+		return fmt.Errorf("--listen: %s is not on loopback: anyone could see the fleet; give a file of tokens, or a provider of OpenID Connect", o.Listen)
 	}
 
 	if at, err := url.Parse(o.URL); o.URL != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" || strings.Trim(at.Path, "/") != "" || at.RawQuery != "") {
@@ -101,7 +101,7 @@ func (o OIDC) validate(browsers string) error {
 	if !o.Configured() {
 		for _, f := range o.flags() {
 			if f.given {
-				return fmt.Errorf("--%s: give --oidc-issuer, too", f.name)
+				return fmt.Errorf("--%s: also give --oidc-issuer", f.name)
 			}
 		}
 		return nil
@@ -113,10 +113,10 @@ func (o OIDC) validate(browsers string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("--oidc-issuer: give %s, too", strings.Join(missing, " and "))
+		return fmt.Errorf("--oidc-issuer: also give %s", strings.Join(missing, " and "))
 	}
 	if len(o.ReadGroups)+len(o.OperateGroups) == 0 {
-		return errors.New("--oidc-issuer: give --oidc-read or --oidc-operate, too: without groups nobody may sign in")
+		return errors.New("--oidc-issuer: also give --oidc-read or --oidc-operate: without groups no user may sign in")
 	}
 
 	return nil

@@ -124,7 +124,6 @@ func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool
 	return Decision{}, false
 }
 
-// judge decides on a plan.
 func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *graph.Node) Decision {
 	empty := due.Empty()
 	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until, More: up.changerOf(n, due.ComparedWith)}

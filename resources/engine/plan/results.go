@@ -33,7 +33,6 @@ type Result struct {
 // Results are the results of the nodes of a graph, by position.
 type Results []Result
 
-// of returns the result of a node.
 func (r Results) of(n *graph.Node) *Result { return &r[n.At] }
 
 // IsPartlyApplied reports whether a resource that n subscribes to failed in this run after it may

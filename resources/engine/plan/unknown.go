@@ -217,7 +217,6 @@ func provides(n *graph.Node, need string) bool {
 	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool { return meets(need)(p.What) })
 }
 
-// meets returns a function that reports whether a word meets a need.
 func meets(need string) func(word string) bool {
 	return func(word string) bool {
 		return word == need || strings.HasSuffix(need, "/") && strings.HasPrefix(word, need)

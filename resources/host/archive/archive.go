@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,15 +57,7 @@ type Limits struct {
 }
 
 func (l Limits) orDefaults() Limits {
-	if l.Bytes == 0 {
-		l.Bytes = defaultBytes
-	}
-	if l.Entries == 0 {
-		l.Entries = defaultEntries
-	}
-	if l.Names == 0 {
-		l.Names = defaultNames
-	}
+	l.Bytes, l.Entries, l.Names = cmp.Or(l.Bytes, defaultBytes), cmp.Or(l.Entries, defaultEntries), cmp.Or(l.Names, defaultNames)
 
 	return l
 }
@@ -90,15 +83,14 @@ func (f Format) String() string {
 	return [...]string{"", "tar", "tar.gz", "zip", "tar.bz2", "tar.xz", "tar.zst"}[f]
 }
 
-// Index counts what an archive holds.
+// Index has the number of entries of an archive.
 type Index struct {
-	// Entries counts all entries, Bytes the content of the files among them.
+	// Entries counts all entries. Bytes is the size of all files.
 	Entries int
 	Bytes   int64
 }
 
-// Owner is the owner of an entry; the names are empty where the archive has
-// only numbers.
+// Owner is the owner of an entry. The names are empty if the archive has only numbers.
 type Owner struct {
 	User, Group string
 	UID, GID    int
@@ -106,23 +98,20 @@ type Owner struct {
 
 // Options are what Extract restores.
 type Options struct {
-	// Preserve restores modes with setuid, setgid and sticky bits, and owners, also
-	// of existing directories of root and the running user. Without it, the umask and these
-	// bits are removed from the modes, the process owns all, and existing directories keep
-	// owner and mode.
+	// Preserve restores owners, and modes with setuid, setgid and sticky bits, also of existing directories
+	// of root and the running user. Without it, all files belong to the process, modes lose these bits and
+	// the bits of the umask, and existing directories keep owner and mode.
 	Preserve bool
 	// ResolveOwner returns the owner of an entry on this machine. Preserve needs it.
 	ResolveOwner func(Owner) (uid, gid int)
 }
 
-// Inspect reads the archive to its end and checks what Extract into target would
-// do; nil is a target that does not exist yet. It writes nothing. It refuses
-// entries that would land outside of target (absolute, with .., or through a link
-// of the archive or of target), links that lead out of target, entries that would
-// replace the archive itself, entries that are not a file, directory, hard or
-// symbolic link, more bytes or entries than the limits, and archives that are
-// damaged, cut short or of another format. Memory grows with the number of
-// directories and links; for a zip, with that of all entries.
+// Inspect reads the complete archive and checks what Extract would do in target, which is nil if it does not
+// exist yet. It writes nothing. It refuses entries outside of target (absolute names, names with .., names
+// through a link of the archive or of target), links that lead out of target, entries that replace the
+// archive itself, and entries that are neither a file, a directory nor a link. It also refuses an archive
+// that exceeds the limits, is damaged, is incomplete or has another format. It needs memory for each
+// directory and link, and for each entry of a zip.
 func (a *Archive) Inspect(ctx context.Context, target *os.Root, limits Limits) (Index, error) {
 	return a.scan(ctx, target, limits, true, func(_ entry, content io.Reader) error {
 		_, err := io.Copy(io.Discard, content)
@@ -130,10 +119,10 @@ func (a *Archive) Inspect(ctx context.Context, target *os.Root, limits Limits) (
 	})
 }
 
-// Extract unpacks the archive into the directory at path after Inspect accepted it, and
-// syncs the file system. It creates a missing directory. It checks everything again while it writes. Existing files, links and empty directories are replaced, never
-// written through; directories stay. Modes and times of directories come last.
-// After an error that Inspect does not return a part of the archive is in there.
+// Extract unpacks the archive into the directory at path if Inspect accepts it, and syncs the file system. It
+// creates a missing directory, and checks everything again while it writes. It replaces files, links and
+// empty directories, and never writes through a link. Other directories stay. The modes and times of
+// directories come last. If Extract fails during the write, a part of the archive is in the directory.
 func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, limits Limits, o Options) (Index, error) {
 	target, err := openRoot(path)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
@@ -143,7 +132,8 @@ func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, li
 	if err != nil {
 		err = fmt.Errorf("%s is not unpacked: %w", a.path, err)
 	} else if target == nil {
-		// A directory that another user made during the inspection keeps its owner and mode.
+		// An existing directory keeps its owner and mode, also if another user created it since the
+		// inspection.
 		if _, err = disk.EnsureDirectory(path); err == nil {
 			target, err = openRoot(path)
 		}
@@ -181,12 +171,11 @@ func (a *Archive) write(ctx context.Context, disk *files.Disk, path string, targ
 	return w.locate(syncFileSystem(target), ".")
 }
 
-// Unpack unpacks a tar.gz into the existing directory dir. It takes regular
-// files, directories, symbolic links that stay inside, and hard links to files
-// unpacked before. Other entries, absolute names, names with .., names through
-// a link and names that exist already are errors. Modes are kept without
-// setuid, setgid and sticky; the process owns the files. After an error a part
-// of the archive is in dir, which the caller removes.
+// Unpack unpacks a tar.gz into the existing directory dir. It accepts regular files, directories, symbolic
+// links that stay in dir, and hard links to unpacked files. Other entries, absolute names, names with ..,
+// names through a link and existing names are errors. Files keep their modes without setuid, setgid and
+// sticky bits, and belong to the process. After an error a part of the archive is in dir; the caller removes
+// dir.
 func Unpack(ctx context.Context, r io.Reader, dir string, limits Limits) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -237,8 +226,7 @@ func (a *Archive) scan(ctx context.Context, target *os.Root, limits Limits, link
 	return c.index, err
 }
 
-// sniff names the content type where that explains the error: servers often
-// send an error page in place of an archive.
+// sniff describes the content of a file that is not an archive: servers often send an error page instead.
 func sniff(f *os.File) string {
 	var start [512]byte
 	n, _ := f.ReadAt(start[:], 0)
@@ -253,8 +241,7 @@ func sniff(f *os.File) string {
 	return ", its content looks like " + kind
 }
 
-// syncFileSystem makes durable all that was written to the file system of a
-// directory.
+// syncFileSystem syncs the file system of a directory.
 func syncFileSystem(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -268,14 +255,13 @@ func syncFileSystem(root *os.Root) error {
 	return nil
 }
 
-// Archive is an open archive that nobody else can change. Make it with Open, and
-// close it.
+// Archive is an open archive that no other user can change. Create it with Open and close it.
 type Archive struct {
 	path   string
 	file   *os.File
 	format Format
-	// Foreign is the error of files.Entry.Foreign: what is in the archive may be shown
-	// only to those who know its checksum.
+	// Foreign is the error of files.Entry.Foreign. If it is set, only a user who knows the checksum may see
+	// the content.
 	Foreign error
 	// Checksum is the hex SHA-256 of the content.
 	Checksum string
@@ -339,9 +325,7 @@ func privateCopy(ctx context.Context, disk *files.Disk, content io.Reader) (*os.
 	return f, errors.Join(err, disk.RemoveAll(context.WithoutCancel(ctx), dir))
 }
 
-// openRoot opens a directory; only root, the running user and
-// the owner of a directory on the way could lead it elsewhere, the last one to
-// what is theirs.
+// openRoot opens a directory like paths.OpenDir.
 func openRoot(path string) (*os.Root, error) {
 	dir, err := paths.OpenDir(path)
 	if err != nil {

@@ -19,14 +19,13 @@ import (
 
 // checker refuses the unsafe entries of one archive.
 type checker struct {
-	// target is nil while nothing is there.
+	// target is nil if the directory does not exist yet.
 	target *os.Root
-	// archive is the file that is read, nil for a stream.
+	// archive is the file of the archive, nil for a stream.
 	archive fs.FileInfo
 	limits  Limits
 	index   Index
-	// links are those of the archive; dirs are parent directories of its entries
-	// that are known to be inside of the target.
+	// links are the links of the archive. dirs are directories of entries that are known to be in the target.
 	links, dirs map[string]bool
 	// mounts are the mount points below the target.
 	mounts []paths.MountPoint
@@ -48,8 +47,7 @@ func newChecker(target *os.Root, limits Limits) *checker {
 	return c
 }
 
-// visit returns a visitor that checks an entry and hands it on with a clean name
-// and bounded content.
+// visit returns a visitor that checks an entry, and passes it on with a clean name and limited content.
 func (c *checker) visit(next visitor) visitor {
 	return func(e entry, content io.Reader) error {
 		if c.index.Entries++; c.index.Entries > c.limits.Entries {
@@ -68,14 +66,14 @@ func (c *checker) visit(next visitor) visitor {
 		if err := next(e, bounded); err != nil || e.kind != directory || e.size <= 0 {
 			return err
 		}
-		// A directory with a content, which is skipped, costs as much to read as a file.
+		// A directory may have content. Reading it takes as long as reading a file.
 		_, err := io.Copy(io.Discard, bounded)
 
 		return err
 	}
 }
 
-// count bounds the directories and the bytes of names, which are kept in memory.
+// count limits the directories and the bytes of names, which need memory.
 func (c *checker) count(text string) error {
 	switch c.names += int64(len(text)); {
 	case c.names > c.limits.Names:
@@ -109,7 +107,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain reads the padding after the archive, at most as much as may be left.
+// drain reads the padding after the archive, up to the limit.
 func (c *checker) drain(r io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, c.left()+1))
 	switch {
@@ -122,8 +120,7 @@ func (c *checker) drain(r io.Reader) error {
 	}
 }
 
-// check refuses an entry that lands outside, or a link that leads out. It cleans
-// the names.
+// check refuses an entry outside of the target and a link that leads out. It cleans the names.
 func (c *checker) check(e *entry) (err error) {
 	if e.name, err = c.place(e.name); err != nil {
 		return err
@@ -141,7 +138,7 @@ func (c *checker) check(e *entry) (err error) {
 		return c.inside(e.name)
 	case symbolicLink:
 		if c.dirs[e.name] {
-			// Earlier entries may be in there.
+			// Earlier entries may be in the directory.
 			return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
 		}
 		c.links[e.name] = true
@@ -149,7 +146,7 @@ func (c *checker) check(e *entry) (err error) {
 			return err
 		}
 	case hardLink:
-		// One to a symbolic link would lead elsewhere from another directory.
+		// A hard link to a symbolic link would lead elsewhere from another directory.
 		target := e.target
 		if e.target, err = c.place(target); err != nil {
 			return fmt.Errorf("the hard link to %q: %w", target, err)
@@ -168,8 +165,8 @@ func (c *checker) mounted(name string) error {
 	return nil
 }
 
-// place returns the clean name of an entry inside of the target, not on or below
-// a link of the archive.
+// place returns the clean name of an entry in the target. The name must not be, or be below, a link of the
+// archive.
 func (c *checker) place(name string) (string, error) {
 	clean, err := cleanName(name)
 	switch {
@@ -186,8 +183,8 @@ func (c *checker) place(name string) (string, error) {
 	return clean, err
 }
 
-// onDisk returns the file at a clean name in the target, nil for none. The
-// archive itself is refused: the next run would take the entry for it.
+// onDisk returns the file at a clean name in the target, nil if there is none. It refuses the archive itself,
+// because the next run would use the entry as the archive.
 func (c *checker) onDisk(clean string) (fs.FileInfo, error) {
 	if c.target == nil {
 		return nil, nil
@@ -205,8 +202,8 @@ func (c *checker) onDisk(clean string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// inside refuses a directory that is, or is below, a link of the archive or a
-// link on disk that leads out of the target.
+// inside refuses a directory that is, or is below, a link of the archive or an existing link that leads out
+// of the target.
 func (c *checker) inside(dir string) error {
 	if c.dirs[dir] {
 		return nil
@@ -231,24 +228,24 @@ func (c *checker) inside(dir string) error {
 	return nil
 }
 
-// linkError is ErrLeadsOut with the target of the link.
+// linkError wraps ErrLeadsOut and names the target of the link.
 type linkError struct{ target string }
 
 func (e linkError) Error() string {
 	return fmt.Sprintf("%s: the link to %q leads out of the target", ErrUnsafeEntry, e.target)
 }
 
-// Unwrap returns ErrUnsafe and ErrLeadsOut.
+// Unwrap returns ErrUnsafeEntry and ErrLeadsOut.
 func (linkError) Unwrap() []error { return []error{ErrUnsafeEntry, ErrLeadsOut} }
 
-// maxDepth is how many directories an entry may be in. The way to each is walked for each
-// entry, and a name of a few bytes in a compressed archive may have any number of them.
+// maxDepth is the maximum number of directories of an entry. Each entry costs a walk through its directories,
+// and a few compressed bytes can name thousands of them.
 const maxDepth = 255
 
-// maxShown is how many bytes of a long target an error shows.
+// maxShown is the number of bytes of a long target in an error.
 const maxShown = 80
 
-// cleanName returns the clean form of a name that stays inside. The error wraps ErrUnsafe.
+// cleanName returns the clean form of a name that stays in the target. The error wraps ErrUnsafeEntry.
 func cleanName(name string) (string, error) {
 	clean := path.Clean(name)
 	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth || slices.ContainsFunc(strings.Split(clean, "/"), isTooLong) {
@@ -261,16 +258,15 @@ func cleanName(name string) (string, error) {
 	return clean, nil
 }
 
-// isTooLong reports whether no file system takes an element of a path.
+// isTooLong reports whether an element of a path is too long for any file system.
 func isTooLong(element string) bool { return len(element) > unix.NAME_MAX }
 
 func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
 
-// checkLinkTarget accepts a link that first goes up, at most to the target
-// directory, and then only down. The links it may pass on the way down are
-// checked too, so no chain of links leads out. A .. after a name could, because
-// that name may be a link. The error wraps ErrUnsafe, and ErrLeadsOut unless the target itself
-// is invalid.
+// checkLinkTarget accepts a link that first leads up, at most to the target directory, and then only down.
+// The links on the way down are checked as well, so no chain of links leads out. A .. after a name is
+// refused, because the name may be a link. The error wraps ErrUnsafeEntry, and ErrLeadsOut for a valid
+// target.
 func checkLinkTarget(name, target string) error {
 	down := target
 	for strings.HasPrefix(down, "../") {

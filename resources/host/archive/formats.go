@@ -24,11 +24,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kind is what an entry becomes.
+// kind is the kind of an entry.
 type kind int
 
 const (
-	// nothing is an entry that only describes others.
+	// nothing means that the entry only describes other entries.
 	nothing kind = iota
 	regularFile
 	directory
@@ -36,26 +36,26 @@ const (
 	hardLink
 )
 
-// entry is one of an archive of any format.
+// entry is an entry of an archive of any format.
 type entry struct {
 	name string
 	kind kind
-	// size is the announced length of a file, -1 when unknown.
+	// size is the declared length of a file, -1 if it is unknown.
 	size int64
-	// mode holds permissions and special bits; asked is false when the archive has
-	// none, so that the umask applies in any case.
+	// mode has permissions and special bits. asked is false if the archive has none: then the umask always
+	// applies.
 	mode  fs.FileMode
 	asked bool
-	// target is that of a link.
+	// target is the target of a link.
 	target   string
 	modified time.Time
-	// owner is nil when the archive names none.
+	// owner is nil if the archive has none.
 	owner *Owner
 	// sparse files have holes.
 	sparse bool
 }
 
-// visitor gets an entry and its content.
+// visitor receives an entry and its content.
 type visitor func(entry, io.Reader) error
 
 func modeOf(unixMode uint32) fs.FileMode {
@@ -69,12 +69,11 @@ func modeOf(unixMode uint32) fs.FileMode {
 	return mode
 }
 
-// sourceReader separates errors of the source from errors of the archive, and
-// ends with its context. It lives for one call.
+// sourceReader distinguishes errors of the source from errors of the archive. It ends with its context.
 type sourceReader struct {
 	ctx context.Context
 	r   io.Reader
-	// failed is the first of these errors.
+	// failed is the first error of the source.
 	failed error
 }
 
@@ -92,7 +91,7 @@ func (s *sourceReader) Read(b []byte) (n int, err error) {
 	return n, sourceError{s.failed}
 }
 
-// sourceError has no Unwrap, so that its cause is not taken for the archive's.
+// sourceError does not unwrap, so its cause does not look like an error of the archive.
 type sourceError struct{ error }
 
 func archiveError(err error) error {
@@ -104,7 +103,7 @@ func archiveError(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotArchive, err)
 }
 
-// contentReader is the content of an entry, with the errors of an archive.
+// contentReader reads the content of an entry and returns errors of archives.
 type contentReader struct{ r io.Reader }
 
 func (c contentReader) Read(b []byte) (int, error) {
@@ -121,8 +120,8 @@ const readBuffer = 128 << 10
 
 func buffered(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, readBuffer) }
 
-// eachTar visits the entries of a plain tar. One without the two empty blocks at
-// its end is refused: only they show that it was not cut between two entries.
+// eachTar visits the entries of a plain tar. It requires the two empty blocks at the end: without them the
+// tar may have been cut between two entries.
 func eachTar(source io.Reader, visit visitor) error {
 	whole := &endReader{r: buffered(source)}
 	if err := eachEntry(whole, visit); err != nil {
@@ -135,7 +134,7 @@ func eachTar(source io.Reader, visit visitor) error {
 	return nil
 }
 
-// endReader remembers that the end was read.
+// endReader reports whether the end was read.
 type endReader struct {
 	r     io.Reader
 	ended bool
@@ -195,8 +194,7 @@ func tarEntry(header *tar.Header) (entry, error) {
 	return e, nil
 }
 
-// checkGlobal refuses a header for all later entries that archive/tar ignores:
-// they would get other names than elsewhere.
+// checkGlobal refuses a global header that archive/tar ignores: other programs would use other names.
 func checkGlobal(header *tar.Header) error {
 	for key := range header.PAXRecords {
 		if !slices.Contains([]string{"comment", "charset", "mtime", "atime", "ctime"}, key) {
@@ -232,8 +230,8 @@ func (a *Archive) detect() Format {
 	return 0
 }
 
-// isTarHeader reports whether a block has the checksum of a tar header. An empty block counts:
-// it begins a tar without entries.
+// isTarHeader reports whether a block has the checksum of a tar header. An empty block counts, because it
+// begins a tar without entries.
 func isTarHeader(block []byte) bool {
 	const size, at, length = 512, 148, 8
 	if len(block) < size {
@@ -275,8 +273,7 @@ func decompress(source io.Reader, format Format) (content io.Reader, release fun
 	return content, release, nil
 }
 
-// eachCompressed visits the entries of a compressed tar. drain then reads the rest, with the
-// checksum.
+// eachCompressed visits the entries of a compressed tar. drain then reads the rest, which has the checksum.
 func eachCompressed(source io.Reader, format Format, visit visitor, drain func(io.Reader) error) error {
 	content, release, err := decompress(source, format)
 	if err != nil {
@@ -296,20 +293,20 @@ func eachCompressed(source io.Reader, format Format, visit visitor, drain func(i
 }
 
 const (
-	// maxDirectory is the largest directory of a zip, which is kept in memory.
+	// maxDirectory limits the directory of a zip, which needs memory.
 	maxDirectory = 64 << 20
-	// maxLink is the longest target of a link.
+	// maxLink limits the target of a link.
 	maxLink = 4096
 	// encrypted flags an entry that needs a password.
 	encrypted = 1
-	// unicodePath is the extra field with another name, unixOwner that with an owner.
+	// unicodePath is the extra field with another name. unixOwner is the extra field with the owner.
 	unicodePath, unixOwner = 0x7075, 0x7875
 )
 
-// eachZip visits the entries of a zip, links first or last. To check them, first:
-// no entry may go through one, wherever in the archive it is. To make them, last.
+// eachZip visits the entries of a zip, links first or last. A check visits links first, because no entry may
+// lead through any of them. A write visits them last.
 func eachZip(source *sourceReaderAt, size int64, linksFirst bool, visit visitor) error {
-	// A zip may begin with anything, such as another archive.
+	// Any bytes may precede a zip, for example another archive.
 	var start [4]byte
 	if _, err := source.ReadAt(start[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return archiveError(err)
@@ -336,8 +333,7 @@ func eachZip(source *sourceReaderAt, size int64, linksFirst bool, visit visitor)
 	return nil
 }
 
-// sourceReaderAt is sourceReader for a zip. It reads at most left bytes, unless
-// that is negative.
+// sourceReaderAt is a sourceReader for a zip. It reads at most left bytes, unless left is negative.
 type sourceReaderAt struct {
 	ctx  context.Context
 	r    io.ReaderAt
@@ -362,8 +358,8 @@ func (s *sourceReaderAt) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// fileType returns the file type in the attributes, as unzip does whatever
-// system they name; zero is a file or directory.
+// fileType returns the Unix file type, zero for a file or directory. Like unzip, it ignores the system that
+// made the zip.
 func fileType(file *zip.File) uint32 { return file.ExternalAttrs >> 16 & unix.S_IFMT }
 
 func visitZip(file *zip.File, visit visitor) error {
@@ -410,14 +406,13 @@ func zipEntry(file *zip.File) (entry, error) {
 	default:
 		return e, ErrEntryType
 	}
-	// A version byte and the checksum of the name come first.
+	// The name follows a version byte and a checksum.
 	for other := range extraFields(file.Extra, unicodePath) {
 		if len(other) < 5 || string(other[5:]) != file.Name {
 			return e, fmt.Errorf("%w: it has two names", ErrUnsafeEntry)
 		}
 	}
-	// On Unix a \ is a character of a name; a name that leads out elsewhere is
-	// refused all the same.
+	// On Unix a \ is part of a name. A name that leads out on other systems is refused as well.
 	_, err := cleanName(strings.ReplaceAll(e.name, `\`, "/"))
 
 	return e, err
@@ -431,8 +426,8 @@ func zipName(file *zip.File) string {
 	return file.Name
 }
 
-// zipMode returns the mode of an entry, and whether the archive has one: those
-// with attributes of DOS only have none.
+// zipMode returns the mode of an entry, and whether the archive has a mode. Entries with DOS attributes only
+// have none.
 func zipMode(file *zip.File) (mode fs.FileMode, asked bool) {
 	const readOnly, dosDirectory = 0x01, 0x10
 	switch attrs := file.ExternalAttrs; {
@@ -447,7 +442,7 @@ func zipMode(file *zip.File) (mode fs.FileMode, asked bool) {
 	}
 }
 
-// zipTime returns the time of an entry; that of DOS is a local time.
+// zipTime returns the time of an entry. A DOS time is a local time.
 func zipTime(file *zip.File) time.Time {
 	t := file.Modified
 	if t.IsZero() || t.Location() != time.UTC {
@@ -457,8 +452,7 @@ func zipTime(file *zip.File) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.Local)
 }
 
-// zipOwner returns the owner in the extra field of Info-ZIP: a version, then
-// each number after its length.
+// zipOwner returns the owner in the extra field of Info-ZIP: a version, and numbers with their lengths.
 func zipOwner(file *zip.File) *Owner {
 	for field := range extraFields(file.Extra, unixOwner) {
 		if len(field) == 11 && field[1] == 4 && field[6] == 4 {

@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// Kind is what a file of a tree is.
+// Kind is the kind of a file in a tree.
 type Kind string
 
 // The kinds of files.
@@ -21,7 +21,7 @@ const (
 	KindFile      Kind = "file"
 	KindDirectory Kind = "directory"
 	KindLink      Kind = "symbolic link"
-	// KindHardLink is a further name of a file of the tree.
+	// KindHardLink is another name of a file in the tree.
 	KindHardLink Kind = "hard link"
 )
 
@@ -29,33 +29,33 @@ const (
 type File struct {
 	Name string `json:"name"`
 	Kind Kind   `json:"kind"`
-	// Mode is the permissions of a file or directory; a hard link has those of its file.
+	// Mode has the permissions of a file or directory. A hard link has the mode of its file.
 	Mode fs.FileMode `json:"mode,omitempty"`
-	// Size and Digest, hexadecimal SHA-256, are those of a file, and of a hard link to it.
+	// Size and Digest, a hex SHA-256, describe a file. A hard link has the values of its file.
 	Size   int64  `json:"size,omitempty"`
 	Digest string `json:"-"`
-	// Target is where a link leads, and the first name of a hard link.
+	// Target is the target of a link, or the first name of a hard link.
 	Target string `json:"target,omitempty"`
 }
 
-// Tree is what Unpack makes of an archive.
+// Tree is the result of Unpack for an archive.
 type Tree struct {
-	// Files are by name.
+	// Files are sorted by name.
 	Files []File
-	// Refused is why Unpack refuses the archive; Files are what it has unpacked before.
+	// Refused is the error of Unpack. Files are the files that it unpacks before the error.
 	Refused error
 }
 
-// List returns what Unpack makes of a tar.gz, and writes nothing: it reads by the same
-// rules, with the same limits. open, if set, returns where the content of a file goes, nil
-// for nowhere. The error is that of r, which is read to its end, of a writer, or of ctx.
+// List returns the result of Unpack for a tar.gz, and writes nothing. It has the same rules and limits. open,
+// unless nil, returns a writer for the content of a file, or nil. The error comes from r, which List reads to
+// its end, from a writer, or from ctx.
 func List(ctx context.Context, r io.Reader, limits Limits, open func(name string) io.Writer) (Tree, error) {
 	source := &sourceReader{ctx: ctx, r: r}
 	p := &planner{ctx: ctx, open: open, buffer: make([]byte, readBuffer), files: map[string]*File{".": {Name: ".", Kind: KindDirectory}}}
 	c := newChecker(nil, limits)
 	refused := eachCompressed(source, TarGz, c.visit(p.add), c.drain)
 	if p.failed == nil && source.failed == nil {
-		// What is behind the archive is part of the bytes that r checks.
+		// The checksum of r includes the bytes after the archive.
 		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, source, p.buffer)
 	}
 	if err := cmp.Or(p.failed, source.failed); err != nil {
@@ -70,14 +70,13 @@ func List(ctx context.Context, r io.Reader, limits Limits, open func(name string
 	return out, nil
 }
 
-// planner plans the tree that a writer makes of checked entries in an empty directory. It
-// lives for one call.
+// planner computes the tree that a writer creates in an empty directory.
 type planner struct {
 	ctx    context.Context
 	files  map[string]*File
 	open   func(name string) io.Writer
 	buffer []byte
-	// failed is the error of ctx or of where a content goes.
+	// failed is the error of ctx or of a writer.
 	failed error
 }
 
@@ -153,14 +152,14 @@ func (p *planner) read(f *File, content io.Reader) error {
 	return err
 }
 
-// planned is where a content goes. Zeros of a sparse file come from nowhere, so that the
-// source does not see that ctx has ended.
+// planned hashes the content of a file. It checks ctx, because zeros of a sparse file do not come from the
+// source.
 type planned struct {
 	p   *planner
 	out io.Writer
 }
 
-// Write hashes and hands on a part of a content.
+// Write hashes a part of the content and passes it on.
 func (w planned) Write(b []byte) (int, error) {
 	n, err := 0, context.Cause(w.p.ctx)
 	if err == nil {

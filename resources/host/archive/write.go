@@ -20,32 +20,31 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// writer writes checked entries below a directory. Whoever else may change what
-// is there gets nothing outside of it written, and no file that was there before.
+// writer writes checked entries below a directory. If another user changes the directory at the same time, it
+// writes nothing outside, and changes no existing file.
 type writer struct {
 	root    *os.Root
 	path    string
 	options Options
 	format  Format
-	// fresh is a directory that was empty: names that exist are refused, and modes
-	// are exact, except that the owner may change directories.
+	// fresh means that the directory was empty: existing names are refused, and modes are exact, except that
+	// the owner may change directories.
 	fresh bool
 	umask fs.FileMode
-	// late are the directories that get their attributes at the end, and known
-	// their names.
+	// late are the directories that get their attributes at the end. known are their names.
 	late   []lateDirectory
 	known  map[string]bool
 	made   map[string]fs.FileInfo
 	buffer []byte
 }
 
-// lateDirectory is a directory that must stay writable until all is in it.
+// lateDirectory is a directory that stays writable until its files are written.
 type lateDirectory struct {
 	entry
 	info fs.FileInfo
 	// keeps leaves mode and owner as they are.
 	keeps bool
-	// existed means that it was there before.
+	// existed means that the writer did not create it.
 	existed bool
 }
 
@@ -103,8 +102,8 @@ func (w *writer) makeParents(name string) error {
 	return err
 }
 
-// directory makes a directory, or notes what changes on an existing one. Unlike
-// tar, unzip takes a link to a directory for one, and leaves existing ones alone.
+// directory makes a directory, or records the changes of an existing one. Unlike tar, unzip accepts a link to
+// a directory, and does not change existing directories.
 func (w *writer) directory(e entry) error {
 	made := w.makeDirectory(e.name, 0o700)
 	if errors.Is(made, os.ErrExist) {
@@ -132,9 +131,8 @@ func (w *writer) directory(e entry) error {
 	return nil
 }
 
-// makeDirectory makes one directory, without the access control lists that it inherits:
-// with these the system ignores the umask. It is empty, or the owner of the target has put
-// another one in its place.
+// makeDirectory makes a directory without inherited access control lists, which override the umask. If it is
+// not empty, the owner of the target has replaced it.
 func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
 	if err := w.root.Mkdir(name, mode); err != nil {
 		return err
@@ -145,7 +143,7 @@ func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
 	}
 	defer f.Close()
 	if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("%w: somebody has replaced the directory %s", ErrUnsafeEntry, name), err)
+		return errors.Join(fmt.Errorf("%w: another user replaced the directory %s", ErrUnsafeEntry, name), err)
 	}
 	if w.made[name], err = f.Stat(); err != nil {
 		return err
@@ -167,7 +165,7 @@ func (w *writer) keeps(e entry) bool {
 	return !w.options.Preserve
 }
 
-// replace makes a name, in the place of a file, link or empty directory.
+// replace makes a name. It replaces a file, a link or an empty directory.
 func (w *writer) replace(name string, create func() error) error {
 	err := create()
 	if !errors.Is(err, os.ErrExist) {
@@ -210,10 +208,10 @@ func (w *writer) file(e entry, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// holes leaves blocks of zeros out of a file.
+// holes skips blocks of zeros, so that the file is sparse.
 type holes struct{ f *os.File }
 
-// Write writes a block, or moves on.
+// Write writes or skips a block.
 func (h holes) Write(b []byte) (int, error) {
 	if slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) {
 		return h.f.Write(b)
@@ -235,8 +233,8 @@ func (w *writer) hardLink(e entry) error {
 	return w.replace(e.name, func() error { return w.root.Link(e.target, e.name) })
 }
 
-// finish sets the attributes of the directories, the deepest ones first: a
-// change in a directory changes its time.
+// finish sets the attributes of the directories, the deepest first, because a change in a directory changes
+// its time.
 func (w *writer) finish() error {
 	slices.SortStableFunc(w.late, func(a, b lateDirectory) int { return strings.Compare(b.name, a.name) })
 	for _, d := range w.late {
@@ -259,7 +257,7 @@ func (w *writer) finishDirectory(d lateDirectory) error {
 	case err != nil:
 		return err
 	case !os.SameFile(info, d.info):
-		return fmt.Errorf("%w: somebody has replaced the directory", ErrUnsafeEntry)
+		return fmt.Errorf("%w: another user replaced the directory", ErrUnsafeEntry)
 	case d.keeps:
 		return setTime(f, d.modified)
 	}
@@ -274,9 +272,8 @@ func (w *writer) finishDirectory(d lateDirectory) error {
 	return w.attributes(f, d.entry)
 }
 
-// checkOwner returns paths.ErrUnsafe for a directory that was there before, when its
-// owner or mode changes and no walk goes on to it: the owner of the target may have
-// moved it there.
+// checkOwner returns paths.ErrUnsafe if the owner or mode of an existing directory would change and a walk
+// does not lead to it, because the owner of the target may have moved it there.
 func (w *writer) checkOwner(d lateDirectory) error {
 	there, mode := d.info.Sys().(*syscall.Stat_t), d.info.Mode()&^fs.ModeDir
 	if uid, gid, _ := w.owner(d.entry); int(there.Uid) == uid && int(there.Gid) == gid && mode == d.mode&^fs.ModeDir {
@@ -292,14 +289,14 @@ func (w *writer) checkOwner(d lateDirectory) error {
 		return err
 	}
 	if uint64(st.Dev) != uint64(there.Dev) || st.Ino != there.Ino {
-		return fmt.Errorf("%w: somebody has replaced the directory", ErrUnsafeEntry)
+		return fmt.Errorf("%w: another user replaced the directory", ErrUnsafeEntry)
 	}
 
 	return nil
 }
 
-// attributes sets those of a new file or directory: the owner first, because a
-// change of that clears special bits.
+// attributes sets owner, mode and time of a new file or directory. The owner comes first, because a change of
+// owner clears special bits.
 func (w *writer) attributes(f *os.File, e entry) error {
 	mode := e.mode
 	if !w.options.Preserve {
@@ -333,7 +330,7 @@ func setTime(f *os.File, t time.Time) error {
 	if t.IsZero() {
 		return nil
 	}
-	// Kernels before 5.8 have no such call for a descriptor.
+	// Kernels before 5.8 do not support a descriptor here.
 	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Sec: t.Unix(), Nsec: int64(t.Nanosecond())}}
 	err := paths.Retry(func() error {
 		return unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), times, 0)
@@ -364,8 +361,7 @@ func (w *writer) linkAttributes(e entry) error {
 	return setTime(f, e.modified)
 }
 
-// openLink opens a new symbolic link itself. The owner of the target may have put
-// something else in its place.
+// openLink opens a new symbolic link itself. The owner of the target may have replaced it.
 func (w *writer) openLink(name string) (*os.File, error) {
 	dir, err := w.root.Open(path.Dir(name))
 	if err != nil {
@@ -384,7 +380,7 @@ func (w *writer) openLink(name string) (*os.File, error) {
 	var st unix.Stat_t
 	err = paths.Retry(func() error { return unix.Fstat(fd, &st) })
 	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1) {
-		err = fmt.Errorf("%w: somebody has replaced the link %s", ErrUnsafeEntry, name)
+		err = fmt.Errorf("%w: another user replaced the link %s", ErrUnsafeEntry, name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -393,8 +389,8 @@ func (w *writer) openLink(name string) (*os.File, error) {
 	return f, nil
 }
 
-// locate has the error of an entry name its path below the target: that of an os.Root is
-// relative, or goes through a descriptor.
+// locate sets the path of an error to the path of the entry. The paths of an os.Root are relative or lead
+// through a descriptor.
 func (w *writer) locate(err error, entry string) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -420,8 +416,8 @@ func (w *writer) shown(path, entry string) string {
 	}
 }
 
-// withRemedy adds to an error of a file system that takes nothing which one it is, and what
-// to do. path is the target, for an error that names none.
+// withRemedy adds the file system and the remedy to an error of a full or read-only file system. path is the
+// target, for an error without a path.
 func withRemedy(err error, path string) error {
 	var at *fs.PathError
 	if errors.As(err, &at) && filepath.IsAbs(at.Path) {
@@ -437,7 +433,7 @@ func withRemedy(err error, path string) error {
 	}
 }
 
-// mountPoint returns the topmost directory of the file system that a path is on, or would be.
+// mountPoint returns the topmost directory of the file system of a path. The path may be missing.
 func mountPoint(path string) string {
 	device := func(path string) (uint64, bool) {
 		var st unix.Stat_t
@@ -458,8 +454,7 @@ func mountPoint(path string) string {
 	return path
 }
 
-// umask returns the umask of this process; only here it can be read without
-// setting it.
+// umask reads the umask of this process. The system call would also set it.
 func umask() (fs.FileMode, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

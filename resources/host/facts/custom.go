@@ -21,11 +21,11 @@ import (
 // maxFactFile is the largest fact file.
 const maxFactFile = 4 << 20
 
-// ErrIgnored is a program or a .yml file in facts.d.
+// ErrIgnored means that facts.d contains a program or a .yml file.
 var ErrIgnored = errors.New("not read for facts")
 
-// readCustom reads the fact files of a configuration directory. A broken one, or
-// one that others may change, is an error and left out.
+// readCustom reads the fact files of a configuration directory. It returns an error for each damaged file and
+// each file that other users may change, and skips these.
 func readCustom(dir string) (map[string]any, error) {
 	facts := map[string]any{}
 	if dir == "" {
@@ -44,8 +44,7 @@ func readCustom(dir string) (map[string]any, error) {
 	return facts, errors.Join(errs...)
 }
 
-// Stamp returns a text that changes with the fact files of a configuration
-// directory, which it does not read.
+// Stamp returns a text that changes with the fact files of a configuration directory. It does not read them.
 func Stamp(dir string) string {
 	if dir == "" {
 		return ""
@@ -62,16 +61,15 @@ func Stamp(dir string) string {
 	return out.String()
 }
 
-// customPaths returns the paths that fact files of a configuration directory may
-// have, in the order in which they are merged.
+// customPaths returns the possible paths of the fact files of a configuration directory, in the order of
+// merging.
 func customPaths(dir string) ([]string, error) {
 	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
 
 	return append([]string{filepath.Join(dir, "facts.json"), filepath.Join(dir, "facts.yaml")}, more...), err
 }
 
-// listFactFiles returns the JSON and YAML files of a directory in name order,
-// without hidden ones, such as those of editors.
+// listFactFiles returns the JSON and YAML files of a directory by name, without hidden files.
 func listFactFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +113,7 @@ func checkIgnored(dir string) []error {
 	return errs
 }
 
-// names lists the first of some names, and counts the others.
+// names lists some names and counts the others.
 func names(all []string) string {
 	const shown = 5
 	if more := len(all) - shown; more > 0 {
@@ -129,9 +127,8 @@ func isFactFile(name string) bool {
 	return slices.Contains([]string{".json", ".yaml"}, filepath.Ext(name))
 }
 
-// ReadFile reads a fact file like Parse. One that is not a regular file or
-// exceeds 4 MiB is a model.Problem; a missing one wraps fs.ErrNotExist, and one
-// that others may change paths.ErrUntrusted.
+// ReadFile reads a fact file like Parse. A file that is not regular or exceeds 4 MiB is a model.Problem. A
+// missing file wraps fs.ErrNotExist. A file that other users may change wraps paths.ErrUntrusted.
 func ReadFile(path string) (map[string]any, error) {
 	text, err := files.ReadTrusted(path, maxFactFile, paths.Author{})
 	switch {
@@ -148,9 +145,8 @@ func ReadFile(path string) (map[string]any, error) {
 	return Parse(path, text)
 }
 
-// Parse reads a fact file: JSON when its name ends in .json, else YAML. It
-// holds a mapping, or nothing. Numbers that JSON lacks, such as 0644, are text.
-// Errors are model.Problems.
+// Parse reads a fact file with a mapping or without content: JSON if its name ends in .json, otherwise YAML.
+// Numbers that JSON lacks, such as 0644, become text. Errors are model.Problems.
 func Parse(name string, text []byte) (map[string]any, error) {
 	v, problems := document.Read(name, text, maxFactFile)
 	facts := map[string]any{}

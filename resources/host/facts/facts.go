@@ -1,6 +1,5 @@
-// Package facts gathers the facts of a node: from the system, without starting
-// a process, using the network or sleeping, and from the administrator's fact
-// files.
+// Package facts reads the facts of a node from the system and from the fact files of the administrator. It
+// starts no process, does not use the network and does not sleep.
 package facts
 
 import (
@@ -18,26 +17,24 @@ import (
 
 // Options configure Gather.
 type Options struct {
-	// Dir is the configuration directory, which may hold facts.json, facts.yaml and
-	// facts.d with files of both kinds. Empty means none.
+	// Dir is the configuration directory, empty for none. It may contain facts.json, facts.yaml, and facts.d
+	// with such files.
 	Dir string
-	// Extra are merged last, in their order; maps in the form of decoded JSON.
+	// Extra are merged last, in order. They have the form of decoded JSON.
 	Extra []map[string]any
 	// OnlyExtra leaves out the facts of the machine.
 	OnlyExtra bool
 }
 
-// source is one part of the system's facts. What it returns beside an error is
-// merged too.
+// source reads one part of the facts of the system. If it fails, its partial result is merged as well.
 type source struct {
 	name   string
 	gather func(context.Context) (map[string]any, error)
 }
 
-// Gather returns the facts in the form of decoded JSON: maps, lists, strings,
-// float64, bool and nil. Later ones win over earlier ones, map by map: system,
-// facts.json, facts.yaml, facts.d in name order, Extra. A fact that cannot be
-// read is left out, with an error of its own; one about a fact file is a
+// Gather returns the facts in the form of decoded JSON: maps, lists, strings, float64, bool and nil. Later
+// sources override earlier ones, map by map: system, facts.json, facts.yaml, the files in facts.d by name,
+// Extra. Each fact that cannot be read is missing and returns an error. An error of a fact file is a
 // model.Problem.
 func Gather(ctx context.Context, o Options) (model.Facts, []error) {
 	sources := []source{
@@ -72,7 +69,7 @@ func Gather(ctx context.Context, o Options) (model.Facts, []error) {
 	return facts, errs
 }
 
-// split returns the joined errors of a source one by one.
+// split returns the joined errors of a source as a list.
 func split(name string, err error) []error {
 	if err == nil {
 		return nil
@@ -119,10 +116,8 @@ func plain(value any) (any, error) {
 	return out, err
 }
 
-// Stable returns the facts without values that change all the time: uptime,
-// processes, clock speeds, and of memory and file systems all but the size. The
-// boot time is left out because it moves with the clock. What differs is
-// copied.
+// Stable returns the facts without values that change all the time: uptime, boot time, processes and clock
+// speeds. Of memory and file systems it returns only the sizes. It does not change f.
 func Stable(f model.Facts) model.Facts {
 	out := map[string]any{}
 	merge(out, f)

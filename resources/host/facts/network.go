@@ -13,8 +13,7 @@ import (
 	"github.com/shirou/gopsutil/v4/net"
 )
 
-// gatherNetwork returns the interfaces, with the one of the default route as
-// primary: that of IPv4, else of IPv6.
+// gatherNetwork returns the interfaces. The primary one has the default route of IPv4, or else of IPv6.
 func gatherNetwork(ctx context.Context) (map[string]any, error) {
 	interfaces, err := net.InterfacesWithContext(ctx)
 	if err != nil {
@@ -76,8 +75,7 @@ type route struct {
 	metric  uint64
 }
 
-// facts returns the route's interface with its first address of the same
-// family.
+// facts returns the interface of the route with its first address of the same family.
 func (r route) facts(interfaces net.InterfaceStatList) map[string]any {
 	primary := map[string]any{"interface": r.device}
 	if !r.gateway.IsUnspecified() {

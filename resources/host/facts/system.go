@@ -19,8 +19,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// gatherHost asks gopsutil for each part: its host.Info would start lsb_release
-// on some systems.
+// gatherHost reads each part with gopsutil, because host.Info of gopsutil may start lsb_release.
 func gatherHost(ctx context.Context) (map[string]any, error) {
 	info := map[string]any{"os": runtime.GOOS}
 	var errs []error
@@ -57,8 +56,7 @@ func gatherHost(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"host": map[string]any{"info": info}}, errors.Join(errs...)
 }
 
-// gatherCPU lists each processor package once: 256 equal cores carry no more
-// information.
+// gatherCPU lists each processor package once, not each core.
 func gatherCPU(ctx context.Context) (map[string]any, error) {
 	all, err := cpu.InfoWithContext(ctx)
 	if err != nil {
@@ -72,8 +70,7 @@ func gatherCPU(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"cpu": map[string]any{"count": float64(len(all)), "info": info}}, nil
 }
 
-// packages returns the first core of each package, with the number of its
-// cores.
+// packages returns the first core of each package, with the number of cores.
 func packages(all []cpu.InfoStat) []cpu.InfoStat {
 	at := map[string]int{}
 	out := []cpu.InfoStat{}
@@ -104,8 +101,7 @@ func gatherMemory(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"memory": memory}, errors.Join(err, swapErr)
 }
 
-// gatherPartitions reads local file systems only: a network one may not answer,
-// and would block the caller.
+// gatherPartitions reads only local file systems, because a network file system may block the caller.
 func gatherPartitions(ctx context.Context) (map[string]any, error) {
 	type partition struct {
 		disk.PartitionStat
@@ -161,8 +157,7 @@ func readRelease(paths ...string) (release, error) {
 	return release{}, errors.New("no os-release file found: the platform is unknown")
 }
 
-// parseRelease reads an os-release file. Some platforms have another name in
-// facts, as in CCM and gopsutil.
+// parseRelease reads an os-release file. Some platforms have another name in facts, as in CCM and gopsutil.
 func parseRelease(text string) release {
 	values := assignments(text)
 	id := strings.ToLower(values["ID"])
@@ -182,8 +177,8 @@ func parseRelease(text string) release {
 	return r
 }
 
-// familyOf returns the family of an ID, else of the first of its likes that has
-// one. Other platforms are their own family.
+// familyOf returns the family of an ID, or else of the first known ID in ID_LIKE. Other platforms are their
+// own family.
 func familyOf(id, likes string) string {
 	for _, name := range append([]string{id}, strings.Fields(strings.ToLower(likes))...) {
 		switch {
@@ -231,8 +226,7 @@ func unquote(value string) string {
 	}
 }
 
-// gatherNames reads the names from local files: a name server that does not
-// answer must not delay a run.
+// gatherNames reads the names from local files, because a name server may not answer.
 func gatherNames(context.Context) (map[string]any, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -249,8 +243,8 @@ func gatherNames(context.Context) (map[string]any, error) {
 	}, nil
 }
 
-// fullName returns the name with its domain: the host name if it has one, else
-// the line of hosts(5) with the host name, else the kernel's domain.
+// fullName returns the name with its domain: the host name if it has a domain, else from the line of hosts(5)
+// with the host name, else with the domain of the kernel.
 func fullName(hostname, hosts, domain string) string {
 	if strings.Contains(hostname, ".") {
 		return hostname
@@ -314,9 +308,8 @@ func packageArch(root, kernelArch string) string {
 	return kernelArch
 }
 
-// needsReboot reports whether a package asked for a reboot, as on Debian, or
-// another kernel than the running one was installed since boot, as where kernels
-// lie beside their modules.
+// needsReboot reports whether a package requested a reboot, as on Debian, or another kernel than the running
+// one was installed since boot.
 func needsReboot(root, running string, boot time.Time) (bool, error) {
 	if _, err := os.Stat(filepath.Join(root, "run/reboot-required")); err == nil {
 		return true, nil

@@ -144,9 +144,8 @@ func openAt(dir int, name, full string, flags int, mode uint32) (descriptor, err
 
 func fstat(f *os.File) (*unix.Stat_t, error) { return descriptor{int(f.Fd()), f.Name()}.stat() }
 
-// Read returns the content of a regular file of at most max bytes. A longer one
-// wraps ErrTooLarge, another kind of file ErrNotRegular; a fifo is not waited
-// for. Links are followed.
+// Read returns the content of a regular file of at most max bytes. A longer file wraps ErrTooLarge, another
+// kind of file ErrNotRegular. Read follows links and does not wait for a fifo.
 func Read(path string, max int64) ([]byte, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
@@ -156,9 +155,8 @@ func Read(path string, max int64) ([]byte, error) {
 	return entry.Read(max)
 }
 
-// ReadTrusted is Read of a file that decides what muster does. It returns
-// paths.ErrUntrusted, with the remedy, for one that others than root, the running
-// user and the author may change.
+// ReadTrusted is Read for a file that controls muster. It returns paths.ErrUntrusted, with the remedy, for a
+// file that users other than root, the running user and the author may change.
 func ReadTrusted(path string, max int64, author paths.Author) ([]byte, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
@@ -168,8 +166,8 @@ func ReadTrusted(path string, max int64, author paths.Author) ([]byte, error) {
 	return entry.ReadTrusted(max, author)
 }
 
-// Read returns the content of the file of an entry like the function Read.
-// Errors are also those of Open.
+// Read returns the content of the file of an entry like the function Read. It also returns the errors of
+// Open.
 func (e Entry) Read(max int64) ([]byte, error) {
 	if e.foreign != nil {
 		return nil, e.foreign
@@ -197,7 +195,7 @@ func (e Entry) read(f io.ReadCloser, max int64) ([]byte, error) {
 	if e.Size > max {
 		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d are read", e.Path, ErrTooLarge, e.Size, max)
 	}
-	// It may grow while it is read, and files of /proc have no size.
+	// The file may grow during the read, and files of /proc have no size.
 	content, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err != nil {
 		return nil, err

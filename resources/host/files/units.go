@@ -144,7 +144,7 @@ func IsMask(path string) bool {
 // UnitFiles counts the changes of unit files, and how many of them systemd has read. It is safe
 // for concurrent use.
 type UnitFiles struct {
-	// checking is held while the links are read, so that nobody reads the counts before.
+	// checking is locked while the links are read, so that the counts are complete.
 	checking      sync.Mutex
 	mu            sync.Mutex
 	changed, read int

@@ -18,17 +18,16 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// tempPrefix and the text of crypto/rand, 128 bits at least, name a temporary
-// file.
+// tempPrefix and at least 128 bits of crypto/rand are the name of a temporary file.
 const (
 	tempPrefix = ".muster-"
-	// copyChunk is copied between two checks of the context.
+	// copyChunk is the number of bytes between two checks of the context.
 	copyChunk = 8 << 20
 	// copyBuffer is the size of a read.
 	copyBuffer = 128 << 10
 )
 
-// buffers are shared by those who read and write. The zero value has none yet.
+// buffers are reused. The zero value has none.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) get() *[copyBuffer]byte {
@@ -92,13 +91,13 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 	})
 }
 
-// tempShown is the path of a temporary file in errors: one that fails at each run in the same
-// way must not look like another failure each time, which would be reported again.
+// tempShown is the path of a temporary file in errors. It is the same each time, so that a repeated error is
+// not reported again.
 func tempShown(dir *paths.Dir) string { return dir.Path() + "/" + tempPrefix + "*" }
 
-// fill writes the content, owner, extended attributes and mode of a temporary file, in this
-// order: no other user may read incomplete content, a change of owner clears mode bits and
-// capabilities, and the mode sets the mask of an access control list.
+// fill writes the content, owner, extended attributes and mode of a temporary file in this order: no other
+// user may read incomplete content, a change of owner clears mode bits and capabilities, and the mode sets
+// the mask of an access control list.
 func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs, carry func() error) error {
 	if err := DropLists(int(f.Fd())); err != nil {
 		return err
@@ -122,8 +121,7 @@ func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Att
 	return nil
 }
 
-// changeOwner changes the owner only when it differs: users who may not give files away
-// can still write their own.
+// changeOwner changes the owner only if it differs, because most users may not change it.
 func changeOwner(f *os.File, a Attrs) error {
 	st, err := fstat(f)
 	if err != nil || (st.Uid == a.UID && st.Gid == a.GID) {
@@ -144,8 +142,8 @@ func rename(dir *paths.Dir, from, to string) error {
 	return nil
 }
 
-// copy copies in chunks, so that a cancelled run does not wait for 10 GB, and
-// lets the kernel copy from file to file where it can.
+// copy copies in chunks, so that a cancelled run ends soon. Where possible the kernel copies from file to
+// file.
 func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -176,8 +174,7 @@ func (b *buffers) copy(ctx context.Context, f *os.File, content io.Reader) error
 	})
 }
 
-// Sized is a file that is written as content up to the size that it had when it was
-// looked at.
+// Sized is a file as content, up to its earlier size.
 type Sized struct {
 	*os.File
 	Size int64

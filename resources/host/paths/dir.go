@@ -118,7 +118,7 @@ func (d *Dir) CheckOwn() error {
 	case Anybody:
 		return fmt.Errorf("%w: %s: %s", ErrUnsafe, d.party.In(d.path), d.party.Remedy(d.path))
 	default:
-		return fmt.Errorf("%w: %s belongs to %s, who may exchange what is in it: give it to root, or use another directory", ErrUnsafe, d.path, OwnerName(d.uid))
+		return fmt.Errorf("%w: %s belongs to %s, who may replace files in it: give it to root, or use another directory", ErrUnsafe, d.path, OwnerName(d.uid))
 	}
 }
 

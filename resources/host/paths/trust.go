@@ -96,8 +96,8 @@ func OwnerName(uid uint32) string {
 // ErrUntrusted is returned for a file or directory that an untrusted user may change.
 var ErrUntrusted = errors.New("untrusted owner or mode")
 
-// Author is the user who may control what muster does, besides root and the running user. A user who may
-// write to a manifest may also write to the files that it evaluates. The zero value adds no user.
+// Author is the user, besides root and the running user, who may control muster. A user who may write to a
+// manifest may also write to the files that it evaluates. The zero value adds no user.
 type Author struct {
 	// UID is the owner of the manifest. GID is its group, which may write to it if GroupWrites is set.
 	// Everybody means that all users may write to it.
@@ -125,7 +125,7 @@ func AuthorIn(dir string) (Author, error) {
 }
 
 // Check returns ErrUntrusted, with the remedy, for a file with these attributes in a directory of a party if
-// a user who is neither trusted nor the author may change the file.
+// a user may change the file who is neither trusted nor the author.
 func (a Author) Check(path string, st *unix.Stat_t, in Party) error {
 	if a.Everybody {
 		return nil
@@ -147,7 +147,7 @@ func (a Author) Check(path string, st *unix.Stat_t, in Party) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: %s, so others may exchange %s and change what muster does: %s", ErrUntrusted, in.In(dir), path, in.Remedy(dir))
+		return fmt.Errorf("%w: %s, so others may replace %s and change what muster does: %s", ErrUntrusted, in.In(dir), path, in.Remedy(dir))
 	default:
 		return nil
 	}

@@ -97,7 +97,7 @@ func TestAuthor(t *testing.T) {
 		"others write":                               {stat(file|0o664, ann, staff), ann, stat(file|0o666, ann, staff), ann, "chmod go-w /d/f"},
 		"others write, another one's":                {stat(file|0o644, 0, 0), noParty, stat(file|0o646, ann, staff), ann, ": chown root /d/f && chmod go-w /d/f"},
 		"others write to both":                       {stat(file|0o666, ann, staff), ann, stat(file|0o666, bob, users), bob, ""},
-		"anybody may exchange the file":              {stat(file|0o644, 0, 0), noParty, stat(file|0o644, 0, 0), paths.Anybody, "everybody may write to /d, so others may exchange /d/f and change what muster does: take the right to write from others, or set the sticky bit of /d"},
+		"anybody may exchange the file":              {stat(file|0o644, 0, 0), noParty, stat(file|0o644, 0, 0), paths.Anybody, "everybody may write to /d, so others may replace /d/f and change what muster does: take the right to write from others, or set the sticky bit of /d"},
 		"anybody may exchange both":                  {stat(file|0o644, 0, 0), paths.Anybody, stat(file|0o644, bob, users), paths.Anybody, ""},
 		"a working directory":                        {stat(dir|0o755, ann, staff), noParty, stat(file|0o644, ann, staff), ann, ""},
 		"a working directory like /tmp":              {stat(dir|sticky|0o777, 0, 0), noParty, stat(file|0o644, ann, staff), ann, "belongs to user 4001"},

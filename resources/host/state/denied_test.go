@@ -31,7 +31,7 @@ func TestDeniedStateDirectoryNamesTheRemedy(t *testing.T) {
 	if want := "cannot make the state directory: permission denied ("; !errors.Is(checked, state.ErrDenied) || !strings.Contains(checked.Error(), want) {
 		t.Errorf("the check returns %v", checked)
 	}
-	if !errors.Is(err, state.ErrDenied) || !strings.Contains(err.Error(), "permission denied (run it as root, or give it a directory of its own with --state-dir)") {
+	if !errors.Is(err, state.ErrDenied) || !strings.Contains(err.Error(), "permission denied (run it as root, or set another directory with --state-dir)") {
 		t.Errorf("the error is %v", err)
 	}
 }

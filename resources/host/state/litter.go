@@ -247,10 +247,9 @@ func (d *Dir) TempDir(prefix string) (string, error) {
 	return os.MkdirTemp(root, fmt.Sprintf("%d-%s-", os.Getpid(), prefix))
 }
 
-// CleanTemp removes the temporary directories of dead processes, and those of an earlier
-// one of the same id, as in a container: it comes before the first TempDir. It also
-// removes temporary files from own, directories in the state directory that only this
-// process writes to; no run records those.
+// CleanTemp removes the temporary directories of dead processes and of earlier processes with the same id, as
+// in a container. Call it before the first TempDir. It also removes temporary files from own, directories in
+// the state directory that only this process writes to.
 func (d *Dir) CleanTemp(ctx context.Context, own ...string) {
 	if d.path == "" {
 		return

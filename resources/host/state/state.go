@@ -135,7 +135,7 @@ const stateFormat = "1"
 var ErrFormat = errors.New("unknown format of the state directory")
 
 // ErrDenied means that this user may not use the state directory. The text is the remedy.
-var ErrDenied = errors.New("run it as root, or give it a directory of its own with --state-dir")
+var ErrDenied = errors.New("run it as root, or set another directory with --state-dir")
 
 // withRemedy returns an error of a state directory, with ErrDenied for missing permission.
 func withRemedy(what string, err error) error {
@@ -305,7 +305,7 @@ func nearest(path string) (dir *paths.Dir, exact bool, err error) {
 		dir, err := paths.OpenDir(at)
 		switch {
 		case err == nil && notDir != nil:
-			// A user who may exchange the file is the worse problem.
+			// Another user who may replace the file is the worse problem.
 			return nil, false, cmp.Or(errors.Join(dir.CheckOwn(), dir.Close()), notDir)
 		case err == nil:
 			return dir, at == full, nil

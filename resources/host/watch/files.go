@@ -32,7 +32,7 @@ type files struct {
 	// overflow is the time when all watches must be marked because events were lost, zero for none. marked is
 	// the time of the last marking.
 	overflow, marked time.Time
-	// told is the time of the last log message about unwatched directories.
+	// told is the time of the last log message about noisy directories.
 	told time.Time
 	// watches are the watches of points and of lock files. failed are the watches of points with an error.
 	// retry is the time of the next attempt to watch them.
@@ -311,7 +311,7 @@ func (f *files) dropNoisy(noisy []*dir) {
 	if now := time.Now(); len(noisy) > 0 && now.Sub(f.told) >= overflowWithin {
 		// The owner of a tree may have thousands of directories and create others at any time.
 		f.told = now
-		f.log.Warn("directories not watched, too many events come from them", "directory", f.nameOf(noisy[0]), "count", len(noisy), "for", noisyFor)
+		f.log.Warn("directories not watched because of too many events", "directory", f.nameOf(noisy[0]), "count", len(noisy), "for", noisyFor)
 	}
 	for _, d := range noisy {
 		if f.inotify.dirs[d.wd] != d {
@@ -334,7 +334,7 @@ func (f *files) nameOf(d *dir) string {
 	}
 	for name, passes := range d.hops {
 		for _, p := range passes {
-			return "that of " + name + " on the way to " + p.route.name()
+			return "the directory of " + name + " on the path to " + p.route.name()
 		}
 	}
 

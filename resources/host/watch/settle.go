@@ -179,7 +179,7 @@ func (m *marks) markDirty(at *folder) {
 	}
 }
 
-// markStale marks a watch whose route must be resolved again and whose tree must be scanned.
+// markStale marks a watch: its route is resolved again, and its tree is scanned.
 func (m *marks) markStale(x *pathWatch) {
 	if !x.stale {
 		x.stale = true

@@ -44,9 +44,6 @@ type Watch interface {
 // any goroutine, concurrently with other wakes. It must return soon. It may call Arm and Close of watches. A
 // wake only means that the caller should observe again. A running wake may still return after the watch is
 // closed. Errors are ErrLimit, ErrNone and ErrClosed, in a PointError: the caller must poll.
-//
-// Errors are ErrLimit, ErrNone and ErrClosed, in a PointError: whoever wants to know has to look at
-// intervals.
 func (w *Watcher) Arm(p Point, wake func()) (Watch, error) {
 	if err := p.check(); err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/model/redact"
 )
 
-// Failed returns the error of a request in words: the URL without credentials, what
-// failed, and what to do about it. It wraps err only where that holds no credentials.
+// Failed describes the error of a request: the URL without credentials, the cause and the remedy. It wraps
+// err only if err contains no credentials.
 func Failed(u *url.URL, err error, secrets ...model.Secret) error {
 	safe := WithoutCredentials(err, secrets...)
 	if do := NetworkRemedy(err); do != "" {
@@ -25,8 +25,8 @@ func Failed(u *url.URL, err error, secrets ...model.Secret) error {
 	return fmt.Errorf("%s: %w", Name(u), safe)
 }
 
-// CutShort returns the error of a response that ended early, which wraps
-// io.ErrUnexpectedEOF. A negative total is unknown.
+// CutShort returns the error of an incomplete response, which wraps io.ErrUnexpectedEOF. A negative total is
+// unknown.
 func CutShort(received, total int64) error {
 	if total < 0 {
 		return fmt.Errorf("the download was cut short after %d bytes: %w", received, io.ErrUnexpectedEOF)
@@ -35,8 +35,8 @@ func CutShort(received, total int64) error {
 	return fmt.Errorf("the download was cut short, %d of %d bytes were received: %w", received, total, io.ErrUnexpectedEOF)
 }
 
-// WithoutCredentials returns the cause of a client's error in words, without the URL,
-// the secrets and the credentials of proxies.
+// WithoutCredentials describes the error of a client without the URL, the secrets and the credentials of
+// proxies.
 func WithoutCredentials(err error, secrets ...model.Secret) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
@@ -165,7 +165,7 @@ func explainErrorText(err error) networkFailure {
 	return networkFailure{}
 }
 
-// starting returns the outermost error whose text starts with start, or nil.
+// starting returns the outermost error with a text that begins with start, or nil.
 func starting(err error, start string) error {
 	if err == nil || strings.HasPrefix(err.Error(), start) {
 		return err

@@ -1,6 +1,5 @@
-// Package web fetches over HTTP: through the proxies of the environment, with
-// timeouts, and with credentials that only their own host gets and nobody is
-// shown.
+// Package web fetches over HTTP through the proxies of the environment, with timeouts. It sends credentials
+// only to their host, and never shows them.
 package web
 
 import (
@@ -17,29 +16,28 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrURL is a URL that cannot be parsed. The error does not quote it: a part of
-// a password may be the reason.
-var ErrURL = errors.New("the URL cannot be read: percent-encode what is special in it, such as / or @ in a password")
+// ErrURL means that the URL is invalid. It does not quote the URL, which may contain a password.
+var ErrURL = errors.New("the URL is invalid: percent-encode special characters, such as / or @ in a password")
 
 const (
 	// maxRedirects is the longest chain of redirects.
 	maxRedirects = 10
-	// maxHeaders is how many bytes of headers a server may send.
+	// maxHeaders limits the bytes of headers.
 	maxHeaders = 1 << 20
 )
 
 // Options configure a client. The zero value is ready to use.
 type Options struct {
-	// Timeout bounds a request including its body; 0 is no limit.
+	// Timeout limits a request with its body; 0 means no limit.
 	Timeout time.Duration
-	// HeaderTimeout bounds the wait for a response; 0 is no limit.
+	// HeaderTimeout limits the wait for a response; 0 means no limit.
 	HeaderTimeout time.Duration
 	// TLS is nil for the system's certificates.
 	TLS *tls.Config
 }
 
-// NewClient returns a client that takes proxies from the environment and
-// follows redirects as CheckRedirect allows.
+// NewClient returns a client that uses the proxies of the environment and follows the redirects that
+// CheckRedirect allows.
 func NewClient(o Options) *http.Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: o.HeaderTimeout, TLSHandshakeTimeout: 15 * time.Second,
@@ -61,14 +59,14 @@ var (
 	ErrLocation = errors.New("redirected to a URL that cannot be parsed")
 )
 
-// RedirectError returns which redirect error a client's error is, nil for none.
+// RedirectError returns the redirect error that an error of a client wraps, nil for none.
 func RedirectError(err error) error {
 	for _, refused := range []error{ErrRedirects, ErrDowngrade, ErrScheme, ErrLocation} {
 		if errors.Is(err, refused) {
 			return refused
 		}
 	}
-	// Go has no error value for it, and its text may hold a token.
+	// Go has no error value for this, and its text may contain a token.
 	var outer *url.Error
 	if errors.As(err, &outer) && strings.HasPrefix(outer.Err.Error(), "failed to parse Location header") {
 		return ErrLocation
@@ -77,8 +75,8 @@ func RedirectError(err error) error {
 	return nil
 }
 
-// CheckRedirect refuses a redirect that gives up encryption or leaves HTTP, and
-// drops the credentials when the host or port changes.
+// CheckRedirect refuses a redirect to an unencrypted URL or another scheme, and removes the credentials if
+// the host or port changes.
 func CheckRedirect(req *http.Request, via []*http.Request) error {
 	scheme := req.URL.Scheme
 	switch {
@@ -106,9 +104,8 @@ func CheckRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// NewRequest returns a request for the uncompressed content of a URL, and the
-// secrets of the URL. Credentials of the URL become a header, so that errors of
-// others show the URL without them. Its error is ErrURL.
+// NewRequest returns a request for the uncompressed content of a URL, and the secrets of the URL. It moves
+// credentials of the URL to a header, so that errors show the URL without them. Its error is ErrURL.
 func NewRequest(ctx context.Context, source string) (*http.Request, []model.Secret, error) {
 	u, err := url.Parse(source)
 	if err != nil || u.Host == "" {
@@ -132,8 +129,7 @@ func NewRequest(ctx context.Context, source string) (*http.Request, []model.Secr
 // Name returns a URL that may be shown: without credentials and query.
 func Name(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// Secrets returns what of a URL must not be shown: the credentials, and the
-// query with its values.
+// Secrets returns the secrets of a URL: the credentials, and the query with its values.
 func Secrets(u *url.URL) []model.Secret {
 	out := UserSecrets(u)
 	if u.RawQuery != "" {
@@ -148,8 +144,8 @@ func Secrets(u *url.URL) []model.Secret {
 	return out
 }
 
-// UserSecrets returns the credentials before the host: the password, or a user
-// without one, which is a token.
+// UserSecrets returns the credentials before the host: the password, or a user without a password, which is a
+// token.
 func UserSecrets(u *url.URL) []model.Secret {
 	if u.User == nil {
 		return nil
@@ -162,7 +158,7 @@ func UserSecrets(u *url.URL) []model.Secret {
 	return append(BasicSecrets(u.User.Username(), password), model.NewSecret(u.User.String()))
 }
 
-// BasicSecrets returns a password and its form in a request.
+// BasicSecrets returns a password, and its encoding in a request.
 func BasicSecrets(user, password string) []model.Secret {
 	return []model.Secret{model.NewSecret(password), model.NewSecret(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))}
 }

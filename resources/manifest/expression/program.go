@@ -78,7 +78,9 @@ func Compile(source string, signature types.Map, text func(string) string) *Prog
 		p.Message = ExprMessage(err)
 		if word, ok := strings.CutPrefix(p.Message, "unknown name "); ok {
 			p.Message, p.unknown = "unknown name `"+word+"`", word
-			p.Hint = document.DidYouMean(word, knownNames(signature))
+			known := slices.Sorted(maps.Keys(signature))
+			// The name now resembles every short word, and the step is internal.
+			p.Hint = document.DidYouMean(word, slices.DeleteFunc(known, func(name string) bool { return name == "now" || name == NameStep }))
 		}
 		if root, _, _ := strings.Cut(strings.TrimPrefix(source, "."), "."); source[0] == '.' && signature[root] != nil {
 			p.Hint = "did you mean `" + source[1:] + "`?"
@@ -106,14 +108,6 @@ func (p *Program) HasLiteral(text string) bool {
 
 		return is && literal.Value == text
 	}) != nil
-}
-
-// knownNames returns the names of signature for suggestions. It omits now, which resembles every
-// short word, and the internal step.
-func knownNames(signature types.Map) []string {
-	known := slices.Sorted(maps.Keys(signature))
-
-	return slices.DeleteFunc(known, func(name string) bool { return name == "now" || name == NameStep })
 }
 
 // field is an output of a resource.
@@ -145,7 +139,16 @@ func (p *Program) Visit(node *ast.Node) {
 		}
 	case *ast.VariableDeclaratorNode:
 		if ref, ok := outputsOf(n.Value); ok {
-			ast.Walk(&n.Expr, fieldsOfVariable{p, n.Name, ref})
+			ast.Find(n.Expr, func(inner ast.Node) bool {
+				member, isMember := inner.(*ast.MemberNode)
+				if isMember {
+					of, isName := member.Node.(*ast.IdentifierNode)
+					if isName && of.Value == n.Name {
+						p.field(ref, member.Property)
+					}
+				}
+				return false
+			})
 		}
 	}
 }
@@ -176,31 +179,12 @@ func dataPath(node ast.Node) (path []string, is bool) {
 	return nil, false
 }
 
-// fieldsOfVariable records the fields that are read of a variable with the outputs of a resource.
-type fieldsOfVariable struct {
-	p    *Program
-	name string
-	ref  model.Ref
-}
-
-// Visit is called for every node in the scope of the variable.
-func (f fieldsOfVariable) Visit(node *ast.Node) {
-	member, ok := (*node).(*ast.MemberNode)
-	if !ok {
-		return
-	}
-	if of, ok := member.Node.(*ast.IdentifierNode); ok && of.Value == f.name {
-		f.p.field(f.ref, member.Property)
-	}
-}
-
 func (p *Program) field(ref model.Ref, property ast.Node) {
 	if name, ok := property.(*ast.StringNode); ok {
 		p.Fields = append(p.Fields, field{ref, name.Value})
 	}
 }
 
-// outputsOf returns the resource whose outputs a node is.
 func outputsOf(node ast.Node) (ref model.Ref, ok bool) {
 	call, ok := node.(*ast.CallNode)
 	if !ok || len(call.Arguments) != 1 {
@@ -418,14 +402,6 @@ type Sources struct {
 	Calls bool
 }
 
-// SourcesOf returns the sources of an expression.
-func SourcesOf(node ast.Node) Sources {
-	found := Sources{Paths: map[ast.Node][]string{}}
-	ast.Walk(&node, &found)
-
-	return found
-}
-
 // Visit is called for every node, inner ones first.
 func (s *Sources) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
@@ -510,7 +486,6 @@ func HintOf(err error) string {
 	return ""
 }
 
-// hintedError is an error with a remedy.
 type hintedError struct {
 	error
 	hint string

@@ -126,14 +126,15 @@ func (p *Program) Misread(err error, vars map[string]any) (message, hint string,
 	}) {
 		return "", "", false
 	}
-	node := p.Node()
-	found := read{at: at.Location}
-	ast.Walk(&node, &found)
-	if found.member == nil {
+	member, found := ast.Find(p.Node(), func(n ast.Node) bool {
+		member, is := n.(*ast.MemberNode)
+		return is && member.Location() == at.Location
+	}).(*ast.MemberNode)
+	if !found {
 		return "", "", false
 	}
-	of, key := quoted(found.member.Node), keyOf(found.member)
-	c := follow(found.member.Node, vars)
+	of, key := quoted(member.Node), keyOf(member)
+	c := follow(member.Node, vars)
 	switch {
 	case strings.HasSuffix(at.Message, " from <nil>"):
 		return of + " is not set", "write `?." + key + "` where it may be unset", true
@@ -153,19 +154,6 @@ func (p *Program) Misread(err error, vars map[string]any) (message, hint string,
 	}
 
 	return message, hint, true
-}
-
-// read finds the node that reads a key, by location.
-type read struct {
-	at     file.Location
-	member *ast.MemberNode
-}
-
-// Visit is called for every node.
-func (r *read) Visit(node *ast.Node) {
-	if member, is := (*node).(*ast.MemberNode); is && member.Location() == r.at {
-		r.member = member
-	}
 }
 
 // keyOf returns the key or the position in brackets that a node reads.
@@ -242,19 +230,13 @@ func toReflected(v reflect.Value, out document.Value) (document.Value, error) {
 			return out, nil
 		}
 		return ToValue(v.Elem().Interface(), out.Pos)
+	case kind == reflect.Func:
+		return out, errors.New("gives a function, which a document cannot contain")
 	default:
-		return out, fmt.Errorf("gives %s, which a document cannot contain", wordFor(v.Type()))
+		return out, fmt.Errorf("gives a %s, which a document cannot contain", v.Type())
 	}
 
 	return out, nil
-}
-
-func wordFor(t reflect.Type) string {
-	if t.Kind() == reflect.Func {
-		return "a function"
-	}
-
-	return "a " + t.String()
 }
 
 func toList(v reflect.Value, out document.Value) (document.Value, error) {

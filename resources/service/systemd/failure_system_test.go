@@ -152,12 +152,12 @@ done; systemctl daemon-reload; systemctl -q enable fails2 hangs2 fails4 hangs4`)
 	}
 	for i, err := range failed {
 		check(specs[6+i].Meta().Name, err)
-		var timedOut resource.TimedOut
+		var timedOut resource.Concluded
 		if !errors.As(err, &timedOut) {
 			t.Errorf("it is not said that the time is used up: %v", err)
 		}
 	}
-	if _, err = typ.ApplyAll(t.Context(), m.env, m.provider, specs[4:6], plans[4:6]); !errors.As(err, &failed) || errors.Join(failed[0]) == nil || errors.As(err, new(resource.TimedOut)) {
+	if _, err = typ.ApplyAll(t.Context(), m.env, m.provider, specs[4:6], plans[4:6]); !errors.As(err, &failed) || errors.Join(failed[0]) == nil || errors.As(err, new(resource.Concluded)) {
 		t.Fatalf("together: %v", err)
 	}
 	if got := m.sh("systemctl is-enabled fails1 hangs1 fails3 hangs3 fails2 hangs2 fails4 hangs4 || true; systemctl stop hangs1 hangs2 hangs3 hangs4"); got != strings.Repeat("enabled\n", 4)+strings.TrimSpace(strings.Repeat("disabled\n", 4)) {

@@ -123,7 +123,6 @@ func ensureRequest(types resource.Types) *jsonschema.Schema {
 	return s
 }
 
-// protocols returns the protocols of types with a protocol field.
 func protocols() map[reflect.Type]string {
 	return map[reflect.Type]string{
 		reflect.TypeFor[model.AgentStatus]():         model.ProtocolAgent,

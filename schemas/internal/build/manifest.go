@@ -7,7 +7,6 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// manifest returns the schema of a manifest.
 func manifest(types resource.Types) *jsonschema.Schema {
 	s := object("",
 		field{"data", free("Values for expressions, as Data.name or lookup('data.name')")},
@@ -45,24 +44,23 @@ func section(types resource.Types) *jsonschema.Schema {
 	stop := orNull(b.orExpression(&jsonschema.Schema{Type: "boolean"})...)
 	stop.Description = "Stop at the first resource that fails"
 
-	return object("What is managed",
+	return object("Settings and resources",
 		field{"fail_on_error", stop},
 		field{"flapping", flapping()},
 		field{"pre_message", message("Shown before the run")},
 		field{"post_message", message("Shown after the run")},
 		field{"resources_jet_file", message("Path of a Jet template, with [[ ]], that renders the list of resources instead")},
-		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: entry, Description: "In the order in which they are brought into their state"})},
+		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: entry, Description: "Resources; without dependencies they run in this order"})},
 	)
 }
 
-// flapping returns the schema of the setting flapping.
 func flapping() *jsonschema.Schema {
 	limits := object("",
-		field{"repairs", &jsonschema.Schema{Type: "integer", Minimum: "1", Maximum: "100", Default: model.DefaultFlapping.Repairs, Description: "Repairs within that time from which on it does not flap yet"}},
+		field{"repairs", &jsonschema.Schema{Type: "integer", Minimum: "1", Maximum: "100", Default: model.DefaultFlapping.Repairs, Description: "Repairs in that time before the resource counts as flapping"}},
 		field{"within", &jsonschema.Schema{Type: "string", Default: model.DefaultFlapping.Within.String(), Description: "Duration from 1s to 24h"}},
 	)
 	s := orNull(anyOf(&jsonschema.Schema{Enum: []any{"off", false}}, limits))
-	s.Description = "From when on a resource flaps that something else changes again and again: its repairs are further and further apart then"
+	s.Description = "When a resource that keeps changing counts as flapping; its repairs then back off"
 
 	return s
 }

@@ -51,7 +51,6 @@ func (b properties) of(p resource.Property) *jsonschema.Schema {
 	return s
 }
 
-// value returns the schema of a value of a Go type.
 func (b properties) value(t reflect.Type, enum []string) []*jsonschema.Schema {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -128,7 +127,6 @@ func oneOfTypes(types ...string) *jsonschema.Schema {
 	return &jsonschema.Schema{Extras: map[string]any{"type": types}}
 }
 
-// scalar returns the schema of a scalar.
 func scalar() *jsonschema.Schema { return oneOfTypes("string", "number", "boolean") }
 
 // anyOf combines alternatives. It returns a single alternative unchanged.
@@ -162,7 +160,6 @@ func values(words []string) []any {
 	return out
 }
 
-// define adds the schema of every property of a type to definitions.
 func (b properties) define(t *resource.Type, definitions jsonschema.Definitions) {
 	for _, p := range t.Properties {
 		definitions[propertyName(t, p)] = b.of(p)
