@@ -143,6 +143,30 @@ func TestOneReportPerManifestIsNoFlood(t *testing.T) {
 	}
 }
 
+// TestOneRunPerManifestIsNoFlood: a first push of several large manifests fills the subject of batches. A node that runs one
+// of them again and again floods.
+func TestOneRunPerManifestIsNoFlood(t *testing.T) {
+	t.Parallel()
+	_, store := bounded(t)
+	for node, batches := range map[string]int{"first-push": 3, "again": 1} {
+		for run := range 12 / batches {
+			for range batches {
+				batch := transactions(t, 1, 2)
+				for j := range batch {
+					batch[j].Node, batch[j].RunID = node, fmt.Sprint(node, run)
+				}
+				if err := store.PublishBatch(t.Context(), batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	named, err := store.FloodingAmong(t.Context(), func(string) int { return 4 })
+	if err != nil || len(named) != 1 || named["again"] == "" {
+		t.Errorf("%v, %v", named, err)
+	}
+}
+
 // TestOneRunIsNoFlood: a first run with thousands of files fills the subject of batches.
 func TestOneRunIsNoFlood(t *testing.T) {
 	t.Parallel()

@@ -17,13 +17,13 @@ import (
 // floodWindow is the period of a flood: a flooding node fills one of its subjects within it.
 const floodWindow = 10 * time.Minute
 
-// runHeader names the run of a batch. A single run with thousands of changes is not a flood. A node chooses the name, so
-// only the subject of batches can be full of one run without a flood.
+// runHeader names the run of a batch. A node chooses the name, so only the subject of batches can be full of one run
+// without a flood.
 const runHeader = "Muster-Run"
 
 // Flooding returns the nodes that filled a subject within ten minutes, each with a description. It reads the headers of
-// these ten minutes, and the reports of full subjects. A subject with the batches of a single run does not count, nor one
-// with about one report per manifest, such as after a first push of many manifests. Nodes choose the names of manifests, so
+// these ten minutes, and the reports of full subjects. A subject with about one report per manifest does not count, such as
+// after a first push of many manifests. All batches of a run count as one report, and a single run never counts. Nodes choose the names of manifests, so
 // assigned returns the number of manifests that are assigned to a node. Flooding returns nothing for a stream without a limit
 // per subject, and for users other than administrators, who cannot read headers alone.
 func (s Reports) Flooding(ctx context.Context, assigned func(node string) int) (map[string]string, error) {
@@ -83,17 +83,14 @@ func (s Reports) countSubjects(ctx context.Context, since time.Time) (counts map
 	return counts, runs, nil
 }
 
-// isFlood reports whether the messages of a full subject come from several runs and have at least two
-// messages per assigned manifest.
+// isFlood reports whether a full subject has the messages of several runs, and at least two runs or reports per assigned
+// manifest.
 func (s Reports) isFlood(ctx context.Context, subject model.Report, since time.Time, count int64, runs map[string]bool, assigned int) (bool, error) {
-	if len(runs) == 1 && !runs[""] {
-		return false, nil
+	if isReportBatch(subject) && !runs[""] {
+		return len(runs) >= max(2, 2*assigned), nil
 	}
-	if 2*int64(assigned) <= count {
+	if 2*int64(assigned) <= count || isReportBatch(subject) {
 		return true, nil
-	}
-	if isReportBatch(subject) {
-		return 2*int64(len(runs)) <= count, nil
 	}
 	manifests := map[string]bool{}
 	for r, err := range s.Reports(ctx, model.ReportRange{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {

@@ -27,7 +27,7 @@ func TestBlind(t *testing.T) {
 	})
 	kvtest.Eventually(t, "the page shows the last known state", func() (bool, string) {
 		page := s.text("/")
-		return strings.Contains(page, "data-blind") && strings.Contains(page, "1 of 1") && strings.Contains(page, "node was OK at "), page
+		return strings.Contains(page, "data-blind") && strings.Contains(page, "1 of 1") && strings.Contains(page, "node OK in the last known states, without data since "), page
 	})
 	if !strings.Contains(s.text("/metrics"), "muster_fleet_blind 1") {
 		t.Error(s.text("/metrics"))

@@ -110,6 +110,9 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *S
 		c.OnLine = out.line
 	}
 	c.Argv = spec.Argv
+	if err := env.Host.ReloadPendingUnits(ctx); err != nil {
+		env.Log.WarnContext(ctx, "unit files not reloaded before a command", "error", err)
+	}
 	result, err := p.Execute(ctx, env, spec.command(), c)
 	if err != nil {
 		if said := command.Excerpt(result.Stderr.String()); said != "" {

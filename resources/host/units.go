@@ -43,6 +43,16 @@ func (h *Host) IsReloadPending(parents []string) bool {
 	return len(h.expected.killed(h, parents)) > 0 && canReload()
 }
 
+// ReloadPendingUnits runs a daemon-reload within a run if unit files changed since the last one. Call it before a command,
+// which may use the units.
+func (h *Host) ReloadPendingUnits(ctx context.Context) error {
+	if h == nil || !h.Units.ArePending() || !canReload() {
+		return nil
+	}
+
+	return h.reloadUnits(ctx)
+}
+
 // ReloadUnits ends a run: it runs a daemon-reload if unit files changed since the last one, or if a
 // killed run left a record of ExpectUnitChange. parents are the runs that the run belongs to. It
 // reports whether it ran a daemon-reload.
@@ -52,17 +62,25 @@ func (h *Host) ReloadUnits(ctx context.Context, run string, parents []string) (d
 	if !h.Units.ArePending() && !slices.ContainsFunc(killed, func(id string) bool { return id != run }) || !canReload() {
 		return false, h.expected.forget(ctx, h, killed)
 	}
+	if err := h.reloadUnits(ctx); err != nil {
+		return false, err
+	}
+
+	return true, h.expected.forget(ctx, h, killed)
+}
+
+func (h *Host) reloadUnits(ctx context.Context) error {
 	changes := h.Units.Changes()
 	result, err := h.Run(ctx, command.Command{Argv: []string{"systemctl", "daemon-reload", "--system"}, Env: []string{"LC_ALL=C.UTF-8"}})
 	if err == nil && result.ExitCode != 0 {
 		err = errors.New(result.Stderr.LastLines(3))
 	}
 	if err != nil {
-		return false, fmt.Errorf("unit files changed, but systemctl daemon-reload failed: %w", err)
+		return fmt.Errorf("unit files changed, but systemctl daemon-reload failed: %w", err)
 	}
 	h.Units.NoteRead(changes)
 
-	return true, h.expected.forget(ctx, h, killed)
+	return nil
 }
 
 // ExpectUnitChange records that a run is about to change unit files. If muster is killed before the

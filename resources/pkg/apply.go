@@ -43,15 +43,23 @@ func requestsOf(spec *Spec, plan resource.Plan) []Request {
 // along is the prefix of the property of a change to another package, a side effect of the requested change.
 const along = "package#"
 
-func warnOfRemoved(ctx context.Context, env resource.Env, plans ...resource.Plan) {
+// removedAlong returns the packages that plans remove in addition to the requests.
+func removedAlong(plans []resource.Plan) []string {
 	var removed []string
 	for _, plan := range plans {
 		for _, c := range plan.Changes {
-			if name, ok := strings.CutPrefix(c.Property, along); ok {
+			if name, ok := strings.CutPrefix(c.Property, along); ok && !slices.Contains(removed, name) {
 				removed = append(removed, name)
 			}
 		}
 	}
+
+	return removed
+}
+
+// warnOfRemoved names the packages that are no longer installed.
+func warnOfRemoved(ctx context.Context, env resource.Env, names []string, after map[string]*State) {
+	removed := slices.DeleteFunc(names, func(name string) bool { return after[name] != nil && after[name].installed() })
 	if len(removed) > 0 {
 		env.Log.WarnContext(ctx, "other packages were removed", "removed", strings.Join(removed, " "))
 	}
@@ -74,7 +82,8 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 			return failed
 		}
 		names := distinct(specs, func(*Spec) bool { return true })
-		states, err := p.StatusAll(ctx, env, names)
+		removed := removedAlong(plans)
+		states, err := p.StatusAll(ctx, env, append(names, removed...))
 		if err != nil {
 			return cmp.Or(failed, err)
 		}
@@ -85,7 +94,7 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 			}
 			outcomes[i] = outcomeOf(plans[i], after[s.Name])
 		}
-		warnOfRemoved(ctx, env, plans...)
+		warnOfRemoved(ctx, env, removed, after)
 		if failed != nil {
 			return t.attribute(ctx, env, p, failed, specs, plans, after)
 		}
@@ -99,19 +108,19 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 // with its own script, even in its desired state. Other packages in their desired state succeed;
 // the rest fail, and are changed again one by one.
 func (t *Type) attribute(ctx context.Context, env resource.Env, p PackageProvider, failed error, specs []*Spec, plans []resource.Plan, after map[string]*State) resource.BatchError {
-	errs, named := make(resource.BatchError, len(specs)), false
+	errs := make(resource.BatchError, len(specs))
 	for i, s := range specs {
 		own, done := about(failed, requestsOf(s, plans[i])[0]), t.achieved(p, s, plans[i], after[s.Name])
 		switch {
 		case own != nil && done:
-			errs[i], named = resource.Concluded{Err: own}, true
+			errs[i] = resource.Concluded{Err: own}
 		case own != nil:
-			errs[i], named = own, true
+			errs[i] = own
 		case !done:
 			errs[i] = failed
 		}
 	}
-	if !named {
+	if errors.Join(errs...) == nil {
 		env.Log.WarnContext(ctx, "the package manager reported an error about other packages", "error", failed)
 	}
 

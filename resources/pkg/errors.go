@@ -61,10 +61,13 @@ type Failure struct {
 	Cause, Output string
 	Err           error
 	Do            string
-	// Packages are the packages that the error names, and causes are the reports about them.
+	// Packages are the packages that the error names, and reports are the reports about them.
 	Packages []string
-	causes   []string
+	reports  []report
 }
+
+// report is the line with the cause, and the output that ends with it.
+type report struct{ cause, output string }
 
 // About returns the part of an error about one request, if the error names only this request, or else the
 // whole error.
@@ -97,8 +100,8 @@ func about(err error, r Request) *Failure {
 	}
 	own := *f
 	own.Packages = []string{r.Name}
-	if i < len(f.causes) && len(f.Packages) > 1 {
-		own.Cause, own.Output = f.causes[i], ""
+	if i < len(f.reports) && len(f.Packages) > 1 {
+		own.Cause, own.Output = f.reports[i].cause, f.reports[i].output
 	}
 	if own.Err == ErrNoPackage && f.Packages[i] == r.Name+"-"+r.Version {
 		own.Err = ErrNoVersion
@@ -133,12 +136,8 @@ const excerptLines = 10
 // error with the last lines of output.
 func Explain(argv []string, result command.Result, remedies []Remedy) error {
 	streams := []string{asShown(result.Stderr), asShown(result.Stdout)}
-	for _, r := range remedies {
-		for _, text := range streams {
-			if f := r.match(argv, text); f != nil {
-				return f
-			}
-		}
+	if f := explain(argv, remedies, streams...); f != nil {
+		return f
 	}
 	err := fmt.Errorf("%s: exit code %d", strings.Join(argv[:min(2, len(argv))], " "), result.ExitCode)
 	tail := cmp.Or(lastLines(streams[0]), lastLines(streams[1]))
@@ -147,6 +146,28 @@ func Explain(argv []string, result command.Result, remedies []Remedy) error {
 	}
 
 	return resource.CommandError{Err: err, Output: strings.ToValidUTF8(tail, "\uFFFD")}
+}
+
+// explain returns the Failure from the first matching remedy, nil for none. Remedies with the same meaning
+// add the packages that only they match.
+func explain(argv []string, remedies []Remedy, streams ...string) *Failure {
+	var first *Failure
+	for _, r := range remedies {
+		for _, text := range streams {
+			f := r.match(argv, text)
+			if first == nil || f == nil {
+				first = cmp.Or(first, f)
+				continue
+			}
+			for i, name := range f.Packages {
+				if f.Err == first.Err && f.Do == first.Do && !slices.Contains(first.Packages, name) {
+					first.Packages, first.reports = append(first.Packages, name), append(first.reports, f.reports[i])
+				}
+			}
+		}
+	}
+
+	return first
 }
 
 // match returns the error that an output reports, nil for none. The cause is the report about a package
@@ -165,7 +186,8 @@ func (r Remedy) match(argv []string, text string) *Failure {
 			}
 			for _, name := range strings.Fields(text[at[g]:at[g+1]]) {
 				if !slices.Contains(f.Packages, name) {
-					f.Packages, f.causes = append(f.Packages, name), append(f.causes, cause(text[at[0]:at[1]]))
+					f.Packages = append(f.Packages, name)
+					f.reports = append(f.reports, report{cause(text[at[0]:at[1]]), lastLines(text[begin:at[1]])})
 				}
 				is = is || slices.ContainsFunc(argv, func(word string) bool { return isPackage(word, name) })
 			}
@@ -206,13 +228,18 @@ func isPackage(word, name string) bool {
 	return found && (rest == "" || strings.ContainsAny(rest[:1], "=:-+."))
 }
 
-// asShown returns an output as a terminal shows it: a carriage return clears the line.
+// Marker begins the lines that muster adds to the output of a package manager.
+const Marker = "muster: "
+
+// asShown returns an output as a terminal shows it, without the lines of muster. A carriage return clears
+// the line.
 func asShown(o command.Output) string {
 	lines := strings.Split(o.String(), "\n")
 	for i, line := range lines {
 		line = strings.TrimRight(line, "\r")
 		lines[i] = line[strings.LastIndexByte(line, '\r')+1:]
 	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, Marker) })
 
 	return strings.Join(lines, "\n")
 }

@@ -115,10 +115,8 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 
 // scripts returns the failure of a script in a command that succeeded.
 func (c Changer) scripts(argv, lines []string) error {
-	for _, r := range c.Scripts {
-		if f := r.match(argv, strings.Join(lines, "\n")); f != nil {
-			return f
-		}
+	if f := explain(argv, c.Scripts, strings.Join(lines, "\n")); f != nil {
+		return f
 	}
 
 	return nil

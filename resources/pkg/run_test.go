@@ -31,8 +31,9 @@ func logged(t *testing.T) (resource.Env, *bytes.Buffer) {
 // TestChange runs commands that say what package managers say.
 func TestChange(t *testing.T) {
 	scripts := pkg.Remedy{Says: regexp.MustCompile(`(?m)^failed: (\S+)$`), Err: pkg.ErrScript, Do: "mend it"}
+	lua := pkg.Remedy{Says: regexp.MustCompile(`(?m)^lua: (\S+)$`), Err: pkg.ErrScript, Do: "mend it"}
 	remedies := []pkg.Remedy{
-		pkg.Says(`are you root\?`, pkg.ErrNotRoot, "be root"), scripts, pkg.Says("broken", pkg.ErrBroken, "mend it"),
+		pkg.Says(`are you root\?`, pkg.ErrNotRoot, "be root"), scripts, lua, pkg.Says("broken", pkg.ErrBroken, "mend it"),
 		{Says: regexp.MustCompile(`(?m)^list of them:(?:\n .*)+`), Err: pkg.ErrUnmet, Do: "add it"},
 	}
 	for name, c := range map[string]struct {
@@ -48,6 +49,9 @@ func TestChange(t *testing.T) {
 		"a known error":             {script: "echo E: it is broken >&2; exit 100", err: pkg.ErrBroken, says: "it is broken: the package database needs repair: mend it:\nE: it is broken"},
 		"told on stdout":            {script: "echo before; echo list of them:; echo ' a'; echo E: no >&2; exit 1", err: pkg.ErrUnmet, says: "list of them: a: the dependencies cannot be met: add it:\nbefore\nlist of them:\n a"},
 		"a script of a success":     {script: "echo one; echo failed: a; echo end", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it:\none\nfailed: a"},
+		"scripts of two kinds":      {script: "echo lua: b; echo failed: a; exit 1", err: pkg.ErrScript, says: "failed: a: a script of a package failed: a, b: mend it:\nlua: b\nfailed: a"},
+		"the same of a success":     {script: "echo lua: b; echo failed: a", err: pkg.ErrScript, says: "failed: a: a script of a package failed: a, b: mend it:\nlua: b\nfailed: a"},
+		"a line of muster":          {script: "echo muster: dpkg begins; echo failed: a; exit 1", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it"},
 		"declined":                  {script: "echo no thanks; exit 1"},
 		"an unknown error":          {script: "echo odd; exit 3", says: "sh -c: exit code 3: odd"},
 		"no words":                  {script: "exit 4", says: "sh -c: exit code 4"},
@@ -59,7 +63,7 @@ func TestChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("MUSTER_X", "secret")
 			e, text := logged(t)
-			changer := pkg.Changer{Environment: []string{"MINE=yes", "DIR=" + t.TempDir()}, Remedies: remedies, Timeout: time.Minute, Scripts: []pkg.Remedy{scripts}, Declined: "no thanks"}
+			changer := pkg.Changer{Environment: []string{"MINE=yes", "DIR=" + t.TempDir()}, Remedies: remedies, Timeout: time.Minute, Scripts: []pkg.Remedy{scripts, lua}, Declined: "no thanks"}
 			if name == "waits itself, without end" {
 				changer.Timeout = 300 * time.Millisecond
 			}

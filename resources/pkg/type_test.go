@@ -1,15 +1,19 @@
 package pkg_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/pkg/apt"
 	"github.com/musterfleet/muster/resources/resource"
@@ -225,6 +229,78 @@ func TestItsOwnScript(t *testing.T) {
 			t.Errorf("the script of %s: %+v, %v", name, outcome, err)
 		}
 	}
+}
+
+// TestTwoScripts shows the output of each of two failed scripts in the error of its package.
+func TestTwoScripts(t *testing.T) {
+	argv, script := []string{"dnf", "install", "-y", "a", "b"}, pkg.Remedy{Says: regexp.MustCompile(`(?m)^failed: (\S+)$`), Err: pkg.ErrScript, Do: "fix it"}
+	said := command.Result{ExitCode: 1, Stdout: command.Output{Head: []byte("no disk\nfailed: a\nno user\nfailed: b\n")}}
+	s := newStore(map[string]string{}, map[string]string{"a": "1.0", "b": "1.0", "c": "1.0"})
+	s.fails = pkg.Explain(argv, said, []pkg.Remedy{script})
+	typ, e := pkg.New(s), env(t, "1")
+	specs := []resource.Spec{decode(t, typ, "a", "present"), decode(t, typ, "b", "present"), decode(t, typ, "c", "present")}
+	_, err := typ.ApplyAll(t.Context(), e, s, specs, plansOf(t, typ, e, s, specs))
+	var batch resource.BatchError
+	if !errors.As(err, &batch) || batch[2] != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"no disk\nfailed: a", "no user\nfailed: b"} {
+		if got := batch[i]; got == nil || !strings.HasSuffix(got.Error(), "fix it:\n"+want) {
+			t.Errorf("%v, not with %q", got, want)
+		}
+	}
+}
+
+// TestWarnings names only packages that are gone, and does not repeat the error of the only package.
+func TestWarnings(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone, done bool
+		want       []string
+	}{
+		"the change failed": {},
+		"it removed others": {gone: true, done: true, want: []string{"other packages were removed", "error about other packages"}},
+	} {
+		s := newStore(map[string]string{"x": "3"}, map[string]string{"p": "1.0"})
+		s.takes = map[string]string{"p": "x"}
+		typ, e := pkg.New(s), env(t, "1")
+		var text bytes.Buffer
+		e.Log = slog.New(slog.NewTextHandler(&text, nil))
+		specs := []resource.Spec{decode(t, typ, "p", "present")}
+		plans := plansOf(t, typ, e, s, specs)
+		if s.fails = (&pkg.Failure{Cause: "no", Err: pkg.ErrScript, Packages: []string{"q"}}); c.gone {
+			delete(s.installed, "x")
+		}
+		if !c.done {
+			s.candidates = nil
+		}
+		var batch resource.BatchError
+		if _, err := typ.ApplyAll(t.Context(), e, s, specs, plans); !errors.As(err, &batch) || (batch[0] == nil) != c.done {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, w := range []string{"other packages were removed", "error about other packages"} {
+			if strings.Contains(text.String(), w) != slices.Contains(c.want, w) {
+				t.Errorf("%s: %s", name, text.String())
+			}
+		}
+	}
+}
+
+func plansOf(t *testing.T, typ *resource.Type, e resource.Env, s *store, specs []resource.Spec) []resource.Plan {
+	t.Helper()
+	states, errs := typ.StatusAll(t.Context(), e, s, specs)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	var plans []resource.Plan
+	for i, spec := range specs {
+		plan, err := typ.Plan(spec, states[i], false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans = append(plans, plan)
+	}
+
+	return plans
 }
 
 // TestWhatFailedBesidesIt judges a failed change by its result: the script of another package may have

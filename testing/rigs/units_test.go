@@ -66,6 +66,29 @@ func TestUnitFilesAreRead(t *testing.T) {
 	}
 }
 
+// TestUnitFilesAreReadBeforeACommand changes the file of a running unit: the command that restarts the unit starts the new
+// program.
+func TestUnitFilesAreReadBeforeACommand(t *testing.T) {
+	n := newNode(t)
+	n.sh(noBus)
+	const manifest = `muster:
+  resources:
+    - file: [{/etc/systemd/system/job.service: {content: "[Service]\nExecStart=/bin/sleep SECONDS\n", owner: root, group: root, mode: "0644"}}]
+    - exec: [{/usr/bin/systemctl restart job: {refresh_only: true, subscribe: [file#/etc/systemd/system/job.service]}}]
+`
+	for i, seconds := range []string{"1001", "1002", "1002"} {
+		n.write("/root/units.yaml", strings.Replace(manifest, "SECONDS", seconds, 1))
+		n.calls()
+		apply(t, n.Machine, "/root/units.yaml")
+		if got, want := count(n.calls(), "daemon-reload"), []int{1, 1, 0}[i]; got != want {
+			t.Errorf("run %d: %d reloads, not %d", i+1, got, want)
+		}
+		if got := n.sh("tr '\\0' ' ' < /proc/$(/usr/bin/systemctl show -p MainPID --value job)/cmdline"); !strings.Contains(got, seconds) {
+			t.Errorf("run %d: the unit runs %q", i+1, got)
+		}
+	}
+}
+
 // TestUnitFilesAreReadAfterAKill kills muster after it wrote a unit file: the next run makes systemd
 // read it, and no later run does.
 func TestUnitFilesAreReadAfterAKill(t *testing.T) {
@@ -112,8 +135,9 @@ func TestUnitFilesAreReadAfterAKillAroundARun(t *testing.T) {
 	if r := n.Run("muster", "apply", "/root/units.yaml"); r.Code == 0 {
 		t.Fatalf("muster was not killed: %s%s", r.Stdout, r.Stderr)
 	}
-	if got := count(n.calls(), "daemon-reload"); got != 1 {
-		t.Errorf("%d reloads of the run within", got)
+	// The outer run reloads before the command, and the run within at its end.
+	if got := count(n.calls(), "daemon-reload"); got != 2 {
+		t.Errorf("%d reloads before the kill, not 2", got)
 	}
 	for i, want := range []int{1, 0} {
 		apply(t, n.Machine, "/root/units.yaml")

@@ -200,7 +200,7 @@ const exactNames = "APT::Cmd::Pattern-Only=true"
 
 // dpkgBegins is the line that apt prints before it calls dpkg. The output of dpkg may arrive
 // late.
-const dpkgBegins = "muster: dpkg begins"
+const dpkgBegins = pkg.Marker + "dpkg begins"
 
 var begins = regexp.MustCompile("^" + dpkgBegins)
 

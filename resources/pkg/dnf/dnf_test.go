@@ -1,6 +1,7 @@
 package dnf
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/testing/pkgtest"
 )
@@ -93,6 +95,20 @@ func TestCommands(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%+v:\n%q, not\n%q", c.requests, got, c.want)
 		}
+	}
+}
+
+// TestFailedScripts finds the packages of a shell script and of a Lua script that failed together.
+func TestFailedScripts(t *testing.T) {
+	said := command.Output{Head: []byte(`error: lua script failed: [string "%post(postlua-1.0-1.noarch)"]:1: x
+Error in POSTIN scriptlet in rpm package postlua
+warning: %post(post1-1.0-1.noarch) scriptlet failed, exit status 3
+Error in POSTIN scriptlet in rpm package post1
+`)}
+	var f *pkg.Failure
+	err := pkg.Explain([]string{"dnf", "install", "-y", "postlua", "post1"}, command.Result{ExitCode: 1, Stdout: said}, remedies())
+	if !errors.As(err, &f) || f.Err != pkg.ErrScript || len(f.Packages) != 2 || !slices.Contains(f.Packages, "postlua") || !slices.Contains(f.Packages, "post1") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -249,9 +249,12 @@ func enableObstacle(root, unit string) error {
 	}
 }
 
-// maskObstacle returns an error if a unit cannot be masked, because its file is in the place of
-// the mask.
-func maskObstacle(root, unit string) error {
+// maskObstacle returns an error if a service cannot be masked, because its name is an alias of the unit, or
+// because the unit file is in the place of the mask. A masked alias is unreadable while its link exists.
+func maskObstacle(root, name, unit string) error {
+	if alias := service.UnitName(name); alias != unit {
+		return fmt.Errorf("%s is an alias of %s: name the service %s instead", alias, unit, unit)
+	}
 	path := filepath.Join("/", etcUnits, unit)
 	target, err := os.Readlink(filepath.Join(root, path))
 	if _, statErr := os.Lstat(filepath.Join(root, path)); statErr != nil || err == nil && target == os.DevNull {

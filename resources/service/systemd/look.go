@@ -182,7 +182,7 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 	}
 	state.Since = r.booted.at().Add(u.activeSince)
 	state.Outdated = u.needReload || u.load == notFound
-	state.Obstacles.Mask = maskObstacle(r.root, u.id)
+	state.Obstacles.Mask = maskObstacle(r.root, name, u.id)
 	if strings.HasPrefix(answer, "linked") {
 		state.Obstacles.Enable = enableObstacle(r.root, u.id)
 	}
@@ -207,7 +207,7 @@ func (r *reader) withoutFile(name string, u unit) *service.State {
 		return nil
 	}
 	state.Metadata.UnitFile, state.Outdated = notFound, u.needReload
-	state.Obstacles.Mask = maskObstacle(r.root, u.id)
+	state.Obstacles.Mask = maskObstacle(r.root, name, u.id)
 
 	return state
 }

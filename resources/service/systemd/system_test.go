@@ -437,6 +437,12 @@ Also=f8x.service"`), Properties: properties("f8", "stopped", false), Error: "can
 		{Name: "masked, it is", Setup: setup(`unit d7 "$install"; systemctl -q mask d7`), Properties: masked("d7", "stopped", true), Check: is("d7", "inactive", "masked")},
 		{Name: "masked until the next boot", Setup: setup(`unit d8 "$install"; systemctl -q mask --runtime d8`), Properties: masked("d8", "stopped", true), Message: "Would have masked", Check: is("d8", "inactive", "masked")},
 		{Name: "masked, not found", Setup: setup("true"), Properties: masked("d9", "stopped", true), Message: "Would have masked", Check: is("d9", "inactive", "masked")},
+		{Name: "masked, alias", Setup: setup(`unit g1 "[Install]
+WantedBy=multi-user.target
+Alias=g2.service"; systemctl -q enable --now g1`), Properties: masked("g2", "stopped", true), Error: "cannot be masked: g2.service is an alias of g1.service"},
+		{Name: "masked, it has an alias", Setup: setup(`rm -f $etc/g[34].service; unit g3 "[Install]
+WantedBy=multi-user.target
+Alias=g4.service"; systemctl -q enable --now g3`), Properties: masked("g3", "stopped", true), Message: "Would have stopped. Would have masked", Check: is("g3", "inactive", "masked")},
 		{Name: "not masked", Setup: setup(`unit e1 "$install"; systemctl -q mask e1`), Properties: masked("e1", "running", false), Message: "Would have unmasked. Would have started", Check: is("e1", "active", "disabled")},
 		{Name: "not masked, until the next boot", Setup: setup(`unit e2 "$install"; systemctl -q mask --runtime e2`), Properties: masked("e2", "stopped", false), Message: "Would have unmasked", Check: is("e2", "inactive", "disabled")},
 		{Name: "enable true, masked", Setup: setup(`unit f3 "$install"; systemctl -q mask f3`), Properties: properties("f3", "stopped", true), Error: "cannot be enabled: its unit is masked: systemctl unmask"},
