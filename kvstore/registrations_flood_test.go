@@ -61,7 +61,7 @@ func TestAFloodOfRegistrationsHidesNobody(t *testing.T) {
 		}
 	}
 	named, err := s.FloodingRegistrations(t.Context())
-	if err != nil || len(named) != 1 || named["evil"] != "flooding: 4001 registrations, of which readers take 256" {
+	if err != nil || len(named) != 1 || named["evil"] != "flooding: 4001 registrations, readers take 256" {
 		t.Errorf("flooding: %v, %v", named, err)
 	}
 }

@@ -63,7 +63,7 @@ func TestAFloodCostsOnlyTheNodeThatMakesIt(t *testing.T) {
 		t.Errorf("before the flood: %v, %v", named, err)
 	}
 	reportsFlood(t, srv.Connect(t), store, "evil", 80)
-	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 1 || named["evil"] != "flooding: 8 or more reports ensure.changed within 10m, only the last 8 are kept" {
+	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 1 || named["evil"] != "flooding: 8 or more reports ensure.changed within 10m, only the last 8 are stored" {
 		t.Errorf("in the flood: %v, %v", named, err)
 	}
 	kept := map[string]int{}
@@ -106,7 +106,7 @@ func TestWhoFloodsIsNamed(t *testing.T) {
 		"muster.report.web01.run.stable": 239, "muster.report.web01.run.failed": 239,
 		"muster.report.web02.transaction.batch": 240, "muster.report.web02.run.failed": 900, "muster.report.web03.node.started": 1, "garbage": 900,
 	}
-	if got := kvstore.FloodingOf(n, counts, 240); len(got) != 1 || got["web02"] != "flooding: 240 or more reports run.failed within 10m, only the last 240 are kept" {
+	if got := kvstore.FloodingOf(n, counts, 240); len(got) != 1 || got["web02"] != "flooding: 240 or more reports run.failed within 10m, only the last 240 are stored" {
 		t.Errorf("%v", got)
 	}
 }
@@ -194,11 +194,11 @@ func TestOneRunIsNoFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 1 || named["web02"] != "flooding: 8 or more reports run.changed within 10m, only the last 8 are kept" {
+	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 1 || named["web02"] != "flooding: 8 or more reports run.changed within 10m, only the last 8 are stored" {
 		t.Errorf("after reports of a subject that no run fills: %v, %v", named, err)
 	}
 	publish("second", 1)
-	if named, err := store.Flooding(t.Context()); err != nil || named["web01"] != "flooding: 8 or more reports transaction.batch within 10m, only the last 8 are kept" {
+	if named, err := store.Flooding(t.Context()); err != nil || named["web01"] != "flooding: 8 or more reports transaction.batch within 10m, only the last 8 are stored" {
 		t.Errorf("after two runs: %v, %v", named, err)
 	}
 }

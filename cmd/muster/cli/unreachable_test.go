@@ -32,7 +32,7 @@ func TestRemedies(t *testing.T) {
 		"give other credentials with -user, -creds or -nkey":                                        {connect.Options{}, nats.ErrAuthorization},
 		"give the authority that signed it with -tlsca, or correct the host":                        {connect.Options{}, untrusted},
 		"write tls://, and give its authority with -tlsca":                                          {connect.Options{}, nats.ErrSecureConnRequired},
-		"is nats-server running there, and is this its client port?":                           {connect.Options{}, silent},
+		"is nats-server running there, and is this its client port?":                                {connect.Options{}, silent},
 		"is nats-server running there?":                                                             {connect.Options{Servers: []string{"s"}}, nats.ErrNoServers},
 		"give a server with -server or a NATS context with -context":                                {connect.Options{}, nats.ErrNoServers},
 		"the server may want the certificate of a client that it trusts: give -tlscert and -tlskey": {connect.Options{}, nats.ErrTLS},
