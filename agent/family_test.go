@@ -92,7 +92,7 @@ func TestAllThatIsWrongIsShown(t *testing.T) {
 		})
 		n.settle()
 		message := n.agent.State().Message
-		for _, want := range []string{"the bucket was recreated", " … (cut); group.prod: not permitted; a change may be noticed late", "subscribe to a" + remedy, "stored with headers that cannot be read", "not a key of an assignment"} {
+		for _, want := range []string{"the bucket was recreated", " … (cut); group.prod: not permitted; a change may be noticed late", "subscribe to a" + remedy, "stored with unreadable headers", "not a key of an assignment"} {
 			if !strings.Contains(message, want) {
 				t.Errorf("%q is missing in %q", want, message)
 			}

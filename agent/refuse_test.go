@@ -75,7 +75,7 @@ func TestUnreadableHeadersAreReportedOnce(t *testing.T) {
 		bucket.change(func() { bucket.sync.Unreadable = []string{"group.all.motd"} })
 		n.settle()
 		n.tells("node refused")
-		if message := n.agent.State().Message; !strings.Contains(message, "headers that cannot be read") || !strings.Contains(message, "group.all.motd") {
+		if message := n.agent.State().Message; !strings.Contains(message, "unreadable headers") || !strings.Contains(message, "group.all.motd") {
 			t.Errorf("the message is %q", message)
 		}
 		if err := os.Remove(n.path("motd")); err != nil {

@@ -44,7 +44,7 @@ func TestPushAsksOfUnknownGroups(t *testing.T) {
 		terminal, text, done := editing(t, args)
 		await(t, args[1]+" asks", func() bool { return strings.Contains(text.String(), asks) })
 		say(t, terminal, "n\n")
-		if done() == nil || !strings.Contains(text.String(), "muster: nothing was ") {
+		if done() == nil || !strings.Contains(text.String(), "muster: not ") {
 			t.Errorf("%v:\n%s", args, text)
 		}
 	}
