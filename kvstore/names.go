@@ -168,8 +168,8 @@ func (n Names) AnswerMapping() (from, to string) {
 	return n.Reply("*", "*"), fmt.Sprintf("%s.answer.{{splitfromright(1,%d)}}.{{wildcard(2)}}", n.prefix, questionLength)
 }
 
-// RequestsCheck returns a subject that tells whether a user is in the account of requesters. There the
-// server answers with the list of streams, elsewhere there is no answer.
+// RequestsCheck returns a subject that identifies the account of requesters: only there the server answers,
+// with the list of streams.
 func (n Names) RequestsCheck() string { return n.prefix + ".requests" }
 
 // VerbCheck returns a subject that tells whether a user may send requests of a verb. No node can have
@@ -188,7 +188,7 @@ func (n Names) VerbOf(subject string) string {
 	return verb
 }
 
-// MayAnswer reports whether a node may answer to a reply subject: a subject of muster with the node's
+// MayAnswer reports whether a node may publish its answer on a reply subject: a subject of muster with the node's
 // id, the inbox of a client, or a gateway subject. The sender of a request chooses the reply subject.
 // Without this check it could name the subject of a node's state.
 func (n Names) MayAnswer(reply string) bool {

@@ -38,7 +38,7 @@ type Assignment struct {
 // BundleManifest is the name of the manifest at the root of a bundle.
 const BundleManifest = "manifest.yaml"
 
-// MaxBundle is how many bytes a packed bundle has at most.
+// MaxBundle is the maximum size of a packed bundle in bytes.
 const MaxBundle = 1 << 30
 
 // ContentDigest returns the digest of what runs: of the bundle, else of the
@@ -202,7 +202,7 @@ type Sync struct {
 	// Unreadable lists, in order, the keys whose newest value has unreadable headers. The node ignores that
 	// value, and the active revision stays active.
 	Unreadable []string
-	// Refused counts answers to other questions and forged messages since the agent started.
+	// Refused counts answers of NATS to other requests and forged messages since the agent started.
 	Refused uint64
 	// Denied is a subscription that NATS denied, nil for none. The node may notice puts late and miss
 	// requests.

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/service/systemd"
 )
 
-// All returns every type, each call a new one: one line each.
+// All returns new values of all types. List one type per line.
 func All() resource.Types {
 	return resource.Types{
 		file.New(file.Posix{}),

@@ -22,7 +22,7 @@ type Drift struct {
 
 // Take returns the resources that may have drifted since its last call, sorted by key of the manifest, and
 // the polled resources that are due. Resources that wait for a backoff or a limit stay for a later call.
-// Before, Take calls Flapping and Calm.
+// Take first calls Flapping and Calm.
 func (m *Monitor) Take(now time.Time) []Drift {
 	m.flapping.report(now, m.limits)
 	m.gather(now)

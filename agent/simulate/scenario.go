@@ -25,7 +25,7 @@ const (
 	KindFlapping Kind = "flapping"
 	// KindUnhealthy is a node with an occasionally critical health check.
 	KindUnhealthy Kind = "unhealthy"
-	// KindLate is a node with runs of minutes and fast requests.
+	// KindLate is a node whose runs take minutes and whose requests are fast.
 	KindLate Kind = "late"
 	// KindSilent is a node that runs its assignments once and then stays silent.
 	KindSilent Kind = "silent"
@@ -94,7 +94,7 @@ type Plan struct {
 	RunTime time.Duration
 }
 
-// DefaultRunTime limits the duration of runs, lateRunTime of runs on a late node.
+// DefaultRunTime limits the duration of runs. lateRunTime limits runs on late nodes.
 const (
 	DefaultRunTime = 200 * time.Millisecond
 	lateRunTime    = 20 * time.Minute
@@ -133,7 +133,7 @@ func Scripts(p Plan) ([]Script, error) {
 	case !known:
 		return nil, fmt.Errorf("unknown scenario %q, there is %s", p.Scenario, strings.Join(Scenarios(), ", "))
 	case p.Nodes < 1:
-		return nil, fmt.Errorf("%d nodes: there must be one at least", p.Nodes)
+		return nil, fmt.Errorf("%d nodes: at least one is needed", p.Nodes)
 	}
 	if p.RunTime <= 0 {
 		p.RunTime = DefaultRunTime

@@ -14,7 +14,7 @@ const maxCounts = 200
 // maxRepaired limits the repaired drift of one run, because nodes report it.
 const maxRepaired = 100_000
 
-// counts counts the messages since the view began. Older messages would look like a flood.
+// counts counts the messages since the view began. Counting older ones would look like a flood.
 type counts struct {
 	begun            bool
 	begin, end, read uint64
@@ -100,7 +100,7 @@ const intervals = 288
 
 type points struct {
 	every time.Duration
-	// ring contains the counts of each interval at its number modulo the length.
+	// ring[number % len(ring)] contains the counts of the interval with that number.
 	ring [intervals + 1]point
 }
 

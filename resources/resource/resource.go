@@ -27,7 +27,7 @@ type Resource struct {
 	Excluded string
 	// Scope is the scope of the declaring manifest. At depth 0 the scope of the run applies.
 	Scope Scope
-	// Instance numbers the resources with the same name that include a manifest; 0 means 1.
+	// Instance distinguishes including resources of the same name; 0 means 1.
 	Instance int
 	// Children are the resources of the manifest that it includes. A child that is the same as another
 	// resource of the run is merged with it.
@@ -124,7 +124,7 @@ func copied(s Spec) Spec {
 	return out.Interface().(Spec)
 }
 
-// named returns a spec with another name, if both names mean the same thing.
+// named returns s with another name if both names have the same canonical name.
 func named(s Spec, name string) Spec {
 	if _, several := s.(CanonicalNamer); !several || s.Meta().Name == name {
 		return s

@@ -19,7 +19,7 @@ import (
 )
 
 // limits are odd phrases per 1,000 words. They only go down.
-var limits = map[string]float64{"comments": 8.3, "documents": 2.2, "messages": 4.9}
+var limits = map[string]float64{"comments": 1.9, "documents": 1.3, "messages": 0.8}
 
 // odd lists phrases that plain technical English avoids. Words in parentheses are alternatives.
 var odd = phrases(

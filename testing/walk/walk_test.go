@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/musterfleet/muster/testing/markdown"
 )
 
 const (
@@ -32,16 +34,22 @@ type step struct {
 // name is the function without its type.
 func (s step) name() string { return s.function[strings.LastIndex(s.function, ".")+1:] }
 
+// The sections of docs/architecture.md with a walk.
+const (
+	key   = "## One key, from the bucket to the report"
+	drift = "## One drift, from the event to the run"
+)
+
 var row = regexp.MustCompile("(?m)^\\| [0-9]+ \\| `([^`]+)` \\| `([^`]+)` \\| (.*) \\|$")
 
-func steps(t *testing.T) []step {
+func steps(t *testing.T, section string) []step {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []step
-	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range row.FindAllStringSubmatch(markdown.Section(string(text), section), -1) {
 		out = append(out, step{m[1], m[2], strings.HasPrefix(m[3], "**woken**")})
 	}
 
@@ -66,7 +74,7 @@ func TestWalkIsWhatRuns(t *testing.T) {
 			ran[path.Dir(file)+" "+strings.TrimPrefix(words[1], "*")] = true
 		}
 	}
-	all := steps(t)
+	all := steps(t, key)
 	if len(all) == 0 || len(all) > most {
 		t.Errorf("the walk has %d functions, at most %d", len(all), most)
 	}
@@ -89,9 +97,18 @@ func command(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestWalkHasNoGaps: whatever is not woken is named by a function above it.
-func TestWalkHasNoGaps(t *testing.T) {
-	all := steps(t)
+// TestWalksHaveNoGaps: a function above calls every function that is not woken.
+func TestWalksHaveNoGaps(t *testing.T) {
+	for _, section := range []string{key, drift} {
+		t.Run(section, func(t *testing.T) { checkGaps(t, steps(t, section)) })
+	}
+}
+
+func checkGaps(t *testing.T, all []step) {
+	t.Helper()
+	if len(all) == 0 {
+		t.Fatal("no functions")
+	}
 	var named []string
 	for _, s := range all {
 		if !s.woken && !slices.Contains(named, s.name()) {

@@ -46,10 +46,10 @@ type Data struct {
 	Facts         map[string]json.RawMessage
 	Revisions     map[string][]model.Entry
 	Registrations []registration.Registration
-	// Control is the newest first, MoreControl that the bucket has others.
+	// Control has the newest first. MoreControl reports that the bucket has more.
 	Control     []model.Entry
 	MoreControl bool
-	// Err is what the sources fail with, nil for nothing.
+	// Err is the error of the sources, nil for none.
 	Err error
 	// Calls counts what the dashboard asked the model for.
 	Calls int

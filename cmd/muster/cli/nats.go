@@ -103,9 +103,9 @@ func (e *Env) ConnectHint(err error) error {
 	case kvstore.IsExplained(err):
 		return err
 	case errors.Is(err, model.ErrNotPermitted):
-		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
+		return fmt.Errorf("%w (only administrators have all permissions: users of the account with the streams)", err)
 	case errors.Is(err, kvstore.ErrNoJetStream):
-		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in the configuration of %s, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err, e.server())
+		return fmt.Errorf("%w (enable JetStream for the account of these credentials: with jetstream: enabled in the configuration of %s, or with limits in the account's JWT; or join the account with the fleet's, see muster fleet accounts)", err, e.server())
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in %s, and for this account?)", err, e.server())
 	case !errors.Is(err, connect.ErrConnect):

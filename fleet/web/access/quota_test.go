@@ -53,7 +53,7 @@ func TestQuotaIsSharedByUsers(t *testing.T) {
 	}
 }
 
-// TestQuotaIsTaken: a user has a share of them, whom nobody knows none.
+// TestQuotaIsTaken: a user has a share; an unknown user has none.
 func TestQuotaIsTaken(t *testing.T) {
 	t.Parallel()
 	p := NewQuota("feeds", 4, 2)

@@ -23,7 +23,7 @@ const maxBody = 64 << 10
 type ActionTarget struct {
 	_     struct{} `additionalProperties:"false"`
 	Nodes []string `json:"nodes,omitempty" maxItems:"100" doc:"Names of nodes"`
-	Group string   `json:"group,omitempty" maxLength:"255" doc:"A group: a pause of it is also one of the nodes that join it later"`
+	Group string   `json:"group,omitempty" maxLength:"255" doc:"A group; a pause also applies to nodes that join later"`
 	On    string   `json:"on,omitempty" maxLength:"8192" doc:"A target expression; true is all nodes"`
 }
 
@@ -70,7 +70,7 @@ type previewInput struct {
 		_ struct{} `additionalProperties:"false"`
 		ActionBody
 		Key      string `json:"key,omitempty" maxLength:"255" doc:"The key of an assignment, such as group.web.motd"`
-		Revision uint64 `json:"revision,omitempty" doc:"One of its revisions, of those in its history; missing for the newest"`
+		Revision uint64 `json:"revision,omitempty" doc:"A revision from its history; the newest if missing"`
 		Name     string `json:"name,omitempty" maxLength:"255" doc:"Without a key: the name of the manifest"`
 		Manifest string `json:"manifest,omitempty" doc:"Without a key: the manifest, or an assignment document"`
 		Within   string `json:"within,omitempty" maxLength:"20" doc:"How long nodes may take, 2m by default, at most 10m"`
@@ -107,7 +107,7 @@ type lastActions struct {
 func acting(k ask.Kind, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: string(k) + "-nodes", Method: http.MethodPost, Path: "/actions/" + string(k), Summary: summary, MaxBodyBytes: maxBody, DefaultStatus: http.StatusAccepted,
-		Description: "It needs the role operate, and muster fleet serve with --actions. The answer has the results so far; with ended they are complete. An invalid target expression is a 422 with line, column and hint.",
+		Description: "It needs the role operate, and muster fleet serve with --actions. The answer has the results so far; they are complete when ended is set. An invalid target expression is a 422 with line, column and hint.",
 		Errors:      everywhere(http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable),
 	}
 }
@@ -133,7 +133,7 @@ func (a *api) addActions(routes huma.API) {
 		}
 		return a.begin(ctx, o, in.Wait)
 	})
-	previewing := acting(ask.Preview, "Ask nodes what an assignment would change, which is not assigned by that")
+	previewing := acting(ask.Preview, "Ask nodes what an assignment would change, without assigning it")
 	previewing.MaxBodyBytes = 2 * ask.MaxPreviewed
 	huma.Register(routes, previewing, func(ctx context.Context, in *previewInput) (*acted, error) {
 		if err := a.mayAct(ctx); err != nil {
@@ -311,14 +311,14 @@ type Matched struct {
 	Undecided int `json:"undecided"`
 	// Warnings are the warnings of targets.Selection.
 	Warnings []string `json:"warnings"`
-	All      bool     `json:"all" doc:"They are all of a fleet of more than ten nodes, which an action confirms by all"`
+	All      bool     `json:"all" doc:"The target is the whole fleet of more than ten nodes; an action needs all"`
 }
 
 const maxFirst = 100
 
 func (a *api) addMatch(routes huma.API) {
 	match := operation("match", "/actions/match", "The nodes of a target now, and their digest for an action", http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable)
-	match.Description = "An action that is sent the digest as expect_digest is done for these nodes, or not at all."
+	match.Description = "With this digest as expect_digest, an action affects exactly these nodes or none."
 	huma.Register(routes, match, func(_ context.Context, in *matchInput) (*answer[Matched], error) {
 		if a.Actions == nil {
 			return nil, huma.Error403Forbidden(ask.ErrOff.Error())

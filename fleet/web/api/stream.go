@@ -89,7 +89,7 @@ func (p place) after() uint64 {
 
 func (a *api) addStream(routes huma.API) {
 	op := operation("stream", "/events/stream", "The feed of what nodes report, as server-sent events", http.StatusServiceUnavailable)
-	op.Description = "Messages named event have an Event as data, and an id from which the feed continues: stored unread events come first. " +
+	op.Description = "Messages named event have an Event as data, and an id from which the feed continues, with the stored unread events. " +
 		"Messages named progress have a Progress, at the beginning and every 15 seconds; gap means that events of a very large batch were left out. " +
 		"A slow reader is disconnected, and continues at its position after it reconnects."
 	op.Responses = map[string]*huma.Response{"200": {

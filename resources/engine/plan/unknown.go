@@ -86,8 +86,8 @@ func (u *Upstream) outputsUnknownUntil(n *graph.Node) *graph.Node {
 	return nil
 }
 
-// manifestUnknownUntil returns, in noop, the node that must be applied before an unread manifest
-// can be read that may declare an unknown reference of n. It is nil if n has no unknown reference.
+// manifestUnknownUntil returns, in noop, the node to apply before a manifest becomes readable. That manifest
+// may declare an unknown reference of n. It is nil if n has no unknown reference.
 func (u *Upstream) manifestUnknownUntil(n *graph.Node) *graph.Node {
 	isUnknown := func(ref model.Ref) bool { return !u.Prior.Knows(ref) && !u.Graph.IsKnownExcluded(ref) }
 	if !u.IsNoop(n) || !slices.ContainsFunc(slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere), isUnknown) {

@@ -15,8 +15,8 @@ import (
 )
 
 // MakeDirectory creates path and its missing parents, and sets the attributes of path, which keeps its
-// special bits. The parents have mode 0755 and belong to the process, or below a directory of another user to
-// that user. A file as a parent is ErrNoParent; a file at path is ErrNotDirectory; a link at path is ErrLink.
+// special bits. The parents have mode 0755 and belong to the process; below a directory of another user they
+// belong to that user. A file as a parent is ErrNoParent; a file at path is ErrNotDirectory; a link at path is ErrLink.
 // After an error it removes the directories that it created.
 func (d *Disk) MakeDirectory(path string, a Attrs) error {
 	return d.inParent(path, func(parent *paths.Dir, name string) error {
@@ -229,7 +229,7 @@ func busy(dir *paths.Dir, name string, err error) error {
 	return err
 }
 
-// remove is change; without a parent there is nothing to remove.
+// remove works like change, but a missing parent is no error.
 func (d *Disk) remove(path string, f func(dir *paths.Dir, name string) error) error {
 	if err := d.change(path, f); !errors.Is(err, ErrNoParent) {
 		return err

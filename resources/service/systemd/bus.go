@@ -17,7 +17,7 @@ import (
 const (
 	// inFlight is how many calls wait for their replies; dbus-daemon allows 128.
 	inFlight = 64
-	// busTimeout is part of answerTimeout.
+	// busTimeout leaves most of answerTimeout to systemctl.
 	busTimeout = answerTimeout / 4
 )
 
@@ -175,8 +175,8 @@ func (p *parser) line(line string) {
 }
 
 // isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd
-// remembers how a unit was enabled when it read the unit, but is-enabled reads the links. An init script
-// has a separate answer.
+// remembers how a unit was enabled when it read the unit, but is-enabled reads the links. For an init
+// script, is-enabled has another answer.
 func (u unit) isEnabled(links links, script bool) (answer string, sure bool) {
 	_, masked := links.masked[u.id]
 	_, linked := links.enabling[u.id]
