@@ -214,7 +214,7 @@ func TestSystemStrangersData(t *testing.T) {
 		"another one's of a stranger":     {manifest: hosttest.Stranger, data: hosttest.Stranger + 1, words: "belongs to user 54322"},
 		"root's that a group may write":   {setup: func(w *world) error { return os.Chmod(w.dir+"/stranger/data.yaml", 0o664) }, words: "chmod go-w $DIR/stranger/data.yaml"},
 		"root's that others may write":    {setup: func(w *world) error { return os.Chmod(w.dir+"/stranger/data.yaml", 0o646) }, words: "chmod go-w $DIR/stranger/data.yaml"},
-		"root's in everybody's directory": {setup: func(w *world) error { return os.Chmod(w.dir+"/stranger", 0o777) }, words: "others may exchange $DIR/stranger/data.yaml"},
+		"root's in everybody's directory": {setup: func(w *world) error { return os.Chmod(w.dir+"/stranger", 0o777) }, words: "others may replace $DIR/stranger/data.yaml"},
 		"a link to a stranger's": {data: hosttest.Stranger, setup: func(w *world) error {
 			return errors.Join(os.Rename(w.dir+"/stranger/data.yaml", w.dir+"/stranger/there"), os.Symlink("there", w.dir+"/stranger/data.yaml"))
 		}, words: "belongs to user 54321"},
