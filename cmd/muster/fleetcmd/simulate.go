@@ -3,6 +3,7 @@ package fleetcmd
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -145,7 +147,10 @@ func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	}
 	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
 	f := simulate.New(simulate.Options{
-		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Control: newControls(func() *kvstore.Store { return l.stores[0] }), Load: newLoader(o.Types).load, Log: o.Log,
+		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Types: o.Types, Log: o.Log,
+		Control: func(ctx context.Context) iter.Seq2[model.ControlRevision, error] {
+			return kvstore.NewControl(l.stores[0]).Follow(ctx)
+		},
 	})
 
 	return &SimulatedFleet{f, scripts, l}, nil
