@@ -91,7 +91,6 @@ const (
 	recordSecret = "MUSTER.secret"
 )
 
-
 // pending is the result of a call without an answer. The templates continue with pending, so one
 // start of the child finds many calls.
 const pending = "~muster pending 7d0c2f9e41~"
