@@ -282,7 +282,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	line := c.Print.Progress()
 	defer line.Clear()
 	read, invalid := 0, 0
-	var known Repeats
+	known := view.NewRepeats()
 	var shares view.Shares
 	for m, err := range stream.Messages(ctx, model.ReportRange{Node: c.node, Since: c.from}) {
 		if err != nil {
@@ -296,7 +296,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 		}
 		shares.Add(m)
 		for _, r := range m.Reports {
-			if known.SeenBefore(r) {
+			if known.SeenBefore(r.Node, r.ID) {
 				continue
 			}
 			if e, ok := assign.OfReport(r); ok {
