@@ -174,8 +174,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	defer node.Close()
 	hangups, stopHangups := c.Stop.Hangups()
 	defer stopHangups()
-	c.Stop.Finish(true)
-	running, stop := context.WithCancel(ctx)
+	running, stop := c.Stop.Gentle(ctx)
 	var signals sync.WaitGroup
 	defer signals.Wait()
 	defer stop()
@@ -184,9 +183,6 @@ func (c *runCommand) run(ctx context.Context) error {
 			select {
 			case <-hangups:
 				c.reload(running, node, level)
-			case <-c.Stop.Requested():
-				stop()
-				return
 			case <-running.Done():
 				return
 			}

@@ -107,7 +107,7 @@ func (c *editCommand) run(ctx context.Context) error {
 func (c *editCommand) conclude(e *edited, err error) error {
 	changed, readErr := e.isChanged()
 	if err == nil || !changed && readErr == nil {
-		c.CleanUp(e.remove)
+		cli.CleanUp(c.Log, e.remove)
 		return err
 	}
 	var problems model.Problems

@@ -78,10 +78,10 @@ func (c *registrationCommand) init(ctx context.Context) error {
 	}
 	made, err := provision.New(store).Apply(ctx, provision.Options{OnlyRegistrations: true})
 	if err != nil {
-		return cli.RoomHint(err)
+		return roomHint(err)
 	}
 
-	return c.Print.Result(c.Format, made, func() { c.PrintDifferences(made) })
+	return c.Print.Result(c.Format, made, func() { printDifferences(c.Print, made) })
 }
 
 // find returns the selected registrations.

@@ -136,7 +136,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err != nil {
 		return cli.FileError("manifest", m.name(), err)
 	}
-	defer env.CleanUp(source.Close)
+	defer cli.CleanUp(env.Log, source.Close)
 	session, err := openSession(ctx, env.Host())
 	if err != nil {
 		return err

@@ -127,11 +127,10 @@ func until(ctx, other context.Context) context.Context {
 func (c *runner) untilInterrupted(ctx context.Context, noop bool, begun func() bool) (stop context.Context, end func()) {
 	c.Stop.Finish(!noop)
 	stop, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
-		case <-done:
+		case <-stop.Done():
 			return
 		case <-ctx.Done():
 		case <-c.Stop.Requested():
@@ -146,7 +145,6 @@ func (c *runner) untilInterrupted(ctx context.Context, noop bool, begun func() b
 	})
 
 	return stop, func() {
-		close(done)
 		cancel(nil)
 		watching.Wait()
 	}
