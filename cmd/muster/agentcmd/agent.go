@@ -244,8 +244,8 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	if err != nil {
 		return nil, err
 	}
-	causes := &loggedCause{}
-	log = slog.New(causeHandler{log.Handler(), causes})
+	causes := &kvstore.LoggedCause{}
+	log = slog.New(kvstore.CauseHandler{Handler: log.Handler(), Logged: causes})
 	n := &Node{log: log, connected: tasks.NewSignal(), groupsChanged: tasks.NewSignal()}
 	if n.supervisor, err = agent.NewSupervisor(ctx, config.StateDir, log, level); err != nil {
 		return nil, err
