@@ -169,7 +169,7 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 		}
 		return w, errNotPaused // --all in a fleet without nodes
 	case isMissing && from != "":
-		return w, notFound(fmt.Sprintf("%s is paused by %s, not by its own pause", t, print.Text(from)))
+		return w, assign.NotFound(fmt.Sprintf("%s is paused by %s, not by its own pause", t, print.Text(from)))
 	case isMissing:
 		return w, errNotPaused
 	case err == nil && !isKnown:

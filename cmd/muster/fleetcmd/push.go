@@ -266,8 +266,8 @@ func tally(done []assign.Pushed, targets int) string {
 }
 
 // pushedGoal returns the goal that every node runs the pushed revisions while they are the assigned ones.
-func pushedGoal(done []assign.Pushed) Goal {
-	g := Goal{Revisions: map[string]uint64{}, InForce: true}
+func pushedGoal(done []assign.Pushed) assign.Goal {
+	g := assign.Goal{Revisions: map[string]uint64{}, InForce: true}
 	for _, p := range done {
 		g.Keys = append(g.Keys, p.Key)
 		g.Revisions[p.Key] = p.Revision
