@@ -23,9 +23,8 @@ type inventory struct {
 	// selector evaluates expressions of users, reported evaluates states of nodes.
 	selector, reported *targetEvaluator
 
-	mu     sync.RWMutex
-	states nodeStates
-	nodes  nodeTable
+	mu    sync.RWMutex
+	nodes nodeTable
 	// listed means that all nodes are known, isAssigned that all assignments are known.
 	listed, isAssigned bool
 	entries            *fleet.Assigned
@@ -38,7 +37,7 @@ type inventory struct {
 
 func newInventory(o Options, changed func()) *inventory {
 	return &inventory{
-		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: nodeStates{internedTexts{}, interned[sameManifest]{}},
+		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(),
 		entries: fleet.NewAssigned(nil), blind: map[string]bool{},
 	}
 }
@@ -292,9 +291,9 @@ func (a *inventory) NodeNames() []string {
 
 func (a *inventory) setNode(n model.Node) {
 	now := time.Now()
-	n = a.states.compact(n)
+	n = compact(n)
 	n.Silent = a.gaps.isSilent(n, now)
-	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0, now))
+	a.nodes.set(a.judge(n, compactManifests(n.Manifests), 0, now))
 }
 
 // judge compares a node with its assignments. It expects the Manifests of the node in both forms, and the number of
