@@ -2,13 +2,11 @@ package view
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
 	"unique"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -152,10 +150,6 @@ type nodeState struct {
 }
 
 func (s *nodeState) name() string { return s.Node.Node.Node }
-
-func (s *nodeState) statuses() iter.Seq[*fleet.RolloutStatus] {
-	return each(s.Statuses, func(a *Assignment) *fleet.RolloutStatus { return &a.RolloutStatus })
-}
 
 func (s *nodeState) manifest(key string) model.ManifestState {
 	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key(), key) })

@@ -275,7 +275,13 @@ func (a *inventory) removeNode(name string) {
 func (a *inventory) All() iter.Seq[*model.Node] {
 	all, _ := a.now()
 
-	return each(all, func(s **nodeState) *model.Node { return &(*s).Node.Node })
+	return func(yield func(*model.Node) bool) {
+		for _, n := range all {
+			if !yield(&n.Node.Node) {
+				return
+			}
+		}
+	}
 }
 
 // NodeNames returns the sorted names of the nodes.
@@ -392,7 +398,7 @@ func (a *inventory) list(q NodeQuery) (NodePage, error) {
 func statesOf(all []*nodeState) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
 	for _, n := range all {
-		c.state(&n.Node.Node, n.State, n.statuses())
+		c.state(&n.Node)
 	}
 
 	return c.states()
@@ -529,7 +535,7 @@ func (a *inventory) summary(version string, now time.Time) Summary {
 	all, entries := a.now()
 	c := newCounter(entries)
 	for _, s := range all {
-		c.node(&s.Node.Node, s.State, s.statuses(), s.manifest)
+		c.node(&s.Node, s.manifest)
 	}
 
 	return c.summary(entries, version, now)
