@@ -424,8 +424,9 @@ func labelValue(all map[string]string, name string) any {
 }
 
 func tallyValue(t fleet.Tally, name string) any {
-	counts := map[string]any{
-		"targets": t.Targets, "up_to_date": t.UpToDate, "failed": t.Failed, "rejected": t.Rejected, "unreachable": t.Unreachable, "unreadable": t.Unreadable, "pending": t.Pending,
+	counts := map[string]any{"targets": t.Targets}
+	for status, n := range t.Counts() {
+		counts[strings.ReplaceAll(string(status), "-", "_")] = n
 	}
 	if name == "" {
 		return counts

@@ -199,18 +199,16 @@ func (a *api) addSource(routes huma.API) {
 		})
 	})
 	huma.Register(routes, operation("history", "/assignments/{key}/history", "The stored revisions of an assignment, the oldest first", sourceErrors[:]...), func(ctx context.Context, in *keyInput) (*answer[history], error) {
-		if err := checkKey(in.Key, "path.key"); err != nil {
+		all, err := a.history(ctx, in.Key, "path.key")
+		if err != nil {
 			return nil, err
 		}
-		return fetch(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
-			all, err := a.Source.History(ctx, in.Key)
-			out := history{Key: in.Key, Revisions: []model.Entry{}}
-			for _, e := range all {
-				e.Value = nil
-				out.Revisions = append(out.Revisions, e)
-			}
-			return out, err
-		})
+		out := history{Key: in.Key, Revisions: []model.Entry{}}
+		for _, e := range all {
+			e.Value = nil
+			out.Revisions = append(out.Revisions, e)
+		}
+		return found(out)
 	})
 	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "Assignments and removals, newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
 		return fetch(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
@@ -238,11 +236,15 @@ func (a *api) addSource(routes huma.API) {
 	})
 }
 
-func checkKey(key, location string) error {
-	err := model.CheckKey(key)
-	if err == nil {
-		return nil
+// history returns the stored revisions of a key at a location in the request.
+func (a *api) history(ctx context.Context, key, location string) ([]model.Entry, error) {
+	if err := model.CheckKey(key); err != nil {
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: location, Value: key})
+	}
+	all, err := fetch(ctx, a, "history of "+key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, key) })
+	if err != nil {
+		return nil, err
 	}
 
-	return huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: location, Value: key})
+	return all.Body, nil
 }
