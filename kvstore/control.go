@@ -19,7 +19,7 @@ type Control struct{ bucket }
 
 // NewControl returns the control documents of the fleet of s.
 func NewControl(s *Store) Control {
-	name := s.Names().Control()
+	name := s.Names.Control
 
 	return Control{bucket{series: newSeries(s, name), name: name, errChanged: ErrControlChanged, entry: newRefusable}}
 }
@@ -32,7 +32,7 @@ func (b Control) By(name string) Control {
 }
 
 // Put writes a control key and returns its revision. The last writer wins. The error wraps
-// model.ErrInvalidName for an invalid key, or ErrNotProvisioned if the bucket does not exist.
+// model.ErrInvalidName for an invalid key, or model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, value, false)
 }
@@ -66,11 +66,11 @@ func (b Control) change(ctx context.Context, verb, key string, value []byte, isR
 	return revision, nil
 }
 
-// there returns an error that wraps ErrNotProvisioned if the bucket does not exist.
+// there returns an error that wraps model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) there(ctx context.Context) error {
 	there, err := b.store.Has(ctx, b.stream, b.subject)
 	if err == nil && !there {
-		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", ErrNotProvisioned, b.name, b.store.Names().Init())
+		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", model.ErrNotProvisioned, b.name, b.store.Names.Run("fleet init"))
 	}
 
 	return err
@@ -111,7 +111,7 @@ func (b Control) History(ctx context.Context, families ...string) ([]model.Entry
 		return nil, err
 	}
 	if err := b.there(ctx); err != nil {
-		if errors.Is(err, ErrNotProvisioned) {
+		if errors.Is(err, model.ErrNotProvisioned) {
 			err = nil
 		}
 		return nil, err
@@ -150,7 +150,7 @@ type ControlRevision struct {
 
 // Follow yields the newest revision of each control key, oldest first, and then each new revision
 // until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has Refused set.
-// Follow ends after the first error, which wraps ErrNotProvisioned if the bucket does not exist.
+// Follow ends after the first error, which wraps model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
 	return func(yield func(ControlRevision, error) bool) {
 		err := b.there(ctx)

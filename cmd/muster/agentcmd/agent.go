@@ -219,7 +219,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
-	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
+	n.store.Denials.OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
 }
 
 // Node is an agent with its connection.
@@ -246,8 +246,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 
 // newNode is NewNode with a log level that administrators can change, and a goal at which the agent exits.
 func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until status.Goal) (_ *Node, err error) {
-	names, err := kvstore.NewNames(config.Prefix)
-	if err != nil {
+	if _, err := kvstore.NewNames(config.Prefix); err != nil {
 		return nil, err
 	}
 	causes := &loggedCause{}
@@ -264,7 +263,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	connected := tasks.NewSignal()
 	reach := reachOf(config.NATS)
 	n.connection = newConnectionLog(log, connected, reach, causes)
-	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
+	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, kvstore.InboxPrefix(config.Node), true
 	reach.OnStatus = n.connection.status
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", reach.Named(exposed))
@@ -275,7 +274,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	}
 	n.store = store
 	n.closers = append(n.closers, func() error {
-		store.Conn().Close()
+		store.Conn.Close()
 		n.connection.close()
 		return nil
 	})
@@ -370,7 +369,7 @@ func (n *Node) Run(ctx, hard context.Context) error {
 // awaitClosed waits until ctx ends or the client closed the connection for good. In the latter case it logs
 // the error, and the agent must be restarted.
 func (n *Node) awaitClosed(ctx context.Context) error {
-	nc := n.store.Conn()
+	nc := n.store.Conn
 	closed := nc.StatusChanged(nats.CLOSED)
 	defer nc.RemoveStatusListener(closed)
 	if !nc.IsClosed() {
@@ -389,11 +388,11 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 // can make the server publish in the name of another node.
 func (n *Node) warnOfNeighbours(ctx context.Context) {
 	select {
-	case <-n.store.Places().Located():
+	case <-n.store.API.Located():
 	case <-ctx.Done():
 		return
 	}
-	if n.store.Places().InUse().IsOwn() {
+	if n.store.API.InUse().IsOwn() {
 		n.log.WarnContext(ctx, cli.OneAccount)
 	}
 }

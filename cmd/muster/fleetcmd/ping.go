@@ -63,8 +63,8 @@ func (c *pingCommand) run(ctx context.Context) error {
 	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
-	if !store.KV.Places().InUse().IsOwn() {
-		return cli.Usagef("only administrators can ping nodes; to see when each was last heard, run %s", store.KV.Names().Run("fleet nodes"))
+	if !store.KV.API.InUse().IsOwn() {
+		return cli.Usagef("only administrators can ping nodes; to see when each was last heard, run %s", store.KV.Names.Run("fleet nodes"))
 	}
 	found, err := find(ctx, store, on, nil)
 	if err != nil {

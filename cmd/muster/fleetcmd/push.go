@@ -117,7 +117,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 		c.print(done)
 	}
 	if !c.preview {
-		warnUnknown(c.Log, store.KV.Names(), done, nodes)
+		warnUnknown(c.Log, store.KV.Names, done, nodes)
 	}
 	c.printPrecedence(ctx, store, done, nodes)
 	switch {
@@ -242,7 +242,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []
 	}
 	for _, p := range done {
 		for _, met := range fleet.PrecedenceOf(p.Key, others, nodes) {
-			where := print.Some(met.Nodes, "see "+store.KV.Names().Run("fleet describe NODE"))
+			where := print.Some(met.Nodes, "see "+store.KV.Names.Run("fleet describe NODE"))
 			if met.Wins {
 				c.Print.Remark("%s wins over %s on %s", p.Key, met.Other, where)
 			} else {

@@ -52,7 +52,7 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	asker := Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: encoder(signer, signed.Cancel, func(expires time.Time) any {
 		return model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator(), Expires: expires}
 	})}
-	if !store.KV.Places().InUse().IsOwn() {
+	if !store.KV.API.InUse().IsOwn() {
 		err := c.queueAll(ctx, asker, to.targets, c.cancelID, kvstore.MaxCommandTTL, "cancel queued")
 		if err == nil && !c.IsDocument() {
 			c.Print.Remark("for the results see: %s", c.again("resume", c.cancelID))

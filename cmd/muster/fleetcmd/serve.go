@@ -250,7 +250,7 @@ func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.Prev
 // bundle of the assignment, which may be removed before they do.
 func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
 	v, problems := document.DecodeAssignedContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
-	if problems != nil || v.Assignment.Bundle == "" || !b.store.Places().InUse().IsOwn() {
+	if problems != nil || v.Assignment.Bundle == "" || !b.store.API.InUse().IsOwn() {
 		return func() {}, nil // nodes report problems
 	}
 	digest := v.Assignment.Bundle
@@ -318,14 +318,14 @@ func newPermitted(s *kvstore.Store) *permitted {
 
 // check returns why requests of a verb cannot reach nodes, or nil.
 func (p *permitted) check(verb string) error {
-	if p.store.Places().InUse().IsOwn() {
+	if p.store.API.InUse().IsOwn() {
 		return nil
 	}
 	found, _ := p.verdicts.LoadOrStore(verb, &permission{})
 	v := found.(*permission)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now, reconnects := time.Now(), p.store.Conn().Stats().Reconnects
+	now, reconnects := time.Now(), p.store.Conn.Stats().Reconnects
 	isCurrent := v.isKnown && v.reconnects == reconnects && (v.until.IsZero() || now.Before(v.until))
 	if isCurrent || p.store.Away() != nil {
 		return v.err

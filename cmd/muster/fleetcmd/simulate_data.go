@@ -44,7 +44,7 @@ func (c *controls) Run(ctx context.Context, changed func(family string)) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !errors.Is(err, kvstore.ErrNotProvisioned) {
+		if !errors.Is(err, model.ErrNotProvisioned) {
 			c.note(func(s *model.Sync) { s.Err = err })
 			changed("")
 			return err
