@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -56,7 +56,7 @@ func New(o Options, running *Running) *Runner { return &Runner{o: o, running: ru
 
 // Prepared is a run that can begin.
 type Prepared struct {
-	Graph *graph.Graph
+	Graph *plan.Graph
 	// IsValid reports whether the graph may still run; nil means yes. The caller holds the lock.
 	IsValid func() bool
 	// Begin returns the final options of the run when it begins; nil keeps the options. The caller
@@ -76,7 +76,7 @@ type Prepare func(ctx context.Context, waited bool) (Prepared, error)
 func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions, prepare Prepare) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
 	o.Command, o.Seq = "muster agent", lane.Turn
-	o.Locked = func(ctx context.Context, o engine.ReconcileOptions) (*graph.Graph, engine.Options, error) {
+	o.Locked = func(ctx context.Context, o engine.ReconcileOptions) (*plan.Graph, engine.Options, error) {
 		return r.await(ctx, lane, o, prepare)
 	}
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
@@ -101,7 +101,7 @@ func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions,
 
 // await prepares a run and waits until no other run blocks it. It returns the error of prepare or
 // Began, or the cause of the end of ctx.
-func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOptions, prepare Prepare) (*graph.Graph, engine.Options, error) {
+func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOptions, prepare Prepare) (*plan.Graph, engine.Options, error) {
 	for waited := o.Waited; ; waited = false {
 		p, err := prepare(ctx, waited)
 		if err != nil {
