@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -36,7 +36,7 @@ type Loader interface {
 // Run describes the run of one request.
 type Run struct {
 	ID    string
-	Graph *graph.Graph
+	Graph *plan.Graph
 	Noop  bool
 	// Check marks an exec request that only reads.
 	Check   bool

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -207,7 +207,7 @@ func (r *run) awaitsBundle(v *desired.Version) bool {
 
 // graph returns the graph to run. A wake for a part that no longer exists becomes a wake for the whole
 // manifest.
-func (r *run) graph(v *desired.Version) *graph.Graph {
+func (r *run) graph(v *desired.Version) *plan.Graph {
 	g := v.Resolution.Graph
 	if r.wake.Part != nil {
 		if part, ok := g.Part(r.wake.Part); ok {

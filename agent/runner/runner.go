@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -56,7 +56,7 @@ func New(o Options, running *Running) *Runner { return &Runner{o: o, running: ru
 
 // Attempt is an attempt to begin a run.
 type Attempt struct {
-	Graph   *graph.Graph
+	Graph   *plan.Graph
 	Options engine.Options
 	// Blocked is closed when the run that blocks this one may have ended; nil means that this run began.
 	Blocked <-chan struct{}
@@ -74,7 +74,7 @@ type Begin func(ctx context.Context, o engine.ReconcileOptions) (Attempt, error)
 func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions, begin Begin) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
 	o.Command, o.Seq = "muster agent", lane.Turn
-	o.Locked = func(ctx context.Context, o engine.ReconcileOptions) (*graph.Graph, engine.Options, error) {
+	o.Locked = func(ctx context.Context, o engine.ReconcileOptions) (*plan.Graph, engine.Options, error) {
 		return r.await(ctx, lane, o, begin)
 	}
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
@@ -99,7 +99,7 @@ func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions,
 
 // await begins a run when no other run blocks it. It returns the error of begin or Began, or the cause of
 // the end of ctx.
-func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOptions, begin Begin) (*graph.Graph, engine.Options, error) {
+func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOptions, begin Begin) (*plan.Graph, engine.Options, error) {
 	for {
 		a, err := begin(ctx, o)
 		if err == nil && a.Blocked == nil {
@@ -123,7 +123,7 @@ func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOption
 
 // Enter begins a run of a graph unless another run blocks it. The returned channel is closed when that run
 // may have ended. The caller holds the lock.
-func (r *Runner) Enter(lane *Lane, id string, g *graph.Graph) (blocked <-chan struct{}) {
+func (r *Runner) Enter(lane *Lane, id string, g *plan.Graph) (blocked <-chan struct{}) {
 	blocker := lane.Begin(g)
 	if blocker == nil {
 		r.o.Shown.Wait(id, "")

@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -382,7 +382,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.
 		if err != nil {
 			return fmt.Errorf("cannot compare with %s, which is active on %s: %w\nto push without this check, add --despite-conflicts", met.Key, where, err)
 		}
-		claims := graph.Claims{}
+		claims := plan.Claims{}
 		claims.Add(met.Key, c.declaredBy(ctx, e))
 		for _, p := range claims.Conflicts(c.declared) {
 			p.Message += " on " + where
