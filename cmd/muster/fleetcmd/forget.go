@@ -20,9 +20,9 @@ import (
 
 // forgetCommand implements muster fleet forget.
 type forgetCommand struct {
-	aim
+	*cli.Env
+	TargetFlags
 	print.Format
-	nodes          []string
 	reports, force bool
 }
 
@@ -34,7 +34,7 @@ func addForget(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Removes the state, facts and inventory of nodes, and the pause, labels and groups that operators set. --reports also removes their reports. Removes nothing if one of the nodes was seen recently. Assignments to the node stay, and the command lists them. Only administrators forget nodes.\n\n" +
 		"  muster fleet forget web09\n  muster fleet forget --on 'state == \"unreachable\"' --yes\n  muster fleet forget web09 --reports")
 	cli.NodesVar(cmd.Arg("node", "Nodes to forget").HintAction(env.CompleteNodes), &c.nodes)
-	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.TargetFlags.nodes)
+	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
 	c.AddOn(cmd)
 	cmd.Flag("reports", "Also remove the reports of the nodes").UnNegatableBoolVar(&c.reports)
 	cmd.Flag("force", "Also forget nodes that were seen recently; a running agent stores its state again").UnNegatableBoolVar(&c.force)
@@ -59,27 +59,19 @@ type forgotten struct {
 }
 
 func (c *forgetCommand) run(ctx context.Context) error {
-	c.AddNames(c.nodes)
-	on, list, err := c.Compile(c.Env)
+	found, err := c.open(ctx, c.Env, nil, nil, NeedNodes, NeedManifests, NeedControl)
 	if err != nil {
 		return err
 	}
-	store, err := Open(ctx, c.Env, NeedNodes, NeedManifests, NeedControl)
+	store := found.store
+	if err := c.checkStored(ctx, store, found.selection); err != nil {
+		return err
+	}
+	alive, err := c.checkGone(found.selection)
 	if err != nil {
 		return err
 	}
-	found, err := find(ctx, store, on, list)
-	if err != nil {
-		return err
-	}
-	if err := c.checkStored(ctx, store, found); err != nil {
-		return err
-	}
-	alive, err := c.checkGone(found)
-	if err != nil {
-		return err
-	}
-	left, err := c.leftovers(ctx, store, found)
+	left, err := c.leftovers(ctx, store, found.selection)
 	if err != nil {
 		return err
 	}
