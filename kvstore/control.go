@@ -140,19 +140,11 @@ func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more
 	return b.newest(ctx, most, true, false)
 }
 
-// ControlRevision is the newest revision of a control key, which may be a deletion.
-type ControlRevision struct {
-	model.Entry
-	// Complete reports whether Follow has yielded every revision stored before the call. For an
-	// empty bucket, the first value is complete and its Entry has no key.
-	Complete bool
-}
-
 // Follow yields the newest revision of each control key, oldest first, and then each new revision
 // until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has Refused set.
 // Follow ends after the first error, which wraps model.ErrNotProvisioned if the bucket does not exist.
-func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
-	return func(yield func(ControlRevision, error) bool) {
+func (b Control) Follow(ctx context.Context) iter.Seq2[model.ControlRevision, error] {
+	return func(yield func(model.ControlRevision, error) bool) {
 		err := b.there(ctx)
 		var last Message
 		if err == nil {
@@ -161,20 +153,20 @@ func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
 		switch {
 		case errors.Is(err, ErrUnreadable): // the loop below yields it as Refused
 		case errors.Is(err, model.ErrNotFound):
-			if !yield(ControlRevision{Complete: true}, nil) {
+			if !yield(model.ControlRevision{Complete: true}, nil) {
 				return
 			}
 		case err != nil:
-			yield(ControlRevision{}, err)
+			yield(model.ControlRevision{}, err)
 			return
 		}
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{b.subject}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 		for m, err := range scanStream(ctx, b.store, b.stream, cfg, true) {
 			if err != nil {
-				yield(ControlRevision{}, err)
+				yield(model.ControlRevision{}, err)
 				return
 			}
-			f := ControlRevision{Complete: m.Sequence >= last.Sequence}
+			f := model.ControlRevision{Complete: m.Sequence >= last.Sequence}
 			if key := b.key(m); model.IsControlKey(key) {
 				f.Entry = newRefusable(key, m)
 			}

@@ -332,11 +332,12 @@ func silence(info *api.StreamInfo, replica *api.PeerInfo) (since time.Time, isSi
 	}
 }
 
-// Listing describes a stream according to its leader: the creation time, the last sequence, and the
-// subjects that match a filter.
+// Listing describes a stream according to its leader: the creation time, the last sequence, the number
+// of messages, and the subjects that match a filter.
 type Listing struct {
 	Created  time.Time
 	Last     uint64
+	Messages uint64
 	Subjects map[string]bool
 }
 
@@ -364,7 +365,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 			return failed(err)
 		}
 		if out.Created.IsZero() {
-			out.Created, out.Last = info.Created, info.State.LastSeq
+			out.Created, out.Last, out.Messages = info.Created, info.State.LastSeq, info.State.Msgs
 		}
 		if !info.Created.Equal(out.Created) {
 			return failed(errors.New("the stream was recreated during the list, try again"))

@@ -42,6 +42,27 @@ func follow(t *testing.T, store *kvtest.Store) *view.Fleet {
 	return f
 }
 
+// TestWatchShowsChanges tests that Watch shows the fleet, shows it again after a change, and returns the error of show.
+func TestWatchShowsChanges(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	put(t, store, "web01", 1)
+	isFull := errors.New("full")
+	var totals []int
+	err := Watch(t.Context(), storeOf(store), "1.0.0", slog.New(slog.DiscardHandler), func(s view.Summary) error {
+		if totals = append(totals, s.Total); len(totals) == 1 {
+			put(t, store, "web02", 1)
+		}
+		if s.Total == 2 {
+			return isFull
+		}
+		return nil
+	})
+	if !errors.Is(err, isFull) || totals[0] != 1 {
+		t.Errorf("%v, after %v", err, totals)
+	}
+}
+
 // report publishes the run of a node.
 func report(t *testing.T, store *kvtest.Store, node, id string) {
 	t.Helper()

@@ -48,6 +48,24 @@ type ServeOptions struct {
 	Log *slog.Logger
 }
 
+// ServeAll serves like Serve and handles queued requests like Commands. It ends when ctx ends, when one of them fails, or
+// when changed receives, for example because the node has other groups.
+func (s Client) ServeAll(ctx context.Context, changed <-chan struct{}, o ServeOptions, handle func(context.Context, Command) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 2)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() { ended <- s.Serve(ctx, o) })
+	all.Go(func() { ended <- s.Commands(ctx, CommandOptions{Node: o.Node, Groups: o.Groups, Log: o.Log}, handle) })
+	select {
+	case err := <-ended:
+		return err
+	case <-changed:
+		return nil
+	}
+}
+
 // Serve answers requests to the node, its groups and all nodes until the context ends. Then it waits
 // for running handlers. It uses no queue group, so every node of a group answers. Serve returns nil
 // when the context ends. Otherwise the error wraps model.ErrInvalidName or comes from the connection.

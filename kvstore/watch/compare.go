@@ -114,7 +114,7 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	if err != nil {
 		return err
 	}
-	if empty && len(listed.Subjects) == 0 {
+	if empty && listed.Messages == 0 {
 		l.keepAll(ctx, p, known)
 		return nil
 	}

@@ -378,6 +378,24 @@ func TestPurgedNameIsUnassigned(t *testing.T) {
 	w.Has(t, "node.web01.cron=one", "node.web01.motd=one")
 }
 
+// TestOnlyKeyOfANodeIsPurged: the bucket still has keys of other nodes, so it did not lose its content.
+func TestOnlyKeyOfANodeIsPurged(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	for _, key := range []string{"node.web01.motd", "node.web02.motd"} {
+		if _, err := store.Put(t.Context(), key, []byte("one")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: 20 * time.Millisecond})
+	w.Has(t, "node.web01.motd=one")
+	purge(t, srv, "node.web01.motd")
+	w.Has(t)
+	if _, state := w.Entries(); len(state.Kept) > 0 {
+		t.Errorf("kept: %v", state.Kept)
+	}
+}
+
 func TestWatchStartsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -246,8 +246,7 @@ func TestALongJWTIsLoggedWithItsRemedy(t *testing.T) {
 
 // TestAPanicEndsOneAnswer checks that a panic is returned as an error and does not end the agent.
 func TestAPanicEndsOneAnswer(t *testing.T) {
-	s := &nodeService{log: slog.New(slog.DiscardHandler)}
-	ask := s.guarded("facts", func(_ context.Context, request []byte) (any, error) {
+	ask := guarded(slog.New(slog.DiscardHandler), "facts", func(_ context.Context, request []byte) (any, error) {
 		if len(request) > 0 {
 			panic("unforeseen")
 		}

@@ -96,8 +96,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stream := kvstore.NewReports(store.KV)
-	if err := hooks.Check(stream); err != nil {
+	if err := hooks.Check(kvstore.NewReports(store.KV)); err != nil {
 		return cli.Usagef("--webhooks: %w", err)
 	}
 	l, err := guard.Listen(ctx, serve.MaxConnections)
@@ -107,11 +106,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	// Most of the heap is long-lived, so limit the garbage more than the default does.
 	debug.SetGCPercent(gcPercent)
 	o := serve.Options{
-		Store: serve.Store{
-			Connection: store.KV, Nodes: kvstore.NewNodes(store.KV), Assignments: kvstore.NewAssignments(store.KV), Reports: stream,
-			Control: kvstore.NewControl(store.KV), Registrations: kvstore.NewRegistrations(store.KV), Storage: requests.New(store.KV),
-		},
-		Keep: c.keep, Webhooks: hooks, Version: cli.Version(), Log: c.Log,
+		Store: servedStore(store.KV), Keep: c.keep, Webhooks: hooks, Version: cli.Version(), Log: c.Log,
 	}
 	if c.actions {
 		o.Backend = func(paused func(node string) string) ask.Backend {
@@ -125,6 +120,14 @@ func (c *serveCommand) run(ctx context.Context) error {
 	}
 
 	return err
+}
+
+// servedStore returns the data of a fleet for package serve.
+func servedStore(s *kvstore.Store) serve.Store {
+	return serve.Store{
+		Connection: s, Nodes: kvstore.NewNodes(s), Assignments: kvstore.NewAssignments(s), Reports: kvstore.NewReports(s),
+		Control: kvstore.NewControl(s), Registrations: kvstore.NewRegistrations(s), Storage: requests.New(s),
+	}
 }
 
 // maxWebhooksFile is the maximum size of the file of webhooks.
