@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/testing/markdown"
@@ -105,7 +105,7 @@ func check(t *testing.T, page []markdown.Block, b markdown.Block) error {
 	if err != nil {
 		return err
 	}
-	if _, err := graph.Build(resolved.Resources, nil); err != nil {
+	if _, err := plan.Build(resolved.Resources, nil); err != nil {
 		return err
 	}
 	_, err = loader.Check(t.Context(), doc, in)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -95,7 +95,7 @@ func TestExamplesHoldOnEveryMachine(t *testing.T) {
 				if len(resolved.Warnings) > 0 {
 					t.Errorf("warnings: %v", resolved.Warnings)
 				}
-				if _, err := graph.Build(resolved.Resources, nil); err != nil {
+				if _, err := plan.Build(resolved.Resources, nil); err != nil {
 					t.Error(err)
 				}
 				first, err := resolved.Render()

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -110,7 +110,7 @@ func (w *world) run() []string {
 
 func (w *world) runResolved(resolved *manifest.Resolved) []string {
 	w.t.Helper()
-	g, err := graph.Build(resolved.Resources, w.in.Known)
+	g, err := plan.Build(resolved.Resources, w.in.Known)
 	if err != nil {
 		w.t.Fatal(w.short(err.Error()))
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
 // graph builds resources given as type and properties in turn.
-func graphOf(t *testing.T, items ...any) *graph.Graph {
+func graphOf(t *testing.T, items ...any) *plan.Graph {
 	t.Helper()
 	types := resources.All()
 	var all []*resource.Resource
@@ -26,7 +26,7 @@ func graphOf(t *testing.T, items ...any) *graph.Graph {
 		}
 		all = append(all, r)
 	}
-	g, err := graph.Build(all, nil)
+	g, err := plan.Build(all, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/exec"
-	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -79,7 +79,7 @@ func TestValuesStayOneArgument(t *testing.T) {
 			m = strings.NewReplacer("LINE", strconv.Quote(line), "PATH", strconv.Quote(line+" {}")).Replace(m)
 			w := newWorld(t, show+"muster: {resources: ["+m+"]}\n")
 			w.in.Data = map[string]any{"v": hostile}
-			w.opts.Checker = health.New(w.host)
+			w.opts.Checker = engine.NewChecker(w.host)
 			w.run()
 			got := w.read("seen")
 			if strings.Contains(m, "{}") {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -34,7 +34,7 @@ func applied(t *testing.T, text string, noop bool) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	graph, err := graph.Build(resolved.Resources, nil)
+	graph, err := plan.Build(resolved.Resources, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -22,7 +22,7 @@ func steps(t *testing.T, list string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	graph, err := graph.Build(resolved.Resources, nil)
+	graph, err := plan.Build(resolved.Resources, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -44,7 +44,7 @@ func run(t *testing.T, dir string, noop bool) string {
 	add("file", owned("app", typetest.Properties{"ensure": "directory", "mode": "0755"}))
 	add("file", typetest.Properties{"name": dir + "/old", "ensure": "absent"})
 	add("file", typetest.Properties{"name": dir + "/old/conf", "ensure": "absent"})
-	graph, err := graph.Build(all, nil)
+	graph, err := plan.Build(all, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

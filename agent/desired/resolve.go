@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -112,7 +112,7 @@ func (t *turn) resolve(ctx context.Context, v *Version, open openBundle) (*Resol
 	if err != nil {
 		return nil, err
 	}
-	if out.Graph, err = graph.Build(out.Resources, nil); err != nil {
+	if out.Graph, err = plan.Build(out.Resources, nil); err != nil {
 		return nil, err
 	}
 	t.warn(ctx, v, out.Warnings)
@@ -187,7 +187,7 @@ type Version struct {
 // Resolution is the result of resolving a version on this node.
 type Resolution struct {
 	*manifest.Resolved
-	Graph *graph.Graph
+	Graph *plan.Graph
 	// Dir is the directory of its bundle, if it is one.
 	Dir string
 	// Interval is the time between its runs; zero uses the configuration.

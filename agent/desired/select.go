@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
 // candidate is a version that may become active.
@@ -101,7 +101,7 @@ func (t *turn) admit(ctx context.Context, candidates []candidate) []candidate {
 // firstConflict returns the first candidate that declares a resource differently than an earlier one, -1 for
 // none.
 func firstConflict(candidates []candidate) int {
-	taken := graph.Claims{}
+	taken := plan.Claims{}
 	for i, c := range candidates {
 		if len(taken.Conflicts(c.version.Resolution.Resources)) > 0 {
 			return i
@@ -132,7 +132,7 @@ func (t *turn) fallback(ctx context.Context, c candidate) (candidate, bool) {
 // admits the candidate.
 func (t *turn) decline(ctx context.Context, c candidate, admitted []candidate) []candidate {
 	others := slices.DeleteFunc(slices.Clone(admitted), func(other candidate) bool { return other.unit.name == c.unit.name })
-	taken := graph.Claims{}
+	taken := plan.Claims{}
 	for _, other := range others {
 		taken.Add(other.unit.key, other.version.Resolution.Resources)
 	}

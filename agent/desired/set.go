@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -211,7 +211,7 @@ func (s *Set) RetryNow(now time.Time) {
 
 // conflicts returns the resources that an active manifest of another key declares differently.
 func (s *Set) conflicts(key string, found []*resource.Resource) model.Problems {
-	taken := graph.Claims{}
+	taken := plan.Claims{}
 	for _, u := range s.order {
 		if u.key != key {
 			taken.Add(u.key, u.active.Resolution.Resources)
@@ -440,7 +440,7 @@ func (w *View) ConflictsOf(name string) func([]*resource.Resource) model.Problem
 }
 
 func (w *View) conflicts(counts func(key string) bool) func([]*resource.Resource) model.Problems {
-	taken := graph.Claims{}
+	taken := plan.Claims{}
 	for _, v := range w.order {
 		if key := v.Entry.Key; counts(key) {
 			taken.Add(key, v.Resolution.Resources)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -93,7 +93,7 @@ func (s *Service) execute(ctx, killCtx context.Context, q *request, run Runner, 
 	}
 	own := resolved.Resources[len(resolved.Resources)-1]
 	own.Pos = model.Position{File: own.Pos.File} // lines would refer to our copy, not to the sender's document
-	built, err := graph.Build(resolved.Resources, nil)
+	built, err := plan.Build(resolved.Resources, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -36,7 +36,7 @@ type Loader interface {
 // Run describes the run of one request.
 type Run struct {
 	ID    string
-	Graph *graph.Graph
+	Graph *plan.Graph
 	Noop  bool
 	// Check marks an exec request that only reads.
 	Check   bool
@@ -99,7 +99,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &telemetry.RateLimitedLog{}}
-	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log}
+	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log, ended: map[string]uint64{}}
 	s.canceller = &canceller{
 		open: o.Open, untrusted: o.Untrusted, expired: o.Expired, report: o.Report, log: o.Log, rejected: s.rejected,
 		store: store, early: openEarlyCancels(o.Host, o.Dir, o.Log), queue: s.queue, responder: s.responder,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -60,7 +60,7 @@ type Lane struct {
 
 	lanes   *Lanes
 	entered time.Time
-	graph   *graph.Graph
+	graph   *plan.Graph
 	claims  claims // nil before the first comparison
 	done    map[model.Ref]bool
 	running bool
@@ -114,7 +114,7 @@ func (l *Lanes) MakesChecks(key string) bool {
 
 // Admitted returns the resources of part that a partial run of a manifest may enter with. g is the graph of
 // the manifest. Most limits quick and other runs separately, so that waiting runs do not delay quick ones.
-func (l *Lanes) Admitted(key string, g *graph.Graph, part []model.Ref) []model.Ref {
+func (l *Lanes) Admitted(key string, g *plan.Graph, part []model.Ref) []model.Ref {
 	quick, others := 0, 0
 	for _, lane := range l.all {
 		switch {
@@ -141,8 +141,8 @@ func (l *Lanes) Admitted(key string, g *graph.Graph, part []model.Ref) []model.R
 
 // isQuick reports whether a run of a graph waits for the disk only. A nil graph is not known and not quick.
 // A resource that includes others does no work itself.
-func isQuick(g *graph.Graph) bool {
-	waits := func(n *graph.Node) bool { return !n.Relations.WaitsForDiskOnly && n.Resource.Type.Include == nil }
+func isQuick(g *plan.Graph) bool {
+	waits := func(n *plan.Node) bool { return !n.Relations.WaitsForDiskOnly && n.Resource.Type.Include == nil }
 
 	return g != nil && !hasChecks(g) && !slices.ContainsFunc(g.Nodes(), waits)
 }
@@ -174,7 +174,7 @@ func (l *Lanes) Changed() <-chan struct{} { return l.changed }
 
 // Begin begins a run of a graph. If another run blocks it, Begin returns that run. Running runs and runs
 // that entered before block a run with overlapping claims.
-func (l *Lane) Begin(g *graph.Graph) (blocker *Lane) {
+func (l *Lane) Begin(g *plan.Graph) (blocker *Lane) {
 	l.claims = nil // links may have changed
 	if l.graph != g {
 		l.graph = g
@@ -261,12 +261,12 @@ func (l *Lane) conflict(other *Lane) (because model.Ref, found bool) {
 
 // hasChecks reports whether resources of a graph have health checks. Their results are judged together at
 // the end of a run.
-func hasChecks(g *graph.Graph) bool {
-	return slices.ContainsFunc(g.Nodes(), func(n *graph.Node) bool { return len(n.Resource.Meta().HealthChecks) > 0 })
+func hasChecks(g *plan.Graph) bool {
+	return slices.ContainsFunc(g.Nodes(), func(n *plan.Node) bool { return len(n.Resource.Meta().HealthChecks) > 0 })
 }
 
 // whole returns the graph that g is a part of, or g.
-func whole(g *graph.Graph) *graph.Graph {
+func whole(g *plan.Graph) *plan.Graph {
 	if w := g.PartOf(); w != nil {
 		return w
 	}
@@ -274,7 +274,7 @@ func whole(g *graph.Graph) *graph.Graph {
 	return g
 }
 
-func refs(g *graph.Graph) []model.Ref {
+func refs(g *plan.Graph) []model.Ref {
 	out := make([]model.Ref, g.Len())
 	for i, n := range g.Nodes() {
 		out[i] = n.Ref
@@ -311,12 +311,12 @@ type claim struct {
 
 // claimOf returns the claim of a node. A resource that may change anything, such as a command, claims no
 // domain: its author is responsible.
-func claimOf(n *graph.Node) claim {
+func claimOf(n *plan.Node) claim {
 	r := n.Resource
 	if r.Excluded != "" {
 		return claim{}
 	}
-	if r.ResolveDeferred != nil || graph.IsOpenEnded(r) {
+	if r.ResolveDeferred != nil || plan.IsOpenEnded(r) {
 		return claim{everything: true}
 	}
 	var c claim
@@ -388,7 +388,7 @@ func ancestors(path string) func(yield func(string) bool) {
 type claims map[model.Ref]claim
 
 // claimsOf returns the claims of a graph. Paths are claimed as written and after links are followed.
-func claimsOf(g *graph.Graph) claims {
+func claimsOf(g *plan.Graph) claims {
 	out := make(claims, g.Len())
 	links := paths.Links{}
 	for _, n := range g.Nodes() {

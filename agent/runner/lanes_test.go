@@ -13,12 +13,12 @@ import (
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // build returns the graph of resources in YAML flow style.
-func build(t *testing.T, resourcesText string) *graph.Graph {
+func build(t *testing.T, resourcesText string) *plan.Graph {
 	t.Helper()
 	doc, err := manifest.Parse("m.yaml", []byte("muster: {resources: ["+resourcesText+"]}"))
 	if err != nil {
@@ -28,7 +28,7 @@ func build(t *testing.T, resourcesText string) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := graph.Build(found.Resources, nil)
+	g, err := plan.Build(found.Resources, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

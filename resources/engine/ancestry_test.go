@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -34,7 +34,7 @@ func TestAutomaticEdgesAreAllThatFit(t *testing.T) {
 			}
 			all = append(all, w.res(line))
 		}
-		g, err := graph.Build(all, nil)
+		g, err := plan.Build(all, nil)
 		if err != nil || g.Len() != count {
 			t.Fatalf("seed %d: %v, %d of %d", seed, err, g.Len(), count)
 		}
@@ -88,7 +88,7 @@ func BenchmarkBackwardEdges(b *testing.B) {
 	}
 	all = append(all, &resource.Resource{Type: typ, Spec: &spec{Common: model.Common{Name: "last"}}})
 	for b.Loop() {
-		if _, err := graph.Build(all, nil); err != nil {
+		if _, err := plan.Build(all, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

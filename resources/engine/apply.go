@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -17,7 +17,7 @@ type applier struct{ *access }
 
 // dueChange is a pending change of a node.
 type dueChange struct {
-	node    *graph.Node
+	node    *plan.Node
 	t       *model.Transaction
 	plan    resource.Plan
 	refresh bool
@@ -111,7 +111,7 @@ func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outc
 }
 
 // touched invalidates the observations that a change of n may have changed.
-func (a *applier) touched(n *graph.Node) {
+func (a *applier) touched(n *plan.Node) {
 	writes := n.Resource.Type.Writes
 	a.observer.changed(writes)
 	if h := a.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
@@ -120,7 +120,7 @@ func (a *applier) touched(n *graph.Node) {
 }
 
 // verify checks the state after a change.
-func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
+func (a *applier) verify(n *plan.Node, outcome resource.Outcome) error {
 	seen := a.observer.of(n)
 	err := seen.Err
 	if err == nil {
@@ -133,7 +133,7 @@ func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
 	return nil
 }
 
-func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.CancelFunc) {
+func withTimeout(ctx context.Context, n *plan.Node) (context.Context, context.CancelFunc) {
 	timeout := n.Resource.Meta().Timeout.Std()
 	if timeout == 0 || n.Resource.Type.OwnTimeout {
 		return ctx, func() {}
@@ -251,8 +251,8 @@ func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resour
 	return outcomes, errs, nil
 }
 
-func nodesOf(changes []dueChange) []*graph.Node {
-	nodes := make([]*graph.Node, len(changes))
+func nodesOf(changes []dueChange) []*plan.Node {
+	nodes := make([]*plan.Node, len(changes))
 	for i, c := range changes {
 		nodes[i] = c.node
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
@@ -80,9 +80,9 @@ func TestAtEndEndsTheRun(t *testing.T) {
 // TestAtEndIsRefused checks a failed deferred change: it fails its resource, and its refresh stays
 // pending until a later run, also the run of a part, succeeds.
 func TestAtEndIsRefused(t *testing.T) {
-	for name, again := range map[string]func(w *world, g *graph.Graph) *graph.Graph{
-		"the next run":  func(_ *world, g *graph.Graph) *graph.Graph { return g },
-		"the next part": func(w *world, g *graph.Graph) *graph.Graph { return w.part(g, "svc#s") },
+	for name, again := range map[string]func(w *world, g *plan.Graph) *plan.Graph{
+		"the next run":  func(_ *world, g *plan.Graph) *plan.Graph { return g },
+		"the next part": func(w *world, g *plan.Graph) *plan.Graph { return w.part(g, "svc#s") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

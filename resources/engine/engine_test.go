@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -106,7 +106,7 @@ func (w *world) res(line string) *resource.Resource {
 	return r
 }
 
-func (w *world) build(lines ...string) (*graph.Graph, error) {
+func (w *world) build(lines ...string) (*plan.Graph, error) {
 	w.t.Helper()
 	var all []*resource.Resource
 	for i, line := range lines {
@@ -114,10 +114,10 @@ func (w *world) build(lines ...string) (*graph.Graph, error) {
 		r.Pos.Line = i + 1
 		all = append(all, r)
 	}
-	return graph.Build(all, nil)
+	return plan.Build(all, nil)
 }
 
-func (w *world) graph(lines ...string) *graph.Graph {
+func (w *world) graph(lines ...string) *plan.Graph {
 	w.t.Helper()
 	g, err := w.build(lines...)
 	if err != nil {
@@ -126,12 +126,12 @@ func (w *world) graph(lines ...string) *graph.Graph {
 	return g
 }
 
-func (w *world) run(g *graph.Graph) *model.Run {
+func (w *world) run(g *plan.Graph) *model.Run {
 	w.t.Helper()
 	return w.runCtx(w.t.Context(), g)
 }
 
-func (w *world) runCtx(ctx context.Context, g *graph.Graph) *model.Run {
+func (w *world) runCtx(ctx context.Context, g *plan.Graph) *model.Run {
 	w.txs, w.order = map[string]*model.Transaction{}, nil
 	opts := w.opts
 	if w.ctx != nil {
@@ -218,7 +218,7 @@ func TestSteps(t *testing.T) {
 		all = append(all, w.res(line))
 	}
 	all[4].Taken = []resource.Reference{{Ref: model.Ref{Type: "rel", Name: "z"}, Property: "outputs"}}
-	g, err := graph.Build(all, func(ref model.Ref) bool { return ref.Name == "gone" })
+	g, err := plan.Build(all, func(ref model.Ref) bool { return ref.Name == "gone" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestLateResourcesAreRelated(t *testing.T) {
 	late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
 		return w.res("rel late value=2").Spec, nil, nil
 	}
-	g, err := graph.Build([]*resource.Resource{late, dir}, nil)
+	g, err := plan.Build([]*resource.Resource{late, dir}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestExcludedUnderAnotherName(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.res("units a value=1"), w.res("units a.unit value=1")
 	a.Excluded = "control"
-	if g, err := graph.Build([]*resource.Resource{a, b}, nil); err != nil || g.Len() != 2 {
+	if g, err := plan.Build([]*resource.Resource{a, b}, nil); err != nil || g.Len() != 2 {
 		t.Fatal(err)
 	}
 }
@@ -291,11 +291,11 @@ func TestIdenticalResourcesOfTwoDocumentsAreOne(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := w.res("thing a value=1"), w.res("thing a value=1"), w.res("thing a value=2")
 	b.Pos.File, c.Pos.File = "other.yaml", "third.yaml"
-	g, err := graph.Build([]*resource.Resource{a, b}, nil)
+	g, err := plan.Build([]*resource.Resource{a, b}, nil)
 	if err != nil || g.Len() != 1 {
 		t.Fatalf("%v, %d resources", err, g.Len())
 	}
-	_, err = graph.Build([]*resource.Resource{a, c}, nil)
+	_, err = plan.Build([]*resource.Resource{a, c}, nil)
 	if err == nil {
 		t.Fatal("two that differ were taken for one")
 	}
@@ -402,7 +402,7 @@ func TestRequireOfAnExcludedResourceIsMet(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.res("thing a value=1"), w.res("thing b value=1 require=thing#a")
 	a.Excluded = "control.if is false"
-	g, err := graph.Build([]*resource.Resource{a, b}, nil)
+	g, err := plan.Build([]*resource.Resource{a, b}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -732,7 +732,7 @@ func TestOutputsReachLaterResources(t *testing.T) {
 		s.Value = fmt.Sprint(v)
 		return &s, nil, nil
 	}
-	g, err := graph.Build([]*resource.Resource{first, second}, nil)
+	g, err := plan.Build([]*resource.Resource{first, second}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -791,7 +791,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			a.Secrets = []model.Secret{model.NewSecret(secret)}
 		}
 		b := w.res("thing b value=" + secret + " fail_at=apply")
-		g, err := graph.Build([]*resource.Resource{a, b}, nil)
+		g, err := plan.Build([]*resource.Resource{a, b}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -829,7 +829,7 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 			}
 		}
 	}
-	earlier := func() graph.Known {
+	earlier := func() plan.Known {
 		w.opts.Prior, err = s.History()
 		if err != nil {
 			t.Fatal(err)
@@ -839,7 +839,7 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
 	store()
 	w.m.set("s", "x")
-	g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=thing#a"), w.res("thing c value=1 require=thing#bad")}, earlier())
+	g, err := plan.Build([]*resource.Resource{w.res("svc s value=x subscribe=thing#a"), w.res("thing c value=1 require=thing#bad")}, earlier())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
 // Run runs a graph without the run lock.
-func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
+func Run(ctx context.Context, g *plan.Graph, opts Options) *model.Run {
 	return newRun(g, opts).do(ctx)
 }

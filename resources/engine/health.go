@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
 var errCritical = errors.New("is critical")
 
 // conclude runs the health checks of a resource after its change, and ends its transaction.
-func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction) {
+func (r *run) conclude(ctx context.Context, n *plan.Node, t *model.Transaction) {
 	interrupted := false
 	if state := r.observer.state(n); state != nil && !t.Skipped {
 		t.FinalEnsure = state.State().Ensure
@@ -30,7 +30,7 @@ func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction)
 			}
 			t.Timestamp = t.Timestamp.Add(-longest)
 		} else {
-			results = r.checks.of(ctx, []*graph.Node{n})[0]
+			results = r.checks.of(ctx, []*plan.Node{n})[0]
 		}
 		made := slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
 		r.judge(ctx, n, t, made)
@@ -43,7 +43,7 @@ func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction)
 
 // interruptChecks records that some health checks of a resource did not run, so that the resource
 // and the run do not appear healthy.
-func (r *run) interruptChecks(ctx context.Context, n *graph.Node, t *model.Transaction) {
+func (r *run) interruptChecks(ctx context.Context, n *plan.Node, t *model.Transaction) {
 	r.checkStop(ctx)
 	t.SkipReason = "its health checks were interrupted: " + r.Stopped
 	switch {
@@ -56,7 +56,7 @@ func (r *run) interruptChecks(ctx context.Context, n *graph.Node, t *model.Trans
 }
 
 // judge records the results of health checks. Only a critical result fails the resource.
-func (r *run) judge(ctx context.Context, n *graph.Node, t *model.Transaction, results []model.HealthResult) {
+func (r *run) judge(ctx context.Context, n *plan.Node, t *model.Transaction, results []model.HealthResult) {
 	for _, h := range results {
 		line, _, _ := strings.Cut(h.Output, "\n")
 		h.Output = r.secrets.Redact(h.Output)
@@ -88,7 +88,7 @@ type checks struct {
 // isMade reports whether the health checks of a resource run in this run. They do not run in noop.
 // In a run that only checks, the noop of a resource does not disable them, except in the periodic
 // checks of an agent.
-func (c *checks) isMade(n *graph.Node) bool {
+func (c *checks) isMade(n *plan.Node) bool {
 	if len(n.Resource.Meta().HealthChecks) == 0 || c.terms.Scope.Noop {
 		return false
 	}
@@ -99,11 +99,11 @@ func (c *checks) isMade(n *graph.Node) bool {
 
 // ahead runs all health checks of a run that only checks. They run concurrently, so that one slow
 // check does not delay the others.
-func (c *checks) ahead(ctx context.Context, all []*graph.Node) {
+func (c *checks) ahead(ctx context.Context, all []*plan.Node) {
 	if !c.terms.Scope.HealthCheckOnly {
 		return
 	}
-	var nodes []*graph.Node
+	var nodes []*plan.Node
 	for _, n := range all {
 		if c.isMade(n) && n.Resource.Excluded == "" {
 			nodes = append(nodes, n)
@@ -117,7 +117,7 @@ func (c *checks) ahead(ctx context.Context, all []*graph.Node) {
 
 // of runs the health checks of nodes. They change nothing, so they are interrupted when the run
 // stops.
-func (c *checks) of(ctx context.Context, nodes []*graph.Node) [][]model.HealthResult {
+func (c *checks) of(ctx context.Context, nodes []*plan.Node) [][]model.HealthResult {
 	var all []model.HealthCheck
 	for _, n := range nodes {
 		all = append(all, n.Resource.Meta().HealthChecks...)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
 // clinic implements the checks of a test. The command of a check is its status.
@@ -47,7 +47,7 @@ func (c *clinic) CheckAll(ctx context.Context, checks []model.HealthCheck, env [
 }
 
 // checked builds a graph of lines that end in "| check,check".
-func (w *world) checked(lines ...string) *graph.Graph {
+func (w *world) checked(lines ...string) *plan.Graph {
 	w.t.Helper()
 	g := w.graph(func() []string {
 		var out []string

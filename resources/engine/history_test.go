@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -44,7 +44,7 @@ func TestRefreshByEarlierCommands(t *testing.T) {
 				w.m.set("s", "x")
 				w.opts.Env.Scope.Noop = c.noop
 				w.opts.Prior = w.history(c.earlier...)
-				g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Prior.Knows)
+				g, err := plan.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Prior.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func TestRequireOfEarlierCommands(t *testing.T) {
 			for noop, want := range map[bool]model.Outcome{true: c.noop, false: c.run} {
 				w.m.set("b", "")
 				w.opts.Env.Scope.Noop = noop
-				g, err := graph.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Prior.Knows)
+				g, err := plan.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Prior.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // expand reads the manifest that n includes and inserts its resources before n. If the manifest is
 // invalid, none of its resources runs.
-func (r *run) expand(ctx context.Context, n *graph.Node) error {
+func (r *run) expand(ctx context.Context, n *plan.Node) error {
 	found, err := n.Resource.Expand(ctx, r.observer.spec(n))
 	if err != nil {
 		return err
@@ -45,13 +45,13 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 }
 
 // replaceGraph continues the run with a larger graph and observes the new resources.
-func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
+func (r *run) replaceGraph(ctx context.Context, g *plan.Graph) error {
 	old := r.Graph
 	r.Move(g)
 	r.observer.move(old, g)
 	r.report.move(g)
 	r.cursor = 0
-	fresh := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n *graph.Node) bool { return old.Node(n.Ref) != nil })
+	fresh := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n *plan.Node) bool { return old.Node(n.Ref) != nil })
 	r.secrets.addOf(fresh)
 	r.observer.all(ctx, fresh)
 
@@ -66,7 +66,7 @@ type announcer struct {
 }
 
 // begin logs the start of the manifests that contain n or that n includes, outermost first.
-func (a *announcer) begin(ctx context.Context, n *graph.Node) {
+func (a *announcer) begin(ctx context.Context, n *plan.Node) {
 	for _, p := range n.Parents {
 		a.begin(ctx, p)
 	}
@@ -82,20 +82,20 @@ func (a *announcer) begin(ctx context.Context, n *graph.Node) {
 }
 
 // isDue reports whether a manifest logs a message when n begins.
-func (a *announcer) isDue(n *graph.Node) bool {
-	return slices.ContainsFunc(n.Parents, func(p *graph.Node) bool {
+func (a *announcer) isDue(n *plan.Node) bool {
+	return slices.ContainsFunc(n.Parents, func(p *plan.Node) bool {
 		return !a.started[p.Ref] && (p.Resource.Messages.Before != "" || a.isDue(p))
 	})
 }
 
 // end logs the end of the manifest that n includes.
-func (a *announcer) end(n *graph.Node) {
+func (a *announcer) end(n *plan.Node) {
 	if a.started[n.Ref] {
 		a.show(context.Background(), n, n.Resource.Messages.After)
 	}
 }
 
-func (a *announcer) show(ctx context.Context, n *graph.Node, message string) {
+func (a *announcer) show(ctx context.Context, n *plan.Node, message string) {
 	if message != "" {
 		a.access.Env(nil).Log.InfoContext(ctx, message, "manifest", n.Ref.Name)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -117,7 +117,7 @@ func TestLateIsAsEarly(t *testing.T) {
 			var known []string
 			m := grow(rand.New(rand.NewPCG(seed, 0)), "m", 0, &known)
 			all, _ := w.resources(m, late)
-			g, err := graph.Build(all, nil)
+			g, err := plan.Build(all, nil)
 			if err != nil {
 				t.Fatalf("seed %d, late %v: %v", seed, late, err)
 			}
@@ -157,7 +157,7 @@ func TestBatchLeavesOutChildren(t *testing.T) {
 			w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
 			child, incl := childOf(w.res("many child value=1"), scope), w.res("incl c.yaml")
 			child.Pos.File, incl.Children = "c.yaml", []*resource.Resource{child}
-			g, err := graph.Build([]*resource.Resource{w.res("many a value=1"), child, incl, w.res("many b value=1")}, nil)
+			g, err := plan.Build([]*resource.Resource{w.res("many a value=1"), child, incl, w.res("many b value=1")}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +186,7 @@ func TestBatchLeavesOutWhatEnded(t *testing.T) {
 	many.Meta().Require = nil
 	// a is observed before broken and runs after it.
 	many.Meta().Subscribe = []model.Ref{broken.Ref()}
-	g, err := graph.Build([]*resource.Resource{broken, many, child, inner, outer}, nil)
+	g, err := plan.Build([]*resource.Resource{broken, many, child, inner, outer}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestDriftOfAChildIsCountedOnce(t *testing.T) {
 	w.types = append(w.types, resource.Of[*spec, *state, provider](including{newThing(w.m, "incl", nil)}, plain{}))
 	child, incl := childOf(w.res("thing child value=1"), resource.Scope{}), w.res("incl c.yaml")
 	child.Pos.File, incl.Children = "c.yaml", []*resource.Resource{child}
-	g, err := graph.Build([]*resource.Resource{child, incl}, nil)
+	g, err := plan.Build([]*resource.Resource{child, incl}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestNoopAfterAManifestWasRead(t *testing.T) {
 	incl.Expand = func(context.Context, resource.Spec) (resource.Expansion, error) {
 		return resource.Expansion{Resources: []*resource.Resource{child}, Children: []*resource.Resource{child}}, nil
 	}
-	g, err := graph.Build([]*resource.Resource{
+	g, err := plan.Build([]*resource.Resource{
 		w.res("rel d value=1 needs=value:x"), w.res("rel b value=1"), incl, w.res("guarded g value=1 guard=door require=rel#d,rel#b"),
 	}, nil)
 	if err != nil {

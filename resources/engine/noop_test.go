@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -174,7 +174,7 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 			late := w.res("thing late require=guarded#e")
 			late.Taken = []resource.Reference{{Ref: model.Ref{Type: "guarded", Name: "e"}, Property: "outputs"}}
 			late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
-			g, err := graph.Build(append(all, late), nil)
+			g, err := plan.Build(append(all, late), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -31,7 +30,7 @@ type observation struct {
 	taken      bool
 }
 
-func (o *observer) move(from, to *graph.Graph) {
+func (o *observer) move(from, to *plan.Graph) {
 	before := o.seen
 	o.seen = make([]observation, to.Len())
 	for i, n := range from.Nodes() {
@@ -39,7 +38,7 @@ func (o *observer) move(from, to *graph.Graph) {
 	}
 }
 
-func (o *observer) of(n *graph.Node) plan.Observation {
+func (o *observer) of(n *plan.Node) plan.Observation {
 	s := &o.seen[n.At]
 	out := s.Observation
 	if out.Valid = o.isValid(s, n.Resource.Type.Reads); s.taken && !out.Valid {
@@ -50,13 +49,13 @@ func (o *observer) of(n *graph.Node) plan.Observation {
 }
 
 // state returns the last observed state of a node, or nil.
-func (o *observer) state(n *graph.Node) resource.State { return o.seen[n.At].State }
+func (o *observer) state(n *plan.Node) resource.State { return o.seen[n.At].State }
 
 // provider returns the provider of a node, or nil before it is selected.
-func (o *observer) provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
+func (o *observer) provider(n *plan.Node) resource.Provider { return o.seen[n.At].provider }
 
 // spec returns the properties of a node, without unresolved deferred properties.
-func (o *observer) spec(n *graph.Node) resource.Spec {
+func (o *observer) spec(n *plan.Node) resource.Spec {
 	if spec := o.seen[n.At].Spec; spec != nil {
 		return spec
 	}
@@ -65,7 +64,7 @@ func (o *observer) spec(n *graph.Node) resource.Spec {
 }
 
 // retry drops the errors and the deferred properties of a node, so that both are read again.
-func (o *observer) retry(n *graph.Node) {
+func (o *observer) retry(n *plan.Node) {
 	s := &o.seen[n.At]
 	if !s.taken {
 		s.Err = nil
@@ -76,7 +75,7 @@ func (o *observer) retry(n *graph.Node) {
 	}
 }
 
-func (o *observer) evalGuards(ctx context.Context, n *graph.Node) {
+func (o *observer) evalGuards(ctx context.Context, n *plan.Node) {
 	s := &o.seen[n.At]
 	s.GuardErr = plan.Protect(func() error {
 		state, err := n.Resource.Type.EvalGuards(ctx, o.run.Env(n), s.provider, s.Spec, s.State)
@@ -89,7 +88,7 @@ func (o *observer) evalGuards(ctx context.Context, n *graph.Node) {
 
 // planned returns the state for planning a change again. It contains the results of the guards,
 // which run once per run.
-func (o *observer) planned(n *graph.Node) (resource.State, error) {
+func (o *observer) planned(n *plan.Node) (resource.State, error) {
 	s := &o.seen[n.At]
 	if s.Err != nil || s.guarded == nil {
 		return s.State, s.Err
@@ -99,8 +98,8 @@ func (o *observer) planned(n *graph.Node) (resource.State, error) {
 }
 
 // all observes the nodes that can be observed before the first change.
-func (o *observer) all(ctx context.Context, nodes []*graph.Node) {
-	var first []*graph.Node
+func (o *observer) all(ctx context.Context, nodes []*plan.Node) {
+	var first []*plan.Node
 	for _, n := range nodes {
 		if !n.Follows && o.run.IsObservedFirst(n) {
 			o.seen[n.At].Spec = n.Resource.Spec
@@ -112,7 +111,7 @@ func (o *observer) all(ctx context.Context, nodes []*graph.Node) {
 
 // refresh observes a node again if its observation is invalid. It includes the remaining nodes of
 // the type if the type reads many states in one call.
-func (o *observer) refresh(ctx context.Context, n *graph.Node) {
+func (o *observer) refresh(ctx context.Context, n *plan.Node) {
 	s := &o.seen[n.At]
 	if o.isValid(s, n.Resource.Type.Reads) {
 		return
@@ -120,7 +119,7 @@ func (o *observer) refresh(ctx context.Context, n *graph.Node) {
 	if s.Spec == nil {
 		s.Spec = n.Resource.Spec
 	}
-	nodes := []*graph.Node{n}
+	nodes := []*plan.Node{n}
 	if n.Resource.Type.StatusAll != nil {
 		for _, other := range o.run.rest(n) {
 			if other.Resource.Type == n.Resource.Type && o.seen[other.At].taken {
@@ -140,7 +139,7 @@ func (o *observer) refresh(ctx context.Context, n *graph.Node) {
 
 // Read reads the states of nodes, grouped by type and provider. A type prepares before reading, or
 // after reading a state that needs a reload.
-func (o *observer) Read(ctx context.Context, nodes []*graph.Node) {
+func (o *observer) Read(ctx context.Context, nodes []*plan.Node) {
 	for _, g := range o.groups(nodes) {
 		if g.typ.PreparesFirst() && !o.prepare(ctx, g) {
 			continue
@@ -156,12 +155,12 @@ func (o *observer) Read(ctx context.Context, nodes []*graph.Node) {
 type statusGroup struct {
 	typ      *resource.Type
 	provider resource.Provider
-	nodes    []*graph.Node
+	nodes    []*plan.Node
 }
 
 // groups sorts nodes by type and provider, and selects missing providers. A node without a suitable
 // provider gets an error.
-func (o *observer) groups(nodes []*graph.Node) []*statusGroup {
+func (o *observer) groups(nodes []*plan.Node) []*statusGroup {
 	type key struct {
 		typ      *resource.Type
 		provider string
@@ -189,7 +188,7 @@ func (o *observer) groups(nodes []*graph.Node) []*statusGroup {
 	return out
 }
 
-func (o *observer) selectProvider(n *graph.Node) error {
+func (o *observer) selectProvider(n *plan.Node) error {
 	s := &o.seen[n.At]
 
 	return plan.Protect(func() error {
@@ -231,7 +230,7 @@ func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
 	return err == nil
 }
 
-func (o *observer) specs(nodes []*graph.Node) []resource.Spec {
+func (o *observer) specs(nodes []*plan.Node) []resource.Spec {
 	specs := make([]resource.Spec, len(nodes))
 	for i, n := range nodes {
 		specs[i] = o.seen[n.At].Spec
@@ -264,7 +263,7 @@ func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 	}
 }
 
-func (o *observer) note(n *graph.Node, state resource.State, err error) {
+func (o *observer) note(n *plan.Node, state resource.State, err error) {
 	s := &o.seen[n.At]
 	if err != nil {
 		state = nil

@@ -10,12 +10,12 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
 // part returns the part of a graph with some resources, "type#name".
-func (w *world) part(g *graph.Graph, refs ...string) *graph.Graph {
+func (w *world) part(g *plan.Graph, refs ...string) *plan.Graph {
 	w.t.Helper()
 	part, ok := g.Part(references(refs...))
 	if !ok {

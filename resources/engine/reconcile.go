@@ -14,7 +14,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/resource"
@@ -40,14 +40,14 @@ type ReconcileOptions struct {
 	Waited bool
 	// Locked is called while the lock is held, before anything is read. It returns the graph and the
 	// options of the run. An error ends the run. Nil keeps both.
-	Locked func(ctx context.Context, o ReconcileOptions) (*graph.Graph, Options, error)
+	Locked func(ctx context.Context, o ReconcileOptions) (*plan.Graph, Options, error)
 }
 
 // Reconcile is the only entry point for running resources. It takes the run lock of the node,
 // unless the run is read-only, opens the journal and runs the graph. Without a summary, no resource
 // ran, and the error is the error of the lock or of Locked, or wraps state.ErrFormat. With a
 // summary, the error is about releasing the lock.
-func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *model.Run, err error) {
+func Reconcile(ctx context.Context, g *plan.Graph, o ReconcileOptions) (run *model.Run, err error) {
 	h := o.Env.Host
 	if o.RunID == "" {
 		o.RunID = ksuid.New().String()
@@ -121,13 +121,6 @@ const (
 	// is in noop.
 	EnvNoop = "MUSTER_NOOP"
 )
-
-// Checker runs health checks. *health.Checker implements it.
-type Checker interface {
-	// CheckAll returns the results of checks in their order. The result of an interrupted check has
-	// no status. env is added to the environment of their commands.
-	CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult
-}
 
 // Grace waits after the context of a run has ended, and returns the reason to interrupt the current
 // change. Its own ctx ends when the change has ended.
@@ -228,7 +221,7 @@ func Status(ctx context.Context, env resource.Env, resources []*resource.Resourc
 }
 
 func statusOfIncluded(ctx context.Context, env resource.Env, resources []*resource.Resource) (resource.State, error) {
-	g, err := graph.Build(resources, func(model.Ref) bool { return true })
+	g, err := plan.Build(resources, func(model.Ref) bool { return true })
 	if err != nil {
 		return nil, err
 	}

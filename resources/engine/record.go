@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -32,7 +32,7 @@ type recorder struct {
 }
 
 // end ends the transaction of a node. interrupted reports that its health checks were interrupted.
-func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
+func (r *recorder) end(n *plan.Node, t *model.Transaction, interrupted bool) {
 	if p := r.observer.provider(n); p != nil {
 		t.Provider = p.Name()
 	}
@@ -59,7 +59,7 @@ func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 
 // register passes on the registrations of a resource after it ran. A run that only checks health
 // registers nothing, but ends the registrations of critical resources.
-func (r *recorder) register(n *graph.Node, t *model.Transaction, interrupted bool) {
+func (r *recorder) register(n *plan.Node, t *model.Transaction, interrupted bool) {
 	entries := n.Resource.Meta().RegisterWhenStable
 	lost := !t.OK() || t.Skipped
 	switch {
@@ -75,7 +75,7 @@ func (r *recorder) register(n *graph.Node, t *model.Transaction, interrupted boo
 
 // repaired counts and describes a change that repaired drift. made is the time of the change; zero
 // means now.
-func (r *recorder) repaired(n *graph.Node, t *model.Transaction, p resource.Plan, made time.Time) {
+func (r *recorder) repaired(n *plan.Node, t *model.Transaction, p resource.Plan, made time.Time) {
 	if !t.Changed {
 		return
 	}
@@ -88,7 +88,7 @@ func (r *recorder) repaired(n *graph.Node, t *model.Transaction, p resource.Plan
 }
 
 // seen returns the time when drift of a resource was detected, or zero.
-func (r *recorder) seen(n *graph.Node) time.Time {
+func (r *recorder) seen(n *plan.Node) time.Time {
 	if r.opts.DriftSince == nil {
 		return time.Time{}
 	}
@@ -96,7 +96,7 @@ func (r *recorder) seen(n *graph.Node) time.Time {
 	return r.opts.DriftSince(n.Ref)
 }
 
-func (r *recorder) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
+func (r *recorder) fail(ctx context.Context, n *plan.Node, t *model.Transaction, err error) {
 	t.Failed, t.Noop = true, r.IsNoop(n)
 	t.Errors = append(t.Errors, r.errorText(n, err))
 	if seen := r.seen(n); r.Cause.IsUnasked() && !seen.IsZero() {
@@ -112,7 +112,7 @@ func (r *recorder) fail(ctx context.Context, n *graph.Node, t *model.Transaction
 
 // outputsOf returns the outputs of a node that ran. It returns nil if the state is unknown, because
 // the observation after a failed or interrupted change failed.
-func (r *recorder) outputsOf(n *graph.Node, outcome resource.Outcome) map[string]any {
+func (r *recorder) outputsOf(n *plan.Node, outcome resource.Outcome) map[string]any {
 	state := r.observer.state(n)
 	if n.Resource.Type.Outputs == nil || state == nil {
 		return nil
@@ -122,7 +122,7 @@ func (r *recorder) outputsOf(n *graph.Node, outcome resource.Outcome) map[string
 }
 
 // keepOutputs stores the outputs of a node for later nodes.
-func (r *recorder) keepOutputs(n *graph.Node, outcome resource.Outcome) {
+func (r *recorder) keepOutputs(n *plan.Node, outcome resource.Outcome) {
 	if n.Resource.Type.Outputs == nil {
 		return
 	}
@@ -233,7 +233,7 @@ func (r *run) reloadUnits(ctx context.Context) {
 
 // wouldReloadUnits reports whether a plan causes a daemon-reload, because it writes or removes a
 // unit file.
-func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
+func (r *run) wouldReloadUnits(n *plan.Node, due resource.Plan) bool {
 	reloads := r.opts.Env.Host.WouldReloadUnits
 	if due.Paths != nil {
 		return reloads(due.Paths...)

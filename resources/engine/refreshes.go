@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -37,7 +37,7 @@ func (r *pendingRefreshes) recall(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
-	if r.isPart() && !slices.ContainsFunc(r.up.Graph.Nodes(), func(n *graph.Node) bool { return len(n.Subscribes)+len(n.SubscribesElsewhere) > 0 }) {
+	if r.isPart() && !slices.ContainsFunc(r.up.Graph.Nodes(), func(n *plan.Node) bool { return len(n.Subscribes)+len(n.SubscribesElsewhere) > 0 }) {
 		return // none of them can have a pending refresh
 	}
 	pending, err := r.journal.Pending()
@@ -62,7 +62,7 @@ func (r *pendingRefreshes) mark(refs []model.Ref) {
 
 // joined marks the refreshes of nodes that joined during the run, if the pending refreshes of
 // earlier runs are lost.
-func (r *pendingRefreshes) joined(ctx context.Context, nodes []*graph.Node) error {
+func (r *pendingRefreshes) joined(ctx context.Context, nodes []*plan.Node) error {
 	refs := plan.Refreshable(nodes)
 	if !r.lost || len(refs) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (r *pendingRefreshes) joined(ctx context.Context, nodes []*graph.Node) erro
 
 // notify records, before nodes change, the refreshes of their subscribers and of the subscribers of
 // the manifests that contain them. It writes once for all nodes.
-func (r *pendingRefreshes) notify(ctx context.Context, nodes ...*graph.Node) error {
+func (r *pendingRefreshes) notify(ctx context.Context, nodes ...*plan.Node) error {
 	if r.journal == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *pendingRefreshes) cancelPending(ctx context.Context) {
 
 // made clears the refresh of a node after it was made, and reports whether it did. It keeps a
 // refresh that will be due again.
-func (r *pendingRefreshes) made(ctx context.Context, n *graph.Node) (cleared bool) {
+func (r *pendingRefreshes) made(ctx context.Context, n *plan.Node) (cleared bool) {
 	if cleared = r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n); cleared {
 		r.clear(ctx, n.Ref)
 	}
@@ -123,7 +123,7 @@ func (r *pendingRefreshes) made(ctx context.Context, n *graph.Node) (cleared boo
 }
 
 // restore makes a refresh pending again that failed after made cleared it.
-func (r *pendingRefreshes) restore(ctx context.Context, n *graph.Node) {
+func (r *pendingRefreshes) restore(ctx context.Context, n *plan.Node) {
 	if err := r.journal.Add(context.WithoutCancel(ctx), n.Ref); err != nil {
 		r.errors = append(r.errors, "recording the pending refresh of "+n.Ref.String()+": "+err.Error())
 	}
@@ -138,7 +138,7 @@ func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
 // covers only a part.
 func (r *pendingRefreshes) clearUndeclared(ctx context.Context) {
 	g := r.up.Graph
-	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), func(n *graph.Node) bool { return graph.IsOpenEnded(n.Resource) }) {
+	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), func(n *plan.Node) bool { return plan.IsOpenEnded(n.Resource) }) {
 		return
 	}
 	for ref := range r.up.Pending {

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
 // registering makes every resource of a graph register itself, and records the registrations.
-func (w *world) registering(g *graph.Graph) *[]string {
+func (w *world) registering(g *plan.Graph) *[]string {
 	for _, n := range g.Nodes() {
 		r := n.Resource
 		r.Meta().RegisterWhenStable = []model.RegisterEntry{{Service: r.Meta().Name}}

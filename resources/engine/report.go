@@ -12,7 +12,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -39,9 +39,9 @@ type runReport struct {
 	// full gives stable transactions an id.
 	full bool
 	// onTransaction receives each transaction in the order of the graph. It may be nil.
-	onTransaction func(*graph.Node, *model.Transaction)
+	onTransaction func(*plan.Node, *model.Transaction)
 
-	graph *graph.Graph
+	graph *plan.Graph
 	// ended are the transactions by the position of their node. Those before next were emitted.
 	ended []reportEntry
 	next  int
@@ -54,7 +54,7 @@ type reportEntry struct {
 	done bool
 }
 
-func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
+func newReport(id Identity, g *plan.Graph, noop bool) *runReport {
 	return &runReport{
 		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), counts: map[model.Ref]model.Counts{},
 		summary: model.Run{
@@ -64,7 +64,7 @@ func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
 	}
 }
 
-func (r *runReport) move(to *graph.Graph) {
+func (r *runReport) move(to *plan.Graph) {
 	before := r.ended
 	r.ended, r.next = make([]reportEntry, to.Len()), 0
 	for i, n := range r.graph.Nodes() {
@@ -73,7 +73,7 @@ func (r *runReport) move(to *graph.Graph) {
 	r.graph = to
 }
 
-func (r *runReport) begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
+func (r *runReport) begin(n *plan.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{
 		Protocol: model.ProtocolTransaction, Timestamp: now(),
@@ -90,7 +90,7 @@ func (r *runReport) begin(n *graph.Node, noop, healthCheckOnly bool) *model.Tran
 
 // complete completes a transaction. A stable transaction has no id, because making 5,000 ids takes
 // a tenth of a stable run.
-func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
+func (r *runReport) complete(n *plan.Node, t *model.Transaction) {
 	t.Duration = now().Sub(t.Timestamp)
 	if r.full || t.Refreshed || t.Outcome() != model.OutcomeStable {
 		t.EventID = ksuid.New().String()
@@ -105,7 +105,7 @@ func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
 
 // emit emits the transaction of a node after all transactions before it. Nil emits nothing for the
 // node.
-func (r *runReport) emit(n *graph.Node, t *model.Transaction) {
+func (r *runReport) emit(n *plan.Node, t *model.Transaction) {
 	r.ended[n.At] = reportEntry{t, true}
 	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
 		if t := r.ended[r.next].t; t != nil {
@@ -115,7 +115,7 @@ func (r *runReport) emit(n *graph.Node, t *model.Transaction) {
 	}
 }
 
-func (r *runReport) count(n *graph.Node, t *model.Transaction) {
+func (r *runReport) count(n *plan.Node, t *model.Transaction) {
 	r.summary.Counts.Add(t)
 	if at := t.RetryAt; !at.IsZero() && (r.summary.RetryAt.IsZero() || at.Before(r.summary.RetryAt)) {
 		r.summary.RetryAt = at
@@ -157,7 +157,7 @@ func differed(changes []model.Change) string {
 
 // noteDrift counts drift and its repair. It ignores resources that include a manifest, because
 // their children are counted.
-func (r *runReport) noteDrift(n *graph.Node, p resource.Plan, repaired bool) {
+func (r *runReport) noteDrift(n *plan.Node, p resource.Plan, repaired bool) {
 	if !r.Cause.IsUnasked() || p.Always || n.Resource.Type.Include != nil {
 		return
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // reconcileResource brings one resource into its desired state, or records why it did not. ctx is
 // the context of the run, work the context of the current change.
-func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
+func (r *run) reconcileResource(ctx, work context.Context, n *plan.Node) {
 	r.Results[n.At].Started = true
 	t := r.report.begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
 	r.checkStop(ctx)
@@ -67,11 +67,11 @@ func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 }
 
 // readAgain observes a node again that was in a transitional state, and decides on it.
-func (r *run) readAgain(ctx context.Context, n *graph.Node) plan.Decision {
+func (r *run) readAgain(ctx context.Context, n *plan.Node) plan.Decision {
 	looking, cancel := withTimeout(ctx, n)
 	defer cancel()
 	r.env.InTurn = true
-	r.observer.Read(looking, []*graph.Node{n})
+	r.observer.Read(looking, []*plan.Node{n})
 	r.env.InTurn = false
 
 	return r.decide(ctx, n)
@@ -79,7 +79,7 @@ func (r *run) readAgain(ctx context.Context, n *graph.Node) plan.Decision {
 
 // limit counts a change, or returns the time until which a limit defers it. Resources that include
 // others have no limit.
-func (r *run) limit(n *graph.Node) (until time.Time) {
+func (r *run) limit(n *plan.Node) (until time.Time) {
 	if r.opts.Limit == nil || n.Resource.Type.Include != nil {
 		return time.Time{}
 	}
@@ -89,7 +89,7 @@ func (r *run) limit(n *graph.Node) (until time.Time) {
 
 // decide decides on a node. It resolves properties, reads states and runs guards that the decision
 // waits for. It returns a decision that waits for a manifest or for another node.
-func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
+func (r *run) decide(ctx context.Context, n *plan.Node) plan.Decision {
 	ctx, cancel := withTimeout(ctx, n)
 	defer cancel()
 	announced := n.Resource.Expand != nil
@@ -112,7 +112,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 	}
 }
 
-func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
+func (r *run) resolveDeferred(ctx context.Context, n *plan.Node) {
 	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.recorder.outputs)
 	if err == nil {
 		r.secrets.add(secrets...)
@@ -120,7 +120,7 @@ func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
 	r.observer.seen[n.At].Spec, r.observer.seen[n.At].Err = spec, err
 }
 
-func (r *run) stable(ctx context.Context, n *graph.Node, refresh bool) {
+func (r *run) stable(ctx context.Context, n *plan.Node, refresh bool) {
 	r.recorder.keepOutputs(n, resource.Outcome{})
 	if r.IsNoop(n) {
 		return
@@ -136,7 +136,7 @@ func (r *run) stable(ctx context.Context, n *graph.Node, refresh bool) {
 }
 
 // predict records what a real run would do.
-func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
+func (r *run) predict(n *plan.Node, t *model.Transaction, d plan.Decision) {
 	t.Changed, t.Noop, t.Refreshed = true, true, d.Refresh && !d.Plan.Unrefreshed
 	t.NoopMessage = r.secrets.Redact(d.Plan.Message())
 	if d.Until != nil {

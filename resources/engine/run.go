@@ -11,7 +11,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
@@ -30,7 +30,7 @@ type run struct {
 	inclusions int
 }
 
-func newRun(g *graph.Graph, opts Options) *run {
+func newRun(g *plan.Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
 	}
@@ -47,7 +47,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
 	a.observer = &observer{run: a, seen: make([]observation, g.Len())}
 	ann := &announcer{access: a, started: map[model.Ref]bool{}}
-	rep.full, rep.onTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
+	rep.full, rep.onTransaction = opts.Full, func(n *plan.Node, t *model.Transaction) {
 		if opts.OnTransaction != nil {
 			opts.OnTransaction(t)
 		}
@@ -137,7 +137,7 @@ func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 
 // next returns the first node that is not done, or nil. A node of a part that follows others is
 // done if nothing that it follows changed.
-func (r *run) next() *graph.Node {
+func (r *run) next() *plan.Node {
 	for ; r.cursor < r.Graph.Len(); r.cursor++ {
 		n := r.Graph.Nodes()[r.cursor]
 		switch {
@@ -181,7 +181,7 @@ type access struct {
 }
 
 // Env returns the environment for the type of a node. n is nil for a call about many nodes.
-func (a *access) Env(n *graph.Node) resource.Env {
+func (a *access) Env(n *plan.Node) resource.Env {
 	env := a.env
 	env.Log = a.secrets.log(env.Log)
 	if n == nil {
@@ -201,8 +201,8 @@ func (a *access) Env(n *graph.Node) resource.Env {
 }
 
 // rest returns the nodes after n that are not done.
-func (a *access) rest(n *graph.Node) []*graph.Node {
-	var out []*graph.Node
+func (a *access) rest(n *plan.Node) []*plan.Node {
+	var out []*plan.Node
 	for _, other := range a.Graph.Nodes()[n.At+1:] {
 		if !a.Results[other.At].Done {
 			out = append(out, other)
@@ -213,7 +213,7 @@ func (a *access) rest(n *graph.Node) []*graph.Node {
 }
 
 // errorText returns the redacted text of an error of a node, with its remedy.
-func (a *access) errorText(n *graph.Node, err error) string {
+func (a *access) errorText(n *plan.Node, err error) string {
 	text := a.secrets.Error(err, a.isSensitive(n))
 	if do := remedy(err, os.Geteuid()); do != "" {
 		text += " (" + do + ")"
@@ -222,12 +222,12 @@ func (a *access) errorText(n *graph.Node, err error) string {
 	return text
 }
 
-func (a *access) changes(n *graph.Node, due resource.Plan) []model.Change {
+func (a *access) changes(n *plan.Node, due resource.Plan) []model.Change {
 	return a.secrets.changes(due, a.isSensitive(n))
 }
 
 // isSensitive reports whether all values of a resource are secret, as declared or after its
 // deferred properties are resolved.
-func (a *access) isSensitive(n *graph.Node) bool {
+func (a *access) isSensitive(n *plan.Node) bool {
 	return n.Resource.Sensitive() || a.observer.spec(n).Meta().Sensitive
 }

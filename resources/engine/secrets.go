@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -36,7 +36,7 @@ func (s *secretSet) add(values ...model.Secret) {
 	}
 }
 
-func (s *secretSet) addOf(nodes []*graph.Node) {
+func (s *secretSet) addOf(nodes []*plan.Node) {
 	var values []model.Secret
 	for _, n := range nodes {
 		values = append(values, n.Resource.Secrets...)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/musterfleet/muster/model"
@@ -226,27 +225,6 @@ func kinds() map[string]kind {
 			}
 		}
 		out[name] = k
-	}
-
-	return out
-}
-
-// timed sets the timeout of the check in rules that goss would stop earlier. Addresses and names keep their
-// timeout, because for them no answer in time is a result.
-func timed(rules model.GossRules, timeout time.Duration) model.GossRules {
-	out := maps.Clone(rules)
-	for _, kind := range []string{"command", "http", "mount"} {
-		if len(rules[kind]) == 0 {
-			continue
-		}
-		out[kind] = maps.Clone(rules[kind])
-		for name, rule := range out[kind] {
-			if rule["timeout"] == nil {
-				rule = maps.Clone(rule)
-				rule["timeout"] = timeout.Milliseconds()
-				out[kind][name] = rule
-			}
-		}
 	}
 
 	return out

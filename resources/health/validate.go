@@ -1,6 +1,5 @@
-// Package health runs the health checks of resources: commands with the exit
-// codes of Nagios plugins, and goss rules. It only observes; callers decide
-// what a status means for a resource.
+// Package health validates the health checks of resources: commands with the exit codes of Nagios
+// plugins, and goss rules.
 package health
 
 import (
@@ -8,12 +7,15 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
 )
 
-// The limits of a check.
+// DefaultTimeout is the default timeout of a check.
+const DefaultTimeout = time.Minute
+
 const (
 	maxTries = 1000
 	maxName  = 200
@@ -113,7 +115,7 @@ func (v *validator) limits(c model.HealthCheck) {
 		v.problem("tries", "", "`tries` must be from 1 to %d, not %d", maxTries, *c.Tries)
 	}
 	if c.Timeout != nil && *c.Timeout <= 0 {
-		v.problem("timeout", "leave it out for the default of "+defaultTimeout.String(), "`timeout` must be more than 0")
+		v.problem("timeout", "leave it out for the default of "+DefaultTimeout.String(), "`timeout` must be more than 0")
 	}
 }
 

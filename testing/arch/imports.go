@@ -35,7 +35,7 @@ var rooms = []room{
 	{folder: "resources/document", may: []string{"model"}},
 	{folder: "resources/host", may: []string{"model", "resources/document"}},
 	{folder: "resources/template", may: []string{"model", "resources/document"}},
-	{folder: "resources/health", may: []string{"model", "resources/document", "resources/host"}},
+	{folder: "resources/health", may: []string{"model", "resources/document", "resources/host"}, tests: []string{"resources/engine"}},
 	{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/host"}},
 	{folder: "resources/manifest", may: contract, tests: []string{"resources"}},
 	{folder: "resources/engine", may: contract},

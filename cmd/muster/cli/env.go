@@ -17,7 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/resources/health"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -169,7 +169,7 @@ const GossCommand = "evaluate-goss-rules"
 const self = "/proc/self/exe"
 
 // Checker returns the health checker. It evaluates goss rules in a process of muster.
-func Checker(h *host.Host) *health.Checker { return health.New(h, self, GossCommand) }
+func Checker(h *host.Host) engine.Checker { return engine.NewChecker(h, self, GossCommand) }
 
 // release is the version of muster. A build sets another one with
 // -ldflags "-X github.com/musterfleet/muster/cmd/muster/cli.release=VERSION".

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -44,7 +44,7 @@ func (c *graphCommand) run(ctx context.Context) error {
 	}
 
 	return c.open(ctx, c.Env, c.Loader(facts), func(m opened) error {
-		built, err := graph.Build(m.Resources, m.session.known)
+		built, err := plan.Build(m.Resources, m.session.known)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ type shownWait struct {
 	Unread  bool `json:"unread,omitempty"`
 }
 
-func showGraph(resolved *manifest.Resolved, g *graph.Graph, known graph.Known) shownGraph {
+func showGraph(resolved *manifest.Resolved, g *plan.Graph, known plan.Known) shownGraph {
 	// A path may be a secret, which only those two resources know.
 	redactor := redact.New(resolved.Secrets...)
 	out := shownGraph{Resources: []shownStep{}}

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -65,7 +65,7 @@ func (c *runner) addFlags(cmd *fisk.CmdClause, diff, document string) {
 
 // reconcile orders the resources, runs them and reports each.
 func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, error) {
-	built, err := graph.Build(r.resources, r.session.known)
+	built, err := plan.Build(r.resources, r.session.known)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		o.Env.Scope.Noop = true
 	}
 	var begun atomic.Bool
-	o.Locked = func(_ context.Context, o engine.ReconcileOptions) (*graph.Graph, engine.Options, error) {
+	o.Locked = func(_ context.Context, o engine.ReconcileOptions) (*plan.Graph, engine.Options, error) {
 		begun.Store(true)
 		return built, o.Options, nil
 	}

@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Decide returns the next step for a node. It depends on the observation of the node and on the
 // results of the nodes before it. The checks have the same order for every type: gate, properties,
 // state, guards, plan.
-func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
+func Decide(n *Node, obs Observation, up *Upstream) Decision {
 	if d, skipped := gate(n, up); skipped {
 		return d
 	}
@@ -30,7 +30,7 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 		return Decision{Kind: Wait, For: Guards}
 	}
 	// The guards may return something else after an earlier node was applied.
-	var until *graph.Node
+	var until *Node
 	if guarded && up.IsNoop(n) {
 		until = up.pendingBefore(n)
 	}
@@ -52,7 +52,7 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 
 // Plan returns the pending changes of a resource. It returns an error for a panic of the type, and
 // for a change that would remove what another resource provides.
-func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
+func (u *Upstream) Plan(n *Node, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
 	err = Protect(func() (err error) {
 		due, err = n.Resource.Type.Plan(spec, state, refresh)
 		return err
@@ -70,7 +70,7 @@ func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State,
 }
 
 // gate skips a resource that must not run.
-func gate(n *graph.Node, up *Upstream) (Decision, bool) {
+func gate(n *Node, up *Upstream) (Decision, bool) {
 	d := Decision{Kind: Skip}
 	switch {
 	case up.Stopped != "":
@@ -97,7 +97,7 @@ func gate(n *graph.Node, up *Upstream) (Decision, bool) {
 }
 
 // prerequisites returns the next step that a plan needs: properties, manifest or state.
-func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool) {
+func prerequisites(n *Node, obs Observation, up *Upstream) (Decision, bool) {
 	r := n.Resource
 	if r.Expand != nil {
 		if by := up.Graph.Node(r.Brings); by != nil && up.IsNoop(n) && up.Results.of(by).Effect != None {
@@ -124,7 +124,7 @@ func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool
 	return Decision{}, false
 }
 
-func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *graph.Node) Decision {
+func judge(n *Node, up *Upstream, due resource.Plan, refresh bool, until *Node) Decision {
 	empty := due.Empty()
 	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until, More: up.changerOf(n, due.ComparedWith)}
 	switch {
@@ -154,7 +154,7 @@ func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *
 
 // failed decides on an error. If another resource implicitly creates what is missing, that resource
 // runs first.
-func failed(n *graph.Node, up *Upstream, change Decision, err error) Decision {
+func failed(n *Node, up *Upstream, change Decision, err error) Decision {
 	needs := resource.Prerequisites(err)
 	if creator := up.implicitCreator(needs); creator != nil {
 		return Decision{Kind: Wait, For: Creator, Creator: creator}
@@ -165,7 +165,7 @@ func failed(n *graph.Node, up *Upstream, change Decision, err error) Decision {
 
 // foreseen decides on an error. In noop another resource may provide what is missing. If it
 // provides exactly that and the type returned a plan, this plan is the prediction.
-func foreseen(n *graph.Node, up *Upstream, change Decision, err error) Decision {
+func foreseen(n *Node, up *Upstream, change Decision, err error) Decision {
 	if needs := resource.Prerequisites(err); up.IsNoop(n) && needs != nil {
 		switch p, exact := up.providerOf(n, needs); {
 		case p != nil && exact && !change.Plan.Empty():
@@ -180,7 +180,7 @@ func foreseen(n *graph.Node, up *Upstream, change Decision, err error) Decision 
 
 // unknown returns the decision for a node that is unknown until another node is applied. deferred
 // are the properties that are unknown.
-func unknown(until *graph.Node, deferred ...string) Decision {
+func unknown(until *Node, deferred ...string) Decision {
 	words := "unknown until " + until.Ref.String() + " is applied"
 	switch quoted := "`" + strings.Join(deferred, "`, `") + "`"; len(deferred) {
 	case 0:
@@ -214,7 +214,7 @@ func Protect(f func() error) (err error) {
 }
 
 // Joins reports whether n can be changed in the batch of first, which precedes it.
-func (u *Upstream) Joins(n, first *graph.Node) bool {
+func (u *Upstream) Joins(n, first *Node) bool {
 	typ := n.Resource.Type
 	if typ != first.Resource.Type || n.Resource.ResolveDeferred != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
 		return false
@@ -233,7 +233,7 @@ func (u *Upstream) Joins(n, first *graph.Node) bool {
 }
 
 // unmet returns the requirements that failed or are unmet.
-func (u *Upstream) unmet(n *graph.Node) []model.Ref {
+func (u *Upstream) unmet(n *Node) []model.Ref {
 	if u.ScopeOf(n).HealthCheckOnly {
 		return nil // nothing changes, and all checks were requested
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -115,7 +115,7 @@ func (r row) decide(t *testing.T) plan.Decision {
 	if r.change != nil {
 		r.change(last)
 	}
-	g, err := graph.Build(all, func(ref model.Ref) bool { return strings.HasPrefix(ref.Name, "earlier") })
+	g, err := plan.Build(all, func(ref model.Ref) bool { return strings.HasPrefix(ref.Name, "earlier") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func set(t *testing.T, s *spec, word string) {
 	}
 }
 
-func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
+func settle(t *testing.T, up *plan.Upstream, n *plan.Node, word string) {
 	t.Helper()
 	res := &up.Results[n.At]
 	res.Started = true

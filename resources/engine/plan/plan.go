@@ -1,5 +1,6 @@
-// Package plan decides what to do with a resource. It is pure: a decision depends on the graph, on
-// the observation and on the results of earlier resources. It uses no host, clock or log.
+// Package plan orders the resources of a manifest in a graph, and decides what to do with each. It
+// is pure: the graph depends on the resources, and a decision depends on the graph, the observation
+// and the results of earlier resources. It uses no host, clock or log.
 package plan
 
 import (
@@ -8,7 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -68,12 +69,12 @@ type Decision struct {
 	// Until is the resource that must be applied before an Unknown resource is known. For a Change
 	// in noop, it is the resource that must be applied before the result of the guards is certain,
 	// or nil.
-	Until *graph.Node
+	Until *Node
 	// More is, for a Change in noop, a resource that may cause more changes, or nil.
-	More *graph.Node
+	More *Node
 	For  Need
 	// Creator is the node of a Wait for Creator.
-	Creator *graph.Node
+	Creator *Node
 	Err     error
 }
 
@@ -106,7 +107,7 @@ const (
 // Upstream is what a run knows when it decides on a resource.
 type Upstream struct {
 	Terms
-	Graph *graph.Graph
+	Graph *Graph
 	// Results are the results of the nodes, by position in the graph.
 	Results Results
 	Prior   History
@@ -132,7 +133,7 @@ type Terms struct {
 }
 
 // ScopeOf returns the scope of a resource in this run.
-func (t *Terms) ScopeOf(n *graph.Node) resource.Scope {
+func (t *Terms) ScopeOf(n *Node) resource.Scope {
 	root, own := t.Scope, n.Resource.Scope
 	if own.Depth == 0 {
 		return root
@@ -143,28 +144,28 @@ func (t *Terms) ScopeOf(n *graph.Node) resource.Scope {
 }
 
 // IsNoop reports whether a resource must not be changed in this run.
-func (t *Terms) IsNoop(n *graph.Node) bool { return t.Scope.Noop || t.isNoopOnly(n) }
+func (t *Terms) IsNoop(n *Node) bool { return t.Scope.Noop || t.isNoopOnly(n) }
 
 // isNoopOnly reports whether runs with this cause never change a resource.
-func (t *Terms) isNoopOnly(n *graph.Node) bool {
+func (t *Terms) isNoopOnly(n *Node) bool {
 	meta := n.Resource.Meta()
 
 	return n.Resource.Scope.Noop || meta.Noop || (t.isUnrequested(n) && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
 }
 
 // isUnrequested reports whether nobody requested the run of a resource, so a difference is drift.
-func (t *Terms) isUnrequested(n *graph.Node) bool {
+func (t *Terms) isUnrequested(n *Node) bool {
 	return t.Cause.IsUnasked() || t.AlreadyConverged != nil && t.AlreadyConverged(n.Ref)
 }
 
 // IgnoresDrift reports whether this run does not observe a resource.
-func (t *Terms) IgnoresDrift(n *graph.Node) bool {
+func (t *Terms) IgnoresDrift(n *Node) bool {
 	return t.isUnrequested(n) && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
 }
 
 // IsObservedFirst reports whether a resource is observed at the start of a run. A resource that
 // includes a manifest depends on the results of its children.
-func (t *Terms) IsObservedFirst(n *graph.Node) bool {
+func (t *Terms) IsObservedFirst(n *Node) bool {
 	r := n.Resource
 
 	return r.Excluded == "" && r.ResolveDeferred == nil && r.Type.Include == nil && !t.IgnoresDrift(n) && !t.ScopeOf(n).HealthCheckOnly
@@ -172,12 +173,12 @@ func (t *Terms) IsObservedFirst(n *graph.Node) bool {
 
 // FailsFast reports whether the run, or a manifest that contains a resource, ends at its first
 // failure.
-func (t *Terms) FailsFast(n *graph.Node) bool {
-	return (n.Resource.Scope.Depth == 0 && t.FailOnError) || slices.ContainsFunc(n.Parents, func(p *graph.Node) bool { return p.FailFast })
+func (t *Terms) FailsFast(n *Node) bool {
+	return (n.Resource.Scope.Depth == 0 && t.FailOnError) || slices.ContainsFunc(n.Parents, func(p *Node) bool { return p.FailFast })
 }
 
 // EndAfter ends the run, and the manifests that fail fast, after a failed resource.
-func (u *Upstream) EndAfter(n *graph.Node) {
+func (u *Upstream) EndAfter(n *Node) {
 	reason := n.Ref.String() + " failed and fail_on_error is set"
 	if n.Resource.Scope.Depth == 0 && u.FailOnError && u.Stopped == "" {
 		u.Stopped = reason
@@ -191,7 +192,7 @@ func (u *Upstream) EndAfter(n *graph.Node) {
 
 // endedBy returns why all manifests that contain a resource have ended. It is empty while one of
 // them continues.
-func (u *Upstream) endedBy(n *graph.Node) (reason string) {
+func (u *Upstream) endedBy(n *Node) (reason string) {
 	if n.Resource.Scope.Depth == 0 {
 		return ""
 	}

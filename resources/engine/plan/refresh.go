@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // refreshDue reports whether a refresh of a resource is due: a resource that it subscribes to
 // changed, in this run or in an earlier run that did not make the refresh.
-func (u *Upstream) refreshDue(n *graph.Node) bool {
+func (u *Upstream) refreshDue(n *Node) bool {
 	if !n.Resource.Type.Refreshes {
 		return false
 	}
@@ -39,14 +39,14 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 		return false
 	}
 
-	return len(n.SubscribesElsewhere) > 0 || slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool {
+	return len(n.SubscribesElsewhere) > 0 || slices.ContainsFunc(n.Subscribes, func(dep *Node) bool {
 		return !u.Results.of(dep).Failed && !u.Results.of(dep).Unmet
 	})
 }
 
 // isRefreshed reports whether n was started by something else after the last change of the
 // resources that it subscribes to, so it needs no refresh.
-func (u *Upstream) isRefreshed(n *graph.Node, state resource.State) bool {
+func (u *Upstream) isRefreshed(n *Node, state resource.State) bool {
 	s, ok := state.(resource.Starter)
 	if !ok || u.IsNoop(n) || len(n.SubscribesElsewhere) > 0 || slices.Contains(u.Requested, n.Ref) {
 		return false
@@ -63,7 +63,7 @@ func (u *Upstream) isRefreshed(n *graph.Node, state resource.State) bool {
 
 // ToNotify returns the subscribers of a node and of its parents that have no pending refresh. It
 // may return duplicates.
-func (u *Upstream) ToNotify(n *graph.Node) []model.Ref {
+func (u *Upstream) ToNotify(n *Node) []model.Ref {
 	var refs []model.Ref
 	for _, s := range n.Subscribers {
 		if s.Resource.Type.Refreshes && !u.Pending[s.Ref] && s.Resource.Excluded == "" && !u.IsNoop(s) {
@@ -78,7 +78,7 @@ func (u *Upstream) ToNotify(n *graph.Node) []model.Ref {
 }
 
 // Refreshable returns the nodes that may have a pending refresh.
-func Refreshable(nodes []*graph.Node) []model.Ref {
+func Refreshable(nodes []*Node) []model.Ref {
 	var refs []model.Ref
 	for _, n := range nodes {
 		if n.Resource.Type.Refreshes && len(n.Subscribes) > 0 && n.Resource.Excluded == "" && !n.Resource.Meta().Noop {

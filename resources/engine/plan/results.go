@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
 // Result is the result of a resource as far as other resources depend on it.
@@ -24,43 +23,43 @@ type Result struct {
 	// Effect is the prediction of noop. Until is the resource itself if it is Planned, or the
 	// resource that must be applied first if it is Unsettled.
 	Effect Effect
-	Until  *graph.Node
+	Until  *Node
 	// Pending is the last resource with an effect among this resource and all resources before it.
 	// It ignores resources that are noop in every run.
-	Pending *graph.Node
+	Pending *Node
 }
 
 // Results are the results of the nodes of a graph, by position.
 type Results []Result
 
-func (r Results) of(n *graph.Node) *Result { return &r[n.At] }
+func (r Results) of(n *Node) *Result { return &r[n.At] }
 
 // IsPartlyApplied reports whether a resource that n subscribes to failed in this run after it may
 // have changed. The refresh of n then stays pending until that resource is in its desired state.
 // Otherwise every run would repeat it.
-func (r Results) IsPartlyApplied(n *graph.Node) bool {
-	return slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool { return r.of(dep).Failed && r.of(dep).Touched })
+func (r Results) IsPartlyApplied(n *Node) bool {
+	return slices.ContainsFunc(n.Subscribes, func(dep *Node) bool { return r.of(dep).Failed && r.of(dep).Touched })
 }
 
 // WasTouched reports whether a resource or one of its children may have changed.
-func (r Results) WasTouched(n *graph.Node) bool {
+func (r Results) WasTouched(n *Node) bool {
 	return r.of(n).Touched || slices.ContainsFunc(n.Children, r.WasTouched)
 }
 
 // IsFollowedUp reports whether a node that follows others must run: a resource that it subscribes
 // to or includes changed, may have changed or would change, or a child failed.
-func (r Results) IsFollowedUp(n *graph.Node) bool {
-	moved := func(dep *graph.Node) bool {
+func (r Results) IsFollowedUp(n *Node) bool {
+	moved := func(dep *Node) bool {
 		res := r.of(dep)
 		return res.Changed || res.Touched || res.Effect != None
 	}
-	failed := func(child *graph.Node) bool { return r.of(child).Failed || r.of(child).Unmet }
+	failed := func(child *Node) bool { return r.of(child).Failed || r.of(child).Unmet }
 
 	return slices.ContainsFunc(n.Subscribes, moved) || slices.ContainsFunc(n.Children, moved) || slices.ContainsFunc(n.Children, failed)
 }
 
 // firstDeferred returns the first resource before n whose change a limit defers, or nil.
-func (r Results) firstDeferred(n *graph.Node) *graph.Node {
+func (r Results) firstDeferred(n *Node) *Node {
 	for _, dep := range n.Before {
 		if !r.of(dep).RetryAt.IsZero() {
 			return dep
@@ -76,7 +75,7 @@ type History map[model.Ref][]*model.Transaction
 
 // HistoryForPartial returns the history for the run of a part. It assumes that the rest of the
 // graph does not change. failed reports whether a resource of the rest is not in its desired state.
-func HistoryForPartial(part *graph.Graph, failed func(model.Ref) bool) History {
+func HistoryForPartial(part *Graph, failed func(model.Ref) bool) History {
 	h := History{}
 	for _, n := range part.Nodes() {
 		for _, ref := range slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -15,7 +15,7 @@ import (
 // which node is applied.
 
 // Expect records the effect of a node in noop. It is certain after until is applied.
-func (u *Upstream) Expect(n *graph.Node, effect Effect, until *graph.Node) {
+func (u *Upstream) Expect(n *Node, effect Effect, until *Node) {
 	res := u.Results.of(n)
 	res.Effect, res.Until = effect, until
 	if !u.isNoopOnly(n) {
@@ -24,7 +24,7 @@ func (u *Upstream) Expect(n *graph.Node, effect Effect, until *graph.Node) {
 }
 
 // End marks a node as done.
-func (u *Upstream) End(n *graph.Node) {
+func (u *Upstream) End(n *Node) {
 	res := u.Results.of(n)
 	res.Done = true
 	if res.Pending == nil {
@@ -34,13 +34,13 @@ func (u *Upstream) End(n *graph.Node) {
 
 // affects reports whether the effect of dep counts for n. A resource that is always noop affects
 // only such resources.
-func (u *Upstream) affects(dep, n *graph.Node) bool {
+func (u *Upstream) affects(dep, n *Node) bool {
 	return u.IsNoop(n) && (!u.isNoopOnly(dep) || u.isNoopOnly(n))
 }
 
 // effectOf returns the node that must be applied before n is known, because of the effect of dep on
 // n. It is nil without an effect.
-func (u *Upstream) effectOf(dep, n *graph.Node) *graph.Node {
+func (u *Upstream) effectOf(dep, n *Node) *Node {
 	if res := u.Results.of(dep); res.Effect != None && u.affects(dep, n) {
 		return res.Until
 	}
@@ -49,7 +49,7 @@ func (u *Upstream) effectOf(dep, n *graph.Node) *graph.Node {
 }
 
 // firstEffect returns the effect of the first of nodes that has one.
-func (u *Upstream) firstEffect(nodes []*graph.Node, n *graph.Node) *graph.Node {
+func (u *Upstream) firstEffect(nodes []*Node, n *Node) *Node {
 	for _, dep := range nodes {
 		if until := u.effectOf(dep, n); until != nil {
 			return until
@@ -61,8 +61,8 @@ func (u *Upstream) firstEffect(nodes []*graph.Node, n *graph.Node) *graph.Node {
 
 // pendingBefore returns the last node with an effect before n, or nil. The nodes in between may be
 // stable.
-func (u *Upstream) pendingBefore(n *graph.Node) *graph.Node {
-	var last *graph.Node
+func (u *Upstream) pendingBefore(n *Node) *Node {
+	var last *Node
 	for _, dep := range n.Before {
 		if p := cmp.Or(u.effectOf(dep, n), u.Results.of(dep).Pending); p != nil && (last == nil || p.At > last.At) {
 			last = p
@@ -74,7 +74,7 @@ func (u *Upstream) pendingBefore(n *graph.Node) *graph.Node {
 
 // outputsUnknownUntil returns the node that must be applied before the outputs that n uses are
 // known, or nil.
-func (u *Upstream) outputsUnknownUntil(n *graph.Node) *graph.Node {
+func (u *Upstream) outputsUnknownUntil(n *Node) *Node {
 	for _, need := range n.Resource.Taken {
 		if dep := u.Graph.Node(need.Ref); dep != nil {
 			if until := u.effectOf(dep, n); until != nil {
@@ -88,7 +88,7 @@ func (u *Upstream) outputsUnknownUntil(n *graph.Node) *graph.Node {
 
 // manifestUnknownUntil returns, in noop, the node to apply before a manifest becomes readable. That manifest
 // may declare an unknown reference of n. It is nil if n has no unknown reference.
-func (u *Upstream) manifestUnknownUntil(n *graph.Node) *graph.Node {
+func (u *Upstream) manifestUnknownUntil(n *Node) *Node {
 	isUnknown := func(ref model.Ref) bool { return !u.Prior.Knows(ref) && !u.Graph.IsKnownExcluded(ref) }
 	if !u.IsNoop(n) || !slices.ContainsFunc(slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere), isUnknown) {
 		return nil
@@ -104,19 +104,19 @@ func (u *Upstream) manifestUnknownUntil(n *graph.Node) *graph.Node {
 
 // awaitsUnknown reports whether noop cannot know if n would be refreshed, or if its child manifest
 // would change anything.
-func (u *Upstream) awaitsUnknown(n *graph.Node) bool {
-	unsettled := func(dep *graph.Node) bool { return u.Results.of(dep).Effect == Unsettled }
+func (u *Upstream) awaitsUnknown(n *Node) bool {
+	unsettled := func(dep *Node) bool { return u.Results.of(dep).Effect == Unsettled }
 	if u.IsNoop(n) && slices.ContainsFunc(n.Children, unsettled) {
 		return true
 	}
 
-	return n.Resource.Type.Refreshes && slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool { return unsettled(dep) && u.affects(dep, n) })
+	return n.Resource.Type.Refreshes && slices.ContainsFunc(n.Subscribes, func(dep *Node) bool { return unsettled(dep) && u.affects(dep, n) })
 }
 
 // outdatedUntil returns, in noop, the node that must be applied before the state of n is certain,
 // because an earlier resource changes what n depends on. It is nil if the state is certain. empty
 // reports an empty plan.
-func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
+func (u *Upstream) outdatedUntil(n *Node, empty bool) *Node {
 	g := u.Graph
 	changers := g.Providers
 	if empty {
@@ -152,7 +152,7 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 
 // changerOf returns, in noop, the last resource before n that would provide or remove any of words,
 // or nil.
-func (u *Upstream) changerOf(n *graph.Node, words []string) *graph.Node {
+func (u *Upstream) changerOf(n *Node, words []string) *Node {
 	if len(words) == 0 || !u.IsNoop(n) {
 		return nil
 	}
@@ -171,10 +171,10 @@ func (u *Upstream) changerOf(n *graph.Node, words []string) *graph.Node {
 // implicitCreator returns the resource that implicitly creates what is missing and that waits for
 // nothing. The run deviates from the order of the document only if an observation shows that
 // something is missing.
-func (u *Upstream) implicitCreator(needs []string) *graph.Node {
+func (u *Upstream) implicitCreator(needs []string) *Node {
 	for _, need := range needs {
 		for _, p := range u.Graph.ImplicitCreators[need] {
-			if !u.Results.of(p).Started && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *graph.Node) bool { return !u.Results.of(dep).Done }) {
+			if !u.Results.of(p).Started && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *Node) bool { return !u.Results.of(dep).Done }) {
 				return p
 			}
 		}
@@ -185,8 +185,8 @@ func (u *Upstream) implicitCreator(needs []string) *graph.Node {
 
 // providerOf returns a resource with an effect that may provide what n needs: an exact provider, or
 // else the nearest resource before n, or else the nearest resource that may create anything.
-func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exact bool) {
-	var before, near *graph.Node
+func (u *Upstream) providerOf(n *Node, needs []string) (p *Node, exact bool) {
+	var before, near *Node
 	for _, p := range slices.Backward(u.Graph.Nodes()) {
 		if u.effectOf(p, n) == nil {
 			continue
@@ -207,13 +207,13 @@ func (u *Upstream) providerOf(n *graph.Node, needs []string) (p *graph.Node, exa
 
 // createsAnything reports whether a resource may create more than it declares, like a command or a
 // package.
-func createsAnything(n *graph.Node) bool {
+func createsAnything(n *Node) bool {
 	return n.Resource.Type.Writes.Overlaps(resource.Accounts)
 }
 
 // provides reports whether n provides a need. A need that ends with a slash means anything below a
 // directory.
-func provides(n *graph.Node, need string) bool {
+func provides(n *Node, need string) bool {
 	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool { return meets(need)(p.What) })
 }
 
@@ -224,12 +224,12 @@ func meets(need string) func(word string) bool {
 }
 
 // Move transfers the results to a larger graph.
-func (u *Upstream) Move(to *graph.Graph) {
+func (u *Upstream) Move(to *Graph) {
 	from, before := u.Graph, u.Results
 	u.Graph, u.Results = to, make([]Result, to.Len())
 	for i, n := range from.Nodes() {
 		res := before[i]
-		for _, other := range []**graph.Node{&res.Until, &res.Pending} {
+		for _, other := range []**Node{&res.Until, &res.Pending} {
 			if *other != nil {
 				*other = to.Node((*other).Ref)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/health/goss"
 	"github.com/musterfleet/muster/resources/host"
@@ -35,7 +36,7 @@ func evaluate(t *testing.T, rules model.GossRules) model.HealthResult {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := health.New(host.New(host.Options{}), self)
+	c := engine.NewChecker(host.New(host.Options{}), self)
 
 	return c.CheckAll(t.Context(), []model.HealthCheck{{Name: "goss", Format: model.HealthGoss, GossRules: rules}}, []string{envEvaluate + "=1"})[0]
 }

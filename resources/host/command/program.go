@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/host/files"
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
@@ -133,7 +134,7 @@ func findProgram(name, dir string, env []string) (string, error) {
 	var refused error
 	for _, d := range searched(env) {
 		program := filepath.Join(d, name)
-		err := files.MayExecute(program)
+		err := mayExecute(program)
 		if err == nil {
 			return program, nil
 		}
@@ -176,7 +177,7 @@ func checkProgram(name, dir string) error {
 	if !filepath.IsAbs(name) {
 		full = filepath.Join(dir, name)
 	}
-	err := files.MayExecute(full)
+	err := mayExecute(full)
 	switch {
 	case err == nil:
 		return nil
@@ -231,4 +232,17 @@ func (d workDir) close() {
 	if d.Dir != nil {
 		_ = d.Close()
 	}
+}
+
+// mayExecute returns an error if the path cannot be executed: EACCES for a directory, like the system.
+func mayExecute(path string) error {
+	var st unix.Stat_t
+	if err := paths.Retry(func() error { return unix.Stat(path, &st) }); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return unix.EACCES
+	}
+
+	return paths.Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) })
 }

@@ -155,19 +155,6 @@ func (e Entry) MayChange(a Attrs) error {
 // may be absent.
 func (d *Disk) MayWrite(path string) error { return d.paths.MayWrite(path) }
 
-// MayExecute returns an error if the path cannot be executed: EACCES for a directory, like the system.
-func MayExecute(path string) error {
-	var st unix.Stat_t
-	if err := paths.Retry(func() error { return unix.Stat(path, &st) }); err != nil {
-		return err
-	}
-	if kindOf(&st) != File {
-		return unix.EACCES
-	}
-
-	return paths.Retry(func() error { return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) })
-}
-
 // IsOwn reports whether the entry belongs to the user whose file access rights this thread uses: the
 // effective user of the process.
 func (e Entry) IsOwn() bool {

@@ -1,4 +1,4 @@
-package health_test
+package engine_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/health"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
 )
@@ -22,21 +22,21 @@ const envCheck = "MAKE_HEALTH_CHECK"
 
 func TestMain(m *testing.M) {
 	if command := os.Getenv(envCheck); command != "" {
-		health.New(host.New(host.Options{})).CheckAll(context.Background(), []model.HealthCheck{{Command: command}}, nil)
+		engine.NewChecker(host.New(host.Options{})).CheckAll(context.Background(), []model.HealthCheck{{Command: command}}, nil)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// run makes one check by a shell.
-func run(t *testing.T, script string, more ...func(*model.HealthCheck)) model.HealthResult {
+// runCheck makes one check by a shell.
+func runCheck(t *testing.T, script string, more ...func(*model.HealthCheck)) model.HealthResult {
 	t.Helper()
 	c := model.HealthCheck{Name: "test", Format: model.HealthNagios, Command: "sh -c '" + script + "'"}
 	for _, f := range more {
 		f(&c)
 	}
 
-	return health.New(host.New(host.Options{})).CheckAll(t.Context(), []model.HealthCheck{c}, nil)[0]
+	return engine.NewChecker(host.New(host.Options{})).CheckAll(t.Context(), []model.HealthCheck{c}, nil)[0]
 }
 
 func tries(n int, sleep time.Duration) func(*model.HealthCheck) {
@@ -56,11 +56,11 @@ func TestCriticalOnNonzero(t *testing.T) {
 	for code, want := range map[int]model.HealthStatus{
 		0: model.HealthOK, 1: model.HealthCritical, 2: model.HealthCritical, 3: model.HealthCritical, 127: model.HealthCritical,
 	} {
-		if got := run(t, fmt.Sprintf("exit %d", code), nonzero); got.Status != want {
+		if got := runCheck(t, fmt.Sprintf("exit %d", code), nonzero); got.Status != want {
 			t.Errorf("%d: %+v, want %s", code, got, want)
 		}
 	}
-	if got := run(t, "kill -9 $$", nonzero); got.Status != model.HealthCritical {
+	if got := runCheck(t, "kill -9 $$", nonzero); got.Status != model.HealthCritical {
 		t.Errorf("killed by a signal: %+v", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestExitCodes(t *testing.T) {
 	for code, want := range map[int]model.HealthStatus{
 		0: model.HealthOK, 1: model.HealthWarning, 2: model.HealthCritical, 3: model.HealthUnknown, 4: model.HealthUnknown, 127: model.HealthUnknown, 255: model.HealthUnknown,
 	} {
-		got := run(t, fmt.Sprintf("echo said; exit %d", code))
+		got := runCheck(t, fmt.Sprintf("echo said; exit %d", code))
 		if got.Status != want || got.Tries != 1 || got.Output != "said" || got.Name != "test" || got.Format != model.HealthNagios || got.Duration <= 0 {
 			t.Errorf("%d: %+v, want %s", code, got, want)
 		}
@@ -91,7 +91,7 @@ func TestWhatACheckSays(t *testing.T) {
 		"test -t 0 && echo terminal; :":  "",
 		"echo 1 >&2; sleep 0; echo 2>&1": "1",
 	} {
-		if got := run(t, script); got.Output != want {
+		if got := runCheck(t, script); got.Output != want {
 			t.Errorf("%.60s: %q, want %q", script, got.Output, want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestTries(t *testing.T) {
 		{2, 2, 2, model.HealthCritical}, {1, 2, 2, model.HealthWarning}, {2, 1, 1, model.HealthCritical},
 	} {
 		_ = os.Remove(counter)
-		got := run(t, fmt.Sprint(script, c.code), tries(c.tries, 0))
+		got := runCheck(t, fmt.Sprint(script, c.code), tries(c.tries, 0))
 		if got.Status != c.want || got.Tries != c.made {
 			t.Errorf("%+v gave %+v", c, got)
 		}
@@ -116,7 +116,7 @@ func TestTries(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	got := run(t, "echo begun; sleep 3600", timeout(50*time.Millisecond))
+	got := runCheck(t, "echo begun; sleep 3600", timeout(50*time.Millisecond))
 	if got.Status != model.HealthCritical || !strings.HasSuffix(got.Output, "timed out after 50ms") {
 		t.Errorf("%+v", got)
 	}
@@ -142,14 +142,14 @@ func held(t *testing.T) (path string, ended <-chan error) {
 func TestNothingIsLeftBehind(t *testing.T) {
 	path, ended := held(t)
 	script := fmt.Sprintf("exec 3>%s; trap \"\" TERM HUP; sleep 1000 & echo left; exit 1", path)
-	if got := run(t, script); got.Status != model.HealthWarning || got.Output != "left" {
+	if got := runCheck(t, script); got.Status != model.HealthWarning || got.Output != "left" {
 		t.Errorf("%+v", got)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	path, ended = held(t)
-	c := health.New(host.New(host.Options{}), "sh", "-c", "exec 3>"+path+"; sleep 1000 & exit 2")
+	c := engine.NewChecker(host.New(host.Options{}), "sh", "-c", "exec 3>"+path+"; sleep 1000 & exit 2")
 	if got := c.CheckAll(t.Context(), []model.HealthCheck{{Name: "g", GossRules: model.GossRules{}}}, nil)[0]; got.Status != model.HealthCritical {
 		t.Errorf("%+v", got)
 	}
@@ -190,7 +190,7 @@ func TestKilledWithItsMuster(t *testing.T) {
 
 // TestRulesGetTheTimeOfTheCheck covers rules that goss itself would stop earlier.
 func TestRulesGetTheTimeOfTheCheck(t *testing.T) {
-	c := health.New(host.New(host.Options{}), "cat")
+	c := engine.NewChecker(host.New(host.Options{}), "cat")
 	rules := model.GossRules{"command": {"a": {"exit-status": 0}, "b": {"timeout": 500}}, "http": {"c": {"status": 200}}, "mount": {"d": {"exists": true}}, "addr": {"e": {"reachable": false}}, "dns": {"f": {"resolvable": false}}}
 	for timeout, ms := range map[time.Duration]string{0: "60000", 30 * time.Second: "30000"} {
 		check := model.HealthCheck{Name: "g", GossRules: rules}
@@ -208,7 +208,7 @@ func TestRulesGetTheTimeOfTheCheck(t *testing.T) {
 }
 
 func TestThatCannotBeMade(t *testing.T) {
-	c := health.New(host.New(host.Options{}))
+	c := engine.NewChecker(host.New(host.Options{}))
 	got := c.CheckAll(t.Context(), []model.HealthCheck{
 		{Name: "missing", Command: "/does/not/exist"},
 		{Name: "rules", GossRules: model.GossRules{}, Format: model.HealthGoss},
@@ -242,7 +242,7 @@ func TestBrokenOff(t *testing.T) {
 		}
 		c := model.HealthCheck{Name: "a", Command: "sh -c '" + script + "'"}
 		tries(3, hour)(&c)
-		got := health.New(host.New(host.Options{})).CheckAll(ctx, []model.HealthCheck{c}, nil)[0]
+		got := engine.NewChecker(host.New(host.Options{})).CheckAll(ctx, []model.HealthCheck{c}, nil)[0]
 		if got.Status != "" || got.Name != "a" || got.Tries != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -257,7 +257,7 @@ func TestManyAtOnce(t *testing.T) {
 		script := fmt.Sprintf("sh -c 'touch %s/%d; until test -e %s/7; do sleep 0.01; done; echo $WHO'", dir, i, dir)
 		checks = append(checks, model.HealthCheck{Name: fmt.Sprint(i), Command: script})
 	}
-	for i, got := range health.New(host.New(host.Options{})).CheckAll(t.Context(), checks, []string{"WHO=me"}) {
+	for i, got := range engine.NewChecker(host.New(host.Options{})).CheckAll(t.Context(), checks, []string{"WHO=me"}) {
 		if got.Status != model.HealthOK || got.Name != fmt.Sprint(i) || got.Output != "me" {
 			t.Errorf("%d: %+v", i, got)
 		}
@@ -266,7 +266,7 @@ func TestManyAtOnce(t *testing.T) {
 
 // TestRulesGoToTheEvaluator has an evaluator that prints its input.
 func TestRulesGoToTheEvaluator(t *testing.T) {
-	c := health.New(host.New(host.Options{}), "sh", "-c", "cat; exit 2")
+	c := engine.NewChecker(host.New(host.Options{}), "sh", "-c", "cat; exit 2")
 	rules := model.GossRules{"file": {"/etc/motd": {"exists": true}}}
 	got := c.CheckAll(t.Context(), []model.HealthCheck{{Name: "g", GossRules: rules, Format: model.HealthGoss}}, nil)[0]
 	if got.Status != model.HealthCritical || got.Output != `{"file":{"/etc/motd":{"exists":true}}}` || got.Format != model.HealthGoss {

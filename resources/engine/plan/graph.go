@@ -1,6 +1,4 @@
-// Package graph orders the resources of a manifest. It is pure: it depends on the resources and
-// their references only.
-package graph
+package plan
 
 import (
 	"container/heap"

@@ -1,4 +1,4 @@
-package health
+package engine
 
 import (
 	"bytes"
@@ -6,62 +6,55 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/health"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
 )
 
-// The defaults of a check.
+// Checker runs health checks. It is safe for concurrent use.
+type Checker interface {
+	// CheckAll runs completed checks and returns their results in order. env is added to the
+	// environment of their commands. A check that ctx cancelled has no status.
+	CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult
+}
+
 const (
-	defaultTries    = 1
+	// defaultTrySleep is the default pause between two tries.
 	defaultTrySleep = time.Second
-	defaultTimeout  = time.Minute
+	// maxCheckOutput limits the stored output of a check.
+	maxCheckOutput = 4 << 10
+	// maxChecks is the maximum number of parallel checks.
+	maxChecks = 8
 )
 
-// maxOutput limits the stored output of a check.
-const maxOutput = 4 << 10
-
-// maxAtOnce is the maximum number of parallel checks.
-const maxAtOnce = 8
-
-// Checker runs health checks. It is safe for concurrent use.
-type Checker struct {
+type checker struct {
 	host *host.Host
 	goss []string
 }
 
-// New returns a checker. goss is the command that evaluates goss rules: it reads them from standard input as
+// NewChecker returns a checker. goss is the command that evaluates goss rules: it reads them from standard input as
 // JSON and exits like a plugin. In this process, goss could not be stopped, would see the environment, and
 // would use memory permanently.
-func New(h *host.Host, goss ...string) *Checker { return &Checker{host: h, goss: goss} }
+func NewChecker(h *host.Host, goss ...string) Checker { return &checker{host: h, goss: goss} }
 
-// CheckAll runs completed checks in parallel and returns their results in order. env is added to the
-// environment of their commands. A check that ctx cancelled has no status.
-func (c *Checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
+// CheckAll implements Checker. It runs several checks in parallel.
+func (c *checker) CheckAll(ctx context.Context, checks []model.HealthCheck, env []string) []model.HealthResult {
 	out := make([]model.HealthResult, len(checks))
-	slots := make(chan struct{}, maxAtOnce)
-	var all sync.WaitGroup
-	for i, check := range checks {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			out[i] = c.check(ctx, check, env)
-		})
-	}
-	all.Wait()
+	parallel(len(checks), maxChecks, func(i int) { out[i] = c.check(ctx, checks[i], env) })
 
 	return out
 }
 
 // check runs a check until it is ok or all tries failed.
-func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []string) model.HealthResult {
+func (c *checker) check(ctx context.Context, check model.HealthCheck, env []string) model.HealthResult {
 	began := time.Now()
 	out := model.HealthResult{Name: check.Name, Format: check.Format}
-	tries, sleep := defaultTries, defaultTrySleep
+	tries, sleep := 1, defaultTrySleep
 	if check.Tries != nil {
 		tries = *check.Tries
 	}
@@ -74,7 +67,7 @@ func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []stri
 		if out.Status == model.HealthOK || out.Tries >= tries {
 			break
 		}
-		if !pause(ctx, sleep) {
+		if !waitForRetry(ctx, sleep) {
 			out.Status, out.Output = "", ""
 			break
 		}
@@ -84,22 +77,12 @@ func (c *Checker) check(ctx context.Context, check model.HealthCheck, env []stri
 	return out
 }
 
-// pause reports whether ctx is still alive after d.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return ctx.Err() == nil
-	}
-}
-
 // errTimeout means that a check exceeded its timeout.
 var errTimeout = errors.New("timed out")
 
 // try runs a check once. It returns no status if ctx ended.
-func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string) (model.HealthStatus, string) {
-	timeout := defaultTimeout
+func (c *checker) try(ctx context.Context, check model.HealthCheck, env []string) (model.HealthStatus, string) {
+	timeout := health.DefaultTimeout
 	if check.Timeout != nil {
 		timeout = check.Timeout.Std()
 	}
@@ -126,7 +109,7 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	}
 }
 
-func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (command.Command, error) {
+func (c *checker) command(check model.HealthCheck, timeout time.Duration) (command.Command, error) {
 	if check.Command == "" {
 		if len(c.goss) == 0 {
 			return command.Command{}, errors.New("goss rules cannot be evaluated here")
@@ -168,9 +151,30 @@ func outputOf(r command.Result) string {
 // truncated limits a text and makes it valid UTF-8.
 func truncated(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxOutput {
+	if len(s) <= maxCheckOutput {
 		return s
 	}
 
-	return strings.ToValidUTF8(s[:maxOutput], "") + " … (cut)"
+	return strings.ToValidUTF8(s[:maxCheckOutput], "") + " … (cut)"
+}
+
+// timed sets the timeout of the check in rules that goss would stop earlier. Addresses and names keep their
+// timeout, because for them no answer in time is a result.
+func timed(rules model.GossRules, timeout time.Duration) model.GossRules {
+	out := maps.Clone(rules)
+	for _, kind := range []string{"command", "http", "mount"} {
+		if len(rules[kind]) == 0 {
+			continue
+		}
+		out[kind] = maps.Clone(rules[kind])
+		for name, rule := range out[kind] {
+			if rule["timeout"] == nil {
+				rule = maps.Clone(rule)
+				rule["timeout"] = timeout.Milliseconds()
+				out[kind][name] = rule
+			}
+		}
+	}
+
+	return out
 }

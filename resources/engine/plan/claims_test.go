@@ -1,11 +1,11 @@
-package graph_test
+package plan_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -26,7 +26,7 @@ func declared(file, name, ensure string) *resource.Resource {
 // TestConflictsByOtherNames declares one thing in two manifests under equivalent names.
 func TestConflictsByOtherNames(t *testing.T) {
 	for _, names := range [][2]string{{"app", "app"}, {"app", "app.service"}, {"app.service", "app"}} {
-		claims := graph.Claims{}
+		claims := plan.Claims{}
 		claims.Add("group.all.first", []*resource.Resource{declared("first", names[0], "running")})
 		found := claims.Conflicts([]*resource.Resource{declared("second", names[1], "stopped")})
 		if len(found) != 1 || !strings.Contains(found[0].Error(), "unit#"+names[1]+" is already declared differently") || !strings.Contains(found[0].Error(), "group.all.first") {
