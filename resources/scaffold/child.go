@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"archive/tar"
-	"bufio"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -81,13 +80,12 @@ type answer struct {
 	Secret bool
 }
 
-// The kinds of entries in the tar that the child writes. The last entry is one of the last three.
+// The kinds of entries in the tar that the child writes.
 const (
 	kindRendered = "rendered" // the result of a template
 	kindWritten  = "written"  // a file of the function write
 	kindCalls    = "calls"    // the calls without an answer, as JSON: start the child again
-	kindError    = "error"    // why the rendering failed
-	kindEnd      = "end"
+	kindError    = "error"    // the reason for a failure
 
 	recordKind   = "MUSTER.kind"
 	recordSecret = "MUSTER.secret"
@@ -102,29 +100,21 @@ type child struct {
 	request request
 	texts   map[string]string
 	library *library.Scaffold
-	// prepared are the texts for the library.
-	prepared map[string]string
-	out      *bufio.Writer
-	tar      *tar.Writer
+	tar     *tar.Writer
 	// current is the index of the template that yields a file.
 	current int
 	// secret reports that a function returned a secret to the current template.
 	secret bool
-	// incomplete reports that a call had no answer; missing lists the calls.
-	incomplete bool
-	missing    []call
-	// files is the number of templates that yield a file. written are the sizes of the files of the
-	// function write, bytes is the size of all files.
-	files   int
-	written map[string]int
-	bytes   int
+	// missing are the calls without an answer.
+	missing []call
+	// files and bytes count the files so far, and their sizes.
+	files, bytes int
 }
 
-// RenderMain renders the templates of a request and writes a tar of the files. It is the child
-// process: a template that renders itself overflows the stack, which ends the process.
+// RenderMain renders the templates of a request, writes a tar of the files, and ends the process. It is the
+// child process: a template that renders itself overflows the stack, which ends the process.
 func RenderMain(in io.Reader, out io.Writer) {
-	c := &child{out: bufio.NewWriter(out), texts: map[string]string{}, prepared: map[string]string{}, written: map[string]int{}}
-	c.tar = tar.NewWriter(c.out)
+	c := &child{texts: map[string]string{}, tar: tar.NewWriter(out)}
 	err := contain()
 	if err == nil {
 		err = json.NewDecoder(in).Decode(&c.request)
@@ -132,7 +122,22 @@ func RenderMain(in io.Reader, out io.Writer) {
 	if err == nil {
 		err = c.render()
 	}
-	c.finish(err)
+	c.exit(err)
+}
+
+// exit writes the missing calls or the error, if any, and ends the process.
+func (c *child) exit(err error) {
+	switch {
+	case len(c.missing) > 0:
+		calls, _ := json.Marshal(c.missing)
+		err = c.emit(kindCalls, kindCalls, string(calls))
+	case err != nil:
+		err = c.emit(kindError, kindError, err.Error())
+	}
+	if errors.Join(err, c.tar.Close()) != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // contain sets the limits of the process. The kernel ends a process that exceeds them.
@@ -159,23 +164,20 @@ func contain() error {
 func (c *child) render() error {
 	for _, f := range c.request.Source {
 		c.texts[string(f.Name)] = string(f.Text)
-		if !f.Partial {
-			c.files++
-		}
 	}
 	if err := c.load(); err != nil {
 		return err
 	}
-	for i, f := range c.request.Source[:c.files] {
+	for i, f := range c.request.Source {
+		if f.Partial {
+			continue
+		}
 		c.current, c.secret = i, false
 		text, err := c.one(string(f.Name), c.values())
-		if err == nil {
-			err = c.count(len(text))
-		}
-		if err != nil && !c.incomplete {
+		if err != nil && len(c.missing) == 0 {
 			return err
 		}
-		if err := c.emit(kindRendered, string(f.Name), text); err != nil {
+		if err := c.add(kindRendered, string(f.Name), text); err != nil {
 			return err
 		}
 	}
@@ -194,12 +196,9 @@ func (c *child) one(name string, dot any) (text string, err error) {
 			err = errors.New(place(name, c.texts[name], err.Error()))
 		}
 	}()
-	prepared, done := c.prepared[name]
-	if !done {
-		if prepared, err = c.request.prepare(c.texts[name]); err != nil {
-			return "", err
-		}
-		c.prepared[name] = prepared
+	prepared, err := c.request.prepare(c.texts[name])
+	if err != nil {
+		return "", err
 	}
 
 	return c.library.RenderString(prepared, dot)
@@ -230,6 +229,9 @@ func (c *child) load() (err error) {
 		return err
 	}
 	functions := template.JetFunctions(c.functions())
+	for name, fn := range functions {
+		functions[name] = withName(name, fn)
+	}
 	functions[nameInOrder], functions[namePrinted] = template.InOrder, printedByJet
 	c.library, err = library.NewJet(config, functions)
 
@@ -239,28 +241,24 @@ func (c *child) load() (err error) {
 // functions returns the functions of the manifest and the functions of scaffolds.
 func (c *child) functions() template.Names {
 	values, _ := decode(c.request.Values).(map[string]any)
-	out := template.Names{
-		"Environ":      values["Environ"],
-		own + "write":  func(name, content string) (string, error) { return "", c.of("write", c.write(name, content)) },
-		own + "render": c.include,
-	}
+	out := template.Names{"Environ": values["Environ"], own + "write": c.write, own + "render": c.include}
 	for _, name := range c.request.Functions {
-		out[name] = func(args ...any) (any, error) {
-			v, err := c.call(name, args)
-			return v, c.of(name, err)
-		}
+		out[name] = func(args ...any) (any, error) { return c.call(name, args) }
 	}
 
 	return out
 }
 
-// of adds the name of a function to its error; text/template adds it itself.
-func (c *child) of(function string, err error) error {
-	if err == nil || c.request.Go {
-		return err
+// withName adds the name of a function of Jet to its error. Go templates add it themselves.
+func withName(name string, fn jet.Func) jet.Func {
+	return func(args jet.Arguments) reflect.Value {
+		defer func() {
+			if p := recover(); p != nil {
+				panic(fmt.Errorf("%s: %v", name, p))
+			}
+		}()
+		return fn(args)
 	}
-
-	return fmt.Errorf("%s: %w", function, err)
 }
 
 // call returns the answer to a call, or pending if there is no answer yet. It does not report a call
@@ -273,14 +271,13 @@ func (c *child) call(name string, args []any) (any, error) {
 	wanted := call{Function: name, Args: encoded, Template: c.current}
 	a, known := c.request.Answers[wanted.key()]
 	switch {
+	case known && a.Failed:
+		err = errors.New(a.Error)
 	case !known:
-		c.incomplete = true
 		if !strings.Contains(wanted.key(), pending) {
 			c.missing = append(c.missing, wanted)
 		}
 		return pending, nil
-	case a.Failed:
-		err = errors.New(a.Error)
 	}
 	c.secret = c.secret || a.Secret
 
@@ -288,62 +285,40 @@ func (c *child) call(name string, args []any) (any, error) {
 }
 
 // write adds a file. A template could catch an error, so a limit ends the process.
-func (c *child) write(name, content string) error {
+func (c *child) write(name, content string) (string, error) {
 	path := filepath.Join(c.request.Target, name)
 	below, is := strings.CutPrefix(path, c.request.Target+"/")
 	if !is {
-		return fmt.Errorf("%s is not in target directory %s", path, c.request.Target)
+		return "", fmt.Errorf("%s is not in target directory %s", path, c.request.Target)
 	}
-	before := c.written[below]
-	c.written[below] = len(content)
-	err := c.count(len(content) - before)
-	if err == nil {
-		err = c.emit(kindWritten, below, content)
-	}
-	if err != nil {
-		c.finish(err)
-		os.Exit(1)
+	if err := c.add(kindWritten, below, content); err != nil {
+		c.exit(err)
 	}
 
-	return nil
+	return "", nil
 }
 
 func (c *child) include(name string, dot any) (string, error) {
 	path := strings.TrimPrefix(filepath.Clean(name), "/")
 	if _, have := c.texts[path]; !have {
-		return "", c.of("render", fmt.Errorf("there is no template %q in the source", name))
+		return "", fmt.Errorf("there is no template %q in the source", name)
 	}
-	text, err := c.one(path, dot)
 
-	return text, c.of("render", err)
+	return c.one(path, dot)
 }
 
-// count returns an error if the files exceed the limits.
-func (c *child) count(bytes int) error {
-	name := c.request.Source[c.current].Name
-	c.bytes += bytes
+// add writes a file to the tar. It returns an error if the files exceed the limits.
+func (c *child) add(kind, name, content string) error {
+	by := c.request.Source[c.current].Name
+	c.files, c.bytes = c.files+1, c.bytes+len(content)
 	switch {
 	case c.bytes > maxBytes:
-		return fmt.Errorf("%s: the templates yield more than %d bytes in all files", name, maxBytes)
-	case c.files+len(c.written) > maxFiles:
-		return fmt.Errorf("%s: the templates yield more than %d files", name, maxFiles)
-	}
-
-	return nil
-}
-
-// finish writes the last entry: the missing calls, the error or the end.
-func (c *child) finish(err error) {
-	switch {
-	case c.incomplete:
-		calls, _ := json.Marshal(c.missing)
-		err = c.emit(kindCalls, kindCalls, string(calls))
-	case err != nil:
-		err = c.emit(kindError, kindError, err.Error())
+		return fmt.Errorf("%s: the templates yield more than %d bytes in all files", by, maxBytes)
+	case c.files > maxFiles:
+		return fmt.Errorf("%s: the templates yield more than %d files", by, maxFiles)
 	default:
-		err = c.emit(kindEnd, kindEnd, "")
+		return c.emit(kind, name, content)
 	}
-	_ = errors.Join(err, c.tar.Close(), c.out.Flush()) // the parent reports that entries are missing
 }
 
 func (c *child) emit(kind, name, content string) error {
@@ -356,7 +331,7 @@ func (c *child) emit(kind, name, content string) error {
 		_, err = io.WriteString(c.tar, content)
 	}
 
-	return errors.Join(err, c.tar.Flush(), c.out.Flush())
+	return errors.Join(err, c.tar.Flush())
 }
 
 // The names of functions in prepared templates. The prefix own distinguishes the functions write and

@@ -2,12 +2,8 @@ package scaffold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/model"
@@ -28,23 +24,6 @@ func (Choria) Name() string { return "choria" }
 // IsManageable accepts every scaffold.
 func (Choria) IsManageable(model.Facts, resource.Spec) (bool, int, error) { return true, 1, nil }
 
-// Status renders the templates and compares the files with the target.
-func (p Choria) Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error) {
-	t, err := p.observe(ctx, env, spec, false)
-	if err != nil {
-		return nil, err
-	}
-	if len(t.due) > 0 && !env.Scope.ReadOnly() {
-		size := 0
-		for _, f := range t.files {
-			size += len(f.content)
-		}
-		p.cache.put(env.RunID, spec, t.files, size)
-	}
-
-	return t.state, nil
-}
-
 // observe renders the templates and compares the files with the target. With reuse it takes the files of
 // the last observation, if there are any.
 func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse bool) (*target, error) {
@@ -52,7 +31,7 @@ func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse
 	if err != nil {
 		return nil, err
 	}
-	t := &target{env: env, spec: spec, state: &State{}, there: map[string]fs.FileMode{}}
+	t := &target{env: env, spec: spec, state: &State{Attributes: map[string][]string{}}, there: map[string]fs.FileMode{}}
 	t.state.Metadata = &Metadata{Name: spec.Name, Provider: p.Name(), TargetExists: entry.Kind == files.Directory, Engine: spec.Engine}
 	if t.state.Ensure = model.EnsureAbsent; t.exists() {
 		t.state.Ensure = model.EnsurePresent
@@ -78,66 +57,6 @@ func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse
 	}
 
 	return t, t.compare(ctx)
-}
-
-// Scaffold validates all files, writes the files that differ, runs their post commands, and with purge
-// removes files without a template.
-func (p Choria) Scaffold(ctx context.Context, env resource.Env, spec *Spec) error {
-	t, err := p.observe(ctx, env, spec, true)
-	if err == nil {
-		err = t.state.Obstacle
-	}
-	if err == nil && spec.Validator != "" {
-		err = t.validate(ctx)
-	}
-	if err == nil {
-		_, err = env.Host.EnsureDirectory(spec.Name)
-	}
-	if err == nil {
-		err = t.store(ctx)
-	}
-	if err == nil && spec.Purge {
-		// Post commands may have mounted something.
-		err = t.checkMounts(t.state.Metadata.Purged, nil)
-	}
-	if err == nil && spec.Purge {
-		for _, path := range t.state.Metadata.Purged {
-			err = errors.Join(err, env.Host.Remove(path))
-		}
-	}
-
-	return err
-}
-
-// Remove removes the changed and stable files of a state, then their empty directories, deepest first, and
-// the target if it is empty. It continues after an error, and returns all errors.
-func (Choria) Remove(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
-	paths := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
-	if at := slices.IndexFunc(paths, func(path string) bool { return !filepath.IsAbs(path) }); at >= 0 {
-		return fmt.Errorf("the path of a file to remove is not absolute: %q", paths[at])
-	}
-	var failed error
-	var parents []string
-	for _, path := range paths {
-		if err := context.Cause(ctx); err != nil {
-			return errors.Join(failed, err)
-		}
-		failed = errors.Join(failed, env.Host.Remove(path))
-		for dir := filepath.Dir(path); strings.HasPrefix(dir, spec.Name+"/"); dir = filepath.Dir(dir) {
-			parents = append(parents, dir)
-		}
-	}
-	slices.Sort(parents)
-	for _, dir := range slices.Backward(slices.Compact(parents)) {
-		if err := env.Host.Remove(dir); err != nil && !errors.Is(err, files.ErrNotEmpty) {
-			failed = errors.Join(failed, err)
-		}
-	}
-	if err := env.Host.Remove(spec.Name); err != nil {
-		env.Log.DebugContext(ctx, "target kept", "target", spec.Name, "reason", err)
-	}
-
-	return errors.Join(failed, env.Host.Forget(records, spec.Name))
 }
 
 // maxCached limits the size of all values in the cache.

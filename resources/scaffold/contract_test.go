@@ -229,6 +229,7 @@ func engineCases() []typetest.Case {
 		{Name: "jet, renders itself with an end", Setup: gone(`x[[ if isset(.n) && .n < 3 ]][[ render("f", map("n", .n + 1)) ]][[ else if !isset(.n) ]][[ render("f", map("n", 0)) ]][[ end ]]`), Properties: of(), Message: changed(1), Check: has("out", "f", "xxxxx")},
 		{Name: "go, renders itself with an end", Setup: gone(`x{{ if not (kindIs "int" .) }}{{ render "f" 0 }}{{ else if lt . 3 }}{{ render "f" (add1 . | int) }}{{ end }}`), Properties: of("engine", "go"), Message: changed(1), Check: has("out", "f", "xxxxx")},
 		{Name: "written into a directory of its own", Setup: gone(`[[ write("users/ann", "a") ]]`), Properties: of("skip_empty", true), Message: changed(1), Check: has("out", "users/", "", "users/ann", "a")},
+		{Name: "written again", Setup: gone(`[[ write("w", "x") ]][[ write("w", "y") ]]f`), Properties: of(), Message: changed(2), Check: has("out", "f", "f", "w", "y")},
 		{Name: "written, stable", Setup: put("src/f", `[[ write("w", "x") ]]f`, "out/f", "f", "out/w", "x"), Properties: of("purge", true)},
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -57,10 +56,11 @@ type rendering struct {
 	// failed are the errors of functions.
 	failed []error
 
-	// The result of the last start of the child: files, the indexes of written files by name, and
-	// the index of the next template.
+	// The result of the last start of the child: files, calls without an answer, an error, and the index
+	// of the next template.
 	files   []file
-	written map[string]int
+	calls   []call
+	problem string
 	next    int
 }
 
@@ -101,12 +101,11 @@ func (r *rendering) run(ctx context.Context) error {
 		return fmt.Errorf("could not render the templates: %w", err)
 	}
 	for range maxStarts {
-		complete, calls, err := r.start(ctx, request)
-		if err != nil || complete {
+		if err := r.start(ctx, request); err != nil || len(r.calls) == 0 {
 			return err
 		}
 		known := len(request.Answers)
-		for _, c := range calls {
+		for _, c := range r.calls {
 			if _, answered := request.Answers[c.key()]; !answered && ctx.Err() == nil {
 				r.next = c.Template
 				request.Answers[c.key()] = r.answer(c)
@@ -120,82 +119,73 @@ func (r *rendering) run(ctx context.Context) error {
 	return errUnstable
 }
 
-// start runs the child once. It reports whether the files are complete, or returns the calls
-// without an answer.
-func (r *rendering) start(ctx context.Context, request request) (complete bool, calls []call, err error) {
+// start runs the child once. It sets the files, or the calls without an answer.
+func (r *rendering) start(ctx context.Context, request request) error {
 	input, err := json.Marshal(request)
 	if err != nil {
-		return false, nil, err
+		return err
 	}
-	var result command.Result
-	var running sync.WaitGroup
-	output, stdout := io.Pipe()
-	running.Go(func() {
-		result, err = r.env.Host.Run(ctx, command.Command{
-			// This runs the same program even if its file was replaced.
-			Argv: []string{"/proc/self/exe", "--log-level=error", RenderCommand},
-			Dir:  "/", Stdin: bytes.NewReader(input), Stdout: stdout, Tied: true, OnlyEnv: true,
-			// GORACE saves the race detector a second at the end.
-			Env: []string{"GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
-		})
-		stdout.Close()
+	var output bytes.Buffer
+	result, err := r.env.Host.Run(ctx, command.Command{
+		// This runs the same program even if its file was replaced.
+		Argv: []string{"/proc/self/exe", "--log-level=error", RenderCommand},
+		Dir:  "/", Stdin: bytes.NewReader(input), Stdout: &output, Tied: true, OnlyEnv: true,
+		// GORACE saves the race detector a second at the end.
+		Env: []string{"GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
 	})
-	r.files, r.written, r.next = nil, map[string]int{}, 0
-	last, content, received := r.receive(tar.NewReader(output))
-	if received == nil {
-		_, received = io.Copy(io.Discard, output) // the end of the tar
-	}
-	output.Close()
-	running.Wait()
+	received := r.receive(tar.NewReader(&output))
 	switch {
-	case last == kindEnd:
-		return true, nil, nil
-	case last == kindError:
-		return false, nil, r.failure(string(content))
-	case last == kindCalls:
-		err = json.Unmarshal(content, &calls)
-		return false, calls, err
 	case err != nil:
-		return false, nil, fmt.Errorf("could not render the templates: %w", err)
+		return fmt.Errorf("could not render the templates: %w", err)
+	case result.ExitCode != 0 || received != nil:
+		return r.in(ended(result, received))
+	case r.problem != "":
+		return r.failure(r.problem)
 	default:
-		return false, nil, r.in(ended(result, received))
+		return nil
 	}
 }
 
-// receive reads the files of the child. It returns the kind and the content of the last entry.
-func (r *rendering) receive(in *tar.Reader) (last string, content []byte, err error) {
+// receive reads the tar of the child.
+func (r *rendering) receive(in *tar.Reader) error {
+	r.files, r.calls, r.problem, r.next = nil, nil, "", 0
 	for {
 		header, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return "", nil, err
+			return err
 		}
-		kind, name := header.PAXRecords[recordKind], header.Name
+		name := header.Name
 		if header.Size > maxBytes || !filepath.IsLocal(name) {
-			return "", nil, fmt.Errorf("invalid entry %q", name)
+			return fmt.Errorf("invalid entry %q", name)
 		}
-		if content, err = io.ReadAll(in); err != nil {
-			return "", nil, err
+		content, err := io.ReadAll(in)
+		if err != nil {
+			return err
 		}
 		by := r.current()
 		if header.PAXRecords[recordSecret] != "" {
 			r.secret[by], r.flows = true, true
 		}
-		f := file{path: filepath.Join(r.spec.Name, name), content: content, digest: digestOf(content), mode: writtenMode, by: by}
-		switch kind {
+		f := file{path: filepath.Join(r.spec.Name, name), content: content, digest: digestOf(content), by: by}
+		switch header.PAXRecords[recordKind] {
 		case kindRendered:
 			f.mode = r.source[r.next].Mode
-			r.next++
-			r.files = append(r.files, f)
+			r.files, r.next = append(r.files, f), r.next+1
 		case kindWritten:
-			f.written = true
-			if at, again := r.written[name]; again {
-				r.files[at] = f
-				continue
-			}
-			r.written[name] = len(r.files)
+			f.mode, f.written = writtenMode, true
 			r.files = append(r.files, f)
+		case kindCalls:
+			err = json.Unmarshal(content, &r.calls)
+		case kindError:
+			r.problem = string(content)
 		default:
-			return kind, content, nil
+			err = fmt.Errorf("invalid entry %q", name)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -294,19 +284,17 @@ func ended(result command.Result, received error) error {
 	}
 }
 
-// result returns the files. Two files with the same path are an error, and so is a file that is a
-// directory of another file.
+// result returns the files, with the last content of a file that was written twice. Two other files with the
+// same path are an error, and so is a file that is a directory of another file.
 func (r *rendering) result() ([]file, error) {
-	var texts bytes.Buffer
-	for _, f := range r.source {
-		texts.Write(f.Text)
-		texts.WriteByte('\n')
-	}
-	slices.SortFunc(r.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	slices.Reverse(r.files)
+	slices.SortStableFunc(r.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	files := slices.CompactFunc(r.files, func(a, b file) bool { return a.path == b.path && a.written && b.written })
 	given := map[string]bool{}
-	for i, f := range r.files {
-		r.files[i].secret = r.secret[f.by]
-		if name := strings.TrimPrefix(f.path, r.spec.Name+"/"); f.written && r.flows && !bytes.Contains(texts.Bytes(), []byte(name)) {
+	for i, f := range files {
+		files[i].secret = r.secret[f.by]
+		name := []byte(strings.TrimPrefix(f.path, r.spec.Name+"/"))
+		if f.written && r.flows && !slices.ContainsFunc(r.source, func(s sourceFile) bool { return bytes.Contains(s.Text, name) }) {
 			return nil, errSecretPath
 		}
 		if given[f.path] {
@@ -320,7 +308,7 @@ func (r *rendering) result() ([]file, error) {
 		given[f.path] = true
 	}
 
-	return slices.DeleteFunc(r.files, func(f file) bool {
+	return slices.DeleteFunc(files, func(f file) bool {
 		return r.spec.SkipEmpty && !f.written && strings.TrimSpace(string(f.content)) == ""
 	}), nil
 }

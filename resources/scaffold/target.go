@@ -61,14 +61,14 @@ func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
 
 // compare finds the stable files, the files to write, and the other files of the target.
 func (t *target) compare(ctx context.Context) error {
-	meta, others := t.state.Metadata, t.there
+	meta := t.state.Metadata
 	if t.exists() {
 		w := walker{left: maxWalked, mayVanish: true, visit: func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil }}
 		if err := w.walk(ctx, t.spec.Name); err != nil {
 			return err
 		}
-		others = maps.Clone(t.there)
 	}
+	others := maps.Clone(t.there)
 	for _, f := range t.files {
 		delete(others, f.path)
 		changes, err := t.changes(ctx, &f)
@@ -109,17 +109,12 @@ func (t *target) noteAttributes(f file) {
 	if carried.Err != nil {
 		t.obstruct(carried.Err)
 	}
-	if t.state.Attributes == nil {
-		t.state.Attributes = map[string][]string{}
-	}
-	note := func(verb string, names []string) {
+	kept, lost := carried.Effects(false)
+	for verb, names := range map[string][]string{"preserved the ": kept, "removed the ": lost} {
 		for _, name := range names {
 			t.state.Attributes[verb+name] = append(t.state.Attributes[verb+name], f.path)
 		}
 	}
-	kept, lost := carried.Effects(false)
-	note("preserved the ", kept)
-	note("removed the ", lost)
 }
 
 // removed returns the paths that ensure: absent or purge would remove.
@@ -167,12 +162,7 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	is, digest := f.before.Kind == files.File, ""
 	// A file of another size differs. Reading a huge file would take hours.
 	if is && (f.before.Size <= maxBytes || f.before.Size == int64(len(f.content))) {
-		digest, err = t.env.Host.Compare(ctx, f.before)
-		if errors.Is(err, fs.ErrNotExist) { // removed since
-			digest, err = "", t.look(f)
-			is = f.before.Kind == files.File
-		}
-		if err != nil {
+		if digest, err = t.env.Host.Compare(ctx, f.before); err != nil {
 			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
 		}
 	}
@@ -227,10 +217,8 @@ func (t *target) obstruct(err error) {
 }
 
 func (t *target) checkPermissions() {
-	meta, seen := t.state.Metadata, map[string]bool{}
-	paths := append([]string{}, meta.Changed...)
-	paths = append(paths, t.removed()...)
-	for _, path := range paths {
+	seen := map[string]bool{}
+	for _, path := range slices.Concat(t.state.Metadata.Changed, t.removed()) {
 		if dir := filepath.Dir(path); !seen[dir] && t.state.Obstacle == nil {
 			seen[dir] = true
 			t.state.Obstacle = resource.Obstacle(t.env.Host, path, true)
@@ -244,13 +232,12 @@ const maxDiffs = 128 << 10
 // contentChange describes a change of content. It hides a content that depends on a secret.
 func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
 	before := resource.DiffContent{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
-	out.From, out.To = f.before.Kind.String(), resource.DigestWord(f.digest)
 	before.Unreadable = !before.Absent && (digest == "" || f.before.Foreign() != nil)
-	switch {
-	case before.Absent:
-	case before.Unreadable:
+	readable := !before.Absent && !before.Unreadable
+	out.From, out.To = f.before.Kind.String(), resource.DigestWord(f.digest)
+	if before.Unreadable {
 		out.From = "unreadable"
-	default:
+	} else if readable {
 		out.From = resource.DigestWord(digest)
 	}
 	switch {
@@ -258,7 +245,7 @@ func (t *target) contentChange(out model.Change, f *file, digest string) model.C
 	case f.secret:
 		out.From, out.To = "", model.Redacted
 	case t.shown < maxDiffs:
-		if !before.Absent && !before.Unreadable {
+		if readable {
 			before.Snippet = resource.ReadSnippet(f.before)
 		}
 		out.Diff = resource.Diff(f.path, before, resource.DiffContent{Snippet: resource.SnippetOf(string(f.content)), Size: int64(len(f.content)), Digest: f.digest})
@@ -274,6 +261,34 @@ func attributesOf(e files.Entry) files.Attrs {
 
 func describe(a files.Attrs) string {
 	return fmt.Sprintf("mode %04o, owner %d, group %d", uint32(a.Mode), a.UID, a.GID)
+}
+
+// apply validates all files, writes the files that differ, runs their post commands, and with purge
+// removes files without a template.
+func (t *target) apply(ctx context.Context) error {
+	err := t.state.Obstacle
+	if err == nil && t.spec.Validator != "" {
+		err = t.validate(ctx)
+	}
+	if err == nil {
+		_, err = t.env.Host.EnsureDirectory(t.spec.Name)
+	}
+	if err == nil {
+		err = t.store(ctx)
+	}
+	if err != nil || !t.spec.Purge {
+		return err
+	}
+	purged := t.state.Metadata.Purged
+	// Post commands may have mounted something.
+	if err := t.checkMounts(purged, nil); err != nil {
+		return err
+	}
+	for _, path := range purged {
+		err = errors.Join(err, t.env.Host.Remove(path))
+	}
+
+	return err
 }
 
 // parallel is the number of files that are written in parallel, so the system syncs many of them at once.
@@ -353,14 +368,11 @@ func (t *target) validate(ctx context.Context) error {
 // storePosted writes files and runs their commands. It removes their records first: after a kill
 // the commands run again. It also records the finished files if a command fails.
 func (t *target) storePosted(ctx context.Context, posted []file, foreign map[string]bool) (err error) {
-	known := len(t.past.Files)
 	for _, f := range posted {
 		delete(t.past.Files, f.path)
 	}
-	if len(t.past.Files) < known {
-		if err := t.past.save(ctx, t.env.Host); err != nil {
-			return err
-		}
+	if err := t.past.save(ctx, t.env.Host); err != nil {
+		return err
 	}
 	for _, f := range posted {
 		if t.past.Files[f.path], err = t.writeAndPost(ctx, f, foreign[filepath.Dir(f.path)]); err != nil {
@@ -418,6 +430,37 @@ func (t *target) install(ctx context.Context, from files.Entry, path string) (fi
 	}
 
 	return t.env.Host.Look(path)
+}
+
+// Remove removes the changed and stable files of a state, then their empty directories, deepest first, and
+// the target if it is empty. It continues after an error, and returns all errors.
+func (Choria) Remove(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
+	paths := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
+	if at := slices.IndexFunc(paths, func(path string) bool { return !filepath.IsAbs(path) }); at >= 0 {
+		return fmt.Errorf("the path of a file to remove is not absolute: %q", paths[at])
+	}
+	var failed error
+	var parents []string
+	for _, path := range paths {
+		if err := context.Cause(ctx); err != nil {
+			return errors.Join(failed, err)
+		}
+		failed = errors.Join(failed, env.Host.Remove(path))
+		for dir := filepath.Dir(path); strings.HasPrefix(dir, spec.Name+"/"); dir = filepath.Dir(dir) {
+			parents = append(parents, dir)
+		}
+	}
+	slices.Sort(parents)
+	for _, dir := range slices.Backward(slices.Compact(parents)) {
+		if err := env.Host.Remove(dir); err != nil && !errors.Is(err, files.ErrNotEmpty) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	if err := env.Host.Remove(spec.Name); err != nil {
+		env.Log.DebugContext(ctx, "target kept", "target", spec.Name, "reason", err)
+	}
+
+	return errors.Join(failed, env.Host.Forget(records, spec.Name))
 }
 
 // records is the folder of the records in the state directory.

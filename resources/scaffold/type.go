@@ -38,20 +38,32 @@ func (Type) New() *Spec { return &Spec{Engine: EngineJet} }
 
 // Status renders the templates and compares the files with the target.
 func (Type) Status(ctx context.Context, env resource.Env, p Choria, spec *Spec) (*State, error) {
-	return p.Status(ctx, env, spec)
+	t, err := p.observe(ctx, env, spec, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.due) > 0 && !env.Scope.ReadOnly() {
+		size := 0
+		for _, f := range t.files {
+			size += len(f.content)
+		}
+		p.cache.put(env.RunID, spec, t.files, size)
+	}
+
+	return t.state, nil
 }
 
 // Apply writes the files, or removes them.
 func (Type) Apply(ctx context.Context, env resource.Env, p Choria, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	if !plan.Has(actionRemove) {
-		return resource.Outcome{}, p.Scaffold(ctx, env, spec)
-	}
-	state, err := p.Status(ctx, env, spec)
-	if err != nil {
+	t, err := p.observe(ctx, env, spec, true)
+	switch {
+	case err != nil:
 		return resource.Outcome{}, err
+	case plan.Has(actionRemove):
+		return resource.Outcome{}, p.Remove(ctx, env, spec, t.state)
+	default:
+		return resource.Outcome{}, t.apply(ctx)
 	}
-
-	return resource.Outcome{}, p.Remove(ctx, env, spec, state)
 }
 
 // Verify returns an error with the files that are not in their desired state.

@@ -57,7 +57,7 @@ func (p *Provider) simulate(ctx context.Context, env resource.Env, requests []pk
 			if name := readAsModifier(err, requests); name != "" {
 				return nil, missing(ctx, env, name, refresh)
 			}
-			return nil, err
+			return nil, withProviders(ctx, env, err)
 		}
 		lines = append(lines, more...)
 	}
@@ -100,6 +100,21 @@ func readAsModifier(err error, requests []pkg.Request) string {
 	}
 
 	return ""
+}
+
+// withProviders replaces the error about a missing version of a virtual package by an error with the
+// providers.
+func withProviders(ctx context.Context, env resource.Env, err error) error {
+	var f *pkg.Failure
+	if !errors.As(err, &f) || !errors.Is(err, pkg.ErrNoVersion) || len(f.Packages) != 1 {
+		return err
+	}
+	candidates, failed := (*Provider)(nil).Candidates(ctx, env, f.Packages, "")
+	if failed != nil || candidates[f.Packages[0]] != "" {
+		return err
+	}
+
+	return missing(ctx, env, f.Packages[0], refresh)
 }
 
 func simulateRemoval(ctx context.Context, env resource.Env, broken []pkg.Request) error {

@@ -285,7 +285,11 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 }
 
 // unreadable returns the error of a unit with a mistake in its file, with the log of systemd about it.
-func unreadable(ctx context.Context, env resource.Env, name string, u unit) error {
+func (r *reader) unreadable(ctx context.Context, env resource.Env, name string, u unit) error {
+	if target, err := os.Readlink(filepath.Join(r.root, etcUnits, u.id)); err == nil && strings.HasPrefix(u.unitFile, "masked") {
+		unit := filepath.Base(target)
+		return fmt.Errorf("%s is an alias of %s, which is masked: run systemctl unmask %s, and name the service %s", u.id, unit, unit, unit)
+	}
 	err := fmt.Errorf("%s: its unit cannot be read (%s): correct its file", name, u.load)
 	if logged, failed := lastLogged(ctx, env, u.id, time.Unix(0, 0)); failed == nil && logged != "" {
 		return resource.CommandError{Err: err, Output: logged}

@@ -151,7 +151,7 @@ func (r *reader) show(ctx context.Context, env resource.Env, names []string) ([]
 // outdated.
 func (r *reader) state(ctx context.Context, env resource.Env, name string, u unit, links links) (state *service.State, id string, err error) {
 	if u.load == "bad-setting" || u.load == "error" {
-		return nil, "", unreadable(ctx, env, name, u)
+		return nil, "", r.unreadable(ctx, env, name, u)
 	}
 	if u.id != service.UnitName(name) {
 		if answer, err := r.isEnabled(ctx, env, name); err != nil || answer == notFound {
@@ -239,6 +239,8 @@ const (
 	activating     = "activating"
 	enabledRuntime = "enabled-runtime"
 	notFound       = "not-found"
+	// perpetual is not an answer of is-enabled, which fails for such units.
+	perpetual = "perpetual"
 )
 
 var (
@@ -292,7 +294,7 @@ func startsAtBoot(answer string) (starts bool, o service.Obstacles, err error) {
 		o.Disable = errors.New("its unit is static: it has no [Install] section, what wants it starts it. Leave enable unset, or mask it")
 	case "indirect":
 		o.Disable = errors.New("its unit is indirect: its [Install] section only names other units, which have to be disabled instead")
-	case "generated", "transient":
+	case "generated", "transient", perpetual:
 		o.Disable = fmt.Errorf("its unit is %s: there is no unit file to be disabled. Leave enable unset, or change what makes the unit", answer)
 	case "disabled", "linked", "linked-runtime":
 		return false, o, nil
