@@ -82,7 +82,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	})
 	for _, w := range done {
 		if found.expression == nil {
-			warnUnknownTarget(c.Log, w.target, found.known, found.store.KV.Names().Run("fleet resume "+cmp.Or(w.target.Node, "--group "+w.target.Group)))
+			warnUnknownTarget(c.Log, w.target, found.known, found.store.KV.Names.Run("fleet resume "+cmp.Or(w.target.Node, "--group "+w.target.Group)))
 		}
 	}
 	if len(done) > 0 && p.Until.IsZero() {

@@ -128,7 +128,7 @@ func (c *pushCommand) push(ctx context.Context, to opened, push assign.Push) ([]
 		c.print(done)
 	}
 	if !c.preview {
-		warnUnknown(c.Log, to.store.KV.Names(), done, to.known)
+		warnUnknown(c.Log, to.store.KV.Names, done, to.known)
 	}
 	c.printPrecedence(ctx, to.store, done, to.known)
 	switch {
@@ -215,7 +215,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []
 	}
 	for _, p := range done {
 		for _, met := range fleet.PrecedenceOf(p.Key, others, nodes) {
-			where := print.Some(met.Nodes, "see "+store.KV.Names().Run("fleet describe NODE"))
+			where := print.Some(met.Nodes, "see "+store.KV.Names.Run("fleet describe NODE"))
 			if met.Wins {
 				c.Print.Remark("%s wins over %s on %s", p.Key, met.Other, where)
 			} else {
