@@ -54,7 +54,7 @@ func New(o Options) *Host {
 
 	return &Host{
 		Disk:     files.New(files.Options{StateDir: o.StateDir, Log: o.Log, Label: labels(runner)}),
-		Accounts: NewAccounts(AccountOptions{Commands: runner, Log: o.Log}),
+		Accounts: NewAccounts("/etc", runner, o.Log),
 		Runner:   runner,
 		Locks:    state.NewLocks(o.StateDir),
 	}

@@ -158,7 +158,12 @@ func repositories() []string {
 func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) {
 	s := simulation{provider: p}
 	var changed []*State
-	checkHolds := holdCheck(ctx, env, p)
+	checkHolds := sync.OnceValue(func() error {
+		if err := p.CheckHolds(ctx, env); ctx.Err() == nil && !isUnknowable(err) {
+			return err
+		}
+		return nil
+	})
 	for i, spec := range specs {
 		if states[i] == nil {
 			continue
@@ -190,21 +195,6 @@ func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*
 		}
 		changed[i].forecast = f
 	}
-}
-
-// holdCheck returns a function that calls CheckHolds at most once.
-func holdCheck(ctx context.Context, env resource.Env, p PackageProvider) func() error {
-	h, ok := p.(Holder)
-	if !ok {
-		return func() error { return nil }
-	}
-
-	return sync.OnceValue(func() error {
-		if err := h.CheckHolds(ctx, env); ctx.Err() == nil && !isUnknowable(err) {
-			return err
-		}
-		return nil
-	})
 }
 
 // simulation finds the effect of each of many changes. It needs one simulation if no change fails

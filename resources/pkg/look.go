@@ -101,17 +101,16 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 
 // checkAbsent sets NotAbsent of packages with ensure absent or purged that are not installed.
 func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) error {
-	checker, ok := p.(AbsenceChecker)
 	var names []string
 	for i, s := range specs {
 		if s.isRemoved() && states[i] != nil && !states[i].installed() && !states[i].Residue && !slices.Contains(names, s.Name) {
 			names = append(names, s.Name)
 		}
 	}
-	if !ok || len(names) == 0 {
+	if len(names) == 0 {
 		return nil
 	}
-	found, err := checker.CheckAbsent(ctx, env, names)
+	found, err := p.CheckAbsent(ctx, env, names)
 	if err != nil {
 		return err
 	}
@@ -207,7 +206,7 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 		have = state.Metadata.Full
 	}
 	var err error
-	if state.order, err = p.VersionCmp(have, version, false); err != nil {
+	if state.order, err = p.VersionCmp(have, version); err != nil {
 		return nil, err
 	}
 

@@ -112,6 +112,9 @@ func (g *cgroup) kill() error { return os.WriteFile(g.file("cgroup.kill"), []byt
 // end removes the group. It moves remaining processes to the group of muster, where they would be without a
 // group, and waits briefly for killed processes.
 func (g *cgroup) end() {
+	if g == nil {
+		return
+	}
 	defer func() { _ = g.dir.Close() }()
 	const tries = 10
 	for try := range tries {

@@ -44,7 +44,7 @@ func (d *Dir) Root() (*os.Root, error) {
 
 // Readable opens the directory for reading; the caller closes it.
 func (d *Dir) Readable() (*os.File, error) {
-	fd, err := openFd(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := OpenAt(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
 	}

@@ -173,7 +173,7 @@ func (w *walk) push(path string) {
 }
 
 func (w *walk) restart() error {
-	fd, err := open(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, err := paths.OpenAt(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return limit("open", err)
 	}
@@ -202,7 +202,7 @@ func (w *walk) step(name string) (bool, error) {
 		}
 		// Few users can change a directory that muster may pass but not read.
 	}
-	fd, err := open(w.at, name, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := paths.OpenAt(w.at, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return false, limit("open", err)
 	}
@@ -239,13 +239,4 @@ func (w *walk) followLink(link int) (bool, error) {
 	}
 
 	return true, w.restart()
-}
-
-func open(at int, name string, flags int) (fd int, err error) {
-	err = paths.Retry(func() (err error) {
-		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)
-		return err
-	})
-
-	return fd, err
 }
