@@ -86,7 +86,6 @@ func (a *Accounts) ForgetAccounts() {
 	a.files, a.answers, a.asked = map[string]accountTable{}, map[string]accountTable{}, map[[2]string]bool{}
 }
 
-// getentTimeout limits the answer of a directory service.
 const getentTimeout = 30 * time.Second
 
 // FileWritten discards the tables if the file at path is one of them.
@@ -200,7 +199,6 @@ func (a *Accounts) merge(database, key, answer string) {
 	}
 }
 
-// accountTable maps names and numbers of users, or of groups.
 type accountTable struct {
 	ids   map[string]uint32
 	names map[uint32]string

@@ -156,7 +156,6 @@ func (h *Host) Forget(folder, name string) error {
 	return h.Remove(path)
 }
 
-// selinux is the mount point of the SELinux file system.
 const selinux = "/sys/fs/selinux"
 
 func labels(commands *command.Runner) func(ctx context.Context, path string) (string, error) {

@@ -131,7 +131,6 @@ func Virtual(name string, providers []string) error {
 // wanted is a package with ensure latest, in one release or in all.
 type wanted struct{ name, release string }
 
-// candidatesOf returns the newest available versions, with one command for each release.
 func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) (map[wanted]string, error) {
 	out := map[wanted]string{}
 	var releases []string
@@ -163,7 +162,6 @@ func byName(states []*State) map[string]*State {
 	return out
 }
 
-// distinct returns the names of the picked specs, each once.
 func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	var names []string
 	for _, s := range specs {
@@ -217,7 +215,6 @@ func unreported(p PackageProvider, name string) error {
 	return fmt.Errorf("%s did not report %s", p.Name(), name)
 }
 
-// refreshes is the folder of the records of NoteRefresh.
 const refreshes = "refreshes"
 
 // Refreshed returns the time of the last refresh of a provider's lists, from the record of NoteRefresh

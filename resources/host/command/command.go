@@ -85,7 +85,6 @@ type Result struct {
 	Stderr Output
 }
 
-// exitTerminated is the exit code after SIGTERM.
 const exitTerminated = 128 + int(unix.SIGTERM)
 
 // drainDelay limits the reading of output after a command has ended while a background process holds its
@@ -187,7 +186,6 @@ func endGroup(group *cgroup, pid int, env []string) {
 	}
 }
 
-// kill kills a command and all its processes.
 func kill(group *cgroup, pid int, env []string) error {
 	if group != nil && group.kill() == nil {
 		return nil

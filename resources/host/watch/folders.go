@@ -221,7 +221,6 @@ func (t *tree) prune(n *inotify) {
 	t.dirs = nil
 }
 
-// scanner scans a tree.
 type scanner struct {
 	inotify *inotify
 	dirs    map[*dir]struct{}

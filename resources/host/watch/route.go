@@ -89,7 +89,6 @@ const (
 	maxNames = 256
 )
 
-// walk is the resolution of a path.
 type walk struct {
 	inotify *inotify
 	// at is the current open directory.
@@ -102,7 +101,6 @@ type walk struct {
 	places []string
 }
 
-// walked is the result of a walk.
 type walked struct {
 	hops []hop
 	// places are the places of the route.
@@ -222,7 +220,6 @@ func (w *walk) step(name string) (bool, error) {
 	return w.followLink(fd)
 }
 
-// followLink continues with the text of a link.
 func (w *walk) followLink(link int) (bool, error) {
 	w.note()
 	text := make([]byte, unix.PathMax)
