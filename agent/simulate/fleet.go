@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Assignments are the assigned keys of one node, like those of an agent.
@@ -60,10 +62,11 @@ type Options struct {
 	Rate float64
 	// Connect connects a node to NATS. It calls connected after each reconnect.
 	Connect func(ctx context.Context, s Script, connected func()) (Link, error)
-	// Control contains the control documents. It runs after Connect has connected all nodes.
-	Control Control
-	// Load resolves a value. The error is the reason why nodes reject it.
-	Load func(ctx context.Context, e model.Entry) (*Manifest, error)
+	// Control yields the newest revision of each control key, and then each new revision until ctx ends. The error
+	// wraps model.ErrNotProvisioned if the bucket does not exist. It is called after Connect has connected all nodes.
+	Control func(ctx context.Context) iter.Seq2[model.ControlRevision, error]
+	// Types are the resource types of manifests.
+	Types resource.Types
 	// Log is the log of all nodes. Each node logs like an agent.
 	Log *slog.Logger
 }
@@ -74,13 +77,18 @@ type Fleet struct {
 	nodes    []*Node
 	cpuFlags []any
 	compared comparisons
+	controls *controls
+	loader   *loader
 	// reports is the number of reports.
 	reports atomic.Uint64
 }
 
 // New returns a fleet. Run starts it.
 func New(o Options) *Fleet {
-	f := &Fleet{o: o, cpuFlags: flagList()}
+	f := &Fleet{
+		o: o, cpuFlags: flagList(), loader: newLoader(o.Types),
+		controls: &controls{follow: o.Control, families: map[string]map[string]model.Entry{}},
+	}
 	for _, s := range o.Scripts {
 		f.nodes = append(f.nodes, newNode(f, s))
 	}
@@ -202,25 +210,15 @@ func CheckNames(scripts []Script, known []model.Node) error {
 	return nil
 }
 
-// Control reads the control documents of all nodes once. Each node uses its own documents, like an agent.
-type Control interface {
-	// Run keeps the documents current until ctx ends. It calls changed with the family of each changed key,
-	// and with an empty family if any may have changed. After an error, Run is called again after a delay.
-	Run(ctx context.Context, changed func(family string)) error
-	// Entries returns the known keys of families with values, and how completely they are known. The caller
-	// owns the map.
-	Entries(families []string) (map[string]model.Entry, model.Sync)
-}
-
 // documents are the documents of one node.
 type documents struct {
-	all     Control
+	all     *controls
 	machine *machine
 }
 
 // Entries returns the known keys.
 func (d documents) Entries() (map[string]model.Entry, model.Sync) {
-	return d.all.Entries(d.machine.families())
+	return d.all.entries(d.machine.families())
 }
 
 // Read returns the value of a key. The error wraps model.ErrNotFound if there is none.
@@ -239,7 +237,7 @@ func (documents) Removal(context.Context, string) (model.Entry, error) {
 	return model.Entry{}, model.ErrNotFound
 }
 
-func (n *Node) openControl(all Control, at *status.Clock) error {
+func (n *Node) openControl(all *controls, at *status.Clock) error {
 	c, err := desired.OpenControl(desired.ControlOptions{
 		Source: documents{all, n.machine}, Gate: desired.NoGate(), Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
 		Rejected: func(why string) { n.report.Node("", model.NodeRefused, bounds.Text(why)) },
@@ -275,7 +273,7 @@ func (f *Fleet) followControl(ctx context.Context) {
 		named[model.NodeFamily(n.machine.Node)] = []*Node{n}
 	}
 	tasks.Repeat(ctx, f.o.Log, "reading control documents", nil, func(ctx context.Context) error {
-		return f.o.Control.Run(ctx, func(family string) {
+		return f.controls.run(ctx, func(family string) {
 			members := named[family]
 			if members == nil {
 				members = slices.DeleteFunc(slices.Clone(f.nodes), func(n *Node) bool { return !slices.Contains(n.machine.families(), family) })

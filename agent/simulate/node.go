@@ -73,12 +73,12 @@ func (n *Node) wire(f *Fleet, link Link) error {
 		Store: states{link.States, m, n.joining}, Node: n.status, Facts: func() (model.Facts, string) { return nil, m.Node }, Clock: skewed, ClockMoved: func() { n.control.Wake() }, Connected: n.reachable[0], Drained: n.delivery.Drained, Log: n.log,
 		Duplicate: func(message string) { n.report.Node("", model.NodeDuplicate, message) },
 	}
-	if err := n.openControl(f.o.Control, skewed); err != nil {
+	if err := n.openControl(f.controls, skewed); err != nil {
 		return err
 	}
 	random := chance{rand.New(rand.NewPCG(m.seed[0], m.seed[1]))}
 	n.assigned = &assigned{
-		machine: m, source: link.Assignments, load: f.o.Load, compared: &f.compared, status: n.status, report: n.report, again: n.changed,
+		machine: m, source: link.Assignments, load: f.loader.load, compared: &f.compared, status: n.status, report: n.report, again: n.changed,
 		active: map[string]*assignment{}, rejected: map[string]rejection{},
 	}
 	n.runs = &runs{chance: random, machine: m, assigned: n.assigned, control: n.control, status: n.status, report: n.report}

@@ -1,16 +1,16 @@
-package fleetcmd
+package simulate
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"maps"
 	"path"
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/simulate"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -20,8 +20,8 @@ import (
 // controls holds the control documents, read by one consumer for all simulated nodes: a watch per node would
 // double the subscriptions.
 type controls struct {
-	// store returns the store of one connection.
-	store func() *kvstore.Store
+	// follow is Options.Control.
+	follow func(ctx context.Context) iter.Seq2[model.ControlRevision, error]
 
 	mu sync.Mutex
 	// families holds the entries by family and key.
@@ -29,38 +29,34 @@ type controls struct {
 	sync     model.Sync
 }
 
-func newControls(store func() *kvstore.Store) *controls {
-	return &controls{store: store, families: map[string]map[string]model.Entry{}}
-}
-
 // provisionPoll is the interval between checks whether a fleet without the bucket has one now.
 const provisionPoll = 30 * time.Second
 
-// Run follows the bucket until ctx ends. It calls changed with each changed family, or with an empty string
-// for all.
-func (c *controls) Run(ctx context.Context, changed func(family string)) error {
-	for {
-		err := c.follow(ctx, changed)
+// run follows the bucket until ctx ends. It calls changed with each changed family, or with an empty string
+// for all. After an error, call run again after a delay.
+func (c *controls) run(ctx context.Context, changed func(family string)) error {
+	for ctx.Err() == nil {
+		err := c.read(ctx, changed)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !errors.Is(err, kvstore.ErrNotProvisioned) {
+		if !errors.Is(err, model.ErrNotProvisioned) {
 			c.note(func(s *model.Sync) { s.Err = err })
 			changed("")
 			return err
 		}
 		c.note(func(s *model.Sync) { s.At, s.Err = time.Now(), nil }) // the bucket does not exist
 		changed("")
-		if kvstore.Pause(ctx, provisionPoll) != nil {
-			return nil
-		}
+		tasks.Pause(ctx, provisionPoll, nil)
 	}
+
+	return nil
 }
 
-// follow follows the bucket until an error.
-func (c *controls) follow(ctx context.Context, changed func(family string)) error {
+// read follows the bucket until an error.
+func (c *controls) read(ctx context.Context, changed func(family string)) error {
 	known := false
-	for f, err := range kvstore.NewControl(c.store()).Follow(ctx) {
+	for f, err := range c.follow(ctx) {
 		if err != nil {
 			return err
 		}
@@ -100,8 +96,8 @@ func (c *controls) take(e model.Entry) {
 	}
 }
 
-// Entries returns the current entries of some families.
-func (c *controls) Entries(families []string) (map[string]model.Entry, model.Sync) {
+// entries returns the current entries of some families. The caller owns the map.
+func (c *controls) entries(families []string) (map[string]model.Entry, model.Sync) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[string]model.Entry{}
@@ -117,12 +113,12 @@ type loader struct {
 	manifests *manifest.Loader
 
 	mu     sync.Mutex
-	loaded map[simulatedVersion]result
+	loaded map[version]loadedManifest
 }
 
-// simulatedVersion identifies a version of an assignment. It includes the time, because revisions restart at
+// version identifies a version of an assignment. It includes the time, because revisions restart at
 // 1 in a recreated bucket.
-type simulatedVersion struct {
+type version struct {
 	key      string
 	revision uint64
 	at       time.Time
@@ -130,8 +126,8 @@ type simulatedVersion struct {
 	sum string
 }
 
-type result struct {
-	manifest *simulate.Manifest
+type loadedManifest struct {
+	manifest *Manifest
 	err      error
 }
 
@@ -139,15 +135,15 @@ type result struct {
 const maxLoaded = 1000
 
 func newLoader(types resource.Types) *loader {
-	return &loader{manifests: manifest.NewLoader(manifest.Options{Types: types}), loaded: map[simulatedVersion]result{}}
+	return &loader{manifests: manifest.NewLoader(manifest.Options{Types: types}), loaded: map[version]loadedManifest{}}
 }
 
 // load returns the manifest of a value, resolved without a node as in muster fleet push. An invalid manifest
 // returns model.Problems.
-func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
+func (l *loader) load(ctx context.Context, e model.Entry) (*Manifest, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := simulatedVersion{key: e.Key, revision: e.Revision, at: e.Time}
+	v := version{key: e.Key, revision: e.Revision, at: e.Time}
 	if e.Revision == 0 {
 		v.sum = model.DigestOf(e.Value)
 	}
@@ -167,14 +163,14 @@ func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, e
 	return known.manifest, known.err
 }
 
-func (l *loader) read(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
+func (l *loader) read(ctx context.Context, e model.Entry) (*Manifest, error) {
 	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	out := &simulate.Manifest{Digest: a.ContentDigest(), Noop: a.Noop, Expires: a.Expires}
+	out := &Manifest{Digest: a.ContentDigest(), Noop: a.Noop, Expires: a.Expires}
 	if a.Bundle != "" {
-		out.Resources = []simulate.Resource{bundled(e)}
+		out.Resources = []Resource{bundled(e)}
 		return out, nil
 	}
 	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
@@ -194,17 +190,17 @@ func (l *loader) read(ctx context.Context, e model.Entry) (*simulate.Manifest, e
 
 // bundled returns one resource in place of all resources of a bundle, because simulated nodes do not download
 // bundles.
-func bundled(e model.Entry) simulate.Resource {
-	return simulate.Resource{
+func bundled(e model.Entry) Resource {
+	return Resource{
 		Ref: model.Ref{Type: "archive", Name: path.Join("/opt", e.Name)}, Ensure: model.EnsurePresent,
 		Source: model.Position{File: model.BundleManifest, Line: 3, Column: 7},
 	}
 }
 
 // played returns the simulated form of a resource.
-func played(r *resource.Resource) simulate.Resource {
+func played(r *resource.Resource) Resource {
 	meta := r.Meta()
-	out := simulate.Resource{
+	out := Resource{
 		Ref: r.Ref(), Alias: meta.Alias, Ensure: meta.Ensure, Provider: meta.Provider, Source: r.Pos,
 		Sensitive: meta.Sensitive || len(r.Secrets) > 0,
 	}
