@@ -344,7 +344,9 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		a.host.EndWaiters(work, command.OwnUnit("/"))
 	})
 	all.Go(func() {
-		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
+		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error {
+			return a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
+		})
 	})
 	a.operators.follow(ctx, &all)
 	all.Go(func() { tasks.Repeat(background, a.log, "syncing reports", nil, a.outbox.Run) })
@@ -407,15 +409,6 @@ func freeMemoryWhenIdle(ctx context.Context, ran tasks.Signal, free func()) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-func (a *Agent) follow(ctx context.Context, last model.Memory) error {
-	err := a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
-	if err == nil {
-		err = errors.New("it ended by itself")
-	}
-
-	return err
 }
 
 // Connected retries all waiting work after a reconnect.

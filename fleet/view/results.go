@@ -16,7 +16,7 @@ const MaxResults = 200_000
 
 // ResultQuery selects results of resources.
 type ResultQuery struct {
-	Run *targets.ResultEvaluator
+	Run *targets.RowEvaluator[targets.Result]
 	// Nodes limits the nodes whose results count; nil means all.
 	Nodes map[string]bool
 	// Since is the time of the oldest results.
@@ -35,7 +35,7 @@ type ReportSource interface {
 
 // ResultMatches are the results that match a query.
 type ResultMatches struct {
-	Rows []QueryResult
+	Rows []targets.Result
 	// Undecided are the nodes with a result for which the expression fails.
 	Undecided map[string]bool
 	// Invalid is the number of messages with reports that cannot be read.
@@ -119,7 +119,7 @@ func (m *ResultMatches) take(result targets.Result) error {
 	case matches && len(m.Rows) >= MaxResults:
 		m.Full = true
 	case matches:
-		m.Rows = append(m.Rows, QueryResult{Result: result})
+		m.Rows = append(m.Rows, result)
 	}
 
 	return nil

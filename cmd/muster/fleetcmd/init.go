@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
@@ -79,7 +80,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	}
 	due := !cli.Noop(c.noop) && len(changes) > 0
 	if due {
-		c.warnReplicas(kv.Conn().ConnectedClusterName(), changes)
+		c.warnReplicas(kv.Conn.ConnectedClusterName(), changes)
 		if err := c.confirm(changes); err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func printDifferences(p print.Printer, planned []provision.Difference) {
 // roomHint adds the remedy to an error of a server without free space. The command can be repeated, because
 // earlier changes stay.
 func roomHint(err error) error {
-	if !errors.Is(err, provision.ErrNoRoom) {
+	if !errors.Is(err, kvstore.ErrNoRoom) {
 		return err
 	}
 

@@ -78,7 +78,7 @@ func (c *applyCommand) apply(ctx context.Context, m opened, facts model.Facts, o
 		c.Print.Remark("%s", m.PreMessage)
 	}
 	r := reconciliation{session: m.session, resources: m.Resources, diff: c.diff || (c.noop && !c.Given("diff"))}
-	r.Manifest, r.Digest, r.JournalOf, r.Command = identify(c.name()), m.source.Digest, journalName(c.name(), m.source.Digest), "muster apply "+c.name()
+	r.Manifest, r.Digest, r.journal, r.Command = identify(c.name()), m.source.Digest, journalName(c.name(), m.source.Digest), "muster apply "+c.name()
 	r.Secrets, r.FailOnError, r.Env.Facts = m.Secrets, m.FailOnError, facts
 	r.Env.Scope = resource.Scope{Noop: c.noop, HealthCheckOnly: c.monitor, Dir: m.source.Dir, Author: m.source.Author, Origin: origin}
 	run, err := c.reconcile(ctx, r)

@@ -94,7 +94,7 @@ func (c *ensureCommand) one(ctx context.Context, req model.EnsureRequest, proper
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	r := reconciliation{session: session, resources: resolved.Resources, diff: c.diff || req.Noop && !c.Given("diff")}
 	r.Manifest = "ensure " + asked.String()
-	r.JournalOf, r.Command = r.Manifest, "muster "+r.Manifest
+	r.journal, r.Command = r.Manifest, "muster "+r.Manifest
 	r.Secrets, r.Outputs, r.Check, r.Env.Facts = resolved.Secrets, true, req.Check, in.Facts
 	r.Env.Scope = resource.Scope{Noop: req.Noop, Dir: in.Dir, Author: in.Author, Origin: loader.Origin(resolved)}
 	if each != nil {

@@ -32,7 +32,9 @@ type reconciliation struct {
 	engine.ReconcileOptions
 	session   *sessionContext
 	resources []*resource.Resource
-	diff      bool
+	// journal is the name of the manifest in the journal of pending refreshes.
+	journal string
+	diff    bool
 	// each gets every transaction; nil logs it.
 	each func(*model.Transaction)
 }
@@ -63,6 +65,8 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 	o.Env.Host, o.Env.Log = c.Host(), c.Log
 	o.OnTransaction = c.onTransaction(ctx, r)
 	o.Register = func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries }
+	// Noop also reads the pending refreshes, to predict what a run does.
+	o.Journal = engine.NewFileJournal(c.Host(), c.Host().StateDir(), r.journal)
 	if r.session != nil {
 		o.Prior = r.session.history
 	}
