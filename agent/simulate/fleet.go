@@ -88,9 +88,6 @@ func New(o Options) *Fleet {
 	return f
 }
 
-// Reports returns the number of reports of all nodes.
-func (f *Fleet) Reports() uint64 { return f.reports.Load() }
-
 // The start of many nodes is spread, so that none waits long for its answers.
 const (
 	joinAtOnce  = 64
