@@ -65,7 +65,7 @@ type rejection struct {
 // assigned contains the assignments of a node. The goroutine of the runs owns it.
 type assigned struct {
 	machine *machine
-	source  Assignments
+	source  Watched
 	// load is Options.Load. compared contains the differences between manifests.
 	load     func(ctx context.Context, e model.Entry) (*Manifest, error)
 	compared *comparisons

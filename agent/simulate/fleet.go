@@ -22,16 +22,15 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
-// Assignments are the assigned keys of one node, like those of an agent.
-type Assignments interface {
+// Watched is a bucket that a node watches, as in package agent.
+type Watched interface {
+	desired.DocumentSource
+	// Run watches until ctx ends. It calls wake after changes.
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
-	Entries() (map[string]model.Entry, model.Sync)
 	SetGroups(groups []string)
-	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
 }
 
 // Publisher stores reports in the stream.
@@ -43,9 +42,10 @@ type Publisher interface {
 
 // Link is a node's connection to NATS.
 type Link struct {
-	Assignments Assignments
-	States      status.Store
-	Publisher   Publisher
+	// Assignments and Control are the buckets of the assignments and of the control documents.
+	Assignments, Control Watched
+	States               status.Store
+	Publisher            Publisher
 	// Serve answers requests to the node until ctx ends. It calls Node.Listening when the subscription is
 	// complete.
 	Serve func(ctx context.Context, n *Node) error
@@ -60,8 +60,6 @@ type Options struct {
 	Rate float64
 	// Connect connects a node to NATS. It calls connected after each reconnect.
 	Connect func(ctx context.Context, s Script, connected func()) (Link, error)
-	// Control contains the control documents. It runs after Connect has connected all nodes.
-	Control Control
 	// Load resolves a value. The error is the reason why nodes reject it.
 	Load func(ctx context.Context, e model.Entry) (*Manifest, error)
 	// Log is the log of all nodes. Each node logs like an agent.
@@ -110,7 +108,6 @@ func (f *Fleet) Run(ctx context.Context, joined func()) error {
 			return err
 		}
 	}
-	all.Go(func() { f.followControl(ctx) })
 	slots := make(chan struct{}, joinAtOnce)
 	for _, n := range f.nodes {
 		select {
@@ -199,46 +196,9 @@ func CheckNames(scripts []Script, known []model.Node) error {
 	return nil
 }
 
-// Control reads the control documents of all nodes once. Each node uses its own documents, like an agent.
-type Control interface {
-	// Run keeps the documents current until ctx ends. It calls changed with the family of each changed key,
-	// and with an empty family if any may have changed. After an error, Run is called again after a delay.
-	Run(ctx context.Context, changed func(family string)) error
-	// Entries returns the known keys of families with values, and how completely they are known. The caller
-	// owns the map.
-	Entries(families []string) (map[string]model.Entry, model.Sync)
-}
-
-// documents are the documents of one node.
-type documents struct {
-	all     Control
-	machine *machine
-}
-
-// Entries returns the known keys.
-func (d documents) Entries() (map[string]model.Entry, model.Sync) {
-	return d.all.Entries(d.machine.families())
-}
-
-// Read returns the value of a key. The error wraps model.ErrNotFound if there is none.
-func (d documents) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
-	entries, _ := d.Entries()
-	e, known := entries[key]
-	if !known {
-		return model.Entry{}, fmt.Errorf("%s: %w", key, model.ErrNotFound)
-	}
-
-	return e, nil
-}
-
-// Removal returns model.ErrNotFound, because simulated nodes require no signed removals.
-func (documents) Removal(context.Context, string) (model.Entry, error) {
-	return model.Entry{}, model.ErrNotFound
-}
-
-func (n *Node) openControl(all Control, at *status.Clock) error {
+func (n *Node) openControl(at *status.Clock) error {
 	c, err := desired.OpenControl(desired.ControlOptions{
-		Source: documents{all, n.machine}, Gate: desired.NoGate(), Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
+		Source: n.link.Control, Gate: desired.NoGate(), Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
 		Rejected: func(why string) { n.report.Node("", model.NodeRefused, bounds.Text(why)) },
 	})
 	n.control = c
@@ -251,38 +211,11 @@ func (n *Node) noteControl() {
 	n.control.Show(n.status.SetControl)
 	if n.machine.join(n.control.Groups()) {
 		n.link.Assignments.SetGroups(slices.Clone(n.machine.groups()))
+		n.link.Control.SetGroups(slices.Clone(n.machine.groups()))
 		n.groupsChanged.Notify()
 		n.changed.Notify()
 		n.control.Wake()
 		n.status.Changed.Notify()
 	}
 	n.controlChanged.Notify()
-}
-
-// Many nodes of a group read changes over a second, like agents: a limited number at a time.
-const (
-	wokenAtOnce = 100
-	wakeStep    = 10 * time.Millisecond
-)
-
-// followControl makes the nodes apply control documents until ctx ends.
-func (f *Fleet) followControl(ctx context.Context) {
-	named := map[string][]*Node{"": f.nodes, model.GroupFamily(model.GroupAll): f.nodes}
-	for _, n := range f.nodes {
-		named[model.NodeFamily(n.machine.Node)] = []*Node{n}
-	}
-	tasks.Repeat(ctx, f.o.Log, "reading control documents", nil, func(ctx context.Context) error {
-		return f.o.Control.Run(ctx, func(family string) {
-			members := named[family]
-			if members == nil {
-				members = slices.DeleteFunc(slices.Clone(f.nodes), func(n *Node) bool { return !slices.Contains(n.machine.families(), family) })
-			}
-			for i, n := range members {
-				if i > 0 && i%wokenAtOnce == 0 {
-					tasks.Pause(ctx, wakeStep, nil)
-				}
-				n.control.Wake()
-			}
-		})
-	})
 }

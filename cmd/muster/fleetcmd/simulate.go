@@ -145,7 +145,7 @@ func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	}
 	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
 	f := simulate.New(simulate.Options{
-		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Control: newControls(func() *kvstore.Store { return l.stores[0] }), Load: newLoader(o.Types).load, Log: o.Log,
+		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Load: newLoader(o.Types).load, Log: o.Log,
 	})
 
 	return &SimulatedFleet{f, scripts, l}, nil
@@ -267,6 +267,7 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 
 	return simulate.Link{
 		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
+		Control:     watch.NewControl(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
 		States:      kvstore.NewNodes(store),
 		Publisher:   kvstore.NewReports(store),
 		Serve: func(ctx context.Context, n *simulate.Node) error {
