@@ -50,11 +50,11 @@ type Options struct {
 	// GroupsChanged is called after operators change the groups of the node, which Config returns.
 	// It is optional and must not block.
 	GroupsChanged func()
-	// OnHeartbeat is called at each heartbeat. It is optional and must not block.
-	OnHeartbeat func()
-	Bundles     desired.BundleSource
-	Publisher   Publisher
-	States      status.Store
+	// Supervisor answers on the socket and informs systemd while the agent runs. It is optional.
+	Supervisor *Supervisor
+	Bundles    desired.BundleSource
+	Publisher  Publisher
+	States     status.Store
 	// Registry publishes the registrations of services.
 	Registry runner.Registry
 	// Watch watches a point of the machine, see drift.Options.Arm. Without it the agent detects
@@ -110,7 +110,9 @@ type Agent struct {
 	reconnected tasks.Signal
 	// ran is notified after each run.
 	ran tasks.Signal
-	log *slog.Logger
+	// supervisor is Options.Supervisor.
+	supervisor *Supervisor
+	log        *slog.Logger
 }
 
 // New opens the state directory and listens at the address of the metrics. The error wraps
@@ -130,7 +132,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
-		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
+		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), supervisor: o.Supervisor, log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: runner.NewRegistrar(o.Config.Node, o.Registry, o.Log),
 	}
@@ -192,7 +194,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Drained: a.delivery.Drained, Log: a.log,
-		Inspect: a.inspect(dir, o.OnHeartbeat),
+		Inspect: a.inspect(dir),
 		Clock:   o.Clock, ClockMoved: func() {
 			a.loop.wakes.assignmentsChanged()
 			a.operators.control.Wake()
@@ -209,7 +211,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 
 // inspect returns the function that each heartbeat calls. It shows that the state directory was removed or
 // replaced.
-func (a *Agent) inspect(dir string, also func()) func() {
+func (a *Agent) inspect(dir string) func() {
 	before, err := os.Stat(dir)
 
 	return func() {
@@ -220,8 +222,8 @@ func (a *Agent) inspect(dir string, also func()) func() {
 			}
 			a.status.SetDirectory(problem)
 		}
-		if also != nil {
-			also()
+		if a.supervisor != nil {
+			a.supervisor.heartbeats.Notify()
 		}
 	}
 }
@@ -309,8 +311,9 @@ func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts
 
 // Run runs the agent until ctx ends or the Goal is reached. After ctx ends it finishes the current
 // change, for at most the shutdown timeout or until hard ends, and publishes waiting reports if NATS
-// is reachable. The end of hard ends ctx as well. Run waits for every goroutine that it started. The
-// error wraps status.ErrUnconverged when an agent with a Goal has not converged.
+// is reachable. The end of hard ends ctx as well. Run waits for every goroutine that it started. It ends
+// with an error if another agent took the state directory. The error wraps status.ErrUnconverged when an
+// agent with a Goal has not converged.
 func (a *Agent) Run(ctx, hard context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -321,6 +324,19 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	work, kill := context.WithCancelCause(hard)
 	defer kill(nil)
 	last := a.loop.set.Memory()
+	var taken error
+	supervised, unsupervise := context.WithCancel(context.WithoutCancel(ctx))
+	var supervising sync.WaitGroup
+	defer supervising.Wait()
+	defer unsupervise()
+	if s := a.supervisor; s != nil {
+		supervising.Go(func() {
+			if taken = s.run(supervised, a); taken != nil {
+				end()
+			}
+		})
+		supervising.Go(func() { s.inform(supervised, ctx, a) })
+	}
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
 	all.Go(func() {
@@ -328,7 +344,9 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		a.host.EndWaiters(work, command.OwnUnit("/"))
 	})
 	all.Go(func() {
-		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
+		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error {
+			return a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
+		})
 	})
 	a.operators.follow(ctx, &all)
 	all.Go(func() { tasks.Repeat(background, a.log, "syncing reports", nil, a.outbox.Run) })
@@ -358,8 +376,10 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Wait()
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
+	unsupervise()
+	supervising.Wait()
 
-	return errors.Join(a.loop.goal.Err(a.loop.result), a.outbox.Close())
+	return errors.Join(a.loop.goal.Err(a.loop.result), a.outbox.Close(), taken)
 }
 
 // killLate aborts the work when it takes longer than the shutdown timeout after ctx ended.
@@ -389,15 +409,6 @@ func freeMemoryWhenIdle(ctx context.Context, ran tasks.Signal, free func()) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-func (a *Agent) follow(ctx context.Context, last model.Memory) error {
-	err := a.watch.Run(ctx, last, func([]string) { a.loop.wakes.assignmentsChanged() })
-	if err == nil {
-		err = errors.New("it ended by itself")
-	}
-
-	return err
 }
 
 // Connected retries all waiting work after a reconnect.

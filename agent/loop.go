@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 )
 
 // startWait limits the wait at the start for the facts and the bucket, which decide which assignments
@@ -292,8 +293,13 @@ func (l *loop) runRequest(ctx, hard context.Context, lane *runner.Lane, q reques
 		q.OnTransaction(t)
 	}
 
-	return l.runner.Run(ctx, lane, o, func(context.Context, bool) (runner.Prepared, error) {
-		return runner.Prepared{Graph: q.Graph, Began: q.Began}, q.MayBegin()
+	return l.runner.Run(ctx, lane, o, func(_ context.Context, o engine.ReconcileOptions) (runner.Attempt, error) {
+		if err := q.MayBegin(); err != nil {
+			return runner.Attempt{}, err
+		}
+		a := runner.Attempt{Graph: q.Graph, Options: o.Options, Began: q.Began}
+		l.running.Do(func() { a.Blocked = l.runner.Enter(lane, o.RunID, q.Graph) })
+		return a, nil
 	})
 }
 
@@ -328,10 +334,6 @@ type progress struct {
 
 // Started is closed when the loop runs.
 func (a *Agent) Started() <-chan struct{} { return a.loop.started }
-
-// Changed is notified, for one goroutine, when the result of Describe changes. Runs in progress, unpublished
-// reports and times do not count.
-func (a *Agent) Changed() <-chan struct{} { return a.status.Shown }
 
 // Alive reports whether the loop made a step since the last call or a run is in progress, which may take any
 // time. It wakes the loop for the next call. One goroutine calls it at intervals.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -211,11 +210,7 @@ func (o *operators) follow(ctx context.Context, all *sync.WaitGroup) {
 	last := o.control.Memory()
 	all.Go(func() {
 		tasks.Repeat(ctx, o.log, "watching control documents", nil, func(ctx context.Context) error {
-			err := o.written.Run(ctx, last, func([]string) { o.control.Wake() })
-			if err == nil {
-				err = errors.New("it ended by itself")
-			}
-			return err
+			return o.written.Run(ctx, last, func([]string) { o.control.Wake() })
 		})
 	})
 	all.Go(func() { tasks.Repeat(ctx, o.log, "reading control documents", nil, o.control.Run) })

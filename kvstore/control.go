@@ -19,7 +19,7 @@ type Control struct{ bucket }
 
 // NewControl returns the control documents of the fleet of s.
 func NewControl(s *Store) Control {
-	name := s.Names().Control()
+	name := s.Names.Control
 
 	return Control{bucket{series: newSeries(s, name), name: name, errChanged: ErrControlChanged, entry: newRefusable}}
 }
@@ -32,7 +32,7 @@ func (b Control) By(name string) Control {
 }
 
 // Put writes a control key and returns its revision. The last writer wins. The error wraps
-// model.ErrInvalidName for an invalid key, or ErrNotProvisioned if the bucket does not exist.
+// model.ErrInvalidName for an invalid key, or model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, value, false)
 }
@@ -66,11 +66,11 @@ func (b Control) change(ctx context.Context, verb, key string, value []byte, isR
 	return revision, nil
 }
 
-// there returns an error that wraps ErrNotProvisioned if the bucket does not exist.
+// there returns an error that wraps model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) there(ctx context.Context) error {
 	there, err := b.store.Has(ctx, b.stream, b.subject)
 	if err == nil && !there {
-		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", ErrNotProvisioned, b.name, b.store.Names().Init())
+		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", model.ErrNotProvisioned, b.name, b.store.Names.Run("fleet init"))
 	}
 
 	return err
@@ -111,7 +111,7 @@ func (b Control) History(ctx context.Context, families ...string) ([]model.Entry
 		return nil, err
 	}
 	if err := b.there(ctx); err != nil {
-		if errors.Is(err, ErrNotProvisioned) {
+		if errors.Is(err, model.ErrNotProvisioned) {
 			err = nil
 		}
 		return nil, err
@@ -140,19 +140,11 @@ func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more
 	return b.newest(ctx, most, true, false)
 }
 
-// ControlRevision is the newest revision of a control key, which may be a deletion.
-type ControlRevision struct {
-	model.Entry
-	// Complete reports whether Follow has yielded every revision stored before the call. For an
-	// empty bucket, the first value is complete and its Entry has no key.
-	Complete bool
-}
-
 // Follow yields the newest revision of each control key, oldest first, and then each new revision
 // until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has Refused set.
-// Follow ends after the first error, which wraps ErrNotProvisioned if the bucket does not exist.
-func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
-	return func(yield func(ControlRevision, error) bool) {
+// Follow ends after the first error, which wraps model.ErrNotProvisioned if the bucket does not exist.
+func (b Control) Follow(ctx context.Context) iter.Seq2[model.ControlRevision, error] {
+	return func(yield func(model.ControlRevision, error) bool) {
 		err := b.there(ctx)
 		var last Message
 		if err == nil {
@@ -161,20 +153,20 @@ func (b Control) Follow(ctx context.Context) iter.Seq2[ControlRevision, error] {
 		switch {
 		case errors.Is(err, ErrUnreadable): // the loop below yields it as Refused
 		case errors.Is(err, model.ErrNotFound):
-			if !yield(ControlRevision{Complete: true}, nil) {
+			if !yield(model.ControlRevision{Complete: true}, nil) {
 				return
 			}
 		case err != nil:
-			yield(ControlRevision{}, err)
+			yield(model.ControlRevision{}, err)
 			return
 		}
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{b.subject}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 		for m, err := range scanStream(ctx, b.store, b.stream, cfg, true) {
 			if err != nil {
-				yield(ControlRevision{}, err)
+				yield(model.ControlRevision{}, err)
 				return
 			}
-			f := ControlRevision{Complete: m.Sequence >= last.Sequence}
+			f := model.ControlRevision{Complete: m.Sequence >= last.Sequence}
 			if key := b.key(m); model.IsControlKey(key) {
 				f.Entry = newRefusable(key, m)
 			}

@@ -50,6 +50,14 @@ type Report struct {
 // with `muster fleet init`.
 var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
 
+// ControlRevision is the newest revision of a control key, which may be a deletion.
+type ControlRevision struct {
+	Entry
+	// Complete reports whether the reader has every revision that was stored at its start. For an empty
+	// bucket, the first value is complete and its Entry has no key.
+	Complete bool
+}
+
 // NodeChange is a node whose state was stored, or removed if Gone is set.
 type NodeChange struct {
 	Node

@@ -101,7 +101,7 @@ func (s *Set) Sync(ctx context.Context, in Input) Result {
 	}
 	t.assign(ctx)
 	t.read(ctx)
-	t.activate(ctx, t.candidates(ctx))
+	t.activate(ctx)
 	for _, u := range s.units {
 		u.forget()
 	}
@@ -255,18 +255,7 @@ func (t *turn) parses(u *unit, e model.Entry) error {
 	})
 }
 
-// candidates returns the winning version of each name.
-func (t *turn) candidates(ctx context.Context) []candidate {
-	var out []candidate
-	for _, same := range byPrecedence(t.units, t.in.Families) {
-		if c, ok := t.selectOf(ctx, same); ok {
-			out = append(out, c)
-		}
-	}
-
-	return out
-}
-
+// selectOf returns the winning version of a name.
 func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 	u, v, rest := selectAssignment(same, func(u *unit) (*Version, bool) { return t.resolveCandidate(ctx, u) })
 	if u == nil {
@@ -276,7 +265,14 @@ func (t *turn) selectOf(ctx context.Context, same []*unit) (candidate, bool) {
 	return candidate{u, slices.Index(t.in.Families, u.family), v, rest}, true
 }
 
-func (t *turn) activate(ctx context.Context, candidates []candidate) {
+// activate activates the winning version of each name.
+func (t *turn) activate(ctx context.Context) {
+	var candidates []candidate
+	for _, same := range byPrecedence(t.units, t.in.Families) {
+		if c, ok := t.selectOf(ctx, same); ok {
+			candidates = append(candidates, c)
+		}
+	}
 	was, admitted := t.order, t.admit(ctx, candidates)
 	t.order = nil
 	for _, c := range admitted {

@@ -30,7 +30,7 @@ func TestRetriesAfterFailures(t *testing.T) {
 		}
 		for range 2 {
 			var waits []time.Duration
-			for m.Failed("key", ref, now); len(waits) < len(c.want); m.Failed("key", ref, now) {
+			for m.Note(t.Context(), "key", nil, failed(ref.Name), now); len(waits) < len(c.want); m.Note(t.Context(), "key", nil, failed(ref.Name), now) {
 				next := m.Next()
 				waits = append(waits, next.Sub(now)/time.Second)
 				now = next
@@ -41,7 +41,7 @@ func TestRetriesAfterFailures(t *testing.T) {
 			if !slices.Equal(waits, c.want) {
 				t.Errorf("%s is tried again after %d s, not %d", name, waits, c.want)
 			}
-			if m.Reached("key", ref); !m.Next().IsZero() {
+			if m.Note(t.Context(), "key", nil, result(ref.Name), now); !m.Next().IsZero() {
 				t.Errorf("%s is tried again at %s, though it is in its state", name, m.Next())
 			}
 		}
@@ -52,8 +52,9 @@ func TestRetriesAfterFailures(t *testing.T) {
 func TestEventsOfAFailedResource(t *testing.T) {
 	t.Parallel()
 	f := newFlapper(t, model.DefaultFlapping)
+	f.Note(f.Context(), key, nil, failed("/a"), f.now)
+	f.fails = true
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
-		f.Failed(key, refOf("/a"), f.now)
 		failed := f.now
 		f.on.happens("/a")
 		if f.now = failed.Add(want*time.Second - 1); f.repairs("/a") {
@@ -64,7 +65,7 @@ func TestEventsOfAFailedResource(t *testing.T) {
 		}
 	}
 	f.reports(time.Hour)
-	f.Reached(key, refOf("/a"))
+	f.Note(f.Context(), key, nil, result("/a"), f.now)
 	if !f.drifts("/a") {
 		t.Error("drift waits, though it was in its state")
 	}

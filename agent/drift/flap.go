@@ -34,15 +34,15 @@ type flap struct {
 	state model.FlappingState
 	// writers is nil without a search for writers.
 	writers Writers
-	// reportBy is the latest time of the Flapping call, and zero after it. checkAt is the time of the next
-	// check for writers, which are known shortly after their writes.
+	// reportBy is the latest time at which Flaps returns it, and zero after that. checkAt is the time of the
+	// next check for writers, which are known shortly after their writes.
 	reportBy, checkAt time.Time
 }
 
 func (f *flap) isReported() bool { return f.reportBy.IsZero() }
 
-// check looks for writers. It reports whether Options.Flapping must be called: a writer is known, or the
-// search is over.
+// check looks for writers. It reports whether the resource counts as flapping from now on: a writer is known,
+// or the search is over.
 func (f *flap) check(now time.Time) bool {
 	if f.isReported() {
 		return false
@@ -77,88 +77,60 @@ func (f *flap) close() {
 	}
 }
 
-// flapping holds the resources that flap.
-type flapping struct {
-	o   *Options
-	all map[id]*follower
-}
-
-// begin adds a resource that flaps and searches for its writers until ctx ends.
-func (l *flapping) begin(ctx context.Context, i id, f *follower, now time.Time) {
+// beginFlapping adds a resource that flaps and searches for its writers until ctx ends.
+func (m *Monitor) beginFlapping(ctx context.Context, i id, f *follower, now time.Time) {
 	f.flap = &flap{state: model.FlappingState{Manifest: i.key, Resource: i.ref, Since: f.backoff.since.UTC(), Unit: f.unit()}, reportBy: now.Add(reportWithin), checkAt: now}
-	if paths := f.paths(); l.o.Listen != nil && len(paths) > 0 && l.listening() < maxListeners {
-		if w, err := l.o.Listen(ctx, paths); err == nil {
+	listening := 0
+	for _, other := range m.flapping {
+		if other.flap.writers != nil {
+			listening++
+		}
+	}
+	if paths := f.paths(); m.o.Listen != nil && len(paths) > 0 && listening < maxListeners {
+		if w, err := m.o.Listen(ctx, paths); err == nil {
 			f.flap.writers = w
 		}
 	}
-	l.all[i] = f
+	m.flapping[i] = f
 }
 
-func (l *flapping) listening() (count int) {
-	for _, f := range l.all {
-		if f.flap.writers != nil {
-			count++
+func (m *Monitor) endFlapping(i id, f *follower) {
+	if f.flap != nil {
+		f.flap.close()
+		f.flap = nil
+		delete(m.flapping, i)
+	}
+}
+
+// Flaps returns the resources that flap since the last call, once their writers are known or the search is
+// over, and the ones that no longer do. It returns none that is no longer followed.
+func (m *Monitor) Flaps(now time.Time) (began, ended []model.FlappingState) {
+	for _, i := range m.sortedFlapping() {
+		f := m.flapping[i]
+		switch flap := f.flap; {
+		case f.backoff.calm(now, m.of(i.key).limits):
+			if m.endFlapping(i, f); flap.isReported() {
+				ended = append(ended, flap.state)
+			}
+		case flap.check(now):
+			began = append(began, flap.state)
 		}
 	}
 
-	return count
+	return began, ended
 }
 
-// reported returns the resources that Options.Flapping was called with, sorted.
-func (l *flapping) reported() []model.FlappingState {
-	var out []model.FlappingState
-	for _, i := range slices.SortedFunc(maps.Keys(l.all), id.compare) {
-		if f := l.all[i]; f.flap.isReported() {
-			out = append(out, f.flap.state)
+func (m *Monitor) sortedFlapping() []id { return slices.SortedFunc(maps.Keys(m.flapping), id.compare) }
+
+// Flapping returns the resources that Flaps returned and that still flap, sorted.
+func (m *Monitor) Flapping() (out []model.FlappingState) {
+	for _, i := range m.sortedFlapping() {
+		if flap := m.flapping[i].flap; flap.isReported() {
+			out = append(out, flap.state)
 		}
 	}
 
 	return out
-}
-
-// report calls Options.Flapping once a writer is known or the search is over, and Options.Calm at the end
-// of flapping. limits returns the limits of a manifest.
-func (l *flapping) report(now time.Time, limits func(key string) model.Flapping) {
-	for _, i := range slices.SortedFunc(maps.Keys(l.all), id.compare) {
-		f := l.all[i]
-		switch flap := f.flap; {
-		case f.backoff.calm(now, limits(i.key)):
-			if l.end(i, f); flap.isReported() {
-				l.o.Calm(flap.state)
-			}
-		case flap.check(now):
-			l.o.Flapping(flap.state)
-		}
-	}
-}
-
-// end removes a resource without a call of Options.Calm.
-func (l *flapping) end(i id, f *follower) {
-	if f.flap != nil {
-		f.flap.close()
-		f.flap = nil
-		delete(l.all, i)
-	}
-}
-
-// next returns when report has work, zero for never.
-func (l *flapping) next(limits func(key string) model.Flapping) (next time.Time) {
-	for i, f := range l.all {
-		next = model.EarlierNonZero(next, f.backoff.calmAt(limits(i.key)))
-		next = model.EarlierNonZero(next, f.flap.next())
-	}
-
-	return next
-}
-
-// Repaired records a repair attempt of a drifted resource. It does not count retries after failures,
-// because no other program causes them. After too many repairs the resource flaps: its repairs are delayed
-// more and more, and the monitor searches for writers until ctx ends.
-func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now time.Time) {
-	f := m.of(key).resources[ref]
-	if f != nil && !f.retry.retried && f.backoff.repaired(now, m.limits(key)) {
-		m.flapping.begin(ctx, id{key, ref}, f, now)
-	}
 }
 
 func (f *follower) paths() (out []string) {
@@ -181,18 +153,6 @@ func (f *follower) unit() string {
 
 	return ""
 }
-
-// NothingDue records a check of a resource that found nothing.
-func (m *Monitor) NothingDue(key string, ref model.Ref, now time.Time) {
-	if f := m.of(key).resources[ref]; f != nil {
-		f.backoff.nothingDue(now)
-	}
-}
-
-// Flapping returns the resources that Options.Flapping was called with, sorted.
-func (m *Monitor) Flapping() []model.FlappingState { return m.flapping.reported() }
-
-func (m *Monitor) limits(key string) model.Flapping { return m.of(key).limits }
 
 // MaxDelay limits the delay of the repairs of a resource that flaps.
 const MaxDelay = 5 * time.Minute

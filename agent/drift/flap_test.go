@@ -20,8 +20,10 @@ type flapper struct {
 	*Monitor
 	on  *machine
 	now time.Time
-	// reported holds the calls of Flapping and Calm since the last check.
+	// reported holds the results of Flaps since the last check.
 	reported []string
+	// fails makes repairs fail.
+	fails bool
 	// writers are the writers of /a. listening counts the searches for writers.
 	writers   []string
 	listening int
@@ -37,8 +39,6 @@ func newFlapper(t *testing.T, limits model.Flapping) *flapper {
 		f.listening++
 		return listener{f}, nil
 	}
-	o.Flapping = func(s model.FlappingState) { f.reported = append(f.reported, "flapping "+s.Resource.Name+" "+s.Writer) }
-	o.Calm = func(s model.FlappingState) { f.reported = append(f.reported, "calm "+s.Resource.Name) }
 	f.Monitor = New(o)
 	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: limits})
 
@@ -51,6 +51,32 @@ type listener struct{ f *flapper }
 func (l listener) Seen() []string { return l.f.writers }
 func (l listener) Close()         { l.f.listening-- }
 
+// take calls Flaps and Take, as the runner does.
+func (f *flapper) take() []Drift {
+	began, ended := f.Flaps(f.now)
+	for _, s := range began {
+		f.reported = append(f.reported, "flapping "+s.Resource.Name+" "+s.Writer)
+	}
+	for _, s := range ended {
+		f.reported = append(f.reported, "calm "+s.Resource.Name)
+	}
+
+	return f.Take(f.now)
+}
+
+// result returns a result of a drift repair.
+func result(path string) *model.Transaction {
+	return &model.Transaction{Type: refOf(path).Type, Name: path, Cause: model.CauseDrift}
+}
+
+// failed returns the result of a failed attempt that no drift caused.
+func failed(path string) *model.Transaction {
+	t := result(path)
+	t.Cause, t.Failed = model.CauseSchedule, true
+
+	return t
+}
+
 // drifts lets a resource drift. It repairs the resource unless its repair is delayed.
 func (f *flapper) drifts(path string) (repaired bool) {
 	f.on.happens(path)
@@ -61,11 +87,13 @@ func (f *flapper) drifts(path string) (repaired bool) {
 // repairs repairs a resource if it is due.
 func (f *flapper) repairs(path string) bool {
 	due := false
-	for _, d := range f.Take(f.now) {
+	for _, d := range f.take() {
 		due = due || d.Key == key && slices.Contains(d.Refs, refOf(path))
 	}
 	if due {
-		f.Repaired(f.Context(), key, refOf(path), f.now)
+		t := result(path)
+		t.Changed, t.Failed = !f.fails, f.fails
+		f.Note(f.Context(), key, nil, t, f.now)
 	}
 
 	return due
@@ -85,7 +113,7 @@ func (f *flapper) begins(path string) {
 func (f *flapper) reports(after time.Duration, want ...string) {
 	f.Helper()
 	f.now = at(after)
-	f.Take(f.now)
+	f.take()
 	if !slices.Equal(f.reported, want) {
 		f.Errorf("after %s: reported %q, want %q", after, f.reported, want)
 	}
@@ -152,13 +180,14 @@ func TestRetriesAreNotFlapping(t *testing.T) {
 	f.Left(key, refOf("/a"), "/a", files.Mark{})
 	f.Monitor.o.Look = func(string) (files.Entry, error) { return files.Entry{}, errors.New("not as left") }
 	f.on.happens("/a")
+	f.fails = true
 	for range 20 {
 		if !f.repairs("/a") {
 			t.Fatal("a try is delayed")
 		}
-		f.Failed(key, refOf("/a"), f.now)
 		f.now = f.Next()
 	}
+	f.fails = false
 	for range 5 {
 		if !f.drifts("/a") {
 			t.Fatal("delayed before it flaps")
@@ -251,9 +280,9 @@ func TestChecksOfManyEvents(t *testing.T) {
 	for n := range 1000 {
 		f.now = at(time.Duration(n) * 10 * time.Millisecond)
 		f.on.happens("/a")
-		if len(f.Take(f.now)) > 0 {
+		if len(f.take()) > 0 {
 			checks++
-			f.NothingDue(key, refOf("/a"), f.now)
+			f.Note(f.Context(), key, []model.Ref{refOf("/a")}, result("/a"), f.now)
 		}
 	}
 	if checks < idleChecks || checks > idleChecks+5 {

@@ -32,10 +32,7 @@ type Options struct {
 	Wake func()
 	// Listen starts to observe the writers of paths. It may be nil.
 	Listen func(ctx context.Context, paths []string) (Writers, error)
-	// Take calls Flapping once for a resource that flaps, and Calm when it no longer does. It calls neither
-	// for a resource that is no longer followed.
-	Flapping, Calm func(f model.FlappingState)
-	Log            *slog.Logger
+	Log    *slog.Logger
 }
 
 // Monitor follows the resources of the manifests of a node, by key. Its methods are not safe for concurrent
@@ -44,8 +41,9 @@ type Monitor struct {
 	o         Options
 	manifests map[string]*followed
 	// polled holds the resources that cannot be watched.
-	polled   map[id]*follower
-	flapping flapping
+	polled map[id]*follower
+	// flapping holds the resources that flap.
+	flapping map[id]*follower
 	// failing holds failed resources that wait for a retry.
 	failing map[id]*follower
 	// pending holds events that wait for their backoff.
@@ -151,13 +149,10 @@ const DefaultPoll = time.Minute
 
 // New returns a monitor that follows nothing.
 func New(o Options) *Monitor {
-	m := &Monitor{
+	return &Monitor{
 		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, failing: map[id]*follower{},
-		pending: map[id]sighting{}, events: events{at: map[id]event{}},
+		pending: map[id]sighting{}, flapping: map[id]*follower{}, events: events{at: map[id]event{}},
 	}
-	m.flapping = flapping{&m.o, map[id]*follower{}}
-
-	return m
 }
 
 // Follow replaces the resources and inputs of a manifest. Resources with unchanged points keep their
@@ -175,7 +170,7 @@ func (m *Monitor) Follow(key string, manifest Manifest) {
 			fresh = append(fresh, id{key, ref})
 		}
 		if manifest.Limits.Repairs == 0 && f.flap != nil {
-			m.flapping.end(id{key, ref}, f)
+			m.endFlapping(id{key, ref}, f)
 			f.backoff = backoff{}
 		}
 		f.polling.every = DefaultPoll
@@ -236,7 +231,7 @@ func (f *follower) waits() time.Time {
 
 func (m *Monitor) drop(i id, f *follower) {
 	f.close()
-	m.flapping.end(i, f)
+	m.endFlapping(i, f)
 	delete(m.polled, i)
 	delete(m.failing, i)
 	delete(m.pending, i)
@@ -245,13 +240,6 @@ func (m *Monitor) drop(i id, f *follower) {
 func (m *Monitor) note(i id, point string) {
 	m.events.add(i, event{time.Now(), []string{point}})
 	m.o.Wake()
-}
-
-// Turned records that a run has processed a resource. Take can judge its events now.
-func (m *Monitor) Turned(key string, ref model.Ref) {
-	if m.events.has(id{key, ref}) {
-		m.o.Wake()
-	}
 }
 
 // PutOff delays the repair of a resource until a time. seen is the time of its drift; Take returns the

@@ -147,12 +147,13 @@ func TestNoLooksWhileDelayed(t *testing.T) {
 				return w, nil
 			}
 			o.Look = func(string) (files.Entry, error) { looks++; return entry, nil }
-			o.Flapping = func(model.FlappingState) {}
 			m := New(o)
 			m.Follow("key", Manifest{Resources: settings("/f"), Limits: model.DefaultFlapping})
 			m.Left("key", refOf("/f"), "/f", entry.Mark())
 			for range 10 {
-				m.Repaired(t.Context(), "key", refOf("/f"), begin)
+				repair := result("/f")
+				repair.Changed = true
+				m.Note(t.Context(), "key", nil, repair, begin)
 			}
 			end := m.manifests["key"].resources[refOf("/f")].backoff.until
 			entry.Mode, w.written = c.mode, c.written

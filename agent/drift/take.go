@@ -22,9 +22,7 @@ type Drift struct {
 
 // Take returns the resources that may have drifted since its last call, sorted by key of the manifest, and
 // the polled resources that are due. Resources that wait for a backoff or a limit stay for a later call.
-// Take first calls Flapping and Calm.
 func (m *Monitor) Take(now time.Time) []Drift {
-	m.flapping.report(now, m.limits)
 	m.gather(now)
 	m.logUnwatched()
 	byKey := map[string]*Drift{}
@@ -157,7 +155,12 @@ func (m *Monitor) Next() (next time.Time) {
 		next = model.EarlierNonZero(next, m.of(i.key).resources[i.ref].waits())
 	}
 
-	return model.EarlierNonZero(next, m.flapping.next(m.limits))
+	for i, f := range m.flapping {
+		next = model.EarlierNonZero(next, f.backoff.calmAt(m.of(i.key).limits))
+		next = model.EarlierNonZero(next, f.flap.next())
+	}
+
+	return next
 }
 
 const (
@@ -184,7 +187,9 @@ type retry struct {
 	held time.Time
 }
 
-// after records a failed attempt of a resource.
+// after records a failed attempt of a resource. The next one follows after firstWait or firstLongWait, and
+// then after twice the last wait, at most MaxDelay. The state after the attempt may include a change by
+// another program, and a missing dependency may return without an event.
 func (r *retry) after(now time.Time, hasPath bool) {
 	first := firstWait
 	if !hasPath {
@@ -197,52 +202,39 @@ func (r *retry) after(now time.Time, hasPath bool) {
 	}
 }
 
-// Note records the result of a resource in a run. part lists the resources of a partial run; nil is a
-// full run.
-func (m *Monitor) Note(ctx context.Context, key string, part []model.Ref, t *model.Transaction) {
-	ref, now := t.Ref(), time.Now()
-	m.Turned(key, ref)
-	if t.NotRun {
+// Note records the result of a resource in a run. part lists the resources of a partial run; nil is a full
+// run. A search for the writers of a flapping resource ends with ctx.
+func (m *Monitor) Note(ctx context.Context, key string, part []model.Ref, t *model.Transaction, now time.Time) {
+	i := id{key, t.Ref()}
+	if m.events.has(i) {
+		m.o.Wake() // Take can judge the events now
+	}
+	f := m.of(key).resources[i.ref]
+	if f == nil || t.NotRun {
 		return
 	}
 	switch {
 	case t.OK():
-		m.Reached(key, ref)
+		// The switch below must know whether this was a retry.
+		f.retry = retry{retried: f.retry.retried}
+		f.putOff, f.seen = time.Time{}, time.Time{}
+		delete(m.failing, i)
 	case t.Failed && !t.Noop:
-		m.Failed(key, ref, now)
+		f.retry.failed = true
+		if !f.isCommand { // a command may change anything
+			f.retry.after(now, f.path != "")
+			m.failing[i] = f
+		}
 	}
 	switch {
 	case t.Cause != model.CauseDrift:
 	case t.Failed, t.Changed && !t.Noop:
-		m.Repaired(ctx, key, ref, now)
-	case slices.Contains(part, ref):
-		m.NothingDue(key, ref, now)
-	}
-}
-
-// Failed records a failed attempt. Take returns the resource after firstWait or firstLongWait, and then
-// after twice the last wait, at most MaxDelay. The state after the attempt may include a change by another
-// program, and a missing dependency may return without an event. Commands are not retried, because they
-// may change anything.
-func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
-	f := m.of(key).resources[ref]
-	if f == nil {
-		return
-	}
-	if f.retry.failed = true; f.isCommand {
-		return
-	}
-	f.retry.after(now, f.path != "")
-	m.failing[id{key, ref}] = f
-}
-
-// Reached records that a resource is in its desired state.
-func (m *Monitor) Reached(key string, ref model.Ref) {
-	if f := m.of(key).resources[ref]; f != nil {
-		// Repaired must know whether this was a retry.
-		f.retry = retry{retried: f.retry.retried}
-		f.putOff, f.seen = time.Time{}, time.Time{}
-		delete(m.failing, id{key, ref})
+		// No other program causes a retry, so it does not count.
+		if !f.retry.retried && f.backoff.repaired(now, m.of(key).limits) {
+			m.beginFlapping(ctx, i, f, now)
+		}
+	case slices.Contains(part, i.ref):
+		f.backoff.nothingDue(now)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +76,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	if len(got) != 2 || got[0].Phase != model.EnsureFailed || got[1].Phase != model.EnsureAcknowledged {
 		t.Errorf("answered %+v", got)
 	}
-	if got := s.Ended(); got != (Ended{Rejected: 2}) {
+	if got := s.Ended(); !maps.Equal(got, map[string]uint64{"rejected": 2}) {
 		t.Errorf("ended %+v", got)
 	}
 }

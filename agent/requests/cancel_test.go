@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"testing"
@@ -55,7 +56,7 @@ func TestACancelBesideItsRequest(t *testing.T) {
 			t.Errorf("%s came to %+v", id, r)
 		}
 	}
-	if got := s.Ended(); len(last) != count || got != (Ended{Cancelled: count}) {
+	if got := s.Ended(); len(last) != count || !maps.Equal(got, map[string]uint64{"cancelled": count}) {
 		t.Errorf("%d have a response, ended %+v", len(last), got)
 	}
 }

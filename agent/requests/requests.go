@@ -99,7 +99,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &telemetry.RateLimitedLog{}}
-	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log}
+	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log, ended: map[string]uint64{}}
 	s.canceller = &canceller{
 		open: o.Open, untrusted: o.Untrusted, expired: o.Expired, report: o.Report, log: o.Log, rejected: s.rejected,
 		store: store, early: openEarlyCancels(o.Host, o.Dir, o.Log), queue: s.queue, responder: s.responder,

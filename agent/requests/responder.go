@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -24,7 +25,7 @@ type responder struct {
 	log    *slog.Logger
 
 	mu    sync.Mutex
-	ended Ended
+	ended map[string]uint64
 }
 
 func (r *responder) response(q *request) model.EnsureResponse {
@@ -55,9 +56,7 @@ func (r *responder) reject(response model.EnsureResponse, err error) model.Ensur
 }
 
 func (r *responder) refused(response model.EnsureResponse, err error) model.EnsureResponse {
-	r.mu.Lock()
-	r.ended.Rejected++
-	r.mu.Unlock()
+	r.count("rejected")
 	response.Phase, response.Error = model.EnsureFailed, err.Error()
 
 	return response
@@ -83,7 +82,7 @@ func (r *responder) respond(ctx context.Context, q *request, response model.Ensu
 
 // concluded counts and reports a final response, and sends it to the waiting senders.
 func (r *responder) concluded(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
-	r.count(response.Phase)
+	r.count(string(response.Phase))
 	r.report(response)
 	send(response, waiting)
 }
@@ -94,33 +93,19 @@ func send(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	}
 }
 
-// Ended counts the requests that ended since Open, by result. A rejected request was not accepted, or
-// a restart lost it before it began.
-type Ended struct {
-	Done, Failed, Expired, Cancelled, Rejected uint64
-}
-
-// Ended returns the current counts.
-func (s *Service) Ended() Ended {
+// Ended returns the numbers of requests that ended since Open, by the final phase. A rejected request was
+// not accepted, or a restart lost it before it began.
+func (s *Service) Ended() map[string]uint64 {
 	s.responder.mu.Lock()
 	defer s.responder.mu.Unlock()
 
-	return s.responder.ended
+	return maps.Clone(s.responder.ended)
 }
 
-func (r *responder) count(phase model.EnsurePhase) {
+func (r *responder) count(outcome string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch phase {
-	case model.EnsureDone:
-		r.ended.Done++
-	case model.EnsureExpired:
-		r.ended.Expired++
-	case model.EnsureCancelled:
-		r.ended.Cancelled++
-	default:
-		r.ended.Failed++
-	}
+	r.ended[outcome]++
 }
 
 const (

@@ -183,7 +183,7 @@ func TestRejectedRunsAreNotReported(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
-	if ended := s.Ended().Rejected; len(*reported) > 0 || ended != 300 {
+	if ended := s.Ended()["rejected"]; len(*reported) > 0 || ended != 300 {
 		t.Errorf("%d are reported, %d counted", len(*reported), ended)
 	}
 }

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -143,18 +142,7 @@ func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
 	log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), attrs...)
 }
 
-func (m *Manifests) beginFlapping(f model.FlappingState) {
-	m.o.Log.Warn("resource flapping", "manifest", f.Manifest, "resource", f.Resource.String(), "writer", cmp.Or(f.Writer, "unknown"))
-	m.reportFlapping(f, flappingText(f))
-}
-
-func (m *Manifests) endFlapping(f model.FlappingState) {
-	m.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
-	m.reportFlapping(f, f.Resource.String()+" of "+f.Manifest+" no longer flaps; the agent repairs it immediately again")
-}
-
 func (m *Manifests) reportFlapping(f model.FlappingState, message string) {
-	m.o.Status.SetFlapping(m.drift.Flapping())
 	m.o.Running.After(func() { m.o.Report.Node(f.Manifest, model.NodeFlapping, message) })
 }
 

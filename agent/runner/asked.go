@@ -250,6 +250,7 @@ type prediction struct {
 	asked *asked
 	key   string
 	id    string
+	lane  *Lane
 	// version is the version that runs. release releases its bundle.
 	version *desired.Version
 	release func()
@@ -269,7 +270,8 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 	}
 	o := p.options()
 	m.o.Running.Begin(Request, "", nil, func(lane *Lane) {
-		summary, err := p.run(ctx, lane, o)
+		p.lane = lane
+		summary, err := p.run(ctx, o)
 		if summary == nil && ctx.Err() != nil {
 			return
 		}
@@ -289,8 +291,8 @@ func (p *prediction) options() engine.ReconcileOptions {
 }
 
 // run makes the run and reports it. The summary is nil if the run did not complete.
-func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOptions) (*model.Run, error) {
-	summary, err := p.o.Runner.Run(ctx, lane, o, p.prepare)
+func (p *prediction) run(ctx context.Context, o engine.ReconcileOptions) (*model.Run, error) {
+	summary, err := p.o.Runner.Run(ctx, p.lane, o, p.begin)
 	defer p.o.Report.End(p.id)
 	if p.release != nil {
 		defer p.release()
@@ -307,32 +309,36 @@ func (p *prediction) run(ctx context.Context, lane *Lane, o engine.ReconcileOpti
 	return summary, err
 }
 
-func (p *prediction) prepare(ctx context.Context, _ bool) (Prepared, error) {
+// begin begins the run unless another run blocks it.
+func (p *prediction) begin(ctx context.Context, _ engine.ReconcileOptions) (a Attempt, err error) {
 	var v *desired.Version
 	p.o.Running.Do(func() { v = p.view.Active(p.key) })
 	if v == nil {
-		return Prepared{}, errInactive
+		return Attempt{}, errInactive
 	}
 	p.refresh(ctx, v, false)
-	p.version = v
-	var resolution *desired.Resolution
-	p.o.Running.Do(func() { resolution = v.Resolution })
+	if err := p.asked.MayBegin(); err != nil {
+		return Attempt{}, err
+	}
+	p.o.Running.Lock()
+	defer p.o.Running.Unlock()
+	if p.version = p.view.Active(p.key); p.version == nil {
+		return Attempt{}, errInactive
+	}
+	a.Graph = p.version.Resolution.Graph
+	if a.Blocked = p.o.Runner.Enter(p.lane, p.id, a.Graph); a.Blocked != nil {
+		return a, nil
+	}
+	p.release = p.o.Set.Hold(p.version.Bundle)
+	a.Options = p.options().Options
+	a.Options.OnTransaction = func(t *model.Transaction) {
+		LogTransaction(ctx, p.o.Log, t)
+		p.o.Report.Transaction(t)
+	}
+	a.Began = func() error {
+		p.asked.begin()
+		return nil
+	}
 
-	return Prepared{
-		Graph:   resolution.Graph,
-		IsValid: func() bool { return p.view.Active(p.key) == v && v.Resolution == resolution },
-		Begin: func() engine.Options {
-			p.release = p.o.Set.Hold(v.Bundle)
-			o := p.options()
-			o.OnTransaction = func(t *model.Transaction) {
-				LogTransaction(ctx, p.o.Log, t)
-				p.o.Report.Transaction(t)
-			}
-			return o.Options
-		},
-		Began: func() error {
-			p.asked.begin()
-			return nil
-		},
-	}, p.asked.MayBegin()
+	return a, nil
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -31,7 +32,7 @@ type ManifestsOptions struct {
 	Registrar  *Registrar
 	Report     *reporting.Reporter
 	Status     *status.Node
-	// Drift configures the drift detection. NewManifests sets IsToCome, Flapping and Calm.
+	// Drift configures the drift detection. NewManifests sets IsToCome.
 	Drift drift.Options
 	// Wake wakes the loop that calls RunNext. It must not block.
 	Wake func()
@@ -84,13 +85,8 @@ type shared struct {
 func NewManifests(o ManifestsOptions) *Manifests {
 	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), shared: map[string]*shared{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
-	o.Drift.Flapping, o.Drift.Calm = m.beginFlapping, m.endFlapping
 	m.drift = drift.New(o.Drift)
-	monitor := NewMonitor(MonitorOptions{
-		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
-		Wake:     o.Wake, Log: o.Log,
-	})
-	m.checks = &checks{Monitor: monitor, o: o, view: func() *desired.View { return m.view }, schedule: m.schedule}
+	m.checks = &checks{o: o, view: m.View, schedule: m.schedule, manifests: map[string]*healthChecks{}}
 
 	return m
 }
@@ -99,7 +95,7 @@ func NewManifests(o ManifestsOptions) *Manifests {
 // progress, and neither Sync nor Handle.
 func (m *Manifests) Close(ctx context.Context) {
 	m.drift.Close()
-	m.checks.Wait()
+	m.checks.passes.Wait()
 	m.o.Set.Handle(ctx, m.input()) // the messages of the last runs
 	m.o.Set.Close(ctx)
 }
@@ -193,10 +189,19 @@ func (m *Manifests) follow(key string, late []*resource.Resource) {
 
 // NoteDrift schedules the repair of resources that may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
+	began, ended := m.drift.Flaps(now)
+	for _, f := range began {
+		m.o.Log.Warn("resource flapping", "manifest", f.Manifest, "resource", f.Resource.String(), "writer", cmp.Or(f.Writer, "unknown"))
+		m.reportFlapping(f, flappingText(f))
+	}
+	for _, f := range ended {
+		m.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
+		m.reportFlapping(f, f.Resource.String()+" of "+f.Manifest+" no longer flaps; the agent repairs it immediately again")
+	}
 	for _, d := range m.drift.Take(now) {
 		m.schedule.Ask(d.Key, Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
 	}
-	m.o.Status.SetWatches(m.drift.Watched())
+	m.showWatches()
 }
 
 // BeginPasses starts the due health check passes. It reports whether a pass was due. The passes stop when
@@ -254,7 +259,7 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	}
 	for _, key := range result.Deactivated {
 		m.o.Log.InfoContext(ctx, "assignment deactivated", "manifest", key)
-		m.checks.Remove(key)
+		m.checks.remove(key)
 		m.drift.Remove(key)
 		m.o.Status.SetHealth(key, model.HealthCounts{})
 	}
@@ -262,7 +267,7 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 		m.activate(ctx, a, now)
 	}
 	for _, key := range result.Refreshed {
-		m.checks.Cancel(key)
+		m.checks.cancel(key)
 		m.follow(key, nil)
 		m.schedule.Ask(key, Wake{Cause: model.CauseSchedule, At: now})
 	}
@@ -272,7 +277,8 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	}
 	for _, key := range m.view.Keys() {
 		m.schedule.Within(key, m.interval(key))
-		m.checks.ScheduleBy(key, now.Add(m.o.Config().HealthInterval.Std()))
+		h := m.checks.of(key)
+		h.next = model.EarlierTime(h.next, now.Add(m.o.Config().HealthInterval.Std()))
 	}
 	retainRegistrations(m.o.Registrar, m.view)
 	m.showWatches()
@@ -311,7 +317,7 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 	m.o.Runner.ChangedAt = now
 	v := m.view.Active(a.Key)
 	m.o.Report.Forget(a.Key) // the new version reports all its results
-	m.checks.Activate(a.Key, v.Resolution.Resources)
+	m.checks.activate(a.Key, v.Resolution.Resources)
 	m.o.Status.Activate(a.Key)
 	m.sharedOf(a.Key).late = nil
 	m.follow(a.Key, nil)
@@ -328,7 +334,7 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.o.Runner.ChangedAt = time.Now()
-	m.checks.Remove(key)
+	m.checks.remove(key)
 	m.drift.Remove(key)
 	m.schedule.Forget(key)
 	m.o.Report.Forget(key)

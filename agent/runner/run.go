@@ -40,7 +40,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	if w.Part == nil {
 		kind, m.sharedOf(key).whole = Manifest, r
 		if !r.observes {
-			m.checks.Cancel(key) // the run makes the checks
+			m.checks.cancel(key) // the run makes the checks
 			r.asked = m.asked.take(key)
 		}
 	}
@@ -90,7 +90,7 @@ var errInactive = errors.New("the manifest is not active any more")
 
 func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptions) {
 	r.lane = lane
-	summary, err := r.o.Runner.Run(ctx, lane, o, r.prepare)
+	summary, err := r.o.Runner.Run(ctx, lane, o, r.begin)
 	r.damaged = summary != nil && summary.Outcome() == model.OutcomeFailed && r.version != nil && r.isDamaged(r.version)
 	failed := tasks.Guard(r.o.Log, "concluding the run of "+r.key, func() error {
 		r.end(ctx, summary, err)
@@ -110,35 +110,57 @@ func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptio
 	}
 }
 
-// prepare returns the graph of the run and resolves it again if its inputs may have changed.
-func (r *run) prepare(ctx context.Context, waited bool) (Prepared, error) {
-	v, err := r.next()
-	if err != nil {
-		return Prepared{}, err
+// begin begins the run unless another run blocks it. It first resolves the version again if its inputs may
+// have changed.
+func (r *run) begin(ctx context.Context, o engine.ReconcileOptions) (Attempt, error) {
+	for {
+		v, err := r.next()
+		if err != nil {
+			return Attempt{}, err
+		}
+		if r.awaitsBundle(v) {
+			return Attempt{}, errDamaged
+		}
+		if r.wake.Part == nil || o.Waited {
+			r.refresh(ctx, v, o.Waited)
+		}
+		if a, isCurrent := r.enter(ctx, v); isCurrent {
+			return a, nil
+		}
+		o.Waited = false
 	}
-	if r.awaitsBundle(v) {
-		return Prepared{}, errDamaged
-	}
-	if r.wake.Part == nil || waited {
-		r.refresh(ctx, v, waited)
-	}
+}
+
+// enter begins the run of a version unless another run blocks it. isCurrent is false if the version is no
+// longer active or the node was paused.
+func (r *run) enter(ctx context.Context, v *desired.Version) (a Attempt, isCurrent bool) {
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
-	resolution, g := v.Resolution, r.graph(v)
+	if r.view.Active(r.key) != v || r.paused && !r.observes {
+		return Attempt{}, false
+	}
+	a.Graph = r.graph(v)
+	if a.Blocked = r.o.Runner.Enter(r.lane, r.id, a.Graph); a.Blocked != nil {
+		return a, true
+	}
+	r.version, r.release = v, r.o.Set.Hold(v.Bundle)
+	r.record = r.o.Status.Record(r.key, r.wake.Part == nil)
+	a.Options = r.engineOptions(ctx)
+	a.Began = func() error {
+		for _, asked := range r.asked {
+			asked.begin()
+		}
+		return nil
+	}
+	if r.wake.Part != nil {
+		failed := r.record.Failed()
+		a.Options.Prior = plan.HistoryForPartial(a.Graph, func(ref model.Ref) bool { return failed[ref] })
+		return a, true
+	}
+	a.Options.AlreadyConverged = r.converged()
+	r.say(ctx, v.Resolution.PreMessage)
 
-	return Prepared{
-		Graph: g,
-		IsValid: func() bool {
-			return r.view.Active(r.key) == v && v.Resolution == resolution && (r.observes || !r.paused)
-		},
-		Begin: func() engine.Options { return r.begin(ctx, v, g) },
-		Began: func() error {
-			for _, a := range r.asked {
-				a.begin()
-			}
-			return nil
-		},
-	}, nil
+	return a, true
 }
 
 func (r *run) next() (*desired.Version, error) {
@@ -197,22 +219,6 @@ func (r *run) graph(v *desired.Version) *plan.Graph {
 	return g
 }
 
-// begin returns the options of the run, which begins. The caller holds the lock.
-func (r *run) begin(ctx context.Context, v *desired.Version, g *plan.Graph) engine.Options {
-	r.version, r.release = v, r.o.Set.Hold(v.Bundle)
-	r.record = r.o.Status.Record(r.key, r.wake.Part == nil)
-	o := r.engineOptions(ctx)
-	if r.wake.Part != nil {
-		failed := r.record.Failed()
-		o.Prior = plan.HistoryForPartial(g, func(ref model.Ref) bool { return failed[ref] })
-		return o
-	}
-	o.AlreadyConverged = r.converged()
-	r.say(ctx, v.Resolution.PreMessage)
-
-	return o
-}
-
 // converged reports whether a requested run converged a resource without drift repair. The caller holds
 // the lock.
 func (r *run) converged() func(model.Ref) bool {
@@ -247,7 +253,7 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 		o.CorrelationID = r.asked[0].ID
 	}
 	if !r.observes {
-		o.Refresh = r.checks.TakeRefresh(r.key, r.wake.Part)
+		o.Refresh = r.checks.takeRefresh(r.key, r.wake.Part)
 	}
 	o.Admit = func(found []*resource.Resource) error {
 		r.o.Running.Lock()
@@ -330,7 +336,7 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	if t.Outcome() == model.OutcomeStable {
 		r.gaveBack = r.sharedOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.gaveBack
 	}
-	r.drift.Note(ctx, r.key, r.wake.Part, t)
+	r.drift.Note(ctx, r.key, r.wake.Part, t, time.Now())
 	if ctx.Err() == nil { // otherwise the checks were aborted
 		r.checks.note(ctx, r.key, t)
 	}
@@ -429,11 +435,11 @@ func (r *run) concludeHealth(s *model.Run) {
 		if r.wake.Cause == model.CauseHealth {
 			by = byRepair
 		}
-		if due, part := r.checks.Conclude(r.key, by, r.version.Resolution.Resources); due {
+		if due, part := r.checks.conclude(r.key, by, r.version.Resolution.Resources); due {
 			r.schedule.Ask(r.key, Wake{Cause: model.CauseHealth, At: time.Now(), Part: part})
 		}
 	}
-	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
+	r.o.Status.SetHealth(r.key, r.checks.of(r.key).counts())
 }
 
 func (r *run) conclude(s *model.Run, news bool) {

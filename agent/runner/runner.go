@@ -54,30 +54,28 @@ type Runner struct {
 // New returns a Runner. Its runs are part of running.
 func New(o Options, running *Running) *Runner { return &Runner{o: o, running: running} }
 
-// Prepared is a run that can begin.
-type Prepared struct {
-	Graph *plan.Graph
-	// IsValid reports whether the graph may still run; nil means yes. The caller holds the lock.
-	IsValid func() bool
-	// Begin returns the final options of the run when it begins; nil keeps the options. The caller
-	// holds the lock.
-	Begin func() engine.Options
+// Attempt is an attempt to begin a run.
+type Attempt struct {
+	Graph   *plan.Graph
+	Options engine.Options
+	// Blocked is closed when the run that blocks this one may have ended; nil means that this run began.
+	Blocked <-chan struct{}
 	// Began is called after the run began, without the lock. An error ends the run. Nil does nothing.
 	Began func() error
 }
 
-// Prepare returns a run that can begin. It may take long, so the caller does not hold the lock. waited
-// reports that another process delayed the run. Runner.Run calls it again if the run waited for another
-// run, which may have changed its inputs.
-type Prepare func(ctx context.Context, waited bool) (Prepared, error)
+// Begin prepares a run, and begins it unless another run blocks it. It may take long. o.Waited reports
+// that another process delayed the run. Runner.Run calls it again after a wait for another run, which may
+// have changed the inputs.
+type Begin func(ctx context.Context, o engine.ReconcileOptions) (Attempt, error)
 
 // Run makes a run in its lane. No change begins after ctx ends. The run is nil if it did not complete.
 // The caller does not hold the lock.
-func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions, prepare Prepare) (run *model.Run, err error) {
+func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions, begin Begin) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
 	o.Command, o.Seq = "muster agent", lane.Turn
 	o.Locked = func(ctx context.Context, o engine.ReconcileOptions) (*plan.Graph, engine.Options, error) {
-		return r.await(ctx, lane, o, prepare)
+		return r.await(ctx, lane, o, begin)
 	}
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.o.Log, "running "+o.Manifest, func() (err error) {
@@ -99,50 +97,41 @@ func (r *Runner) Run(ctx context.Context, lane *Lane, o engine.ReconcileOptions,
 	return run, err
 }
 
-// await prepares a run and waits until no other run blocks it. It returns the error of prepare or
-// Began, or the cause of the end of ctx.
-func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOptions, prepare Prepare) (*plan.Graph, engine.Options, error) {
-	for waited := o.Waited; ; waited = false {
-		p, err := prepare(ctx, waited)
-		if err != nil {
-			return nil, o.Options, err
-		}
-		changed, began := r.tryBegin(lane, p, &o)
-		if began {
-			if err := context.Cause(ctx); err != nil || p.Began == nil {
-				return p.Graph, o.Options, err
+// await begins a run when no other run blocks it. It returns the error of begin or Began, or the cause of
+// the end of ctx.
+func (r *Runner) await(ctx context.Context, lane *Lane, o engine.ReconcileOptions, begin Begin) (*plan.Graph, engine.Options, error) {
+	for {
+		a, err := begin(ctx, o)
+		if err == nil && a.Blocked == nil {
+			if err = context.Cause(ctx); err == nil && a.Began != nil {
+				err = a.Began()
 			}
-			return p.Graph, o.Options, p.Began()
 		}
-		for changed != nil {
+		if err != nil || a.Blocked == nil {
+			return a.Graph, a.Options, err
+		}
+		for blocked := a.Blocked; blocked != nil; blocked = r.running.blocked(lane) {
 			select {
-			case <-changed:
+			case <-blocked:
 			case <-ctx.Done():
 				return nil, o.Options, context.Cause(ctx)
 			}
-			changed = r.running.blocked(lane)
 		}
+		o.Waited = false
 	}
 }
 
-// tryBegin begins a run unless another run blocks it or its graph is no longer valid. changed is closed
-// when the blocking run may have ended; nil means that no run blocks.
-func (r *Runner) tryBegin(lane *Lane, p Prepared, o *engine.ReconcileOptions) (changed <-chan struct{}, began bool) {
-	r.running.Lock()
-	defer r.running.Unlock()
-	if p.IsValid != nil && !p.IsValid() {
-		return nil, false
+// Enter begins a run of a graph unless another run blocks it. The returned channel is closed when that run
+// may have ended. The caller holds the lock.
+func (r *Runner) Enter(lane *Lane, id string, g *plan.Graph) (blocked <-chan struct{}) {
+	blocker := lane.Begin(g)
+	if blocker == nil {
+		r.o.Shown.Wait(id, "")
+		return nil
 	}
-	if blocker := lane.Begin(p.Graph); blocker != nil {
-		r.o.Shown.Wait(o.RunID, blocker.String())
-		return r.running.Lanes.Changed(), false
-	}
-	r.o.Shown.Wait(o.RunID, "")
-	if p.Begin != nil {
-		o.Options = p.Begin()
-	}
+	r.o.Shown.Wait(id, blocker.String())
 
-	return nil, true
+	return r.running.Lanes.Changed()
 }
 
 // Options returns the options that all runs share. hard ends when the current change must stop.

@@ -66,7 +66,7 @@ type rejection struct {
 type assigned struct {
 	machine *machine
 	source  Watched
-	// load is Options.Load. compared contains the differences between manifests.
+	// load resolves a value. The error is the reason why nodes reject it. compared contains the differences between manifests.
 	load     func(ctx context.Context, e model.Entry) (*Manifest, error)
 	compared *comparisons
 	status   *status.Node

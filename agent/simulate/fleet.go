@@ -23,6 +23,7 @@ import (
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Watched is a bucket that a node watches, as in package agent.
@@ -60,8 +61,8 @@ type Options struct {
 	Rate float64
 	// Connect connects a node to NATS. It calls connected after each reconnect.
 	Connect func(ctx context.Context, s Script, connected func()) (Link, error)
-	// Load resolves a value. The error is the reason why nodes reject it.
-	Load func(ctx context.Context, e model.Entry) (*Manifest, error)
+	// Types are the resource types of manifests.
+	Types resource.Types
 	// Log is the log of all nodes. Each node logs like an agent.
 	Log *slog.Logger
 }
@@ -72,13 +73,14 @@ type Fleet struct {
 	nodes    []*Node
 	cpuFlags []any
 	compared comparisons
+	loader   *loader
 	// reports is the number of reports.
 	reports atomic.Uint64
 }
 
 // New returns a fleet. Run starts it.
 func New(o Options) *Fleet {
-	f := &Fleet{o: o, cpuFlags: flagList()}
+	f := &Fleet{o: o, cpuFlags: flagList(), loader: newLoader(o.Types)}
 	for _, s := range o.Scripts {
 		f.nodes = append(f.nodes, newNode(f, s))
 	}

@@ -78,7 +78,7 @@ func (n *Node) wire(f *Fleet, link Link) error {
 	}
 	random := chance{rand.New(rand.NewPCG(m.seed[0], m.seed[1]))}
 	n.assigned = &assigned{
-		machine: m, source: link.Assignments, load: f.o.Load, compared: &f.compared, status: n.status, report: n.report, again: n.changed,
+		machine: m, source: link.Assignments, load: f.loader.load, compared: &f.compared, status: n.status, report: n.report, again: n.changed,
 		active: map[string]*assignment{}, rejected: map[string]rejection{},
 	}
 	n.runs = &runs{chance: random, machine: m, assigned: n.assigned, control: n.control, status: n.status, report: n.report}

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterfleet/muster/agent/reporting"
-	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -21,8 +20,9 @@ type Sources struct {
 	// disconnect, or zero for never.
 	Connection func() (connected bool, last time.Time)
 	Outbox     func() reporting.Stats
-	Requests   func() requests.Ended
-	Log        *slog.Logger
+	// Requests returns the numbers of ended requests by outcome.
+	Requests func() map[string]uint64
+	Log      *slog.Logger
 }
 
 // Metrics are the metrics of an agent. Create them with NewMetrics.
@@ -107,7 +107,7 @@ type snapshot struct {
 	// last is the last time when NATS was connected.
 	last      time.Time
 	outbox    reporting.Stats
-	requests  requests.Ended
+	requests  map[string]uint64
 	manifests map[string]manifest
 }
 
@@ -118,15 +118,9 @@ func families() telemetry.Families[snapshot] {
 		telemetry.Gauge("muster_build_info", "Always 1: the node, and the version of muster that it runs.", func(s *snapshot, emit telemetry.Emit) {
 			emit(1, s.state.Node, s.state.Version)
 		}, "node", "version"),
-		telemetry.Gauge("muster_start_time_seconds", "When the agent started, in seconds since 1970.", func(s *snapshot, emit telemetry.Emit) {
-			emit(telemetry.UnixSeconds(s.state.Started))
-		}),
-		telemetry.Gauge("muster_nats_connected", "Whether the agent is connected to NATS.", func(s *snapshot, emit telemetry.Emit) {
-			emit(telemetry.FlagValue(s.connected))
-		}),
-		telemetry.Gauge("muster_nats_last_connected_timestamp_seconds", "When the agent was last connected to NATS, in seconds since 1970: now while it is, 0 before the first time.", func(s *snapshot, emit telemetry.Emit) {
-			emit(telemetry.UnixSeconds(s.last))
-		}),
+		number("muster_start_time_seconds", "When the agent started, in seconds since 1970.", func(s *snapshot) float64 { return telemetry.UnixSeconds(s.state.Started) }),
+		number("muster_nats_connected", "Whether the agent is connected to NATS.", func(s *snapshot) float64 { return telemetry.FlagValue(s.connected) }),
+		number("muster_nats_last_connected_timestamp_seconds", "When the agent was last connected to NATS, in seconds since 1970: now while it is, 0 before the first time.", func(s *snapshot) float64 { return telemetry.UnixSeconds(s.last) }),
 		telemetry.Gauge("muster_assignments", "Keys assigned to the node: their newest revision is active, rejected, or waits or does not apply (inactive).", readAssignments, "state"),
 		telemetry.Gauge("muster_last_run_timestamp_seconds", "When the last run of a manifest ended, in seconds since 1970; of several (other) the earliest.", func(s *snapshot, emit telemetry.Emit) {
 			for name, m := range s.manifests {
@@ -145,38 +139,27 @@ func families() telemetry.Families[snapshot] {
 			emit(float64(s.state.Health.Critical), string(model.HealthCritical))
 			emit(float64(s.state.Health.Unknown), string(model.HealthUnknown))
 		}, "status"),
-		telemetry.Gauge("muster_paused", "Whether operators paused the node: it observes, and changes nothing.", func(s *snapshot, emit telemetry.Emit) {
-			emit(telemetry.FlagValue(s.state.Paused != nil))
-		}),
-		telemetry.Gauge("muster_watched_resources", "Resources that are watched for drift.", func(s *snapshot, emit telemetry.Emit) {
-			emit(float64(s.state.Watches))
-		}),
-		telemetry.Gauge("muster_polled_resources", "Resources that are polled for drift, because they cannot be watched.", func(s *snapshot, emit telemetry.Emit) {
-			emit(float64(s.state.Polled))
-		}),
-		telemetry.Gauge("muster_flapping_resources", "Resources that something else changes again and again, the first 20.", func(s *snapshot, emit telemetry.Emit) {
-			emit(float64(len(s.state.Flapping)))
-		}),
-		telemetry.Gauge("muster_outbox_reports", "Reports that wait to be published.", func(s *snapshot, emit telemetry.Emit) {
-			emit(float64(s.outbox.Reports))
-		}),
-		telemetry.Gauge("muster_outbox_bytes", "Bytes that the outbox takes.", func(s *snapshot, emit telemetry.Emit) {
-			emit(float64(s.outbox.Bytes))
-		}),
-		telemetry.Gauge("muster_outbox_max_bytes", "Bytes that the outbox may take before reports are dropped (outbox_max_bytes).", func(s *snapshot, emit telemetry.Emit) {
-			emit(float64(s.outbox.MaxBytes))
-		}),
+		number("muster_paused", "Whether operators paused the node: it observes, and changes nothing.", func(s *snapshot) float64 { return telemetry.FlagValue(s.state.Paused != nil) }),
+		number("muster_watched_resources", "Resources that are watched for drift.", func(s *snapshot) float64 { return float64(s.state.Watches) }),
+		number("muster_polled_resources", "Resources that are polled for drift, because they cannot be watched.", func(s *snapshot) float64 { return float64(s.state.Polled) }),
+		number("muster_flapping_resources", "Resources that something else changes again and again, the first 20.", func(s *snapshot) float64 { return float64(len(s.state.Flapping)) }),
+		number("muster_outbox_reports", "Reports that wait to be published.", func(s *snapshot) float64 { return float64(s.outbox.Reports) }),
+		number("muster_outbox_bytes", "Bytes that the outbox takes.", func(s *snapshot) float64 { return float64(s.outbox.Bytes) }),
+		number("muster_outbox_max_bytes", "Bytes that the outbox may take before reports are dropped (outbox_max_bytes).", func(s *snapshot) float64 { return float64(s.outbox.MaxBytes) }),
 		telemetry.Counter("muster_reports_dropped_total", "Reports that were dropped, or found missing, since the agent started.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(s.outbox.Dropped))
 		}),
 		telemetry.Counter("muster_requests_total", "Ensure requests that ended since the agent started, by how: done, failed, expired, cancelled, or rejected before they began.", func(s *snapshot, emit telemetry.Emit) {
-			emit(float64(s.requests.Done), "done")
-			emit(float64(s.requests.Failed), "failed")
-			emit(float64(s.requests.Expired), "expired")
-			emit(float64(s.requests.Cancelled), "cancelled")
-			emit(float64(s.requests.Rejected), "rejected")
+			for _, outcome := range []string{"done", "failed", "expired", "cancelled", "rejected"} {
+				emit(float64(s.requests[outcome]), outcome)
+			}
 		}, "outcome"),
 	}
+}
+
+// number returns a gauge without labels.
+func number(name, help string, read func(*snapshot) float64) telemetry.Family[snapshot] {
+	return telemetry.Gauge(name, help, func(s *snapshot, emit telemetry.Emit) { emit(read(s)) })
 }
 
 func readAssignments(s *snapshot, emit telemetry.Emit) {

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/musterfleet/muster/agent/reporting"
-	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -31,7 +30,7 @@ type agent struct {
 	connected bool
 	last      time.Time
 	outbox    reporting.Stats
-	requests  requests.Ended
+	requests  map[string]uint64
 	log       hosttest.LogText
 }
 
@@ -48,7 +47,7 @@ func (a *agent) metrics() *status.Metrics {
 		},
 		Connection: func() (bool, time.Time) { return a.connected, a.last },
 		Outbox:     func() reporting.Stats { return a.outbox },
-		Requests:   func() requests.Ended { return a.requests },
+		Requests:   func() map[string]uint64 { return a.requests },
 		Log:        slog.New(slog.NewTextHandler(&a.log, nil)),
 	})
 }
@@ -112,7 +111,7 @@ func busy() (*agent, *status.Metrics) {
 	a := newAgent()
 	a.connected, a.last = true, started.Add(90*time.Second)
 	a.outbox = reporting.Stats{Reports: 3, Bytes: 4096, MaxBytes: 1 << 20, Dropped: 7}
-	a.requests = requests.Ended{Done: 4, Failed: 3, Expired: 2, Cancelled: 5, Rejected: 1}
+	a.requests = map[string]uint64{"done": 4, "failed": 3, "expired": 2, "cancelled": 5, "rejected": 1}
 	a.state.Health = model.HealthCounts{OK: 5, Critical: 1}
 	m := a.metrics()
 	a.ran(m, "node.web01.motd", model.Run{Cause: model.CauseManifest, Started: started, Duration: 2 * time.Second, Counts: model.Counts{
@@ -226,7 +225,7 @@ func TestAPanicEndsOneScrape(t *testing.T) {
 		},
 		Connection: func() (bool, time.Time) { return false, time.Time{} },
 		Outbox:     func() reporting.Stats { return reporting.Stats{} },
-		Requests:   func() requests.Ended { return requests.Ended{} },
+		Requests:   func() map[string]uint64 { return nil },
 		Log:        slog.New(slog.NewTextHandler(&a.log, nil)),
 	})
 	if got := gather(t, m); len(got) != 0 || !strings.Contains(a.log.String(), "unforeseen") {

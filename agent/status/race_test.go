@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/reporting"
-	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -27,7 +26,7 @@ func TestScrapesLoseNoRun(t *testing.T) {
 		},
 		Connection: func() (bool, time.Time) { return true, time.Time{} },
 		Outbox:     func() reporting.Stats { return reporting.Stats{} },
-		Requests:   func() requests.Ended { return requests.Ended{} },
+		Requests:   func() map[string]uint64 { return nil },
 		Log:        hosttest.Log(t),
 	})
 	var scrapes sync.WaitGroup

@@ -4,6 +4,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -53,8 +54,8 @@ func Guard(log *slog.Logger, task string, f func() error) (err error) {
 	return f()
 }
 
-// Repeat runs f until ctx ends, again after a growing wait when it fails or
-// panics, and at once when sooner, which may be nil, is notified.
+// Repeat runs f until ctx ends. It calls f again after a growing wait, or when sooner is notified, which may
+// be nil.
 func Repeat(ctx context.Context, log *slog.Logger, task string, sooner Signal, f func(context.Context) error) {
 	var wait Backoff
 	for ctx.Err() == nil {
@@ -65,6 +66,9 @@ func Repeat(ctx context.Context, log *slog.Logger, task string, sooner Signal, f
 		}
 		if time.Since(began) > longestWait {
 			wait.Reset()
+		}
+		if err == nil {
+			err = errors.New("it ended by itself")
 		}
 		log.ErrorContext(ctx, "task failed, will retry", "task", task, "error", err)
 		if Pause(ctx, wait.Next(), sooner) {

@@ -162,45 +162,45 @@ const tooLong = "the plan is too long to show"
 const unsignedPreview = "nodes with trust.keys preview only what a key they trust has signed, and this server signs no previews, or by another key: use muster fleet preview --sign-key FILE; or see --sign-previews of muster fleet serve"
 
 // preview requests the plans of the nodes.
-func (x *Executor) preview(ctx context.Context, r *record) error {
+func (r *record) preview(ctx context.Context) error {
 	// Nodes do not report previews, so the id needs no user name.
 	asked := model.PreviewRequest{
-		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: x.Now().Add(r.Within).UTC(), Name: r.Previewed.Name, Value: r.Previewed.Value,
+		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: r.x.Now().Add(r.Within).UTC(), Name: r.Previewed.Name, Value: r.Previewed.Value,
 	}
-	found, err := x.Backend.Preview(ctx, r.nodes, asked, func(a model.EnsureResponse) { x.set(r, Result{Node: a.Node, State: StateRunning}) })
+	found, err := r.x.Backend.Preview(ctx, r.nodes, asked, func(a model.EnsureResponse) { r.set(Result{Node: a.Node, State: StateRunning}) })
 	if found != nil {
-		x.planned(ctx, r, found)
+		r.planned(ctx, found)
 	}
 
 	return err
 }
 
 // planned records the plans and the result of each node.
-func (x *Executor) planned(ctx context.Context, r *record, found *PreviewResult) {
+func (r *record) planned(ctx context.Context, found *PreviewResult) {
 	for _, g := range found.Groups {
 		state := StateDone
 		if g.Outcome == WouldFail || g.Outcome == NotKnown {
 			state = StateFailed
 		}
 		for _, node := range g.Nodes {
-			x.set(r, Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
+			r.set(Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
 		}
 		if strings.Contains(g.Error, "not signed") {
-			x.note(r, unsignedPreview)
+			r.note(unsignedPreview)
 		}
 	}
 	for _, node := range found.Missing {
-		x.set(r, silent(ctx, node))
+		r.set(silent(ctx, node))
 	}
 	for _, node := range found.Unfinished {
 		if ctx.Err() != nil {
-			x.set(r, Result{Node: node, State: StateRunning, Text: "still in progress when the action ended"})
+			r.set(Result{Node: node, State: StateRunning, Text: "still in progress when the action ended"})
 			continue
 		}
-		x.set(r, Result{Node: node, State: StateExpired, Text: "did not finish in time"})
+		r.set(Result{Node: node, State: StateExpired, Text: "did not finish in time"})
 	}
 	kept := keptOf(found.Groups)
-	x.change(func() { r.Plans, r.MorePlans = kept, len(found.Groups)-len(kept) })
+	r.edit(func() { r.Plans, r.MorePlans = kept, len(found.Groups)-len(kept) })
 }
 
 // keptOf returns the first plans and replaces those that are too long.
@@ -224,31 +224,31 @@ func keptOf(all []Group) []Group {
 }
 
 // run requests runs of assigned manifests.
-func (x *Executor) run(ctx context.Context, r *record) error {
+func (r *record) run(ctx context.Context) error {
 	id := RequestID(r.By)
-	x.change(func() { r.Request = id })
-	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: r.Manifests, Noop: r.Noop, Expires: x.Now().Add(r.Within).UTC()}
+	r.edit(func() { r.Request = id })
+	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: r.Manifests, Noop: r.Noop, Expires: r.x.Now().Add(r.Within).UTC()}
 	limit, cancel := context.WithTimeout(ctx, r.Within)
 	defer cancel()
 	from := model.Sender{By: r.By, Nodes: len(r.nodes), To: fleet.JoinTargets(r.Target.families()), On: r.Target.On}
-	result, err := x.Backend.Run(limit, from, r.nodes, asked, func(a model.EnsureResponse) { x.set(r, resultOf(a)) })
+	result, err := r.x.Backend.Run(limit, from, r.nodes, asked, func(a model.EnsureResponse) { r.set(resultOf(a)) })
 	if result != nil {
-		x.conclude(ctx, r, result)
+		r.conclude(ctx, result)
 	}
 
 	return err
 }
 
 // conclude records the result of each node.
-func (x *Executor) conclude(ctx context.Context, r *record, found *Ensured) {
+func (r *record) conclude(ctx context.Context, found *Ensured) {
 	for _, a := range found.Answers {
-		x.set(r, resultOf(a))
+		r.set(resultOf(a))
 		if strings.Contains(a.Error, "not signed") {
-			x.note(r, unsignedNote)
+			r.note(unsignedNote)
 		}
 	}
 	for _, node := range found.Missing {
-		x.set(r, silent(ctx, node))
+		r.set(silent(ctx, node))
 	}
 }
 

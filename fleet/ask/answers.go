@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"encoding/json"
 	"iter"
 	"maps"
@@ -44,6 +45,41 @@ func (e *Ensured) Failures() int {
 			out++
 		}
 	}
+
+	return out
+}
+
+// FinishedAnswers returns the answers of the nodes that finished in time.
+func (e *Ensured) FinishedAnswers() []model.EnsureResponse {
+	unfinished := map[string]bool{}
+	for _, node := range e.Unfinished {
+		unfinished[node] = true
+	}
+
+	return slices.DeleteFunc(slices.Clone(e.Answers), func(a model.EnsureResponse) bool { return unfinished[a.Node] })
+}
+
+// Equal lists nodes with equal values. Value is the value of the first one.
+type Equal[T any] struct {
+	Nodes []string
+	Value T
+}
+
+// GroupEqual groups values by key, the largest group first.
+func GroupEqual[T any](all []T, of func(T) (node, key string)) []Equal[T] {
+	var out []Equal[T]
+	positions := map[string]int{}
+	for _, value := range all {
+		node, key := of(value)
+		i, known := positions[key]
+		if !known {
+			i = len(out)
+			positions[key] = i
+			out = append(out, Equal[T]{Value: value})
+		}
+		out[i].Nodes = append(out[i].Nodes, node)
+	}
+	slices.SortStableFunc(out, func(a, b Equal[T]) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
 
 	return out
 }

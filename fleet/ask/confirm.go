@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -94,61 +95,49 @@ func away(n model.Node, known bool) string {
 	}
 }
 
-// Waiter waits until nodes confirm changes.
-type Waiter struct {
-	// States reads the states of the nodes and returns a lookup by name.
-	States func(ctx context.Context) (func(node string) (model.Node, bool), error)
-	// Pause, if set, waits before the next read. Without it, the pause grows with the duration of the last read.
-	Pause func(ctx context.Context)
-	// OnChange, if set, is called for each confirmation that changed.
-	OnChange func(*Confirmation)
-	// OnPending, if set, is called with the pending nodes before each pause.
-	OnPending func(nodes []string)
-}
-
-const (
-	// pollInterval is the minimum pause between two reads of the nodes. The pause is also at least pollFactor times as long
-	// as the last read.
-	pollInterval = 300 * time.Millisecond
-	pollFactor   = 5
-)
-
-// Wait waits until no confirmation is pending or ctx ends, which is no error.
-func (w Waiter) Wait(ctx context.Context, all []*Confirmation) error {
-	for began := time.Now(); ; {
-		read := time.Now()
-		state, err := w.States(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				return err
-			}
-			return nil
+// Update updates confirmations from the states of nodes and returns the pending nodes. began is the time of the change.
+// onChange, if set, is called for each confirmation that changed.
+func Update(all []*Confirmation, began time.Time, state func(node string) (model.Node, bool), onChange func(*Confirmation)) (pending []string) {
+	settled := time.Since(began) >= settling
+	for _, c := range all {
+		n, known := state(c.Node)
+		if c.update(n, known, settled) && onChange != nil {
+			onChange(c)
 		}
-		settled, pending := time.Since(began) >= settling, []string(nil)
-		for _, c := range all {
-			n, known := state(c.Node)
-			if c.update(n, known, settled) && w.OnChange != nil {
-				w.OnChange(c)
-			}
-			if c.State == StatePending {
-				pending = append(pending, c.Node)
-			}
-		}
-		if len(pending) == 0 || ctx.Err() != nil {
-			return nil
-		}
-		if w.OnPending != nil {
-			w.OnPending(pending)
-		}
-		if w.Pause != nil {
-			w.Pause(ctx)
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(pollInterval, pollFactor*time.Since(read))):
+		if c.State == StatePending {
+			pending = append(pending, c.Node)
 		}
 	}
+
+	return pending
+}
+
+// pollInterval is the minimum pause between two reads of the nodes.
+const pollInterval = 300 * time.Millisecond
+
+// Await reads the nodes until no confirmation is pending or ctx ends, which is no error. onPending is called with the
+// pending nodes after each read.
+func Await(ctx context.Context, all []*Confirmation, nodes assign.NodeLister, onPending func(nodes []string)) error {
+	began := time.Now()
+	err := assign.Poll(ctx, pollInterval, nil, func() (bool, error) {
+		known, err := nodes.Nodes(ctx)
+		if err != nil {
+			return false, err
+		}
+		states := map[string]model.Node{}
+		for _, n := range known {
+			states[n.Node] = n
+		}
+		pending := Update(all, began, func(name string) (model.Node, bool) { n, is := states[name]; return n, is }, nil)
+		onPending(pending)
+
+		return len(pending) == 0, nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+
+	return err
 }
 
 const (
@@ -158,117 +147,109 @@ const (
 )
 
 // write pauses or resumes nodes and waits until they confirm.
-func (x *Executor) write(ctx context.Context, r *record) error {
+func (r *record) write(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
-	failed := x.writeAll(limit, r)
+	failed := r.writeAll(limit)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if failed != nil && r.Target.Group != "" {
 		return failed
 	}
-	x.awaitNodes(ctx, r)
+	r.awaitNodes(ctx)
 
 	return nil
 }
 
 // writeAll writes the change of every target. A failure is the result of its node, or the returned error for a group.
-func (x *Executor) writeAll(ctx context.Context, r *record) error {
+func (r *record) writeAll(ctx context.Context) error {
 	var all errgroup.Group
 	all.SetLimit(writers)
 	for _, t := range r.targets(r.nodes) {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			break // the other targets do not change
 		}
-		all.Go(func() error { return x.writeOne(ctx, r, t) })
+		all.Go(func() error { return r.writeOne(ctx, t) })
 	}
 
 	return all.Wait()
 }
 
 // writeOne writes the change of one target.
-func (x *Executor) writeOne(ctx context.Context, r *record, t fleet.Target) error {
+func (r *record) writeOne(ctx context.Context, t fleet.Target) error {
 	var note string
 	var err error
 	if r.Kind == Pause {
-		note, err = x.Backend.Pause(ctx, t.String(), r.pause(r.Begun))
+		note, err = r.x.Backend.Pause(ctx, t.String(), r.pause(r.Begun))
 	} else {
-		note, err = x.Backend.Resume(ctx, t.String(), r.Author())
+		note, err = r.x.Backend.Resume(ctx, t.String(), r.Author())
 	}
-	x.note(r, note)
+	r.note(note)
 	switch {
 	case err == nil:
 		return nil
 	case t.Node == "", errors.Is(ctx.Err(), context.Canceled):
 	case errors.Is(err, model.ErrNotFound):
-		x.set(r, x.notPaused(t.Node))
+		r.set(r.notPaused(t.Node))
 	default:
-		x.set(r, Result{Node: t.Node, State: StateFailed, Text: cut(err.Error())})
+		r.set(Result{Node: t.Node, State: StateFailed, Text: cut(err.Error())})
 	}
 
 	return err
 }
 
 // notPaused returns the result of resuming a node that has no pause under its own key.
-func (x *Executor) notPaused(name string) Result {
-	r := Result{Node: name, State: StateDone, Text: "was not paused"}
-	if n, known := x.Model.State(name); known && n.Paused != nil && n.Paused.From != model.Key(model.NodeFamily(name), model.ControlPause) {
-		r.State, r.Text = StateFailed, "is paused by "+cut(n.Paused.From)+", not by its own pause"
+func (r *record) notPaused(name string) Result {
+	out := Result{Node: name, State: StateDone, Text: "was not paused"}
+	if n, known := r.x.Model.State(name); known && n.Paused != nil && n.Paused.From != model.Key(model.NodeFamily(name), model.ControlPause) {
+		out.State, out.Text = StateFailed, "is paused by "+cut(n.Paused.From)+", not by its own pause"
 	}
 
-	return r
+	return out
 }
 
 // awaitNodes waits until every node confirms or rejects the change, but not longer than Patience.
-func (x *Executor) awaitNodes(ctx context.Context, r *record) {
-	ctx, cancel := context.WithTimeout(ctx, x.Patience)
+func (r *record) awaitNodes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.x.Patience)
 	defer cancel()
-	changed, end := x.Model.Changes()
+	changed, end := r.x.Model.Changes()
 	defer end()
 	again := time.NewTicker(settling)
 	defer again.Stop()
 	var all []*Confirmation
 	for _, n := range r.nodes {
-		if s := x.result(r, n.Node).State; s != StateDone && s != StateFailed {
+		if s := r.result(n.Node).State; s != StateDone && s != StateFailed {
 			c := NewConfirmation(r.change(n.Node), n)
 			all = append(all, &c)
-			x.set(r, Result{Node: c.Node, State: c.State, Text: c.Text})
+			r.set(Result{Node: c.Node, State: c.State, Text: c.Text})
 		}
 	}
-	_ = Waiter{
-		States: func(context.Context) (func(string) (model.Node, bool), error) { return x.Model.State, nil },
-		Pause: func(ctx context.Context) {
-			select {
-			case <-changed:
-			case <-again.C:
-			case <-ctx.Done():
-			}
-		},
-		OnChange: func(c *Confirmation) {
-			if c.unsigned {
-				x.note(r, unsignedNote)
-			}
-			x.set(r, Result{Node: c.Node, State: c.State, Text: cut(c.Text)})
-		},
-	}.Wait(ctx, all) // States never fails
+	onChange := func(c *Confirmation) {
+		if c.unsigned {
+			r.note(unsignedNote)
+		}
+		r.set(Result{Node: c.Node, State: c.State, Text: cut(c.Text)})
+	}
+	for began := time.Now(); len(Update(all, began, r.x.Model.State, onChange)) > 0 && ctx.Err() == nil; {
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // unsignedNote is the note if nodes reject an unsigned change.
 const unsignedNote = "nodes with trust.keys refuse what no key they trust has signed: start muster fleet serve with --sign-key FILE"
 
-// key returns the control key of the change for a node.
-func (s *Spec) key(node string) string {
-	if s.Target.Group != "" {
-		return model.Key(model.GroupFamily(s.Target.Group), model.ControlPause)
-	}
-
-	return model.Key(model.NodeFamily(node), model.ControlPause)
-}
-
 // change returns the change for a node.
 func (r *record) change(node string) PauseChange {
-	out := PauseChange{ControlKey: r.key(node)}
+	family := model.NodeFamily(node)
+	if r.Target.Group != "" {
+		family = model.GroupFamily(r.Target.Group)
+	}
+	out := PauseChange{ControlKey: model.Key(family, model.ControlPause)}
 	if r.Kind == Pause {
 		p := r.pause(r.Begun)
 		out.Pause = &p

@@ -3,6 +3,8 @@ package ask_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,8 +13,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWaiter waits for nodes that confirm, reject and never answer a pause.
-func TestWaiter(t *testing.T) {
+// lister lists the nodes by a function.
+type lister func() ([]model.Node, error)
+
+func (l lister) Nodes(context.Context) ([]model.Node, error) { return l() }
+
+// TestAwait waits for nodes that confirm, reject and never answer a pause.
+func TestAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		key := "node.a.pause"
@@ -23,34 +30,19 @@ func TestWaiter(t *testing.T) {
 			c := ask.NewConfirmation(change, n)
 			all = append(all, &c)
 		}
-		began := time.Now()
-		rejectedAt := map[string]time.Duration{}
-		waiter := ask.Waiter{
-			States: func(context.Context) (func(string) (model.Node, bool), error) {
-				return func(name string) (model.Node, bool) {
-					n := model.Node{NodeState: model.NodeState{Node: name}}
-					switch name {
-					case "paused":
-						n.Paused = &model.Paused{From: key, At: change.Pause.At}
-					case "rejecting":
-						n.RejectedControl = map[string]string{key: "not signed"}
-					case "stale":
-						n = stale
-					}
-					return n, true
-				}, nil
-			},
-			Pause: func(ctx context.Context) {
-				select {
-				case <-ctx.Done():
-				case <-time.After(time.Second):
-				}
-			},
-			OnChange: func(c *ask.Confirmation) { rejectedAt[c.Node] = time.Since(began) },
+		nodes := []model.Node{
+			{NodeState: model.NodeState{Node: "paused", Paused: &model.Paused{From: key, At: change.Pause.At}}},
+			{NodeState: model.NodeState{Node: "rejecting", RejectedControl: map[string]string{key: "not signed"}}},
+			stale, {NodeState: model.NodeState{Node: "waiting"}},
 		}
+		began := time.Now()
+		var pending []string
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := waiter.Wait(ctx, all); err != nil {
+		err := ask.Await(ctx, all, lister(func() ([]model.Node, error) { return nodes, nil }), func(names []string) {
+			pending = append(pending, fmt.Sprintf("%s %s", time.Since(began).Round(time.Second), names))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []ask.State{ask.StateDone, ask.StateFailed, ask.StateFailed, ask.StatePending} {
@@ -59,23 +51,23 @@ func TestWaiter(t *testing.T) {
 			}
 		}
 		// A rejection from before the change counts only after a while.
-		if rejectedAt["rejecting"] != 0 || rejectedAt["stale"] != 2*time.Second || time.Since(began) != time.Minute {
-			t.Errorf("rejected at %v, ended after %s", rejectedAt, time.Since(began))
+		if pending = slices.Compact(pending); pending[0] != "0s [stale waiting]" || !slices.Contains(pending, "1s [stale waiting]") || !slices.Contains(pending, "2s [waiting]") || time.Since(began) != time.Minute {
+			t.Errorf("pending %v, ended after %s", pending[:min(len(pending), 8)], time.Since(began))
 		}
 	})
 }
 
-// TestWaiterReturnsErrors of reading, except after the end of the context.
-func TestWaiterReturnsErrors(t *testing.T) {
+// TestAwaitReturnsErrors of reading, except after the end of the context.
+func TestAwaitReturnsErrors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	w := ask.Waiter{States: func(context.Context) (func(string) (model.Node, bool), error) { return nil, broken }}
+	nodes := lister(func() ([]model.Node, error) { return nil, broken })
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := w.Wait(ctx, nil); !errors.Is(err, broken) {
+	if err := ask.Await(ctx, nil, nodes, nil); !errors.Is(err, broken) {
 		t.Errorf("error is %v", err)
 	}
 	cancel()
-	if err := w.Wait(ctx, nil); err != nil {
+	if err := ask.Await(ctx, nil, nodes, nil); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
 }

@@ -125,14 +125,14 @@ func (x *Executor) Start(s Spec) (Action, error) {
 	if x.ctx.Err() != nil {
 		return Action{}, fmt.Errorf("%w: the server stops", ErrBusy)
 	}
-	r := newRecord(Action{Spec: s, ID: ksuid.New().String(), Begun: now}, m)
+	r := x.newRecord(Action{Spec: s, ID: ksuid.New().String(), Begun: now}, m)
 	if err := x.add(r); err != nil {
 		return Action{}, err
 	}
 	ctx, cancel := context.WithCancelCause(x.ctx)
 	r.cancel = cancel
 	x.Log.Info("action started", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
-	x.running.Go(func() { x.execute(ctx, r) })
+	x.running.Go(func() { r.execute(ctx) })
 
 	return r.snapshot(), nil
 }
@@ -154,31 +154,31 @@ func (x *Executor) away(k Kind) error {
 }
 
 // execute runs an action until it ends.
-func (x *Executor) execute(ctx context.Context, r *record) {
+func (r *record) execute(ctx context.Context) {
 	defer r.cancel(nil)
-	err := x.guarded(ctx, r)
+	err := r.guarded(ctx)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	ended := x.end(r, err)
-	x.Log.Info("action ended", "action", ended.ID, "by", ended.By, "states", fmt.Sprint(ended.States), "error", ended.Error)
+	ended := r.end(err)
+	r.x.Log.Info("action ended", "action", ended.ID, "by", ended.By, "states", fmt.Sprint(ended.States), "error", ended.Error)
 }
 
 // guarded runs an action. A panic fails only this action, because nodes control the data.
-func (x *Executor) guarded(ctx context.Context, r *record) (err error) {
+func (r *record) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			x.Log.Error("action panicked", "action", r.ID, "panic", why, "stack", string(debug.Stack()))
+			r.x.Log.Error("action panicked", "action", r.ID, "panic", why, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error, see the log of muster fleet serve: %v", why)
 		}
 	}()
 	switch r.Kind {
 	case Preview:
-		return x.preview(ctx, r)
+		return r.preview(ctx)
 	case Run:
-		return x.run(ctx, r)
+		return r.run(ctx)
 	default:
-		return x.write(ctx, r)
+		return r.write(ctx)
 	}
 }
 
@@ -225,9 +225,10 @@ const (
 	maxDetailed = 1000
 )
 
-// record is an action of an Executor, whose mutex guards it.
+// record runs an action of an Executor. The mutex of the Executor guards it.
 type record struct {
 	Action
+	x *Executor
 	// nodes are the target nodes at the start.
 	nodes []model.Node
 	// results has the results of all nodes while the action is in progress.
@@ -238,8 +239,8 @@ type record struct {
 }
 
 // newRecord returns the record of an action without results.
-func newRecord(a Action, m Match) *record {
-	r := &record{Action: a, nodes: m.Nodes, results: make(map[string]Result, len(m.Nodes)), done: make(chan struct{})}
+func (x *Executor) newRecord(a Action, m Match) *record {
+	r := &record{Action: a, x: x, nodes: m.Nodes, results: make(map[string]Result, len(m.Nodes)), done: make(chan struct{})}
 	r.Nodes = len(m.Nodes)
 	if n := len(m.Undecided); n > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d more nodes may match and were skipped", n))
@@ -318,12 +319,12 @@ func inProgress(all []*record) string {
 	return strings.Join(out, "; ")
 }
 
-// change changes an action and wakes the followers.
-func (x *Executor) change(change func()) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// edit changes the action and wakes the followers.
+func (r *record) edit(change func()) {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
 	change()
-	x.wake()
+	r.x.wake()
 }
 
 // wake wakes the followers. The caller holds mu.
@@ -337,11 +338,11 @@ func (x *Executor) wake() {
 }
 
 // note adds a note for the user, unless the action has it.
-func (x *Executor) note(r *record, text string) {
+func (r *record) note(text string) {
 	if text == "" {
 		return
 	}
-	x.change(func() {
+	r.edit(func() {
 		if !slices.Contains(r.Notes, text) && len(r.Notes) < maxNotes {
 			r.Notes = append(r.Notes, text)
 		}
@@ -349,8 +350,8 @@ func (x *Executor) note(r *record, text string) {
 }
 
 // set records the result of a node. It ignores nodes that are no targets, because any node may claim to be one.
-func (x *Executor) set(r *record, result Result) {
-	x.change(func() {
+func (r *record) set(result Result) {
+	r.edit(func() {
 		if _, asked := r.results[result.Node]; !asked {
 			return
 		}
@@ -362,20 +363,20 @@ func (x *Executor) set(r *record, result Result) {
 }
 
 // result returns the result of a node so far.
-func (x *Executor) result(r *record, node string) Result {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (r *record) result(node string) Result {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
 
 	return r.results[node]
 }
 
 // end ends an action, drops the data that is not shown, and returns it.
-func (x *Executor) end(r *record, err error) Action {
-	x.change(func() {
+func (r *record) end(err error) Action {
+	r.edit(func() {
 		if err != nil {
 			r.Error = cut(err.Error())
 		}
-		r.Ended = x.Now()
+		r.Ended = r.x.Now()
 		if r.CancelledBy != "" {
 			r.Notes = append(r.Notes, r.onCancel())
 		}

@@ -1,7 +1,6 @@
 package ask_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -118,21 +117,14 @@ func TestWhatIsNotInEffect(t *testing.T) {
 	}
 }
 
-// confirm waits once for the confirmation of a change by a node, whose state was the same before the change if earlier.
+// confirm returns the confirmation of a change by a node, whose state was the same before the change if earlier.
 func confirm(change ask.Change, n model.Node, known, earlier bool) ask.Confirmation {
 	var before model.Node
 	if earlier {
 		before = n
 	}
 	c := ask.NewConfirmation(change, before)
-	ctx, cancel := context.WithCancel(context.Background())
-	_ = ask.Waiter{
-		States: func(context.Context) (func(string) (model.Node, bool), error) {
-			return func(string) (model.Node, bool) { return n, known }, nil
-		},
-		Pause: func(context.Context) { cancel() },
-	}.Wait(ctx, []*ask.Confirmation{&c})
-	cancel()
+	ask.Update([]*ask.Confirmation{&c}, time.Now(), func(string) (model.Node, bool) { return n, known }, nil)
 
 	return c
 }

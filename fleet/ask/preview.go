@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -131,27 +130,16 @@ func decodePlan(data []byte) (*model.Plan, error) {
 
 // MergePreviews groups answers by plan. The answers must be ordered by node and decoded by the same PreviewDecoder.
 func MergePreviews(r *Ensured) *PreviewResult {
-	type essence struct {
-		plan *model.Plan
-		text string
-	}
 	out := &PreviewResult{Groups: []Group{}, Missing: r.Missing, Unfinished: r.Unfinished}
-	places := map[essence]int{}
-	for _, a := range r.Answers {
-		if slices.Contains(r.Unfinished, a.Node) {
-			continue
-		}
+	equal := GroupEqual(r.FinishedAnswers(), func(a model.EnsureResponse) (node, key string) {
 		g := group(a)
-		e := essence{g.Plan, g.Error}
-		i, known := places[e]
-		if !known {
-			i = len(out.Groups)
-			places[e] = i
-			out.Groups = append(out.Groups, g)
-		}
-		out.Groups[i].Nodes = append(out.Groups[i].Nodes, a.Node)
+		return a.Node, fmt.Sprintf("%p %s", g.Plan, g.Error)
+	})
+	for _, e := range equal {
+		g := group(e.Value)
+		g.Nodes = e.Nodes
+		out.Groups = append(out.Groups, g)
 	}
-	slices.SortStableFunc(out.Groups, func(a, b Group) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
 
 	return out
 }

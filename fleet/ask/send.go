@@ -229,8 +229,11 @@ func (r *Request) ask(ctx context.Context, targets []fleet.Target, answers chan<
 	}
 }
 
-// awaited returns the nodes of a target that were connected recently.
+// awaited returns the nodes of a target that were connected recently, none without Silence.
 func (r *Request) awaited(t fleet.Target) []string {
+	if r.Silence == NoSilence {
+		return nil
+	}
 	var out []string
 	for _, n := range r.Known {
 		if isThere(n) && t.Includes(n.NodeState) {

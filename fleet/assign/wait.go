@@ -45,47 +45,40 @@ type Waiter struct {
 	MayLeave func(ctx context.Context) bool
 	// OnPoll, if set, receives the statuses of each poll.
 	OnPoll func([]fleet.RolloutStatus)
-	// Check, if set, is called at most every second. Its error ends the wait like an error of a poll.
+	// Check, if set, is called before each poll. Its error ends the wait like an error of a poll.
 	Check func(ctx context.Context) error
 	// IsTransient, if set, reports whether the error of a poll is temporary, as in an outage. The wait then
 	// continues.
 	IsTransient func(error) bool
-
-	// nextCheck is the time of the next call of Check.
-	nextCheck time.Time
 }
 
-const (
-	// checkPause is the minimum pause between two calls of Check, and checkFactor limits their share of the time.
-	checkPause  = time.Second
-	checkFactor = 20
-)
-
-// nodes calls Check if it is due, and returns all nodes.
-func (w *Waiter) nodes(ctx context.Context) ([]model.Node, error) {
-	if began := time.Now(); w.Check != nil && !began.Before(w.nextCheck) {
-		if err := w.Check(ctx); err != nil {
-			return nil, err
-		}
-		w.nextCheck = time.Now().Add(max(checkPause, checkFactor*time.Since(began)))
-	}
-
-	return w.Nodes.Nodes(ctx)
-}
-
-// Retry calls f until it succeeds, fails with an error that is not temporary, or ctx ends, and returns the last error.
-func Retry(ctx context.Context, isTransient func(error) bool, f func() error) error {
+// Poll calls poll until it reports true or fails, or ctx ends, and returns the last error. It continues after an error for
+// which isTransient, if set, returns true. The pause grows with the duration of the last successful call.
+func Poll(ctx context.Context, pause time.Duration, isTransient func(error) bool, poll func() (done bool, err error)) error {
 	for {
-		err := f()
-		if err == nil || !isTransient(err) {
+		began := time.Now()
+		done, err := poll()
+		if done || err != nil && (isTransient == nil || !isTransient(err)) {
 			return err
+		}
+		next := pause
+		if err == nil {
+			next = max(pause, min(pausesPerPoll*time.Since(began), longestPause))
 		}
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(defaultPause):
+		case <-time.After(next):
 		}
 	}
+}
+
+// Retry calls f until it succeeds, fails with an error that is not temporary, or ctx ends, and returns the last error.
+func Retry(ctx context.Context, isTransient func(error) bool, f func() error) error {
+	return Poll(ctx, defaultPause, isTransient, func() (bool, error) {
+		err := f()
+		return err == nil, err
+	})
 }
 
 // Wait waits until every target of the rollout runs its revision or a later one, no further change is
@@ -98,39 +91,41 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 		r.Later = map[string]map[uint64]string{}
 	}
 	var last []fleet.RolloutStatus
-	for {
-		began := time.Now()
+	isTransient := w.IsTransient
+	if w.Once {
+		isTransient = nil
+	}
+	err := Poll(ctx, cmp.Or(w.Pause, defaultPause), isTransient, func() (bool, error) {
 		nodes, err := w.nodes(ctx)
 		if err == nil {
 			err = w.learn(ctx, r, nodes, asked)
 		}
-		switch {
-		case err != nil && ctx.Err() != nil && last != nil:
-			return last, nil
-		case err != nil && (w.Once || w.IsTransient == nil || !w.IsTransient(err)):
-			return last, err
-		case err == nil:
-			last = r.Statuses(nodes)
-			if w.OnPoll != nil {
-				w.OnPoll(last)
-			}
-			if w.isSettled(ctx, last, reached) || w.Once {
-				return last, nil
-			}
+		if err != nil {
+			return false, err
 		}
-		pause := cmp.Or(w.Pause, defaultPause)
-		if err == nil {
-			pause = max(pause, min(pausesPerPoll*time.Since(began), longestPause))
+		last = r.Statuses(nodes)
+		if w.OnPoll != nil {
+			w.OnPoll(last)
 		}
-		select {
-		case <-ctx.Done():
-			if last != nil {
-				err = nil
-			}
-			return last, err
-		case <-time.After(pause):
+
+		return w.isSettled(ctx, last, reached) || w.Once, nil
+	})
+	if ctx.Err() != nil && last != nil {
+		err = nil
+	}
+
+	return last, err
+}
+
+// nodes calls Check and returns all nodes.
+func (w *Waiter) nodes(ctx context.Context) ([]model.Node, error) {
+	if w.Check != nil {
+		if err := w.Check(ctx); err != nil {
+			return nil, err
 		}
 	}
+
+	return w.Nodes.Nodes(ctx)
 }
 
 // isSettled reports whether each status is final until another push. It adds the reachable nodes to reached.

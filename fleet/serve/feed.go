@@ -62,6 +62,8 @@ type feed struct {
 	unstored fleet.Unstored
 	// shares counts the stored messages of each node during the first read.
 	shares view.Shares
+	// omitsReports leaves out all reports.
+	omitsReports bool
 }
 
 func newFeed(store Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
@@ -93,18 +95,20 @@ func (f *feed) run(ctx context.Context) error {
 	all.Go(func() {
 		f.persist(ctx, "changes of assignments", func(ctx context.Context) error { return f.followAssignments(ctx, changed) })
 	})
-	all.Go(func() {
-		wait(ctx, f.listed, nodesPatience)
-		f.persist(ctx, "reports", f.followReports)
-	})
-	all.Go(func() {
-		wait(ctx, f.begun, 0)
-		f.persist(ctx, "older reports", f.readHistory)
-	})
-	all.Go(func() {
-		wait(ctx, f.begun, 0)
-		f.persist(ctx, "the end of the reports", f.followEnd)
-	})
+	if !f.omitsReports {
+		all.Go(func() {
+			wait(ctx, f.listed, nodesPatience)
+			f.persist(ctx, "reports", f.followReports)
+		})
+		all.Go(func() {
+			wait(ctx, f.begun, 0)
+			f.persist(ctx, "older reports", f.readHistory)
+		})
+		all.Go(func() {
+			wait(ctx, f.begun, 0)
+			f.persist(ctx, "the end of the reports", f.followEnd)
+		})
+	}
 	all.Wait()
 
 	return context.Cause(ctx)

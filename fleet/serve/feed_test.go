@@ -42,6 +42,27 @@ func follow(t *testing.T, store *kvtest.Store) *view.Fleet {
 	return f
 }
 
+// TestWatchShowsChanges tests that Watch shows the fleet, shows it again after a change, and returns the error of show.
+func TestWatchShowsChanges(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	put(t, store, "web01", 1)
+	isFull := errors.New("full")
+	var totals []int
+	err := Watch(t.Context(), storeOf(store), "1.0.0", slog.New(slog.DiscardHandler), func(s view.Summary) error {
+		if totals = append(totals, s.Total); len(totals) == 1 {
+			put(t, store, "web02", 1)
+		}
+		if s.Total == 2 {
+			return isFull
+		}
+		return nil
+	})
+	if !errors.Is(err, isFull) || totals[0] != 1 {
+		t.Errorf("%v, after %v", err, totals)
+	}
+}
+
 // report publishes the run of a node.
 func report(t *testing.T, store *kvtest.Store, node, id string) {
 	t.Helper()
@@ -369,7 +390,7 @@ func TestHistory(t *testing.T) {
 	for i := range 5 {
 		report(t, store, "web01", fmt.Sprintf("r%d", i))
 	}
-	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
+	srv.Raw(t, store.Names.Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
 	report(t, store, "web01", "r5")
 	f := view.New(view.Options{})
 	feed := newFeed(storeOf(store), f, time.Hour, slog.New(slog.DiscardHandler))
@@ -418,7 +439,7 @@ func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
 func TestHistoryGoesOn(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
+	srv.Raw(t, store.Names.Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
 	for i := range 2 {
 		report(t, store, "web01", fmt.Sprintf("r%d", i))
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,12 +64,65 @@ func (f *follower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // run follows the fleet until ctx ends, and returns the error of ctx.
 func (f *follower) run(ctx context.Context) error {
+	return restart(f.Log, func(again *recreatedError) error { return f.follow(ctx, again) })
+}
+
+// restart calls follow again after a *recreatedError, with that error. It returns any other error.
+func restart(log *slog.Logger, follow func(again *recreatedError) error) error {
 	for again := (*recreatedError)(nil); ; {
-		err := f.follow(ctx, again)
+		err := follow(again)
 		if !errors.As(err, &again) {
 			return err
 		}
-		f.Log.Warn(again.Error() + ": starting over")
+		log.Warn(again.Error() + ": starting over")
+	}
+}
+
+const (
+	// showPause is the minimum time between two calls of show, agePause the maximum time: ages change without a signal.
+	showPause = 500 * time.Millisecond
+	agePause  = 10 * time.Second
+)
+
+// Watch calls show with the overview of a fleet, and again after changes, until ctx ends or show returns an error. It
+// reads no reports. It returns the cause of the end.
+func Watch(ctx context.Context, store Store, version string, log *slog.Logger, show func(view.Summary) error) error {
+	return restart(log, func(*recreatedError) error {
+		ctx, stop := context.WithCancelCause(ctx)
+		var showing sync.WaitGroup
+		defer showing.Wait()
+		defer stop(nil)
+		model := view.New(view.Options{Version: version})
+		feed := newFeed(store, model, 0, log)
+		feed.omitsReports = true
+		showing.Go(func() { model.Run(ctx) })
+		showing.Go(func() { stop(showChanges(ctx, model, show)) })
+
+		return feed.run(ctx)
+	})
+}
+
+// showChanges calls show with each overview of a view that knows all nodes, until ctx ends or show returns an error.
+func showChanges(ctx context.Context, model *view.Fleet, show func(view.Summary) error) error {
+	changed, cancel := model.Changes()
+	defer cancel()
+	for {
+		if progress := model.Progress(); progress.Nodes {
+			s := model.Overview().Summary
+			s.Incomplete = append(slices.Clip(s.Incomplete), progress.Problems...)
+			if err := show(s); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, showPause); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-time.After(agePause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 const (
 	module = "github.com/musterfleet/muster/"
 	// most is how many functions a reader follows at most.
-	most = 48
+	most = 46
 )
 
 // step is a row of the walk.

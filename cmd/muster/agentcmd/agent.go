@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go"
@@ -20,6 +21,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -35,6 +37,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/state"
 	hostwatch "github.com/musterfleet/muster/resources/host/watch"
+	"github.com/musterfleet/muster/resources/host/writers"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -200,7 +203,7 @@ func (c *runCommand) run(ctx context.Context) error {
 
 // reload reads the configuration again. An invalid configuration changes nothing.
 func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) {
-	defer n.reloading()()
+	defer n.supervisor.Reloading()()
 	config, err := c.config()
 	var applied []string
 	if err == nil {
@@ -213,28 +216,23 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	level.Set(print.Level(config.Log.Level))
 	if slices.Contains(applied, "groups") {
 		n.nameGroups()
-		n.service.groupsChanged.Notify()
+		n.groupsChanged.Notify()
 	}
 }
 
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
-	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
+	n.store.Denials.OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
 }
 
 // Node is an agent with its connection.
 type Node struct {
-	agent   *agent.Agent
-	service *nodeService
-	store   *kvstore.Store
-	log     *slog.Logger
-	// connection logs changes of the connection.
-	connection *connectionLog
-	// level is the log level.
-	level *slog.LevelVar
-	// held is the claimed state directory. heartbeats is notified at each heartbeat.
-	held       claimed
-	heartbeats tasks.Signal
+	agent      *agent.Agent
+	supervisor *agent.Supervisor
+	store      *kvstore.Store
+	log        *slog.Logger
+	// connected and groupsChanged signal a new connection, and a change of the node's groups.
+	connected, groupsChanged tasks.Signal
 	// closers release resources, in reverse order.
 	closers []func() error
 }
@@ -246,52 +244,45 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 
 // newNode is NewNode with a log level that administrators can change, and a goal at which the agent exits.
 func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until status.Goal) (_ *Node, err error) {
-	names, err := kvstore.NewNames(config.Prefix)
-	if err != nil {
+	if _, err := kvstore.NewNames(config.Prefix); err != nil {
 		return nil, err
 	}
 	causes := &loggedCause{}
 	log = slog.New(causeHandler{log.Handler(), causes})
-	n := &Node{log: log, level: level, heartbeats: tasks.NewSignal()}
-	if err := n.claim(ctx, config.StateDir); err != nil {
+	n := &Node{log: log, connected: tasks.NewSignal(), groupsChanged: tasks.NewSignal()}
+	if n.supervisor, err = agent.NewSupervisor(ctx, config.StateDir, log, level); err != nil {
 		return nil, err
 	}
+	n.closers = append(n.closers, n.supervisor.Close)
 	defer func() {
 		if err != nil {
 			n.Close()
 		}
 	}()
-	connected := tasks.NewSignal()
 	reach := reachOf(config.NATS)
-	n.connection = newConnectionLog(log, connected, reach, causes)
-	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
-	reach.OnStatus = n.connection.status
+	connection := newConnectionLog(log, n.connected, reach, causes)
+	n.supervisor.ShowConnection, n.supervisor.ConnectionChanged = connection.shown.Describe, connection.shown.changed
+	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, kvstore.InboxPrefix(config.Node), true
+	reach.OnStatus = connection.status
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", reach.Named(exposed))
 	}
-	store, err := kvstore.Open(ctx, reach.Options, config.Prefix)
-	if err != nil {
+	if n.store, err = kvstore.Open(ctx, reach.Options, config.Prefix); err != nil {
 		return nil, reach.Named(err)
 	}
-	n.store = store
-	n.closers = append(n.closers, func() error {
-		store.Conn().Close()
-		n.connection.close()
-		return nil
-	})
 	watcher := hostwatch.New(log)
 	n.closers = append(n.closers, func() error {
 		watcher.Close()
+		n.store.Conn.Close()
+		connection.close()
 		return nil
 	})
-	o := options(types, log, config, store, watcher)
-	groupsChanged := tasks.NewSignal()
+	o := options(types, log, config, n.store, watcher)
 	o.GroupsChanged = func() {
 		n.nameGroups()
-		groupsChanged.Notify()
+		n.groupsChanged.Notify()
 	}
-	o.OnHeartbeat = n.heartbeats.Notify
-	o.Connection, o.Away, o.Goal = n.connection.shown.last, n.connection.whyAway, until
+	o.Supervisor, o.Connection, o.Away, o.Goal = n.supervisor, connection.shown.last, connection.whyAway, until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
@@ -300,7 +291,6 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		return nil, err
 	}
 	n.nameGroups()
-	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: groupsChanged, log: log}
 
 	return n, nil
 }
@@ -340,37 +330,90 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
-	var gaveUp, lost error
-	all.Go(func() { n.service.run(running) })
+	var gaveUp error
+	retry := tasks.NewSignal()
+	all.Go(func() { n.noteConnections(running, retry) })
+	all.Go(func() { n.serve(running, retry) })
 	all.Go(func() { n.warnOfNeighbours(running) })
 	all.Go(func() {
 		if gaveUp = n.awaitClosed(running); gaveUp != nil {
 			stop()
 		}
 	})
-	informed, ended := context.WithCancel(context.WithoutCancel(ctx))
-	defer ended()
-	all.Go(func() {
-		if lost = n.keepClaim(informed); lost != nil {
-			stop()
-		}
-	})
-	all.Go(func() { n.supervised(informed, running) })
 	err := n.agent.Run(running, hard)
 	stop()
-	ended()
 	all.Wait()
+
+	return cmp.Or(err, gaveUp)
+}
+
+// noteConnections makes the agent retry all waiting work after each new connection, and notifies retry.
+func (n *Node) noteConnections(ctx context.Context, retry tasks.Signal) {
+	for {
+		select {
+		case <-n.connected:
+			n.agent.Connected()
+			retry.Notify()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// serveRetry is the wait between two attempts to answer requests. A new connection ends it.
+const serveRetry = 5 * time.Second
+
+// serve answers requests and handles queued ones until ctx ends. It starts again after an error, because NATS may
+// be unreachable at any time, and with the new groups of the node after they changed.
+func (n *Node) serve(ctx context.Context, retry tasks.Signal) {
+	service, previews := n.agent.Requests(), n.agent.Previews()
+	for ctx.Err() == nil {
+		config := n.agent.Config()
+		o := requests.ServeOptions{
+			Node: config.Node, Groups: config.Groups, Version: cli.Version(), Log: n.log,
+			Ensure: service.Ensure, Run: service.Run, Preview: previews.Preview,
+			Status: guarded(n.log, "status", func(ctx context.Context, request []byte) (any, error) { return service.Status(ctx, request) }),
+			Facts:  guarded(n.log, "facts", func(ctx context.Context, _ []byte) (any, error) { return n.agent.Facts(ctx) }),
+			Ping:   guarded(n.log, "ping", func(context.Context, []byte) (any, error) { return n.agent.State(), nil }),
+		}
+		err := requests.New(n.store).ServeAll(ctx, n.groupsChanged, o, func(ctx context.Context, c requests.Command) error {
+			if c.Refused != nil {
+				service.Refuse(ctx, c.ID, c.Refused)
+				return nil
+			}
+			return service.Command(ctx, c.Sender, c.ID, c.Data)
+		})
+		if err != nil {
+			n.log.WarnContext(ctx, "cannot answer requests, will retry", "error", err)
+			tasks.Pause(ctx, serveRetry, retry)
+		}
+	}
+}
+
+// guarded turns a panic into an error, because a request must not end the agent.
+func guarded(log *slog.Logger, verb string, answer requests.Answer) requests.Answer {
+	return func(ctx context.Context, request []byte) (out any, err error) {
+		err = tasks.Guard(log, "answering a request for "+verb, func() (err error) {
+			out, err = answer(ctx, request)
+			return err
+		})
+		return out, err
+	}
+}
+
+func listen(ctx context.Context, paths []string) (drift.Writers, error) {
+	l, err := writers.Listen(ctx, paths)
 	if err != nil {
-		return err
+		return nil, err // not a non-nil interface with a nil pointer
 	}
 
-	return cmp.Or(lost, gaveUp)
+	return l, nil
 }
 
 // awaitClosed waits until ctx ends or the client closed the connection for good. In the latter case it logs
 // the error, and the agent must be restarted.
 func (n *Node) awaitClosed(ctx context.Context) error {
-	nc := n.store.Conn()
+	nc := n.store.Conn
 	closed := nc.StatusChanged(nats.CLOSED)
 	defer nc.RemoveStatusListener(closed)
 	if !nc.IsClosed() {
@@ -389,11 +432,11 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 // can make the server publish in the name of another node.
 func (n *Node) warnOfNeighbours(ctx context.Context) {
 	select {
-	case <-n.store.Places().Located():
+	case <-n.store.API.Located():
 	case <-ctx.Done():
 		return
 	}
-	if n.store.Places().InUse().IsOwn() {
+	if n.store.API.InUse().IsOwn() {
 		n.log.WarnContext(ctx, cli.OneAccount)
 	}
 }

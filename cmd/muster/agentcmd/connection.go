@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
@@ -374,4 +375,57 @@ func (h causeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup returns the handler for a group.
 func (h causeHandler) WithGroup(name string) slog.Handler {
 	return causeHandler{h.Handler.WithGroup(name), h.logged}
+}
+
+// shownConnection is the connection as shown in the status.
+type shownConnection struct {
+	mu  sync.Mutex
+	now model.Connected
+	// changed is notified at each change.
+	changed tasks.Signal
+}
+
+func (c *shownConnection) note(connected bool, server string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = afterChange(c.now, connected, server, err, time.Now().UTC())
+	c.changed.Notify()
+}
+
+// last reports whether NATS is connected, and the time of the last connection: now, the time of its loss, or
+// zero for never.
+func (c *shownConnection) last() (connected bool, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now.Connected {
+		return true, time.Now()
+	}
+
+	return false, c.now.Since
+}
+
+// Describe fills in the connection.
+func (c *shownConnection) Describe(out *model.AgentStatus) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out.NATS = c.now
+	if !c.now.Connected { // NATS already shows what these notices say
+		out.Notices = slices.DeleteFunc(out.Notices, func(n string) bool { return strings.HasSuffix(n, nats.ErrDisconnected.Error()) })
+	}
+}
+
+// afterChange returns a connection after a change, or after an error that did not change it.
+func afterChange(c model.Connected, connected bool, server string, err error, at time.Time) model.Connected {
+	if connected != c.Connected || connected && server != c.Server {
+		if connected || c.Connected {
+			c.Since = at
+		}
+		c.Connected = connected
+	}
+	c.Server = server
+	if err != nil {
+		c.Error, c.ErrorAt = cli.Plain(err), at
+	}
+
+	return c
 }

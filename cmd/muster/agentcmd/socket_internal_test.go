@@ -1,8 +1,10 @@
 package agentcmd
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -21,6 +23,30 @@ func TestDescribeOfALostConnection(t *testing.T) {
 		status := model.AgentStatus{Notices: slices.Clone(all)}
 		if c.Describe(&status); !slices.Equal(status.Notices, want) {
 			t.Errorf("connected %t: the notices are %q, want %q", connected, status.Notices, want)
+		}
+	}
+}
+
+func TestAfterChange(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	var c model.Connected
+	refused := errors.New("refused")
+	steps := []struct {
+		connected bool
+		server    string
+		err       error
+		want      model.Connected
+	}{
+		{false, "a", refused, model.Connected{Server: "a", Error: "refused", ErrorAt: at(0)}},
+		{true, "a", nil, model.Connected{Connected: true, Server: "a", Since: at(1), Error: "refused", ErrorAt: at(0)}},
+		{true, "a", refused, model.Connected{Connected: true, Server: "a", Since: at(1), Error: "refused", ErrorAt: at(2)}},
+		{true, "b", nil, model.Connected{Connected: true, Server: "b", Since: at(3), Error: "refused", ErrorAt: at(2)}},
+		{false, "b", nil, model.Connected{Server: "b", Since: at(4), Error: "refused", ErrorAt: at(2)}},
+		{false, "b", nil, model.Connected{Server: "b", Since: at(4), Error: "refused", ErrorAt: at(2)}},
+	}
+	for i, s := range steps {
+		if c = afterChange(c, s.connected, s.server, s.err, at(i)); c != s.want {
+			t.Errorf("step %d: %+v, want %+v", i, c, s.want)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -77,10 +78,10 @@ func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) 
 func (c *askCommand) logLevel(ctx context.Context) error {
 	method, in := http.MethodGet, any(nil)
 	if c.level != "" {
-		method, in = http.MethodPut, logLevel{c.level}
+		method, in = http.MethodPut, agent.LogLevel{Level: c.level}
 	}
-	var now logLevel
-	if err := c.ask(ctx, method, routeLogLevel, in, &now); err != nil {
+	var now agent.LogLevel
+	if err := c.ask(ctx, method, agent.RouteLogLevel, in, &now); err != nil {
 		return err
 	}
 	c.Print.Printf("%s\n", now.Level)
@@ -90,7 +91,7 @@ func (c *askCommand) logLevel(ctx context.Context) error {
 
 func (c *askCommand) status(ctx context.Context) error {
 	var found model.AgentStatus
-	if err := c.ask(ctx, http.MethodGet, routeStatus, nil, &found); err != nil {
+	if err := c.ask(ctx, http.MethodGet, agent.RouteStatus, nil, &found); err != nil {
 		return err
 	}
 

@@ -25,7 +25,7 @@ import (
 
 // deny returns the status of a denied subscription.
 func deny(subject string) connect.Status {
-	d := kvstore.DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
+	d := kvstore.DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }}
 	return connect.Status{Connected: true, Err: d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))}
 }
 
@@ -246,8 +246,7 @@ func TestALongJWTIsLoggedWithItsRemedy(t *testing.T) {
 
 // TestAPanicEndsOneAnswer checks that a panic is returned as an error and does not end the agent.
 func TestAPanicEndsOneAnswer(t *testing.T) {
-	s := &nodeService{log: slog.New(slog.DiscardHandler)}
-	ask := s.guarded("facts", func(_ context.Context, request []byte) (any, error) {
+	ask := guarded(slog.New(slog.DiscardHandler), "facts", func(_ context.Context, request []byte) (any, error) {
 		if len(request) > 0 {
 			panic("unforeseen")
 		}

@@ -1,14 +1,13 @@
-// Package demo is muster demo: the main job on an embedded NATS server.
+// Package demo implements muster demo, a guided tour on an embedded NATS server.
 package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,22 +17,15 @@ import (
 	"github.com/choria-io/fisk"
 	shellquote "github.com/kballard/go-shellquote"
 
-	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/cmd/muster/agentcmd"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/provision"
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 const (
-	// patience is how long a step may take before it has failed.
+	// patience is the maximum time of a step.
 	patience = 30 * time.Second
-	// interval is how often the node checks for drift.
-	interval = 2 * time.Second
 	nodeName = "demo"
 	// adminName is the NATS user with all permissions.
 	adminName = "admin"
@@ -51,12 +43,11 @@ func Add(env *cli.Env, app *fisk.Application, execute Execute) {
 	cmd.Action(env.Action(func(ctx context.Context) error { return run(ctx, env, execute, once) }))
 }
 
-// demo is a NATS server, a node and the state of the steps.
+// demo is a NATS server, the commands that run in the background, and the state of the steps.
 type demo struct {
 	*cli.Env
 	execute Execute
 	dir     string
-	url     string
 	store   *kvstore.Store
 	// dashboard is its URL.
 	dashboard string
@@ -66,8 +57,10 @@ type demo struct {
 	// digests are the digests of the verified runs.
 	digests map[string]bool
 	server  *embedded
-	// running is the node.
-	running sync.WaitGroup
+	// background is the context of the commands in the background. fail ends the demo when one of them fails.
+	background context.Context
+	fail       context.CancelCauseFunc
+	running    sync.WaitGroup
 }
 
 // step is one part of the demo. show runs it and returns a description of the verified result.
@@ -88,9 +81,13 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	once = once || !print.IsTerminal(env.Print.Out)
 	d := &demo{Env: env, execute: execute, dir: dir, once: once, began: time.Now(), digests: map[string]bool{}}
 	defer func() { err = errors.Join(err, paths.RemoveTree(context.WithoutCancel(ctx), dir)) }()
-	node, stop := context.WithCancel(ctx)
+	interrupted := ctx
+	ctx, d.fail = context.WithCancelCause(ctx)
+	defer d.fail(nil)
+	background, stop := context.WithCancel(ctx)
+	d.background = background
 	defer d.close(stop)
-	steps := d.steps(node)
+	steps := d.steps()
 	for i, s := range steps {
 		d.Print.Printf("\n%d/%d %s\n", i+1, len(steps), s.title)
 		verified, err := s.within(ctx)
@@ -105,8 +102,12 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	if once {
 		return nil
 	}
+	err = d.linger(ctx)
+	if interrupted.Err() != nil {
+		return nil
+	}
 
-	return d.linger(ctx)
+	return errors.Join(context.Cause(ctx), err)
 }
 
 // forgetFleet removes the environment variables and flag defaults of any other fleet.
@@ -136,130 +137,74 @@ func (s step) within(ctx context.Context) ([]string, error) {
 	return verified, err
 }
 
+// linger runs the demo until ctx ends. It prints what to try, and then the changes of the node.
+func (d *demo) linger(ctx context.Context) error {
+	d.Print.Printf("\nThe demo runs until ctrl-C. Open the dashboard in a browser:\n\n  %s\n", d.dashboard)
+	d.Print.Printf("\nTry it in another terminal (go install ./cmd/muster installs muster):\n\n  export NATS_URL=%s NATS_USER=%s NATS_PASSWORD_FILE=%s\n  muster fleet nodes\n  muster fleet exec --node %s -- uptime\n  echo tampered >> %s\n", d.server.url, adminName, d.password(adminName), nodeName, d.path("motd"))
+	d.Print.Printf("\nThe reports, live: changes of the node %s. The dashboard shows all nodes.\n", nodeName)
+
+	return d.commandTo(ctx, &indented{w: d.Print.Out, dashboard: d.dashboard}, "fleet", "reports", "--node", nodeName, "--outcome", "changed", "--since", "0s")
+}
+
+// path returns the path of a file that the node manages.
 func (d *demo) path(name string) string { return filepath.Join(d.dir, "site", name) }
 
-// embedded is a nats-server in this process.
-type embedded struct {
-	url, version string
-	// stop ends it, and waits.
-	stop func()
-}
-
-// startServer starts NATS with the accounts that muster fleet accounts prints.
-func (d *demo) startServer(context.Context) ([]string, error) {
-	accounts, err := provision.AccountsOf(kvstore.DefaultPrefix)
-	if err != nil {
-		return nil, err
-	}
-	config, err := d.serverConfig(accounts)
-	if err != nil {
-		return nil, err
-	}
-	if d.server, err = serve(config, d.dir); err != nil {
-		return nil, err
-	}
-	d.url = d.server.url
-	d.Flags.Connect = connect.Options{Servers: []string{d.url}, User: adminName, PasswordFile: d.password(adminName)}
-	d.store, err = d.Store(context.Background())
-
-	return []string{
-		"nats-server " + d.server.version + " with JetStream on " + d.url,
-		"two accounts: " + accounts.Fleet.Name + " for streams and administrators, " + accounts.Nodes.Name + " for nodes",
-	}, err
-}
-
-// serverConfig returns the accounts with their users, as a configuration file has them, and writes down their
-// passwords: an administrator has root's rights on the node, and other users of the machine reach the server.
-func (d *demo) serverConfig(accounts provision.Accounts) (string, error) {
-	allowed, err := provision.NodePermissions(kvstore.DefaultPrefix, nodeName, groups())
-	if err != nil {
-		return "", err
-	}
-	passwords := map[string]string{adminName: rand.Text(), nodeName: rand.Text()}
-	for user, password := range passwords {
-		if err := os.WriteFile(d.password(user), []byte(password), 0o600); err != nil {
-			return "", err
-		}
-	}
-
-	return accounts.ServerConfig(provision.Users{
-		accounts.Fleet.Name: {fmt.Sprintf("{user: %s, password: %q}", adminName, passwords[adminName])},
-		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, passwords[nodeName], allowed.ServerConfig())},
-	}), nil
-}
-
-// groups are the groups of the node.
-func groups() []string { return []string{"web"} }
-
-// password is the file with the password of a user of NATS.
+// password returns the path of the file with the password of a NATS user.
 func (d *demo) password(user string) string { return filepath.Join(d.dir, user+".password") }
 
-// startNode starts an agent, until node ends, and simulated nodes beside it. Its log goes to a
-// file.
-func (d *demo) startNode(ctx, node context.Context) ([]string, error) {
-	file, err := os.Create(filepath.Join(d.dir, "agent.log"))
-	if err != nil {
-		return nil, err
-	}
-	config := config.Default(nodeName)
-	config.Groups = groups()
-	config.Interval = model.Duration(interval)
-	config.StateDir = filepath.Join(d.dir, "state")
-	config.FactsDir = filepath.Join(d.dir, "facts")
-	config.NATS.Servers, config.NATS.User, config.NATS.PasswordFile = []string{d.url}, nodeName, d.password(nodeName)
-	n, err := agentcmd.NewNode(node, d.Types, print.NewLogger(file, "text", slog.LevelDebug), config)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	d.running.Go(func() {
-		err := n.Run(node, node)
-		n.Close()
-		if err := errors.Join(err, file.Close()); err != nil {
-			d.Log.Warn("agent stopped", "error", err)
-		}
-	})
-	if err := d.await(ctx, model.ReportRange{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
-		return nil, err
-	}
-
-	simulated, err := d.simulate(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-
-	return []string{"node " + nodeName + " reported that it started", simulated, "the dashboard shows all of them"}, d.awaitShown(ctx, 1+simulatedNodes)
+// command runs a command of muster and prints its output, as in a terminal.
+func (d *demo) command(ctx context.Context, args ...string) error {
+	return d.commandTo(ctx, &indented{w: d.Print.Out}, args...)
 }
 
-// command runs a command of muster, as one would in a terminal.
-func (d *demo) command(ctx context.Context, args ...string) error {
+func (d *demo) commandTo(ctx context.Context, out *indented, args ...string) error {
 	d.show(args)
-	out := &indented{w: d.Print.Out}
-	err := d.run(ctx, cli.NewEnv(d.Types, bytes.NewReader(nil), out, out, d.Stop), args)
+	err := d.run(ctx, cli.NewEnv(d.Types, bytes.NewReader(nil), out, out, d.Stop), adminName, args)
 	cli.Report(out, err)
 
 	return err
 }
 
+// start runs a command of muster until the demo ends. Its log goes to a file. The first line of its output
+// arrives in the returned channel.
+func (d *demo) start(user, name string, args ...string) (<-chan string, error) {
+	log, err := os.Create(filepath.Join(d.dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	line := make(firstLine, 1)
+	d.running.Go(func() {
+		// The demo passes no signals to the command.
+		err := d.run(d.background, cli.NewEnv(d.Types, bytes.NewReader(nil), line, log, cli.NewInterrupt()), user, args)
+		if err = errors.Join(err, log.Close()); d.background.Err() == nil {
+			d.fail(fmt.Errorf("muster %s ended: %w", name, cmp.Or(err, errors.New("no error"))))
+		}
+	})
+
+	return line, nil
+}
+
+// startShown starts a command, and prints the command and the first line of its output.
+func (d *demo) startShown(ctx context.Context, name string, args ...string) (first string, err error) {
+	d.show(args)
+	line, err := d.start(adminName, name, args...)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case first = <-line:
+		d.Print.Printf("    %s\n", first)
+		return first, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
 func (d *demo) show(args []string) { d.Print.Printf("  $ muster %s\n", shellquote.Join(args...)) }
 
 // run runs a command of muster with the server of the demo.
-func (d *demo) run(ctx context.Context, env *cli.Env, args []string) error {
-	return d.execute(ctx, env, append([]string{"--server", d.url, "--user", adminName, "--password-file", d.password(adminName), "--prefix", kvstore.DefaultPrefix}, args...))
-}
-
-// await reads reports from the stream until one matches.
-func (d *demo) await(ctx context.Context, f model.ReportRange, is func(model.Report) bool) error {
-	f.Node, f.Since, f.Follow = nodeName, d.began, true
-	for r, err := range kvstore.NewReports(d.store).Reports(ctx, f) {
-		if err != nil {
-			return err
-		}
-		if is(r) {
-			return nil
-		}
-	}
-
-	return errors.New("the report did not arrive")
+func (d *demo) run(ctx context.Context, env *cli.Env, user string, args []string) error {
+	return d.execute(ctx, env, append([]string{"--server", d.server.url, "--user", user, "--password-file", d.password(user), "--prefix", kvstore.DefaultPrefix}, args...))
 }
 
 func (d *demo) close(stop func()) {
@@ -271,10 +216,28 @@ func (d *demo) close(stop func()) {
 	}
 }
 
-// indented indents the output of a command.
+// firstLine receives the first line that is written to it. A write has whole lines.
+type firstLine chan string
+
+// Write sends the first line.
+func (f firstLine) Write(b []byte) (int, error) {
+	select {
+	case f <- strings.TrimSpace(string(b)):
+	default:
+	}
+
+	return len(b), nil
+}
+
+// linesPerAddress is the number of output lines after which the address of the dashboard is repeated.
+const linesPerAddress = 6
+
+// indented indents the output of a command. It repeats the address of the dashboard, unless that is empty.
 type indented struct {
-	w      io.Writer
-	inLine bool
+	w         io.Writer
+	dashboard string
+	inLine    bool
+	lines     int
 }
 
 // Write writes b with each line indented.
@@ -284,6 +247,11 @@ func (i *indented) Write(b []byte) (int, error) {
 			line = "    " + line
 		}
 		i.inLine = !strings.HasSuffix(line, "\n")
+		if !i.inLine && i.dashboard != "" {
+			if i.lines++; i.lines%linesPerAddress == 0 {
+				line += "    dashboard: " + i.dashboard + "\n"
+			}
+		}
 		if _, err := io.WriteString(i.w, line); err != nil {
 			return 0, err
 		}

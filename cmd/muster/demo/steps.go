@@ -2,23 +2,29 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
 
-// steps are the main job, end to end.
-func (d *demo) steps(node context.Context) []step {
+// steps returns the steps of the demo.
+func (d *demo) steps() []step {
 	return []step{
 		{"an embedded NATS", d.startServer},
-		{"buckets and streams, and a dashboard", func(ctx context.Context) ([]string, error) { return d.provision(ctx, node) }},
-		{"a node", func(ctx context.Context) ([]string, error) { return d.startNode(ctx, node) }},
+		{"buckets and streams, and a dashboard", d.provision},
+		{"a node", d.startNodes},
 		{"a manifest is pushed, reconciled and reported", func(ctx context.Context) ([]string, error) { return d.push(ctx, 1) }},
 		{"a second version of it", func(ctx context.Context) ([]string, error) { return d.push(ctx, 2) }},
 		{"an ad-hoc ensure request", d.ensure},
@@ -26,7 +32,184 @@ func (d *demo) steps(node context.Context) []step {
 	}
 }
 
-// manifest is what the demo's node is assigned.
+// embedded is a nats-server in this process.
+type embedded struct {
+	url, version string
+	// stop ends it, and waits.
+	stop func()
+}
+
+// startServer starts NATS with the accounts that muster fleet accounts prints.
+func (d *demo) startServer(context.Context) ([]string, error) {
+	accounts, err := provision.AccountsOf(kvstore.DefaultPrefix)
+	if err != nil {
+		return nil, err
+	}
+	config, err := d.serverConfig(accounts)
+	if err != nil {
+		return nil, err
+	}
+	if d.server, err = serve(config, d.dir); err != nil {
+		return nil, err
+	}
+	d.Flags.Connect = connect.Options{Servers: []string{d.server.url}, User: adminName, PasswordFile: d.password(adminName)}
+	d.store, err = d.Store(context.Background())
+
+	return []string{
+		"nats-server " + d.server.version + " with JetStream on " + d.server.url,
+		"two accounts: " + accounts.Fleet.Name + " for streams and administrators, " + accounts.Nodes.Name + " for nodes",
+	}, err
+}
+
+// groupName is the group of the node.
+const groupName = "web"
+
+// serverConfig returns the accounts with their users for a configuration file. It writes the passwords to
+// files: an administrator has the rights of root on the node, and other users of the machine can reach the server.
+func (d *demo) serverConfig(accounts provision.Accounts) (string, error) {
+	allowed, err := provision.NodePermissions(kvstore.DefaultPrefix, nodeName, []string{groupName})
+	if err != nil {
+		return "", err
+	}
+	passwords := map[string]string{adminName: rand.Text(), nodeName: rand.Text()}
+	for user, password := range passwords {
+		if err := os.WriteFile(d.password(user), []byte(password), 0o600); err != nil {
+			return "", err
+		}
+	}
+
+	return accounts.ServerConfig(provision.Users{
+		accounts.Fleet.Name: {fmt.Sprintf("{user: %s, password: %q}", adminName, passwords[adminName])},
+		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, passwords[nodeName], allowed.ServerConfig())},
+	}), nil
+}
+
+// provision creates the buckets and streams of a fleet, and serves its dashboard.
+func (d *demo) provision(ctx context.Context) ([]string, error) {
+	if err := d.command(ctx, "fleet", "init", "--yes"); err != nil {
+		return nil, err
+	}
+	if err := provision.New(d.store).Check(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.dashboard, err = d.startShown(ctx, "fleet serve", "fleet", "serve", "--listen", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	if _, err := d.shown(ctx); err != nil {
+		return nil, err
+	}
+	open := "the dashboard answers: open " + d.dashboard + " in a browser"
+	if d.once {
+		open = "the dashboard answers on " + d.dashboard + " until the last step: without --once, on a terminal, it stays until ctrl-C"
+	}
+
+	return []string{"all buckets and streams are up to date", open}, nil
+}
+
+// shown returns the number of nodes that the dashboard shows.
+func (d *demo) shown(ctx context.Context) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.dashboard+"api/v1/nodes?limit=1", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	var page struct{ Known int }
+	if err := json.NewDecoder(response.Body).Decode(&page); err != nil {
+		return 0, fmt.Errorf("the dashboard answers %s: %w", response.Status, err)
+	}
+
+	return page.Known, nil
+}
+
+// awaitShown waits until the dashboard shows a number of nodes.
+func (d *demo) awaitShown(ctx context.Context, want int) error {
+	const pause = 20 * time.Millisecond
+	for {
+		if got, err := d.shown(ctx); err != nil || got == want {
+			return err
+		}
+		if err := kvstore.Pause(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+const (
+	// simulatedNodes is the number of simulated nodes. It is large enough to show a fleet on the dashboard.
+	simulatedNodes = 25
+	// simulatedGroup is the group of all simulated nodes.
+	simulatedGroup = "sim"
+	// configuration checks for drift often.
+	configuration = "interval: 2s\n"
+)
+
+// simulatedManifest is assigned to the simulated nodes only.
+const simulatedManifest = `muster:
+  resources:
+    - package:
+        - chrony: {ensure: present}
+    - file:
+        - defaults: {owner: root, group: root, mode: "0644"}
+        - /etc/motd:
+            content: |
+              Managed by muster.
+        - /etc/chrony/chrony.conf:
+            content: |
+              pool ntp.example.net iburst
+              driftfile /var/lib/chrony/chrony.drift
+              makestep 1 3
+            require: ["package#chrony"]
+    - service:
+        - chrony:
+            ensure: running
+            enable: true
+            subscribe: ["file#/etc/chrony/chrony.conf"]
+`
+
+// startNodes starts an agent, and simulated nodes beside it.
+func (d *demo) startNodes(ctx context.Context) ([]string, error) {
+	if err := os.WriteFile(filepath.Join(d.dir, "agent.yaml"), []byte(configuration), 0o644); err != nil {
+		return nil, err
+	}
+	args := []string{"agent", "run", "--node", nodeName, "--group", groupName}
+	d.show(args)
+	if _, err := d.start(nodeName, "agent run", append([]string{"--config-dir", d.dir, "--state-dir", filepath.Join(d.dir, "state"), "--log-level", "debug"}, args...)...); err != nil {
+		return nil, err
+	}
+	if err := d.await(ctx, model.ReportRange{Kind: model.KindNode, Outcome: string(model.NodeStarted)}, func(model.Report) bool { return true }); err != nil {
+		return nil, err
+	}
+	if _, err := kvstore.NewAssignments(d.store).Put(ctx, model.Key(model.GroupFamily(simulatedGroup), "base"), []byte(simulatedManifest)); err != nil {
+		return nil, err
+	}
+	if _, err := d.startShown(ctx, "fleet simulate", "fleet", "simulate", "--nodes", fmt.Sprint(simulatedNodes), "--keep"); err != nil {
+		return nil, err
+	}
+
+	return []string{"node " + nodeName + " reported that it started", "the dashboard shows it and the simulated nodes"}, d.awaitShown(ctx, 1+simulatedNodes)
+}
+
+// await reads reports of the node from the stream until one matches.
+func (d *demo) await(ctx context.Context, f model.ReportRange, is func(model.Report) bool) error {
+	f.Node, f.Since, f.Follow = nodeName, d.began, true
+	for r, err := range kvstore.NewReports(d.store).Reports(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if is(r) {
+			return nil
+		}
+	}
+
+	return errors.New("the report did not arrive")
+}
+
+// manifest returns a version of the manifest of the node.
 func (d *demo) manifest(version int) string {
 	return fmt.Sprintf(`data:
   version: %d

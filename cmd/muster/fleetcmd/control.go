@@ -16,136 +16,77 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
-// aim selects the nodes of a command that writes control documents.
-type aim struct {
+// controlCommand is the part that the commands that write control documents share.
+type controlCommand struct {
 	*cli.Env
+	print.Format
 	TargetFlags
+	Signing
 	// refusesUnknown refuses unknown nodes and asks for confirmation of unknown groups, unless yes.
 	refusesUnknown bool
-	// readsOnly is set if the command writes nothing: unknown nodes are an error.
-	readsOnly bool
-	// judgesUnknown is set if the command reports unknown targets itself.
-	judgesUnknown bool
+	// timeout limits the wait for confirmations; 0 does not wait.
+	timeout time.Duration
 }
 
-// add adds the flags; hasGroups adds --group and --all.
-func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, hasGroups bool) {
-	a.Env = env
+// add adds the flags that select nodes; hasGroups adds --group and --all.
+func (c *controlCommand) add(env *cli.Env, cmd *fisk.CmdClause, hasGroups bool) {
+	c.Env = env
 	help := targetHelp{node: "Target node; repeatable"}
-	a.remedy = "name nodes, or give --on EXPR"
+	c.remedy = "name nodes, or give --on EXPR"
 	if hasGroups {
 		help.group, help.all = "Target group, with the nodes that join it later; repeatable", "Target all nodes, with those that join later"
-		a.remedy = "name nodes, or give --group GROUP, --on EXPR or --all"
+		c.remedy = "name nodes, or give --group GROUP, --on EXPR or --all"
 	}
-	a.TargetFlags.add(env, cmd, help)
-	a.addYes(cmd)
-	a.AddOn(cmd)
+	c.TargetFlags.add(env, cmd, help)
+	c.addYes(cmd)
+	c.AddOn(cmd)
 }
 
-// states returns the node states by node name.
-func (s selection) states() map[string]model.Node {
-	out := map[string]model.Node{}
-	for _, n := range s.known {
-		out[n.Node] = n
+// addWait adds the flags of a change that nodes confirm.
+func (c *controlCommand) addWait(cmd *fisk.CmdClause) {
+	cmd.Flag("timeout", "Maximum time to wait until the nodes confirm; 0 does not wait").Default("10s").DurationVar(&c.timeout)
+	c.AddSigning(cmd)
+}
+
+// begin connects and selects the targets. It asks before a change of unknown targets, of all or almost all nodes, or of
+// many nodes that match an expression.
+func (c *controlCommand) begin(ctx context.Context) (opened, error) {
+	if c.timeout < 0 {
+		return opened{}, cli.Usagef("--timeout must not be negative")
+	}
+	found, err := c.open(ctx, c.Env, &c.Signing, nil, NeedNodes, NeedControl)
+	if err != nil || c.yes {
+		return found, err
+	}
+	confirm := found.confirmAll
+	if c.refusesUnknown {
+		confirm = found.confirm
+		nodes := slices.DeleteFunc(slices.Clone(found.targets), func(t fleet.Target) bool { return t.Node == "" })
+		if err := NoSuchTargets(nodes, found.known); err != nil {
+			return found, fmt.Errorf("%w\nnot written; --yes writes it before they are known", err)
+		}
+	}
+	if err := confirm(c.Env, "written"); err != nil {
+		return found, err
+	}
+	switch hit, all := len(found.nodes()), len(found.known); {
+	case found.isAll || hit <= targets.MaxUnconfirmed:
+	case found.expression != nil:
+		err = c.Confirm("not written", fmt.Sprintf("%d of %d nodes match", hit, all))
+	case hit*100 >= almostAll*all && slices.ContainsFunc(found.targets, func(t fleet.Target) bool { return t.Group != "" }):
+		err = c.Confirm("not written", fmt.Sprintf("this is for %d of %d nodes", hit, all))
 	}
 
-	return out
+	return found, err
 }
 
 // almostAll is the percentage of a fleet that counts as the whole fleet.
 const almostAll = 90
-
-// isAlmostAll reports whether the target groups contain almost all nodes of a fleet that is not small.
-func (s selection) isAlmostAll() bool {
-	hit, isGroup := len(s.nodes()), func(t fleet.Target) bool { return t.Group != "" }
-	return slices.ContainsFunc(s.targets, isGroup) && hit > targets.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
-}
-
-// begun is an open connection with the selected targets.
-type begun struct {
-	selection
-	store *Store
-	// signer is nil if there is no key to sign with.
-	signer *assign.Signing
-}
-
-// begin compiles the targets, calls check, connects and selects the targets. nodes are additional target
-// nodes from the arguments. A nil sign signs nothing; a nil check is skipped.
-func (a *aim) begin(ctx context.Context, nodes []string, sign *Signing, check func() error) (out begun, err error) {
-	a.AddNames(nodes)
-	on, list, err := a.Compile(a.Env)
-	if err == nil && check != nil {
-		err = check()
-	}
-	if err != nil {
-		return out, err
-	}
-	if sign == nil {
-		out.store, err = Open(ctx, a.Env, NeedNodes, NeedControl)
-	} else {
-		out.store, out.signer, err = OpenSigning(ctx, a.Env, sign, NeedNodes, NeedControl)
-	}
-	if err != nil {
-		return out, err
-	}
-	out.selection, err = a.find(ctx, out.store, on, list)
-
-	return out, err
-}
-
-// find selects the nodes. It warns of unknown targets, and asks for confirmation before writing about unknown
-// nodes or many nodes.
-func (a *aim) find(ctx context.Context, store *Store, on *targets.Expression, list []fleet.Target) (selection, error) {
-	out, err := find(ctx, store, on, list)
-	switch {
-	case err != nil:
-		return out, err
-	case a.readsOnly:
-		return out, NoSuchTargets(out.targets, out.known)
-	}
-	if err := a.confirm(out); err != nil {
-		return out, err
-	}
-	if out.expression == nil && !a.judgesUnknown {
-		WarnUnknown(a.Log, list, out.known)
-	}
-
-	return out, nil
-}
-
-// confirm asks before a change of unknown targets, of all or almost all nodes, or of many nodes that match an
-// expression. With --yes it does not ask.
-func (a *aim) confirm(found selection) error {
-	const did = "written"
-	if a.yes {
-		return nil
-	}
-	if a.refusesUnknown {
-		nodes := slices.DeleteFunc(slices.Clone(found.targets), func(t fleet.Target) bool { return t.Node == "" })
-		if err := NoSuchTargets(nodes, found.known); err != nil {
-			return fmt.Errorf("%w\nnot written; --yes writes it before they are known", err)
-		}
-		if err := ConfirmUnknown(a.Env, did, found.targets, found.known); err != nil {
-			return err
-		}
-	}
-	switch {
-	case found.isAll:
-		return ConfirmAll(a.Env, did, len(found.known))
-	case found.expression == nil && found.isAlmostAll():
-		return Confirm(a.Env, did, fmt.Sprintf("this is for %d of %d nodes", len(found.nodes()), len(found.known)))
-	case found.expression != nil && len(found.targets) > targets.MaxUnconfirmed:
-		return Confirm(a.Env, did, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
-	default:
-		return nil
-	}
-}
 
 // written is a written control document. Revision 0 means that the key has no value.
 type written struct {
@@ -225,12 +166,12 @@ func (s syntax) isChange(arg string) bool {
 	return sets || strings.HasSuffix(arg, "-")
 }
 
-// parse splits the arguments into nodes and an edit.
-func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error) {
-	if len(args) > 0 && !a.Given("on") && !a.Given("node") {
-		nodes, args = []string{cli.NodeID(args[0])}, args[1:]
+// parse splits the arguments into nodes, which it adds to the targets, and an edit.
+func (c *controlCommand) parse(args []string, s syntax) (e edit, err error) {
+	if len(args) > 0 && !c.Given("on") && !c.Given("node") {
+		c.nodes, args = []string{cli.NodeID(args[0])}, args[1:]
 		for len(args) > 1 && !s.isChange(args[0]) {
-			nodes, args = append(nodes, cli.NodeID(args[0])), args[1:]
+			c.nodes, args = append(c.nodes, cli.NodeID(args[0])), args[1:]
 		}
 	}
 	e.set = map[string]string{}
@@ -241,20 +182,20 @@ func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error)
 		}
 		name, removes := strings.CutSuffix(arg, "-")
 		if !removes || name == "" {
-			return nil, e, cli.Usagef("%q: write %s", arg, s.usage)
+			return e, cli.Usagef("%q: write %s", arg, s.usage)
 		}
 		e.remove = append(e.remove, name)
 	}
 	for _, name := range e.remove {
 		if _, both := e.set[name]; both {
-			return nil, e, cli.Usagef("%s %s %s", s.noun, name, s.conflict)
+			return e, cli.Usagef("%s %s %s", s.noun, name, s.conflict)
 		}
 	}
 	if len(e.set)+len(e.remove) == 0 {
-		return nil, e, cli.Usagef("no %s: write %s", s.noun, s.usage)
+		return e, cli.Usagef("no %s: write %s", s.noun, s.usage)
 	}
 
-	return nodes, e, nil
+	return e, nil
 }
 
 // isIdle reports whether an edit only removes names that are not there.
@@ -351,36 +292,12 @@ func (u updater[D]) updateOnce(ctx context.Context, t fleet.Target) (out *writte
 	return out, before, now, err
 }
 
-// confirmWait waits until nodes confirm a change.
-type confirmWait struct {
-	timeout time.Duration
-	// failed is the start of the error for failed nodes; the default is "refused by".
-	failed string
-}
-
-// addWait adds the --timeout flag.
-func (w *confirmWait) addWait(cmd *fisk.CmdClause) {
-	cmd.Flag("timeout", "Maximum time to wait until the nodes confirm; 0 does not wait").Default("10s").DurationVar(&w.timeout)
-}
-
-// check validates --timeout.
-func (w *confirmWait) check() error {
-	if w.timeout < 0 {
-		return cli.Usagef("--timeout must not be negative")
-	}
-
-	return nil
-}
-
 // await waits until each known node confirms, refuses or is unreachable. It returns an error if nodes cannot
 // be read, a node refuses, or a node does not confirm in time.
-func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, known []model.Node, all []*written) error {
-	if w.timeout == 0 {
-		return nil
-	}
+func (c *controlCommand) await(ctx context.Context, found opened, all []*written) error {
 	var nodes []*ask.Confirmation
 	for _, one := range all {
-		for _, n := range known {
+		for _, n := range found.known {
 			if one.change != nil && one.target.Includes(n.NodeState) {
 				one.Nodes = append(one.Nodes, ask.NewConfirmation(one.change, n))
 			}
@@ -389,29 +306,29 @@ func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *Store, kno
 			nodes = append(nodes, &one.Nodes[k])
 		}
 	}
-	if len(nodes) == 0 {
-		return nil
-	}
-	limit, done := context.WithTimeout(ctx, w.timeout)
+	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
-	line := env.Print.Progress()
+	line := c.Print.Progress()
 	defer line.Clear()
-	waiter := ask.Waiter{
-		States: func(ctx context.Context) (func(string) (model.Node, bool), error) {
-			now, err := store.Nodes(ctx)
-			states := selection{known: now}.states()
-			return func(name string) (model.Node, bool) { n, known := states[name]; return n, known }, err
-		},
-		OnPending: func(pending []string) {
-			counts := count(nodes)
-			line.Show("%d of %d nodes confirmed, waiting for %s", counts[ask.StateDone], len(nodes), print.Some(pending, "and others"))
-		},
-	}
-	if err := waiter.Wait(limit, nodes); err != nil {
+	err := ask.Await(limit, nodes, found.store, func(pending []string) {
+		line.Show("%d of %d nodes confirmed, waiting for %s", count(nodes)[ask.StateDone], len(nodes), print.Some(pending, "and others"))
+	})
+	if err != nil {
 		return err
 	}
 
-	return w.verdict(ctx, print.Count(len(nodes), "node"), count(nodes))
+	return c.verdict(ctx, print.Count(len(nodes), "node"), count(nodes))
+}
+
+// conclude waits for the confirmations of the documents, and prints the result. what names many documents.
+func (c *controlCommand) conclude(ctx context.Context, found opened, what string, result any, all []*written, failed error) error {
+	var waited error
+	if c.timeout > 0 && len(all) > 0 {
+		waited = c.await(ctx, found, all)
+	}
+	err := c.Print.Result(c.Format, result, func() { printWritten(c.Print, what, all) })
+
+	return errors.Join(failed, err, waited, found.undecided)
 }
 
 // count counts the nodes by state.
@@ -425,16 +342,16 @@ func count(all []*ask.Confirmation) map[ask.State]int {
 }
 
 // verdict returns an error for nodes that failed or did not confirm. Unreachable nodes are not an error.
-func (w *confirmWait) verdict(ctx context.Context, all string, counts map[ask.State]int) error {
+func (c *controlCommand) verdict(ctx context.Context, all string, counts map[ask.State]int) error {
 	var failed []error
 	if n := counts[ask.StateFailed]; n > 0 {
-		failed = append(failed, fmt.Errorf("%s %d of %s", cmp.Or(w.failed, "refused by"), n, all))
+		failed = append(failed, fmt.Errorf("written, and not in effect on %d of %s", n, all))
 	}
 	switch n := counts[ask.StatePending]; {
 	case n > 0 && ctx.Err() != nil:
 		failed = append(failed, fmt.Errorf("%w: written, and not confirmed by %d of %s (see muster fleet nodes)", context.Cause(ctx), n, all))
 	case n > 0:
-		failed = append(failed, fmt.Errorf("not confirmed by %d of %s after %s (see muster fleet nodes)", n, all, w.timeout))
+		failed = append(failed, fmt.Errorf("not confirmed by %d of %s after %s (see muster fleet nodes)", n, all, c.timeout))
 	}
 
 	return errors.Join(failed...)

@@ -140,7 +140,7 @@ func (c *editCommand) loop(ctx context.Context, e *edited) error {
 			c.Print.Remark("%s is unchanged, not pushed", e.current.Key)
 			return nil
 		}
-		err = c.push(ctx, e)
+		err = c.pushEdited(ctx, e)
 		var problems model.Problems
 		if !errors.As(err, &problems) || !c.CanAsk() {
 			return err
@@ -152,8 +152,8 @@ func (c *editCommand) loop(ctx context.Context, e *edited) error {
 	}
 }
 
-// push checks and pushes the edited manifest. The user can fix an error of type model.Problems and try again.
-func (c *editCommand) push(ctx context.Context, e *edited) error {
+// pushEdited checks and pushes the edited manifest. The user can fix an error of type model.Problems and try again.
+func (c *editCommand) pushEdited(ctx context.Context, e *edited) error {
 	target, name, err := fleet.ParseKey(e.current.Key)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (c *editCommand) push(ctx context.Context, e *edited) error {
 	}
 	WarnUnknown(c.Log, push.Targets, nodes)
 	if c.preview {
-		err = c.confirmPreview(ctx, e.store, e.signer, push, nodes)
+		err = c.confirmPreview(ctx, opened{selection{known: nodes}, e.store, e.signer}, push)
 	} else if !c.yes {
 		err = c.Confirm("not pushed", fmt.Sprintf("this replaces revision %d of %s", e.current.Revision, e.current.Key))
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -36,7 +35,7 @@ type ensureCommand struct {
 // newEnsure returns the part of a command that sends an ensure request; verb is its name.
 func newEnsure(env *cli.Env, verb string) ensureCommand {
 	return ensureCommand{requestCommand: requestCommand{
-		Env: env, verb: verb, protocol: model.ProtocolEnsureResponse, did: "answered", finished: "answered", results: ensureResults,
+		Env: env, verb: verb, protocol: model.ProtocolEnsureResponse, did: "answered", results: ensureResults,
 	}}
 }
 
@@ -144,8 +143,8 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	c.position = properties.Pos
 	c.queueCommand = cmp.Or(c.queueCommand, c.command("TYPE", "…"))
 
-	return c.send(ctx, outgoing{id: req.ID, noop: req.Noop, asker: func(store *kvstore.Store, signer *assign.Signing, from model.Sender) Asker {
-		return Asker{Store: store, Log: c.Log, Verb: kvstore.VerbEnsure, Sender: from, Expires: req.Expires, Within: c.timeout, Encode: encoder(signer, signed.Ensure, func(expires time.Time) any {
+	return c.send(ctx, outgoing{id: req.ID, noop: req.Noop, asker: func(to opened) Asker {
+		return Asker{Store: to.store.KV, Log: c.Log, Verb: kvstore.VerbEnsure, Sender: to.sender(), Expires: req.Expires, Within: c.timeout, Encode: encoder(to.signer, signed.Ensure, func(expires time.Time) any {
 			req := req
 			req.Expires = expires
 			return req
@@ -154,8 +153,8 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 }
 
 // printOne prints the answer of a node.
-func (c *ensureCommand) printOne(node string, r model.EnsureResponse) {
-	c.printSummary(node, view.DescribeAnswer(r), r)
+func (c *ensureCommand) printOne(r model.EnsureResponse) {
+	c.printSummary(r.Node, view.DescribeAnswer(r), r)
 }
 
 // printSummary prints an answer of nodes with a summary.

@@ -133,8 +133,8 @@ func streams(r model.EnsureResponse) []string {
 // printGrouped prints answers, equal ones once.
 func (c *execCommand) printGrouped(r *ask.Ensured) {
 	for _, group := range GroupEqual(r, streams) {
-		summary := inWords(view.DescribeAnswer(group.Answer), output(group.Answer.State, "stderr"))
-		c.printSummary(print.Some(group.Nodes, "--json has all"), summary, group.Answer)
+		summary := inWords(view.DescribeAnswer(group.Value), output(group.Value.State, "stderr"))
+		c.printSummary(print.Some(group.Nodes, "--json has all"), summary, group.Value)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 
 // forgetCommand implements muster fleet forget.
 type forgetCommand struct {
-	aim
+	*cli.Env
+	TargetFlags
 	print.Format
-	nodes          []string
 	reports, force bool
 }
 
@@ -34,7 +34,7 @@ func addForget(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Removes the state, facts and inventory of nodes, and the pause, labels and groups that operators set. --reports also removes their reports. Removes nothing if one of the nodes was seen recently. Assignments to the node stay, and the command lists them. Only administrators forget nodes.\n\n" +
 		"  muster fleet forget web09\n  muster fleet forget --on 'state == \"unreachable\"' --yes\n  muster fleet forget web09 --reports")
 	cli.NodesVar(cmd.Arg("node", "Nodes to forget").HintAction(env.CompleteNodes), &c.nodes)
-	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.TargetFlags.nodes)
+	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
 	c.AddOn(cmd)
 	cmd.Flag("reports", "Also remove the reports of the nodes").UnNegatableBoolVar(&c.reports)
 	cmd.Flag("force", "Also forget nodes that were seen recently; a running agent stores its state again").UnNegatableBoolVar(&c.force)
@@ -59,27 +59,19 @@ type forgotten struct {
 }
 
 func (c *forgetCommand) run(ctx context.Context) error {
-	c.AddNames(c.nodes)
-	on, list, err := c.Compile(c.Env)
+	found, err := c.open(ctx, c.Env, nil, nil, NeedNodes, NeedManifests, NeedControl)
 	if err != nil {
 		return err
 	}
-	store, err := Open(ctx, c.Env, NeedNodes, NeedManifests, NeedControl)
+	store := found.store
+	if err := c.checkStored(ctx, store, found.selection); err != nil {
+		return err
+	}
+	alive, err := c.checkGone(found.selection)
 	if err != nil {
 		return err
 	}
-	found, err := find(ctx, store, on, list)
-	if err != nil {
-		return err
-	}
-	if err := c.checkStored(ctx, store, found); err != nil {
-		return err
-	}
-	alive, err := c.checkGone(found)
-	if err != nil {
-		return err
-	}
-	left, err := c.leftovers(ctx, store, found)
+	left, err := c.leftovers(ctx, store, found.selection)
 	if err != nil {
 		return err
 	}
@@ -176,7 +168,7 @@ func (f *forgotten) read(ctx context.Context, store *Store, withReports bool) er
 		switch e, err := kvstore.NewControl(store.KV).Get(ctx, model.Key(model.NodeFamily(f.Node), name)); {
 		case err == nil:
 			f.control = append(f.control, e)
-		case !errors.Is(err, kvstore.ErrNotProvisioned) && !errors.Is(err, model.ErrNotFound): // an older fleet lacks the bucket
+		case !errors.Is(err, model.ErrNotProvisioned) && !errors.Is(err, model.ErrNotFound): // an older fleet lacks the bucket
 			return err
 		}
 	}
@@ -255,7 +247,7 @@ func (c *forgetCommand) print(store *Store, done []*forgotten) {
 	}
 	for _, f := range done {
 		if len(f.Assigned) > 0 {
-			c.Print.Remark("still assigned to %s; to remove: %s", f.Node, store.KV.Names().Run("fleet rm "+strings.Join(f.Assigned, " ")))
+			c.Print.Remark("still assigned to %s; to remove: %s", f.Node, store.KV.Names.Run("fleet rm "+strings.Join(f.Assigned, " ")))
 		}
 	}
 }

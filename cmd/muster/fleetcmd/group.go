@@ -11,7 +11,6 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
-	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
@@ -22,10 +21,7 @@ import (
 
 // groupCommand implements muster fleet group.
 type groupCommand struct {
-	aim
-	print.Format
-	Signing
-	confirmWait
+	controlCommand
 	args []string
 	// order shows or sets the priority of groups.
 	order bool
@@ -51,7 +47,6 @@ func addGroup(env *cli.Env, parent *fisk.CmdClause) {
 	c.add(env, cmd, false)
 	cmd.Flag("order", "Show which group wins, or set the order").UnNegatableBoolVar(&c.order)
 	c.addWait(cmd)
-	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
@@ -73,25 +68,27 @@ func (c *groupCommand) takeOrder() (order []string, isSet bool) {
 	return order, true
 }
 
-// parseGroups returns the nodes, and the changes of groups and of their order.
-func (c *groupCommand) parseGroups() (nodes []string, e edit, err error) {
+// parseGroups adds the nodes to the targets, and returns the changes of groups and of their order.
+func (c *groupCommand) parseGroups() (e edit, err error) {
 	order, isSet := c.takeOrder()
 	if c.order && !slices.ContainsFunc(c.args, groupSyntax.isChange) {
 		for _, name := range c.args {
-			nodes = append(nodes, cli.NodeID(name))
+			c.nodes = append(c.nodes, cli.NodeID(name))
 		}
-	} else if nodes, e, err = c.parse(c.args, groupSyntax); err != nil {
-		return nil, e, err
+	} else if e, err = c.parse(c.args, groupSyntax); err != nil {
+		return e, err
 	}
 	e.order, e.setsOrder = order, isSet
 
-	return nodes, e, nil
+	return e, nil
 }
 
 // showOrder prints the groups of nodes, the winning group first.
-func (c *groupCommand) showOrder(ctx context.Context, nodes []string) error {
-	c.readsOnly = true
-	found, err := c.begin(ctx, nodes, nil, nil)
+func (c *groupCommand) showOrder(ctx context.Context) error {
+	found, err := c.open(ctx, c.Env, nil, nil, NeedNodes, NeedControl)
+	if err == nil {
+		err = NoSuchTargets(found.targets, found.known)
+	}
 	if err != nil {
 		return err
 	}
@@ -125,7 +122,7 @@ var groupSyntax = syntax{
 }
 
 func (c *groupCommand) run(ctx context.Context) error {
-	nodes, edit, err := c.parseGroups()
+	edit, err := c.parseGroups()
 	if err != nil {
 		return err
 	}
@@ -133,13 +130,14 @@ func (c *groupCommand) run(ctx context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	if len(edit.set)+len(edit.remove) == 0 && !edit.setsOrder {
-		return c.showOrder(ctx, nodes)
+		return c.showOrder(ctx)
 	}
 	c.refusesUnknown = len(edit.set) > 0 // groups of an unknown node can still be removed
-	found, err := c.begin(ctx, nodes, &c.Signing, c.check)
+	found, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
+	WarnUnknown(c.Log, found.targets, found.known)
 	states := found.states()
 	groups := updater[model.Groups]{
 		bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups,
@@ -165,11 +163,8 @@ func (c *groupCommand) run(ctx context.Context) error {
 		}
 		return grouped{w, now.Groups, now.Order}, err
 	})
-	c.failed = "written, and not in effect on"
-	waited := c.await(ctx, c.Env, found.store, found.known, all)
-	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "groups", all) })
 
-	return errors.Join(failed, err, waited, found.undecided)
+	return c.conclude(ctx, found, "groups", done, all, failed)
 }
 
 // warnStays warns if a node remains in a removed group because its own configuration has it. An outdated

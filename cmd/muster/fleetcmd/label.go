@@ -3,7 +3,6 @@ package fleetcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"strings"
 
@@ -18,8 +17,7 @@ import (
 
 // labelCommand implements muster fleet label.
 type labelCommand struct {
-	aim
-	print.Format
+	controlCommand
 	args []string
 }
 
@@ -49,7 +47,7 @@ var labelSyntax = syntax{
 }
 
 func (c *labelCommand) run(ctx context.Context) error {
-	nodes, edit, err := c.parse(c.args, labelSyntax)
+	edit, err := c.parse(c.args, labelSyntax)
 	if err != nil {
 		return err
 	}
@@ -57,10 +55,11 @@ func (c *labelCommand) run(ctx context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	c.refusesUnknown = len(edit.set) > 0 // labels of an unknown node can still be removed
-	found, err := c.begin(ctx, nodes, nil, nil)
+	found, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
+	WarnUnknown(c.Log, found.targets, found.known)
 	labels := updater[model.Labels]{bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels}
 	var all []*written
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {
@@ -71,9 +70,8 @@ func (c *labelCommand) run(ctx context.Context) error {
 		}
 		return labeled{w, now.Labels}, err
 	})
-	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "labels", all) })
 
-	return errors.Join(failed, err, found.undecided)
+	return c.conclude(ctx, found, "labels", done, all, failed)
 }
 
 // labels returns the new document, and reports whether it is the document before.

@@ -21,11 +21,7 @@ import (
 
 // pauseCommand implements muster fleet pause.
 type pauseCommand struct {
-	aim
-	print.Format
-	Signing
-	confirmWait
-	nodes         []string
+	controlCommand
 	until, reason string
 }
 
@@ -36,12 +32,11 @@ func addPause(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("A paused node runs no new assignment, repairs no drift and refuses requests. It still reports drift and finishes a run in progress. The pause ends at --until, or with muster fleet resume; the node then catches up. Waits for reachable nodes to confirm; unreachable nodes are listed and pause later. Exit code 0: every reachable node confirmed within --timeout.\n\n" +
 		"  muster fleet pause web01 --until 2h --reason 'disk is replaced'\n  muster fleet pause --group web\n  muster fleet pause --on 'labels.rack == \"a3\"'")
 	cli.NodesVar(cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes), &c.nodes)
-	c.refusesUnknown, c.judgesUnknown = true, true
+	c.refusesUnknown = true
 	c.add(env, cmd, true)
 	cmd.Flag("until", "End the pause after a duration, such as 2h, or at a time (default: no end)").PlaceHolder("TIME").StringVar(&c.until)
 	cmd.Flag("reason", "Why, for others").PlaceHolder("TEXT").StringVar(&c.reason)
 	c.addWait(cmd)
-	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
@@ -67,13 +62,11 @@ func (c *pauseCommand) pause(now time.Time) (model.Pause, error) {
 }
 
 func (c *pauseCommand) run(ctx context.Context) error {
-	var p model.Pause
-	found, err := c.begin(ctx, c.nodes, &c.Signing, func() (err error) {
-		if p, err = c.pause(time.Now()); err == nil {
-			err = c.check()
-		}
+	p, err := c.pause(time.Now())
+	if err != nil {
 		return err
-	})
+	}
+	found, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,25 +83,19 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	})
 	for _, w := range done {
 		if found.expression == nil {
-			warnUnknownTarget(c.Log, w.target, found.known, found.store.KV.Names().Run("fleet resume "+cmp.Or(w.target.Node, "--group "+w.target.Group)))
+			warnUnknownTarget(c.Log, w.target, found.known, found.store.KV.Names.Run("fleet resume "+cmp.Or(w.target.Node, "--group "+w.target.Group)))
 		}
 	}
 	if len(done) > 0 && p.Until.IsZero() {
 		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
 	}
-	waited := c.await(ctx, c.Env, found.store, found.known, done)
-	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "pauses", done) })
 
-	return errors.Join(failed, err, waited, found.undecided)
+	return c.conclude(ctx, found, "pauses", done, done, failed)
 }
 
 // resumeCommand implements muster fleet resume.
 type resumeCommand struct {
-	aim
-	print.Format
-	Signing
-	confirmWait
-	nodes []string
+	controlCommand
 }
 
 // addResume adds muster fleet resume.
@@ -119,15 +106,13 @@ func addResume(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
 	cli.NodesVar(cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes), &c.nodes)
 	c.add(env, cmd, true)
-	c.judgesUnknown = true
 	c.addWait(cmd)
-	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
 func (c *resumeCommand) run(ctx context.Context) error {
-	found, err := c.begin(ctx, c.nodes, &c.Signing, c.check)
+	found, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,10 +142,8 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	case idle > 1 && found.expression != nil:
 		c.Print.Remark("none of %s that match is paused", matched)
 	}
-	waited := c.await(ctx, c.Env, found.store, found.known, done)
-	err = c.Print.Result(c.Format, done, func() { printWritten(c.Print, "pauses removed", done) })
 
-	return errors.Join(append(failed, err, waited, found.undecided)...)
+	return c.conclude(ctx, found, "pauses removed", done, done, errors.Join(failed...))
 }
 
 // errNotPaused: a known target is not paused.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -23,7 +23,6 @@ type pingCommand struct {
 	*cli.Env
 	print.Format
 	TargetFlags
-	names   []string
 	timeout time.Duration
 }
 
@@ -33,7 +32,7 @@ func addPing(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("ping", "Ping nodes, and show the response times")
 	cmd.HelpLong("Pings the agents of the targets, by default of all nodes, and prints each answer at once. It waits for named and known nodes (see muster fleet nodes), except for stopped ones. Exits with code 0 if at least one node and every expected node answered.\n\n" +
 		"  muster fleet ping\n  muster fleet ping web01\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --on 'state != \"ok\"'")
-	cli.NodesVar(cmd.Arg("node", "Nodes to ping").HintAction(env.CompleteNodes), &c.names)
+	cli.NodesVar(cmd.Arg("node", "Nodes to ping").HintAction(env.CompleteNodes), &c.nodes)
 	c.AddTargets(env, cmd)
 	c.AddOn(cmd)
 	cmd.Flag("timeout", "Maximum time to wait for answers").Default("5s").DurationVar(&c.timeout)
@@ -42,46 +41,38 @@ func addPing(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *pingCommand) run(ctx context.Context) error {
-	c.AddNames(c.names)
-	on, err := c.CompileOn(c.Env)
-	if err != nil {
-		return err
-	}
-	list := fleet.Targets(nil, nil, true)
-	if c.HasTargets() {
-		if list, err = c.TargetList(); err != nil {
-			return err
-		}
-	}
 	if c.timeout <= 0 {
 		return cli.Usagef("--timeout must be more than 0")
 	}
-	store, err := Open(ctx, c.Env, NeedNodes)
+	if !c.HasTargets() && !c.Given("on") {
+		c.all = true
+	}
+	found, err := c.open(ctx, c.Env, nil, func(s *Store) error {
+		err := s.KV.Ready(ctx)
+		if err == nil && !s.KV.API.InUse().IsOwn() {
+			err = cli.Usagef("only administrators can ping nodes; to see when each was last heard, run %s", s.KV.Names.Run("fleet nodes"))
+		}
+		return err
+	}, NeedNodes)
 	if err != nil {
 		return err
 	}
-	if err := store.KV.Ready(ctx); err != nil {
-		return err
+	running := slices.DeleteFunc(slices.Clone(found.known), func(n model.Node) bool { return n.Stopped() })
+	isTarget := func(string) bool { return true }
+	if found.expression != nil { // the ping reaches all nodes, but only these answers count
+		names := found.names()
+		isTarget = func(node string) bool { return names[node] }
+		running = slices.DeleteFunc(running, func(n model.Node) bool { return !names[n.Node] })
+		found.targets = fleet.Targets(nil, nil, true)
 	}
-	if !store.KV.Places().InUse().IsOwn() {
-		return cli.Usagef("only administrators can ping nodes; to see when each was last heard, run %s", store.KV.Names().Run("fleet nodes"))
-	}
-	found, err := find(ctx, store, on, nil)
-	if err != nil {
-		return err
-	}
-	by := pinger{Asker: Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbPing, Encode: func(context.Context, string, time.Time) ([]byte, error) { return nil, nil }}}
-	known := found.known
-	if on != nil { // the ping reaches all nodes, but only these answers count
-		by.only = found.names()
-		known = slices.DeleteFunc(known, func(n model.Node) bool { return !by.only[n.Node] })
-	}
-	WarnUnknown(c.Log, list, known)
-	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
+	WarnUnknown(c.Log, found.targets, found.known)
 	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
 	began, pinged := time.Now(), Pinged{Answers: []Pong{}}
-	request := ask.Request{Network: by, Targets: list, Known: running, FirstOnly: true, Silence: ask.NoSilence, OnAnswer: func(r model.EnsureResponse) {
+	request := ask.Request{Network: pinger(found.store.KV, c.Log), Targets: found.targets, Known: running, FirstOnly: true, Silence: ask.NoSilence, OnAnswer: func(r model.EnsureResponse) {
+		if !isTarget(r.Node) {
+			return
+		}
 		p := Pong{Node: r.Node, Took: model.Duration(time.Since(began))}
 		if pinged.Answers = append(pinged.Answers, p); !c.IsDocument() {
 			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
@@ -145,23 +136,11 @@ type Pinged struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// pinger sends pings.
-type pinger struct {
-	Asker
-	// only limits the nodes whose answers count; nil means all.
-	only map[string]bool
-}
-
-// Send sends a ping to each family and yields the answers. It does not wait for nodes to reconnect.
-func (p pinger) Send(ctx context.Context, families, _ []string) iter.Seq2[model.EnsureResponse, error] {
-	return func(yield func(model.EnsureResponse, error) bool) {
-		for r, err := range p.Asker.Send(ctx, families, nil) {
-			if err == nil && p.only != nil && !p.only[r.Node] {
-				continue
-			}
-			if !yield(model.EnsureResponse{Node: r.Node}, err) {
-				return
-			}
-		}
+// pinger returns the asker of a ping.
+func pinger(store *kvstore.Store, log *slog.Logger) Asker {
+	return Asker{
+		Store: store, Log: log, Verb: kvstore.VerbPing,
+		Encode: func(context.Context, string, time.Time) ([]byte, error) { return nil, nil },
+		Decode: func([]byte) (model.EnsureResponse, error) { return model.EnsureResponse{}, nil },
 	}
 }

@@ -50,33 +50,26 @@ func addPreview(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *previewCommand) run(ctx context.Context) error {
-	on, list, err := c.Compile(c.Env)
-	if err != nil {
+	if _, _, err := c.Compile(c.Env); err != nil {
 		return err
 	}
 	if c.timeout < time.Second || c.timeout > model.MaxPreview {
 		return cli.Usagef("--timeout must be at least 1s, and at most %s", model.MaxPreview)
 	}
-	push, err := c.prepare(ctx, list)
+	push, err := c.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	store, signer, err := OpenLive(ctx, c.Env, &c.Signing)
-	if err != nil {
-		return err
-	}
-	to, err := find(ctx, store, on, list)
+	to, err := c.open(ctx, c.Env, &c.Signing, func(s *Store) error { return s.KV.Ready(ctx) }, NeedNodes)
 	if err != nil {
 		return err
 	}
 	push.Targets = to.targets
-	switch {
-	case on == nil:
-		WarnUnknown(c.Log, to.targets, to.known)
-	case !c.IsDocument():
+	WarnUnknown(c.Log, to.targets, to.known)
+	if !c.IsDocument() {
 		to.remark(c.Print)
 	}
-	found, err := RequestPreview(ctx, c.Env, store, push, to.known, signer, c.timeout)
+	found, err := c.requestPreview(ctx, to, push, c.timeout)
 	if found == nil {
 		return err
 	}
@@ -87,11 +80,8 @@ func (c *previewCommand) run(ctx context.Context) error {
 
 // confirmPreview shows the changes of a push, and asks. With --yes it does not ask. It returns an error if a resource would
 // fail, or if none of the known nodes answered.
-func (c *pushCommand) confirmPreview(ctx context.Context, store *Store, signer *assign.Signing, push assign.Push, nodes []model.Node) error {
-	if !c.preview {
-		return nil
-	}
-	found, err := RequestPreview(ctx, c.Env, store, push, nodes, signer, min(c.timeout, model.MaxPreview))
+func (c *pushCommand) confirmPreview(ctx context.Context, to opened, push assign.Push) error {
+	found, err := c.requestPreview(ctx, to, push, min(c.timeout, model.MaxPreview))
 	if err != nil {
 		return fmt.Errorf("not pushed: %w", err)
 	}
@@ -121,10 +111,10 @@ const (
 	removing = 5 * time.Second
 )
 
-// RequestPreview requests the plans of the targets of a push, until all nodes have answered or the time is over. It stores
+// requestPreview requests the plans of the targets of a push, until all nodes have answered or the time is over. It stores
 // the bundle of the push for that time. With an error it returns nil or the answers so far.
-func RequestPreview(ctx context.Context, env *cli.Env, store *Store, push assign.Push, known []model.Node, signer *assign.Signing, within time.Duration) (out *ask.PreviewResult, err error) {
-	if err := requests.New(store.KV).CheckRequests(ctx, kvstore.VerbPreview); err != nil {
+func (c *pushCommand) requestPreview(ctx context.Context, to opened, push assign.Push, within time.Duration) (out *ask.PreviewResult, err error) {
+	if err := requests.New(to.store.KV).CheckRequests(ctx, kvstore.VerbPreview); err != nil {
 		return nil, err
 	}
 	value, digest, bundle, err := push.Value(ctx)
@@ -140,16 +130,16 @@ func RequestPreview(ctx context.Context, env *cli.Env, store *Store, push assign
 		Name: push.Name, Value: string(value),
 	}
 	if bundle != nil {
-		remove, err := StoreBundle(ctx, store.KV, env.Log, req.ID, digest, bundle)
+		remove, err := StoreBundle(ctx, to.store.KV, c.Log, req.ID, digest, bundle)
 		if err != nil {
 			return nil, err
 		}
 		defer remove()
 	}
-	line := env.Print.Progress()
+	line := c.Print.Progress()
 	defer line.Clear()
 	request := ask.Request{
-		ID: req.ID, Network: NewPreviewAsker(store.KV, signer, req, env.Log), Targets: push.Targets, Known: known, Timeout: within + PreviewGrace,
+		ID: req.ID, Network: NewPreviewAsker(to.store.KV, to.signer, req, c.Log), Targets: push.Targets, Known: to.known, Timeout: within + PreviewGrace,
 		OnProgress: func(_ string, p ask.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},

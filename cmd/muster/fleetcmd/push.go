@@ -76,39 +76,55 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *pushCommand) run(ctx context.Context) error {
-	targets, err := c.TargetList()
-	if err != nil {
+	if _, err := c.TargetList(); err != nil {
 		return err
 	}
-	push, err := c.prepare(ctx, targets)
+	push, err := c.prepare(ctx)
 	if err != nil {
 		return err
 	}
 	if c.preview && c.IsDocument() {
 		return cli.Usagef("--preview has no JSON or YAML output: run muster fleet preview --json, then push")
 	}
-	store, signer, err := OpenSigning(ctx, c.Env, &c.Signing, NeedManifests, NeedNodes)
+	to, err := c.open(ctx, c.Env, &c.Signing, nil, NeedManifests, NeedNodes)
 	if err != nil {
 		return err
 	}
-	nodes, err := store.Nodes(ctx)
+	push.Targets = to.targets
+	if err := c.confirmPush(ctx, to, push); err != nil {
+		return err
+	}
+	done, err := c.push(ctx, to, push)
 	if err != nil {
 		return err
 	}
-	if err := c.checkConflicts(ctx, store, push, nodes); err != nil {
-		return err
+	var statuses []view.Assignment
+	if c.wait || c.waitUnreachable {
+		goal := pushedGoal(done)
+		again := []string{"fleet", "wait", goal.Name}
+		if len(goal.Keys) == 1 {
+			again[2] = goal.Keys[0]
+		}
+		statuses, err = (&Wait{Env: c.Env, Goal: goal, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}).Run(ctx, to.store)
+		if err != nil && len(statuses) == 0 {
+			err = fmt.Errorf("pushed, but %w", err)
+		}
 	}
-	if err := c.confirmNoop(ctx, store, push, nodes); err != nil {
-		return err
+	if c.IsDocument() {
+		document := struct {
+			Pushed   []assign.Pushed   `json:"pushed"`
+			Statuses []view.Assignment `json:"statuses,omitempty"`
+		}{done, statuses}
+		err = cmp.Or(c.Print.Document(document, c.YAML), err)
 	}
-	if err := c.confirmTargets(push.Targets, nodes); err != nil {
-		return err
-	}
-	if err := c.confirmPreview(ctx, store, signer, push, nodes); err != nil {
-		return err
-	}
+
+	return err
+}
+
+// push pushes to all targets, and prints the results.
+func (c *pushCommand) push(ctx context.Context, to opened, push assign.Push) ([]assign.Pushed, error) {
 	line := c.Print.Progress()
-	pusher := assign.Pusher{Assignments: store, Bundles: kvstore.NewContent(store.KV), Signer: signer, OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
+	pusher := assign.Pusher{Assignments: to.store, Bundles: kvstore.NewContent(to.store.KV), Signer: to.signer, OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
 	}}
 	done, err := pusher.Push(ctx, push)
@@ -117,60 +133,41 @@ func (c *pushCommand) run(ctx context.Context) error {
 		c.print(done)
 	}
 	if !c.preview {
-		warnUnknown(c.Log, store.KV.Names(), done, nodes)
+		warnUnknown(c.Log, to.store.KV.Names, done, to.known)
 	}
-	c.printPrecedence(ctx, store, done, nodes)
+	c.printPrecedence(ctx, to.store, done, to.known)
 	switch {
 	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
-		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
+		err = fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
 	case err != nil && len(push.Targets) > 1:
-		return fmt.Errorf("%w\n%s", err, tally(done, len(push.Targets)))
-	case err != nil:
-		return err
-	}
-	var statuses []view.Assignment
-	var waited error
-	if c.wait || c.waitUnreachable {
-		goal := pushedGoal(done)
-		again := []string{"fleet", "wait", goal.Name}
-		if len(goal.Keys) == 1 {
-			again[2] = goal.Keys[0]
-		}
-		statuses, waited = (&Wait{Env: c.Env, Goal: goal, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}).Run(ctx, store)
-	}
-	if c.IsDocument() {
-		document := struct {
-			Pushed   []assign.Pushed   `json:"pushed"`
-			Statuses []view.Assignment `json:"statuses,omitempty"`
-		}{done, statuses}
-		if err := c.Print.Document(document, c.YAML); err != nil {
-			return err
-		}
-	}
-	if waited != nil && len(statuses) == 0 {
-		return fmt.Errorf("pushed, but %w", waited)
+		err = fmt.Errorf("%w\n%s", err, tally(done, len(push.Targets)))
 	}
 
-	return waited
+	return done, err
 }
 
-// confirmTargets asks before a push to unknown groups or to all nodes. With --preview the question comes
-// later.
-func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node) error {
-	if c.preview {
-		WarnUnknown(c.Log, targets, nodes)
-		return nil
+// confirmPush checks for conflicts and asks before a push that needs confirmation.
+func (c *pushCommand) confirmPush(ctx context.Context, to opened, push assign.Push) error {
+	err := c.checkConflicts(ctx, to.store, push, to.known)
+	if err == nil {
+		err = c.confirmNoop(ctx, to.store, push, to.known)
 	}
-	if c.yes {
+	switch {
+	case err != nil:
+		return err
+	case c.preview:
+		WarnUnknown(c.Log, to.targets, to.known)
+		return c.confirmPreview(ctx, to, push)
+	case c.yes:
 		return nil
+	default:
+		return to.confirm(c.Env, "pushed")
 	}
-
-	return selection{targets: targets, known: nodes, isAll: slices.Contains(targets, fleet.Target{Group: model.GroupAll})}.confirm(c.Env, "pushed")
 }
 
 // prepare reads and checks the source, terms and name.
-func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push assign.Push, err error) {
-	push.Bundle, push.Targets = c.bundle, targets
+func (c *pushCommand) prepare(ctx context.Context) (push assign.Push, err error) {
+	push.Bundle = c.bundle
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
 		return push, err
 	}
@@ -242,7 +239,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []
 	}
 	for _, p := range done {
 		for _, met := range fleet.PrecedenceOf(p.Key, others, nodes) {
-			where := print.Some(met.Nodes, "see "+store.KV.Names().Run("fleet describe NODE"))
+			where := print.Some(met.Nodes, "see "+store.KV.Names.Run("fleet describe NODE"))
 			if met.Wins {
 				c.Print.Remark("%s wins over %s on %s", p.Key, met.Other, where)
 			} else {

@@ -37,27 +37,19 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	if err := checkID(c.cancelID, ""); err != nil {
 		return err
 	}
-	on, list, err := c.Compile(c.Env)
+	to, err := c.openLive(ctx, nil)
 	if err != nil {
 		return err
 	}
-	store, signer, err := OpenLive(ctx, c.Env, &c.Signing)
-	if err != nil {
-		return err
-	}
-	to, err := find(ctx, store, on, list)
-	if err != nil {
-		return err
-	}
-	asker := Asker{Store: store.KV, Log: c.Log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: encoder(signer, signed.Cancel, func(expires time.Time) any {
+	asker := Asker{Store: to.store.KV, Log: c.Log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: encoder(to.signer, signed.Cancel, func(expires time.Time) any {
 		return model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator(), Expires: expires}
 	})}
-	if !store.KV.Places().InUse().IsOwn() {
-		err := c.queueAll(ctx, asker, to.targets, c.cancelID, kvstore.MaxCommandTTL, "cancel queued")
+	if !to.store.KV.API.InUse().IsOwn() {
+		err := c.queueAll(ctx, asker, to, c.cancelID, kvstore.MaxCommandTTL, "cancel queued")
 		if err == nil && !c.IsDocument() {
 			c.Print.Remark("for the results see: %s", c.again("resume", c.cancelID))
 		}
-		return errors.Join(err, to.undecided)
+		return err
 	}
 	out := Cancelled{}
 	if out.Withdrawn, err = c.withdraw(ctx, asker, to); err != nil {
@@ -82,7 +74,7 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 }
 
 // withdraw replaces the queued requests of the targets with the cancel and returns their families.
-func (c *requestCommand) withdraw(ctx context.Context, asker Asker, to selection) ([]string, error) {
+func (c *requestCommand) withdraw(ctx context.Context, asker Asker, to opened) ([]string, error) {
 	queued, err := requests.New(asker.Store).Queued(ctx, c.cancelID)
 	if err != nil {
 		return nil, err
@@ -163,16 +155,16 @@ func (r Cancelled) isUnknown() bool {
 func (c *requestCommand) printCancel(r Cancelled) {
 	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
 	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
-		word, text := string(view.OutcomeOf(g.Answer)), view.DescribeAnswer(g.Answer)
+		word, text := string(view.OutcomeOf(g.Value)), view.DescribeAnswer(g.Value)
 		switch {
-		case isUnknown(g.Answer):
+		case isUnknown(g.Value):
 			word, text = string(ask.StateUnknown), "does not know the request, and will not run it if it arrives within a day"
-		case g.Answer.Phase.Final() || isRejected(g.Answer):
+		case g.Value.Phase.Final() || isRejected(g.Value):
 		case c.kill:
 			text = "not ended yet"
 		default:
 			text = "still running until it finishes"
-			if g.Answer.Protocol != model.ProtocolRunResponse {
+			if g.Value.Protocol != model.ProtocolRunResponse {
 				text += "; --kill ends it"
 			}
 		}

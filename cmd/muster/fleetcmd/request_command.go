@@ -1,7 +1,6 @@
 package fleetcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -48,15 +45,15 @@ type requestCommand struct {
 	hasSubcommands bool
 	// protocol is the protocol of the answers.
 	protocol string
-	// did and finished describe nodes that finished, in the summary and in the progress line.
-	did, finished string
+	// did describes nodes that finished, such as "answered".
+	did string
 	// grace is the additional time to wait for answers.
 	grace time.Duration
 	// results names the command that shows the results of unfinished nodes.
 	results func(*ask.Ensured) string
-	// show prints all answers at the end. If it is nil, printAnswer prints each when it arrives.
+	// show prints all answers at the end, printAnswer each when it arrives. One of them is set.
 	show        func(*ask.Ensured)
-	printAnswer func(node string, r model.EnsureResponse)
+	printAnswer func(model.EnsureResponse)
 	// queueCommand is the command line that queues the request, for operators that may only do that.
 	queueCommand string
 }
@@ -128,36 +125,34 @@ type outgoing struct {
 	id   string
 	noop bool
 	// check checks the permission to send it; nil to queue the request without that permission.
-	check func(ctx context.Context, store *Store) error
-	asker func(store *kvstore.Store, signer *assign.Signing, from model.Sender) Asker
+	check func(*Store) error
+	asker func(opened) Asker
+}
+
+// openLive connects, checks the permission unless check is nil, and selects the targets.
+func (c *requestCommand) openLive(ctx context.Context, check func(*Store) error) (opened, error) {
+	return c.open(ctx, c.Env, &c.Signing, func(s *Store) error {
+		err := s.KV.Ready(ctx)
+		if err == nil && check != nil {
+			err = check(s)
+		}
+		return err
+	}, NeedNodes)
 }
 
 // send sends a request to the targets and prints the results.
 func (c *requestCommand) send(ctx context.Context, out outgoing) error {
-	on, list, err := c.Compile(c.Env)
-	if err != nil {
-		return err
-	}
 	limits, err := c.limits()
-	switch {
-	case err != nil:
-		return err
-	case c.Given("continue"):
-		if err := checkID(c.continueID, "--continue: "); err != nil {
-			return err
-		}
+	if err == nil && c.Given("continue") {
+		err = checkID(c.continueID, "--continue: ")
 	}
-	if limits != nil && c.queue > 0 {
-		return cli.Usagef("--batch and --queue exclude each other: nodes run a queued request when they reconnect")
-	}
-	store, signer, err := OpenLive(ctx, c.Env, &c.Signing)
-	if err == nil && out.check != nil {
-		err = out.check(ctx, store)
+	if err == nil && limits != nil && c.queue > 0 {
+		err = cli.Usagef("--batch and --queue exclude each other: nodes run a queued request when they reconnect")
 	}
 	if err != nil {
 		return err
 	}
-	to, err := find(ctx, store, on, list)
+	to, err := c.openLive(ctx, out.check)
 	if err == nil && !c.IsDocument() {
 		to.remark(c.Print)
 	}
@@ -167,47 +162,26 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 	if err != nil {
 		return err
 	}
-	asker := out.asker(store.KV, signer, to.sender())
+	asker := out.asker(to)
 	if c.continueID != "" {
-		if to, err = c.withoutResult(ctx, store.KV, to); err != nil {
+		if to.targets, err = c.withoutResult(ctx, to); err != nil {
 			return err
 		}
 		if len(to.targets) == 0 {
 			return c.showResults(ctx, c.continueID)
 		}
 	}
-	if out.check == nil && !store.KV.Places().InUse().IsOwn() {
+	if out.check == nil && !to.store.KV.API.InUse().IsOwn() {
 		if c.queue == 0 {
 			return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
 		}
-		return errors.Join(c.queueAll(ctx, asker, to.targets, out.id, c.queue, "queued"), to.undecided)
+		return c.queueAll(ctx, asker, to, out.id, c.queue, "queued")
 	}
 	near := to.warn(c.Log)
 	if !c.IsDocument() && (limits != nil || print.IsTerminal(c.Print.Err)) {
 		c.Print.Remark("for results from another terminal: %s", c.again("resume", out.id))
 	}
-	line := c.Print.Progress()
-	defer line.Clear()
-	request := ask.Request{
-		ID: out.id, Network: asker, Targets: to.targets, Known: to.known, Batches: limits, Timeout: c.timeout + c.grace,
-		Protocol: c.protocol, Reports: ReportsOf(store.KV, out.id, nil),
-		OnAnswer: func(r model.EnsureResponse) {
-			if !c.IsDocument() && c.show == nil {
-				line.Clear()
-				c.printAnswer(r.Node, r)
-			}
-		},
-		OnProgress: func(batch string, p ask.Progress) {
-			line.Show("%s%d of %s %s, %d working", batch, p.Finished, print.Count(p.Expected, "node"), c.finished, p.Acknowledged-p.Finished)
-		},
-		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
-		OnUnread: func(err error) { c.Log.Debug("cannot read the reports of the request", "error", err) },
-	}
-	result, err := request.Send(ctx)
-	line.Clear()
-	if c.queue > 0 && ctx.Err() == nil {
-		err = errors.Join(err, asker.queueMissing(ctx, result, out.id, c.queue, nil))
-	}
+	result, err := c.exchange(ctx, asker, to, out.id, limits)
 	if err != nil && len(result.NodeStates()) == 0 {
 		return err
 	}
@@ -215,36 +189,71 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 	return errors.Join(err, c.conclude(ctx, out.id, result, limits != nil, near), to.undecided)
 }
 
+// exchange sends a request and collects the answers. With --queue it queues the request for nodes that do not answer.
+func (c *requestCommand) exchange(ctx context.Context, asker Asker, to opened, id string, limits *ask.BatchLimits) (*ask.Ensured, error) {
+	line := c.Print.Progress()
+	defer line.Clear()
+	request := ask.Request{
+		ID: id, Network: asker, Targets: to.targets, Known: to.known, Batches: limits, Timeout: c.timeout + c.grace,
+		Protocol: c.protocol, Reports: ReportsOf(to.store.KV, id, nil),
+		OnAnswer: c.onAnswer(line),
+		OnProgress: func(batch string, p ask.Progress) {
+			line.Show("%s%d of %s %s, %d working", batch, p.Finished, print.Count(p.Expected, "node"), c.did, p.Acknowledged-p.Finished)
+		},
+		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
+		OnUnread: func(err error) { c.Log.Debug("cannot read the reports of the request", "error", err) },
+	}
+	result, err := request.Send(ctx)
+	line.Clear()
+	if c.queue > 0 && ctx.Err() == nil {
+		err = errors.Join(err, asker.queueMissing(ctx, result, id, c.queue, nil))
+	}
+
+	return result, err
+}
+
+// onAnswer returns a function that prints an answer, unless all are printed at the end.
+func (c *requestCommand) onAnswer(line *print.Progress) func(model.EnsureResponse) {
+	return func(r model.EnsureResponse) {
+		if c.printAnswer != nil && !c.IsDocument() {
+			line.Clear()
+			c.printAnswer(r)
+		}
+	}
+}
+
 // withoutResult returns the targets that have no result of the continued request.
-func (c *requestCommand) withoutResult(ctx context.Context, store *kvstore.Store, to selection) (selection, error) {
+func (c *requestCommand) withoutResult(ctx context.Context, to opened) ([]fleet.Target, error) {
 	all := to.nodes()
 	results := ask.NewResults(c.continueID, c.protocol, all)
-	if err := c.read(ctx, store, c.continueID, all, results, maxReading, nil); err != nil {
-		return to, err
+	limit, done := context.WithTimeout(ctx, maxReading)
+	defer done()
+	if err := results.Read(c.reports(to.store, c.continueID)(limit, all, false), nil); err != nil {
+		return nil, err
 	}
 	rest := slices.DeleteFunc(all, results.HasAnswer)
 	if len(results.Ensured(nil).Answers) == 0 {
-		return to, fmt.Errorf("none of the targets has a result of request %s: not sent; to send it to all targets, omit --continue", print.Text(c.continueID))
+		return nil, fmt.Errorf("none of the targets has a result of request %s: not sent; to send it to all targets, omit --continue", print.Text(c.continueID))
 	}
-	to.targets, to.isAll = fleet.Targets(rest, nil, false), false
 
-	return to, nil
+	return fleet.Targets(rest, nil, false), nil
 }
 
 // queueAll queues a request or a cancel because the account of the operator cannot send requests. It replaces a queued
 // request with the same id. what names the queued message.
-func (c *requestCommand) queueAll(ctx context.Context, asker Asker, list []fleet.Target, id string, ttl time.Duration, what string) error {
+func (c *requestCommand) queueAll(ctx context.Context, asker Asker, to opened, id string, ttl time.Duration, what string) error {
 	out := ask.Ensured{ID: id, Answers: []model.EnsureResponse{}}
-	for _, target := range list {
+	for _, target := range to.targets {
 		if err := asker.queue(ctx, target.String(), id, ttl); err != nil {
-			return err
+			return errors.Join(err, to.undecided)
 		}
 		out.Queued = append(out.Queued, target.String())
 	}
-
-	return c.Print.Result(c.Format, out, func() {
+	err := c.Print.Result(c.Format, out, func() {
 		c.Print.Printf("%s for: %s\n", what, print.Some(out.Queued, "--json has all"))
 	})
+
+	return errors.Join(err, to.undecided)
 }
 
 // sendsNothing returns the usage error of --continue with a command that sends nothing.
@@ -268,81 +277,61 @@ func (c *requestCommand) resume(ctx context.Context) error {
 	return c.showResults(ctx, c.resumeID)
 }
 
-// showResults shows the results of the request with an id.
+// showResults shows the results of the targets from reports, and waits for those that are missing. Without a target it
+// shows the stored results.
 func (c *requestCommand) showResults(ctx context.Context, id string) error {
-	result, err := c.collect(ctx, id)
-	if result == nil {
+	if err := checkID(id, ""); err != nil {
 		return err
 	}
-
-	return errors.Join(err, c.conclude(ctx, id, result, true, ""))
-}
-
-// collect reads the results of the targets from reports and waits for those that are missing. Without a target it
-// returns the stored results.
-func (c *requestCommand) collect(ctx context.Context, id string) (*ask.Ensured, error) {
-	if err := checkID(id, ""); err != nil {
-		return nil, err
-	}
+	ready := func(s *Store) error { return s.KV.Ready(ctx) }
+	var to opened
+	var err error
 	hasTargets := c.HasTargets() || c.Given("on")
-	on, list, err := c.Compile(c.Env)
-	if err != nil && hasTargets {
-		return nil, err
-	}
-	store, err := Open(ctx, c.Env, NeedReports)
-	if err == nil {
-		err = store.KV.Ready(ctx)
+	if hasTargets {
+		to, err = c.open(ctx, c.Env, nil, ready, NeedReports)
+	} else if to.store, err = Open(ctx, c.Env, NeedReports); err == nil {
+		err = ready(to.store)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var to selection
-	var nodes []string
-	if hasTargets {
-		if to, err = find(ctx, store, on, list); err != nil {
-			return nil, err
-		}
-		if nodes = to.nodes(); len(nodes) == 0 {
-			return nil, errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.undecided)
-		}
+	nodes := to.nodes()
+	if hasTargets && len(nodes) == 0 {
+		return errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.undecided)
 	}
 	results := ask.NewResults(id, c.protocol, nodes)
 	line := c.Print.Progress()
 	defer line.Clear()
-	err = c.read(ctx, store.KV, id, nodes, results, c.timeout, func(r model.EnsureResponse) {
-		if !c.IsDocument() && c.show == nil {
-			line.Clear()
-			c.printAnswer(r.Node, r)
-		}
-		if p := results.Progress(); len(nodes) > 0 {
+	onAnswer := c.onAnswer(line)
+	limit, done := context.WithTimeout(ctx, c.timeout)
+	defer done()
+	err = results.Read(c.reports(to.store, id)(limit, nodes, hasTargets), func(r model.EnsureResponse) {
+		onAnswer(r)
+		if p := results.Progress(); hasTargets {
 			line.Show("%d of %s answered", p.Finished, print.Count(p.Expected, "node"))
 		}
 	})
-	if out := results.Ensured(to.known); err != nil || len(out.NodeStates()) > 0 {
-		return out, errors.Join(err, to.undecided)
+	line.Clear()
+	if hasTargets && limit.Err() != nil {
+		err = nil
+	}
+	out := results.Ensured(to.known)
+	if err == nil && len(out.NodeStates()) == 0 {
+		return fmt.Errorf("no node has reported a result of request %s (see muster fleet reports --kind ensure --json)", print.Text(id))
 	}
 
-	return nil, fmt.Errorf("no node has reported a result of request %s (see muster fleet reports --kind ensure --json)", print.Text(id))
+	return errors.Join(err, to.undecided, c.conclude(ctx, id, out, true, ""))
 }
 
-// read adds reports to results. With onAnswer and nodes it waits until the results of the nodes are complete or the
-// time is over. Otherwise it reads the stored reports.
-func (c *requestCommand) read(ctx context.Context, store *kvstore.Store, id string, nodes []string, results *ask.Results, within time.Duration, onAnswer func(model.EnsureResponse)) error {
-	limit, done := context.WithTimeout(ctx, within)
-	defer done()
-	isWarned, follow := false, onAnswer != nil && len(nodes) > 0
-	all := ReportsOf(store, id, func(err error) {
+// reports returns the reports of a request. It logs the first invalid report.
+func (c *requestCommand) reports(store *Store, id string) ask.Reports {
+	isWarned := false
+	return ReportsOf(store.KV, id, func(err error) {
 		if !isWarned { // a node may publish any number of them
 			isWarned = true
 			c.Log.Warn("invalid reports are left out", "first", err)
 		}
 	})
-	err := results.Read(all(limit, nodes, follow), onAnswer)
-	if follow && limit.Err() != nil {
-		return nil
-	}
-
-	return err
 }
 
 // command returns a command line with the targets of this command.
@@ -368,37 +357,12 @@ func (c *requestCommand) continueLine(id string) string {
 	return c.CommandLine("continue", id, "resume")
 }
 
-// EqualAnswers holds nodes with equal answers.
-type EqualAnswers struct {
-	Nodes  []string
-	Answer model.EnsureResponse
-}
-
-// GroupEqual groups the nodes by their final answers, largest group first. Answers are equal if outcome, text
-// and details are equal.
-func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []EqualAnswers {
-	var out []EqualAnswers
-	positions := map[string]int{}
-	unfinished := map[string]bool{}
-	for _, node := range r.Unfinished {
-		unfinished[node] = true
-	}
-	for _, a := range r.Answers {
-		if unfinished[a.Node] {
-			continue
-		}
-		of := strings.Join(append([]string{string(view.OutcomeOf(a)), view.DescribeAnswer(a)}, details(a)...), "\x00")
-		i, known := positions[of]
-		if !known {
-			i = len(out)
-			positions[of] = i
-			out = append(out, EqualAnswers{Answer: a})
-		}
-		out[i].Nodes = append(out[i].Nodes, a.Node)
-	}
-	slices.SortStableFunc(out, func(a, b EqualAnswers) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
-
-	return out
+// GroupEqual groups the finished nodes by their answers, largest group first. Answers are equal if outcome, text and
+// details are equal.
+func GroupEqual(r *ask.Ensured, details func(model.EnsureResponse) []string) []ask.Equal[model.EnsureResponse] {
+	return ask.GroupEqual(r.FinishedAnswers(), func(a model.EnsureResponse) (node, key string) {
+		return a.Node, strings.Join(append([]string{string(view.OutcomeOf(a)), view.DescribeAnswer(a)}, details(a)...), "\x00")
+	})
 }
 
 // AnswerSummary counts the answers, and names the nodes without a result. did describes the finished nodes,

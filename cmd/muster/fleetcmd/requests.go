@@ -16,7 +16,6 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
@@ -28,17 +27,6 @@ import (
 
 // patience is how long nodes may take to answer after a reconnect.
 const patience = kvstore.Settling + 3*time.Second
-
-// OpenLive connects to the fleet for requests that nodes answer immediately, and opens the signing key; nil
-// means unsigned.
-func OpenLive(ctx context.Context, env *cli.Env, key *Signing) (*Store, *assign.Signing, error) {
-	store, signer, err := OpenSigning(ctx, env, key, NeedNodes)
-	if err == nil {
-		err = store.KV.Ready(ctx)
-	}
-
-	return store, signer, err
-}
 
 // Asker sends one request to nodes and implements ask.Network.
 type Asker struct {
@@ -97,7 +85,7 @@ func (a Asker) Send(ctx context.Context, families, awaited []string) iter.Seq2[m
 				yield(model.EnsureResponse{}, err)
 				return
 			}
-			all[i] = requests.Request{Subject: a.Store.Names().Request(a.Verb, family), Data: data, Awaited: awaited}
+			all[i] = requests.Request{Subject: a.Store.Names.Request(a.Verb, family), Data: data, Awaited: awaited}
 		}
 		if away := a.Store.Away(); away != nil {
 			a.Log.Warn("request waits: not connected to NATS", "target", print.Some(families, "and others"), "error", away)

@@ -120,7 +120,7 @@ func (c *rmCommand) confirmAll(ctx context.Context, store *Store, keys []string)
 		return err
 	}
 
-	return ConfirmAll(c.Env, "removed", len(nodes))
+	return selection{known: nodes, isAll: true}.confirmAll(c.Env, "removed")
 }
 
 // remove removes a key. The removal is signed if there is a signer, unless the key is invalid: nodes do not

@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
-	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -29,7 +28,7 @@ type runCommand struct {
 
 // addRun adds the command to muster fleet.
 func addRun(env *cli.Env, parent *fisk.CmdClause) {
-	c := &runCommand{requestCommand: requestCommand{Env: env, verb: "run", protocol: model.ProtocolRunResponse, did: "ran", finished: "finished"}}
+	c := &runCommand{requestCommand: requestCommand{Env: env, verb: "run", protocol: model.ProtocolRunResponse, did: "ran"}}
 	c.results = func(*ask.Ensured) string { return " (for results see: muster fleet reports --cause request)" }
 	c.show = c.printGroups
 	cmd := parent.Command("run", "Run assigned manifests on nodes now")
@@ -65,26 +64,25 @@ func (c *runCommand) run(ctx context.Context) error {
 	}
 	request.Expires = time.Time{} // each batch has its time
 
-	return c.send(ctx, outgoing{id: request.ID, noop: request.Noop, check: c.checkPermission, asker: func(store *kvstore.Store, signer *assign.Signing, from model.Sender) Asker {
-		return RunAsker(store, signer, c.Log, from, request, c.timeout)
-	}})
-}
-
-// checkPermission returns an error if requests of this operator reach no node.
-func (c *runCommand) checkPermission(ctx context.Context, store *Store) error {
-	err := requests.New(store.KV).CheckRequests(ctx, kvstore.VerbRun)
-	if errors.Is(err, requests.ErrRequestsNotPermitted) {
-		return cli.Usagef("%w; nodes run their assignments at the interval of their agents", err)
-	}
-
-	return err
+	return c.send(ctx, outgoing{id: request.ID, noop: request.Noop,
+		check: func(s *Store) error {
+			err := requests.New(s.KV).CheckRequests(ctx, kvstore.VerbRun)
+			if errors.Is(err, requests.ErrRequestsNotPermitted) {
+				return cli.Usagef("%w; nodes run their assignments at the interval of their agents", err)
+			}
+			return err
+		},
+		asker: func(to opened) Asker {
+			return RunAsker(to.store.KV, to.signer, c.Log, to.sender(), request, c.timeout)
+		},
+	})
 }
 
 // printGroups prints answers, equal ones once.
 func (c *runCommand) printGroups(r *ask.Ensured) {
 	for _, g := range GroupEqual(r, lines) {
-		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(view.OutcomeOf(g.Answer))), print.Text(print.OneLine(runHeadline(g.Answer))))
-		for _, line := range lines(g.Answer) {
+		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(view.OutcomeOf(g.Value))), print.Text(print.OneLine(runHeadline(g.Value))))
+		for _, line := range lines(g.Value) {
 			c.Print.Printf("  %s\n", print.Text(print.OneLine(line)))
 		}
 	}

@@ -96,8 +96,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stream := kvstore.NewReports(store.KV)
-	if err := hooks.Check(stream); err != nil {
+	if err := hooks.Check(kvstore.NewReports(store.KV)); err != nil {
 		return cli.Usagef("--webhooks: %w", err)
 	}
 	l, err := guard.Listen(ctx, serve.MaxConnections)
@@ -107,11 +106,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	// Most of the heap is long-lived, so limit the garbage more than the default does.
 	debug.SetGCPercent(gcPercent)
 	o := serve.Options{
-		Store: serve.Store{
-			Connection: store.KV, Nodes: kvstore.NewNodes(store.KV), Assignments: kvstore.NewAssignments(store.KV), Reports: stream,
-			Control: kvstore.NewControl(store.KV), Registrations: kvstore.NewRegistrations(store.KV), Storage: requests.New(store.KV),
-		},
-		Keep: c.keep, Webhooks: hooks, Version: cli.Version(), Log: c.Log,
+		Store: servedStore(store.KV), Keep: c.keep, Webhooks: hooks, Version: cli.Version(), Log: c.Log,
 	}
 	if c.actions {
 		o.Backend = func(paused func(node string) string) ask.Backend {
@@ -125,6 +120,14 @@ func (c *serveCommand) run(ctx context.Context) error {
 	}
 
 	return err
+}
+
+// servedStore returns the data of a fleet for package serve.
+func servedStore(s *kvstore.Store) serve.Store {
+	return serve.Store{
+		Connection: s, Nodes: kvstore.NewNodes(s), Assignments: kvstore.NewAssignments(s), Reports: kvstore.NewReports(s),
+		Control: kvstore.NewControl(s), Registrations: kvstore.NewRegistrations(s), Storage: requests.New(s),
+	}
 }
 
 // maxWebhooksFile is the maximum size of the file of webhooks.
@@ -250,7 +253,7 @@ func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.Prev
 // bundle of the assignment, which may be removed before they do.
 func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
 	v, problems := document.DecodeAssignedContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
-	if problems != nil || v.Assignment.Bundle == "" || !b.store.Places().InUse().IsOwn() {
+	if problems != nil || v.Assignment.Bundle == "" || !b.store.API.InUse().IsOwn() {
 		return func() {}, nil // nodes report problems
 	}
 	digest := v.Assignment.Bundle
@@ -318,14 +321,14 @@ func newPermitted(s *kvstore.Store) *permitted {
 
 // check returns why requests of a verb cannot reach nodes, or nil.
 func (p *permitted) check(verb string) error {
-	if p.store.Places().InUse().IsOwn() {
+	if p.store.API.InUse().IsOwn() {
 		return nil
 	}
 	found, _ := p.verdicts.LoadOrStore(verb, &permission{})
 	v := found.(*permission)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now, reconnects := time.Now(), p.store.Conn().Stats().Reconnects
+	now, reconnects := time.Now(), p.store.Conn.Stats().Reconnects
 	isCurrent := v.isKnown && v.reconnects == reconnects && (v.until.IsZero() || now.Before(v.until))
 	if isCurrent || p.store.Away() != nil {
 		return v.err

@@ -61,7 +61,7 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
-	if !store.KV.Places().InUse().IsOwn() {
+	if !store.KV.API.InUse().IsOwn() {
 		return cli.Usagef("only administrators can simulate nodes")
 	}
 	f, err := NewSimulation(SimulateOptions{Plan: c.Plan, Rate: c.rate, Types: c.Types, Open: c.OpenAnother})
@@ -145,7 +145,7 @@ func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	}
 	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
 	f := simulate.New(simulate.Options{
-		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Load: newLoader(o.Types).load, Log: o.Log,
+		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Types: o.Types, Log: o.Log,
 	})
 
 	return &SimulatedFleet{f, scripts, l}, nil
@@ -175,7 +175,7 @@ func (f *SimulatedFleet) CheckNames(ctx context.Context, store *kvstore.Store) e
 // Close closes the connections of the nodes, after Run and Stop.
 func (f *SimulatedFleet) Close() {
 	for _, s := range f.links.stores {
-		s.Conn().Close()
+		s.Conn.Close()
 	}
 }
 
@@ -192,7 +192,7 @@ func (f *SimulatedFleet) Remove(ctx context.Context, store *kvstore.Store) error
 		}
 		// A state may still be in flight after its request was abandoned.
 		flushing, done := context.WithTimeout(ctx, kvstore.RequestTimeout)
-		err := s.Conn().FlushWithContext(flushing)
+		err := s.Conn.FlushWithContext(flushing)
 		done()
 		if err != nil {
 			return err
@@ -283,31 +283,16 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 
 // serveNode answers requests to a node, and handles its queued requests, until its groups change.
 func serveNode(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 2)
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer stop()
-	groups := n.Groups()
-	all.Go(func() {
-		ended <- client.Serve(ctx, requests.ServeOptions{
-			Node: n.Name(), Groups: groups, Version: n.Version(), Log: log, Ready: n.Listening, Ensure: n.Requests().Ensure, Run: n.Requests().Run, Preview: n.Previews().Preview, Status: n.Requests().Status,
-			Facts: func(context.Context, []byte) (any, error) { return n.Facts(), nil },
-			Ping:  func(context.Context, []byte) (any, error) { return n.State(), nil },
-		})
-	})
-	all.Go(func() {
-		ended <- client.Commands(ctx, requests.CommandOptions{Node: n.Name(), Groups: groups, Log: log}, func(_ context.Context, c requests.Command) error {
-			if c.Refused == nil {
-				n.Requests().Command(c.Sender, c.ID, c.Data)
-			}
-			return nil
-		})
-	})
-	select {
-	case err := <-ended:
-		return err
-	case <-n.GroupsChanged():
-		return nil
+	o := requests.ServeOptions{
+		Node: n.Name(), Groups: n.Groups(), Version: n.Version(), Log: log, Ready: n.Listening, Ensure: n.Requests().Ensure, Run: n.Requests().Run, Preview: n.Previews().Preview, Status: n.Requests().Status,
+		Facts: func(context.Context, []byte) (any, error) { return n.Facts(), nil },
+		Ping:  func(context.Context, []byte) (any, error) { return n.State(), nil },
 	}
+
+	return client.ServeAll(ctx, n.GroupsChanged(), o, func(_ context.Context, c requests.Command) error {
+		if c.Refused == nil {
+			n.Requests().Command(c.Sender, c.ID, c.Data)
+		}
+		return nil
+	})
 }

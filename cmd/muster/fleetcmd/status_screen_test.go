@@ -124,28 +124,6 @@ func TestOneNodeDoesNotFillTheScreen(t *testing.T) {
 	}
 }
 
-// TestPictureKeepsUp with what changes, and with nodes that fall silent.
-func TestPictureKeepsUp(t *testing.T) {
-	t.Parallel()
-	p := picture{nodes: map[string]model.Node{}}
-	p.apply(nodesChange("web02", 0))
-	p.apply(nodesChange("web01", time.Minute))
-	p.apply(nodesChange("web03", 0))
-	gone := nodesChange("web03", 0)
-	gone.Gone = true
-	p.apply(gone)
-	for at, want := range map[time.Time]string{now: "2: 2 no-manifest", now.Add(time.Hour): "2: 1 unreachable, 1 no-manifest"} {
-		if got := states(p.summary(at)); got != want {
-			t.Errorf("at %s: %s, want %s", at, got, want)
-		}
-	}
-}
-
-// nodesChange is a node that was heard now, and is silent after a time.
-func nodesChange(name string, silentAfter time.Duration) model.NodeChange {
-	return model.NodeChange{Node: model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(silentAfter)}, Heard: now}}
-}
-
 // TestDescribeCutsNoReason: a terminal also shows the whole reason, because the remedy is at its end.
 func TestDescribeCutsNoReason(t *testing.T) {
 	names, err := kvstore.NewNames("")

@@ -52,16 +52,16 @@ func (n *named) add(server string) bool {
 type Need func(kvstore.Names) string
 
 // NeedManifests names the bucket of assignments.
-func NeedManifests(n kvstore.Names) string { return kvstore.KVStream(n.Manifests()) }
+func NeedManifests(n kvstore.Names) string { return kvstore.KVStream(n.Manifests) }
 
 // NeedNodes names the bucket of node states.
-func NeedNodes(n kvstore.Names) string { return kvstore.KVStream(n.Nodes()) }
+func NeedNodes(n kvstore.Names) string { return kvstore.KVStream(n.Nodes) }
 
 // NeedControl names the bucket of pauses, labels and groups.
-func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control()) }
+func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control) }
 
 // NeedReports names the stream of reports.
-func NeedReports(n kvstore.Names) string { return n.Reports() }
+func NeedReports(n kvstore.Names) string { return n.Reports }
 
 // Open connects to NATS and returns the fleet. If servers do not answer, it waits a moment for the needed
 // streams and warns about the others. It warns once about each silent server.
@@ -96,13 +96,13 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 	})
 	needed := make([]string, len(needs))
 	for i, need := range needs {
-		needed[i] = need(s.Names())
+		needed[i] = need(s.Names)
 	}
 	err = provision.New(s).Check(ctx, needed...)
 	switch {
 	case errors.Is(err, provision.ErrDiffers):
 		env.Log.Warn("provisioning is not up to date", "error", err)
-	case errors.Is(err, kvstore.ErrNotProvisioned):
+	case errors.Is(err, model.ErrNotProvisioned):
 		return nil, err
 	case errors.Is(err, provision.ErrUnchecked):
 		env.Log.Warn("part of NATS does not answer", "error", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -83,9 +84,6 @@ func (t *TargetFlags) addYes(cmd *fisk.CmdClause) {
 func (t *TargetFlags) AddOldGroup(cmd *fisk.CmdClause) {
 	cli.OldFlag(cmd, "in-group").StringsVar(&t.groups)
 }
-
-// AddNames adds nodes that are arguments to the nodes of --node.
-func (t *TargetFlags) AddNames(names []string) { t.nodes = slices.Concat(names, t.nodes) }
 
 // HasTargets reports whether --node, --group or --all is given.
 func (t *TargetFlags) HasTargets() bool { return len(t.nodes)+len(t.groups) > 0 || t.all }
@@ -227,6 +225,33 @@ type selection struct {
 	undecided error
 }
 
+// opened is an open connection with the selected targets.
+type opened struct {
+	selection
+	store *Store
+	// signer is nil if there is no key to sign with.
+	signer *assign.Signing
+}
+
+// open compiles the targets, connects, calls check unless it is nil, and selects the targets. A nil sign signs nothing.
+func (t *TargetFlags) open(ctx context.Context, env *cli.Env, sign *Signing, check func(*Store) error, needs ...Need) (out opened, err error) {
+	on, list, err := t.Compile(env)
+	if err == nil && sign != nil {
+		out.signer, err = sign.Open(env)
+	}
+	if err == nil {
+		out.store, err = Open(ctx, env, needs...)
+	}
+	if err == nil && check != nil {
+		err = check(out.store)
+	}
+	if err == nil {
+		out.selection, err = find(ctx, out.store, on, list)
+	}
+
+	return out, err
+}
+
 // find reads the nodes and evaluates the expression of the targets.
 func find(ctx context.Context, store *Store, on *targets.Expression, list []fleet.Target) (selection, error) {
 	known, err := store.Nodes(ctx)
@@ -246,6 +271,16 @@ func find(ctx context.Context, store *Store, on *targets.Expression, list []flee
 
 // nodes returns the names of the nodes.
 func (s selection) nodes() []string { return ask.NodesOf(s.targets, s.known) }
+
+// states returns the states of the nodes of the fleet by name.
+func (s selection) states() map[string]model.Node {
+	out := map[string]model.Node{}
+	for _, n := range s.known {
+		out[n.Node] = n
+	}
+
+	return out
+}
 
 // names returns the names of the nodes as a set.
 func (s selection) names() map[string]bool {
@@ -279,16 +314,23 @@ func (s selection) sender() model.Sender {
 // confirm asks before an action on groups without known nodes, or on all nodes of a fleet that is not small. did is the
 // verb of the action, such as "pushed".
 func (s selection) confirm(env *cli.Env, did string) error {
-	if s.expression == nil {
-		if err := ConfirmUnknown(env, did, s.targets, s.known); err != nil {
+	groups := slices.DeleteFunc(slices.Clone(s.targets), func(t fleet.Target) bool { return t.Group == "" })
+	if err := NoSuchTargets(groups, s.known); err != nil && len(s.known) > 0 {
+		if err := env.Confirm("not "+did, strings.ReplaceAll(err.Error(), "\n", ", ")); err != nil {
 			return err
 		}
 	}
-	if !s.isAll {
+
+	return s.confirmAll(env, did)
+}
+
+// confirmAll asks before an action on all nodes of a fleet that is not small.
+func (s selection) confirmAll(env *cli.Env, did string) error {
+	if !s.isAll || len(s.known) <= targets.MaxUnconfirmed {
 		return nil
 	}
 
-	return ConfirmAll(env, did, len(s.known))
+	return env.Confirm("not "+did, fmt.Sprintf("this is for all %d nodes", len(s.known)))
 }
 
 // warn warns of targets without known nodes and of stopped nodes. If no node is known or named, it returns a suggestion.
@@ -302,15 +344,6 @@ func (s selection) warn(log *slog.Logger) (near string) {
 	WarnStopped(log, s.targets, s.known)
 
 	return near
-}
-
-// ConfirmAll asks before an action on all nodes of a fleet that is not small.
-func ConfirmAll(env *cli.Env, did string, nodes int) error {
-	if nodes <= targets.MaxUnconfirmed {
-		return nil
-	}
-
-	return Confirm(env, did, fmt.Sprintf("this is for all %d nodes", nodes))
 }
 
 // isAnyKnown reports whether a target is a node or has known nodes. If none has, it returns a suggestion.

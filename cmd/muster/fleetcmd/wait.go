@@ -252,7 +252,7 @@ func (w *Wait) Run(ctx context.Context, s *Store) ([]view.Assignment, error) {
 	case replaced != nil:
 		return all, replaced
 	case len(statuses) == 0:
-		return all, w.nobody(s.KV.Names(), rollout)
+		return all, w.nobody(s.KV.Names, rollout)
 	default:
 		return all, w.verdict(ctx, timedOut, statuses)
 	}
@@ -323,7 +323,7 @@ func printTally(p print.Printer, t fleet.Tally) {
 
 // verdict returns the error of a wait. timedOut reports whether it took the whole timeout.
 func (w *Wait) verdict(ctx context.Context, timedOut bool, statuses []fleet.RolloutStatus) error {
-	names, t, only := w.store.KV.Names(), fleet.TallyOf(statuses), remainder(statuses)
+	names, t, only := w.store.KV.Names, fleet.TallyOf(statuses), remainder(statuses)
 	outdated := fmt.Sprintf("%s is not up to date on %d of %d nodes", w.Name, t.NotUpToDate(), t.Targets)
 	switch {
 	case t.Targets == 0:
@@ -375,7 +375,7 @@ func (w *Wait) unreachableHint(statuses []fleet.RolloutStatus) string {
 	if w.isDoubtful {
 		return "; their states may be old, because the NATS server stored no states"
 	}
-	s, names := statuses[i], w.store.KV.Names()
+	s, names := statuses[i], w.store.KV.Names
 	remedy := names.Run("fleet forget " + s.Node)
 	if t, _, err := fleet.ParseKey(s.Key); err == nil && t.Node != "" {
 		remedy = names.Run("fleet rm " + s.Key)

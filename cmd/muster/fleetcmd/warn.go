@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -67,23 +66,6 @@ func NoSuchGroup(t fleet.Target, nodes []model.Node) error {
 
 	return fmt.Errorf("no known node is in group %s%s (see muster fleet nodes)", t.Group, near)
 }
-
-// ConfirmUnknown asks before a change of groups without known nodes, unless the fleet has no nodes. did is
-// the verb of the change, such as "pushed".
-func ConfirmUnknown(env *cli.Env, did string, targets []fleet.Target, nodes []model.Node) error {
-	if len(nodes) == 0 {
-		return nil
-	}
-	groups := slices.DeleteFunc(slices.Clone(targets), func(t fleet.Target) bool { return t.Group == "" })
-	if err := NoSuchTargets(groups, nodes); err != nil {
-		return Confirm(env, did, strings.ReplaceAll(err.Error(), "\n", ", "))
-	}
-
-	return nil
-}
-
-// Confirm asks before a change. did is the verb of the change, such as "pushed".
-func Confirm(env *cli.Env, did, why string) error { return env.Confirm("not "+did, why) }
 
 // NearTarget suggests a known node or group with a name similar to the target, or returns an empty string.
 func NearTarget(t fleet.Target, nodes []model.Node) string {

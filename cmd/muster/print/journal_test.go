@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"regexp"
 	"testing"
 
 	"github.com/coreos/go-systemd/v22/journal"
@@ -54,5 +55,17 @@ func TestJournalFields(t *testing.T) {
 	log.Warn("kept", "a", 1)
 	if lines.String() != "WARN  kept a=1\n" {
 		t.Errorf("what the journal does not take is %q", lines.String())
+	}
+}
+
+// TestServiceLogHasTimes begins lines with the time, unless the journal adds it.
+func TestServiceLogHasTimes(t *testing.T) {
+	for stream, want := range map[string]string{"": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d) WARN  w a=1\n$`, "8:1": `^WARN  w a=1\n$`} {
+		t.Setenv("JOURNAL_STREAM", stream)
+		var out bytes.Buffer
+		NewServiceLogger(&out, "text", slog.LevelInfo).With("a", 1).Warn("w")
+		if !regexp.MustCompile(want).Match(out.Bytes()) {
+			t.Errorf("with the stream %q the log is %q", stream, out.String())
+		}
 	}
 }

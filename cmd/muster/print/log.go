@@ -83,6 +83,8 @@ type lineHandler struct {
 	w      io.Writer
 	mu     *sync.Mutex
 	colour bool
+	// timed lines begin with the time.
+	timed bool
 }
 
 // Handle writes a record.
@@ -92,7 +94,7 @@ func (l *lineHandler) Handle(ctx context.Context, r slog.Record) error {
 		return err
 	}
 
-	return l.write(r.Level, text)
+	return l.write(r, text)
 }
 
 // text returns the line of a record without its level.
@@ -108,10 +110,14 @@ func (l *lineHandler) text(ctx context.Context, r slog.Record) (string, error) {
 }
 
 // write writes a line.
-func (l *lineHandler) write(level slog.Level, text string) error {
+func (l *lineHandler) write(r slog.Record, text string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := io.WriteString(l.w, l.paint(level)+" "+text+"\n")
+	line := l.paint(r.Level) + " " + text + "\n"
+	if l.timed {
+		line = r.Time.Format("2006-01-02T15:04:05.000Z07:00") + " " + line
+	}
+	_, err := io.WriteString(l.w, line)
 
 	return err
 }
@@ -149,14 +155,20 @@ func (l *lineHandler) paint(level slog.Level) string {
 }
 
 // NewServiceLogger returns the log of a service. If standard error is the journal of systemd, text records go
-// to the journal with a field for each attribute. Otherwise it returns NewLogger.
+// to the journal with a field for each attribute. Otherwise it returns a logger like NewLogger, and lines of
+// text begin with the time.
 func NewServiceLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	is, err := journal.StderrIsJournalStream()
-	if w != io.Writer(os.Stderr) || format == "json" || err != nil || !is {
+	lines := newLines(w, level)
+	switch {
+	case format == "json":
 		return NewLogger(w, format, level)
+	case w != io.Writer(os.Stderr) || err != nil || !is:
+		lines.timed = os.Getenv("JOURNAL_STREAM") == ""
+		return slog.New(lines)
+	default:
+		return slog.New(&journalHandler{lines: lines, send: journal.Send})
 	}
-
-	return slog.New(&journalHandler{lines: newLines(w, level), send: journal.Send})
 }
 
 // journalHandler sends records to the journal. The message has the text of a log line. It writes a line for a
@@ -190,7 +202,7 @@ func (j *journalHandler) Handle(ctx context.Context, r slog.Record) error {
 		return true
 	})
 	if err := j.send(text, priority(r.Level), fields); err != nil {
-		return j.lines.write(r.Level, text)
+		return j.lines.write(r, text)
 	}
 
 	return nil

@@ -177,7 +177,7 @@ func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []st
 	found := providersOf(lines, names)
 	asked := slices.Sorted(maps.Keys(found))
 	for _, name := range names {
-		if bare, ok := strings.CutSuffix(name, "+"); ok {
+		if bare, ok := strings.CutSuffix(pkg.WithoutNative(name), "+"); ok {
 			asked = append(asked, name, bare)
 		}
 	}
@@ -190,7 +190,7 @@ func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []st
 	}
 	out := map[string]error{}
 	for _, name := range names {
-		bare, isPlus := strings.CutSuffix(name, "+")
+		bare, isPlus := strings.CutSuffix(pkg.WithoutNative(name), "+")
 		switch {
 		case candidates[name] != "":
 		case len(found[name]) > 0:

@@ -57,6 +57,11 @@ func (p *Provider) simulate(ctx context.Context, env resource.Env, s step, optio
 		for _, row := range table.installed {
 			instead = append(instead, row.name)
 		}
+		for _, line := range lines {
+			if installed, ok := strings.CutSuffix(line, " is already installed."); ok {
+				instead = append(instead, strings.TrimPrefix(installed, "Package "))
+			}
+		}
 		return nil, &pkg.Failure{
 			Cause: fmt.Sprintf("dnf would install %s for %s", strings.Join(instead, ", "), r.Name), Err: pkg.ErrNoPackage,
 			Do: "name the package itself, with its version in ensure", Packages: []string{r.Name},

@@ -27,6 +27,13 @@ func (r row) full() string { return r.epoch + ":" + r.version + "-" + r.release 
 // is reports whether a row matches a name, which may end with an architecture.
 func (r row) is(name string) bool { return r.name == name || r.name+"."+r.arch == name }
 
+// isVersion reports whether dnf reads a name as a version of this package.
+func (r row) isVersion(name string) bool {
+	version, found := strings.CutPrefix(withoutArchitecture(name), r.name+"-")
+
+	return found && slices.Contains([]string{r.version, r.version + "-" + r.release, r.epoch + ":" + r.version, r.full()}, version)
+}
+
 // parseRows reads lines of format and skips others, which report packages that
 // are not installed.
 func parseRows(lines []string) []row {
@@ -177,8 +184,8 @@ func (p *Provider) makeCache(ctx context.Context, env resource.Env, options ...s
 	return nil
 }
 
-// CheckAbsent runs rpm once, and dnf for each name that an installed package provides. A name of a
-// package in a repository is not virtual.
+// CheckAbsent runs rpm twice, and dnf for each name that an installed package provides, and for each name
+// with the version of an installed package. A name of a package in a repository is correct.
 func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error) {
 	argv := append([]string{"rpm", "-q", "--whatprovides", "--queryformat", `=%{NAME}[ %{PROVIDES}]\n`, "--"}, names...)
 	lines, _, err := pkg.Ask(ctx, env, argv...)
@@ -198,13 +205,29 @@ func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []st
 			}
 		}
 	}
+	installed, _, err := pkg.Ask(ctx, env, append([]string{"rpm", "-q", "--queryformat", format, "--"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]row{}
+	for _, r := range parseRows(installed) {
+		for _, name := range names {
+			if r.isVersion(name) {
+				versions[name], found[name] = r, append(found[name], r.name)
+			}
+		}
+	}
 	out := map[string]error{}
 	for name, providers := range found {
 		names, _, err := pkg.Ask(ctx, env, "dnf", "-C", "-q", "repoquery", "--qf", "%{name}", name)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(names, name) {
+		switch r, isVersion := versions[name]; {
+		case slices.Contains(names, name):
+		case isVersion:
+			out[name] = fmt.Errorf("%w: %s is version %s-%s of the package %s: use the name %s, and remove the version", pkg.ErrNoPackage, name, r.version, r.release, r.name, r.name)
+		default:
 			out[name] = pkg.Virtual(name, providers)
 		}
 	}

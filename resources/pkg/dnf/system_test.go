@@ -79,6 +79,8 @@ func decisions() []typetest.Case {
 		row("2.0-1", epoch, "Would have upgraded to 2.0-1", "0:2.0-1"),
 		row("0.9-1", middle, "Would have downgraded to 0.9-1", "1:0.9-1"),
 		{Name: "with its architecture", Setup: with(none), Properties: pkgtest.Properties("muster-test.noarch", "1.0"), Message: "Would have installed version 1.0", Check: is("muster-test", "0:1.0-1")},
+		{Name: "a name with a version, absent", Setup: with(middle), Properties: pkgtest.Properties("muster-test-1.0-1", "absent"), Error: "muster-test-1.0-1 is version 1.0-1 of the package muster-test: use the name muster-test", Check: is("muster-test", "0:1.0-1")},
+		{Name: "a name with a version and an architecture, absent", Setup: with(middle), Properties: pkgtest.Properties("muster-test-1.0-1.noarch", "absent"), Error: "is version 1.0-1 of the package muster-test", Check: is("muster-test", "0:1.0-1")},
 		{
 			Name: "the newest of several", Properties: pkgtest.Properties("muster-test", "2.0-1"), Check: is("muster-test", "0:2.0-1"),
 			Setup: func(t *testing.T, dir string) {
@@ -174,6 +176,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"no such version":           {pkg: "muster-test", version: "9.9", err: pkg.ErrNoVersion, says: "dnf list --showduplicates"},
 		"a name with a version":     {pkg: "muster-test-1.0", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-test for muster-test-1.0: there is no such package: name the package itself, with its version in ensure"},
+		"a version is installed":    {setup: "rpm -i /srv/repo/noarch/muster-test-1.0-1.noarch.rpm", pkg: "muster-test-1.0-1", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-test-1.0-1.noarch for muster-test-1.0-1: there is no such package: name the package itself"},
 		"what another one provides": {pkg: "muster-virtual", version: "present", err: pkg.ErrNoPackage, says: "dnf would install muster-real"},
 		"its script fails":          {pkg: "muster-bad", version: "present", err: pkg.ErrScript, says: "scriptlet failed, exit status 3: a script of a package failed: fix"},
 		"what its script said":      {pkg: "muster-bad2", version: "1.0", err: pkg.ErrScript, says: "nor does this\nerror: %prein(muster-bad2"},

@@ -21,9 +21,7 @@ const (
 	busTimeout = answerTimeout / 4
 )
 
-var (
-	errReply = errors.New("invalid reply of systemd")
-)
+var errReply = errors.New("invalid reply of systemd")
 
 // bus reads units over D-Bus, with a connection for each question.
 type bus struct {
@@ -78,6 +76,7 @@ func unitOf(call *dbus.Call) (u unit, err error) {
 		property(properties, "NeedDaemonReload", &u.needReload), property(properties, "CanReload", &u.canReload),
 		property(properties, "ActiveEnterTimestampMonotonic", &since),
 	)
+	u.perpetual, _ = properties["Perpetual"].Value().(bool)
 	// The property Job is a number, 0 for none, and a path.
 	job, _ := properties["Job"].Value().([]any)
 	u.job = len(job) > 0 && job[0] != uint32(0)
@@ -123,12 +122,14 @@ func (showCommand) units(ctx context.Context, env resource.Env, names []string) 
 }
 
 // properties are the properties that muster reads.
-const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload,Job"
+const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload,Job,Perpetual"
 
 // unit is a unit in the memory of systemd.
 type unit struct {
 	id, load, active, unitFile string
 	needReload, canReload      bool
+	// perpetual marks a unit without a file that always exists, such as -.mount.
+	perpetual bool
 	// job reports that systemd has a job for it: to start, stop, restart or reload it.
 	job bool
 	// activeSince is the time since boot when the unit last became active.
@@ -169,6 +170,8 @@ func (p *parser) line(line string) {
 		u.needReload = value == "yes"
 	case "Job":
 		u.job = value != "" && value != "0"
+	case "Perpetual":
+		u.perpetual = value == "yes"
 	case "CanReload":
 		u.canReload = value == "yes"
 	}
@@ -181,6 +184,8 @@ func (u unit) isEnabled(links links, script bool) (answer string, sure bool) {
 	_, masked := links.masked[u.id]
 	_, linked := links.enabling[u.id]
 	switch answer = u.unitFile; {
+	case answer == "" && u.perpetual:
+		return perpetual, true
 	case u.load == notFound || answer == "":
 		return notFound, !script
 	case answer == "bad": // the file is gone, and systemd did not notice it yet

@@ -142,9 +142,9 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 	began := time.Now()
 	err := p.change(ctx, env, action, name)
 	if err == nil {
-		states, errs := p.reader.outcomes(ctx, env, []string{name})
-		if err = errs[0]; err == nil && !states[0].Metadata.Running {
-			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, states[0].Metadata.Active, systemctl, action)
+		after := p.reader.look(ctx, env, []string{name})[0]
+		if err = after.err; err == nil && !after.state.Metadata.Running {
+			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, after.state.Metadata.Active, systemctl, action)
 		}
 	}
 	if err == nil {
@@ -165,10 +165,11 @@ func (p *Provider) disable(ctx context.Context, env resource.Env, names ...strin
 	if err := p.disableAt(ctx, env, nil, names); err != nil {
 		return err
 	}
-	states, errs := p.reader.outcomes(ctx, env, names)
+	var errs []error
 	var atRuntime []string
-	for i, state := range states {
-		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {
+	for i, l := range p.reader.look(ctx, env, names) {
+		errs = append(errs, l.err)
+		if l.err == nil && l.state.Metadata.UnitFile == enabledRuntime {
 			atRuntime = append(atRuntime, names[i])
 		}
 	}
@@ -285,7 +286,11 @@ func withLogs(ctx context.Context, env resource.Env, names []string, since time.
 }
 
 // unreadable returns the error of a unit with a mistake in its file, with the log of systemd about it.
-func unreadable(ctx context.Context, env resource.Env, name string, u unit) error {
+func (r *reader) unreadable(ctx context.Context, env resource.Env, name string, u unit) error {
+	if target, err := os.Readlink(filepath.Join(r.root, etcUnits, u.id)); err == nil && strings.HasPrefix(u.unitFile, "masked") {
+		unit := filepath.Base(target)
+		return fmt.Errorf("%s is an alias of %s, which is masked: run systemctl unmask %s, and name the service %s", u.id, unit, unit, unit)
+	}
 	err := fmt.Errorf("%s: its unit cannot be read (%s): correct its file", name, u.load)
 	if logged, failed := lastLogged(ctx, env, u.id, time.Unix(0, 0)); failed == nil && logged != "" {
 		return resource.CommandError{Err: err, Output: logged}

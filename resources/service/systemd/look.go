@@ -26,7 +26,6 @@ const (
 	answerTimeout = time.Minute
 )
 
-// reader reads the states of services.
 type reader struct {
 	// root holds the files of the machine.
 	root string
@@ -37,22 +36,11 @@ type reader struct {
 	booted  bootTime
 }
 
-// looked is the result of reading a service.
 type looked struct {
 	state *service.State
 	// unit is the id of the unit, empty if it is unknown.
 	unit string
 	err  error
-}
-
-// outcomes reads services after a change.
-func (r *reader) outcomes(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
-	states, errs := make([]*service.State, len(names)), make([]error, len(names))
-	for i, l := range r.look(ctx, env, names) {
-		states[i], errs[i] = l.state, l.err
-	}
-
-	return states, errs
 }
 
 // look reads services until they have settled, within the limits above.
@@ -105,7 +93,6 @@ type queued struct{ error }
 // Unwrap returns the error about the state.
 func (q queued) Unwrap() error { return q.error }
 
-// readStates reads the services with the indexes in todo.
 func (r *reader) readStates(ctx context.Context, env resource.Env, names []string, todo []int, out []looked) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {
@@ -151,7 +138,7 @@ func (r *reader) show(ctx context.Context, env resource.Env, names []string) ([]
 // outdated.
 func (r *reader) state(ctx context.Context, env resource.Env, name string, u unit, links links) (state *service.State, id string, err error) {
 	if u.load == "bad-setting" || u.load == "error" {
-		return nil, "", unreadable(ctx, env, name, u)
+		return nil, "", r.unreadable(ctx, env, name, u)
 	}
 	if u.id != service.UnitName(name) {
 		if answer, err := r.isEnabled(ctx, env, name); err != nil || answer == notFound {
@@ -239,6 +226,8 @@ const (
 	activating     = "activating"
 	enabledRuntime = "enabled-runtime"
 	notFound       = "not-found"
+	// perpetual is not an answer of is-enabled, which fails for such units.
+	perpetual = "perpetual"
 )
 
 var (
@@ -246,7 +235,6 @@ var (
 	errIsEnabled = errors.New("invalid systemctl is-enabled output")
 )
 
-// stateOf returns the state for the answers of is-active and is-enabled.
 func stateOf(name, active, enabled string) (*service.State, error) {
 	running, err := isRunning(active)
 	if err != nil {
@@ -269,7 +257,6 @@ func stateOf(name, active, enabled string) (*service.State, error) {
 	}, nil
 }
 
-// isRunning interprets an answer of is-active.
 func isRunning(answer string) (bool, error) {
 	switch answer {
 	case "active":
@@ -292,7 +279,7 @@ func startsAtBoot(answer string) (starts bool, o service.Obstacles, err error) {
 		o.Disable = errors.New("its unit is static: it has no [Install] section, what wants it starts it. Leave enable unset, or mask it")
 	case "indirect":
 		o.Disable = errors.New("its unit is indirect: its [Install] section only names other units, which have to be disabled instead")
-	case "generated", "transient":
+	case "generated", "transient", perpetual:
 		o.Disable = fmt.Errorf("its unit is %s: there is no unit file to be disabled. Leave enable unset, or change what makes the unit", answer)
 	case "disabled", "linked", "linked-runtime":
 		return false, o, nil

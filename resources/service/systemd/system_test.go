@@ -112,6 +112,7 @@ sed s/sysvon/sysvnew/ /etc/init.d/sysvon > /etc/init.d/sysvnew; chmod +x /etc/in
 			"linkedruntime": "linked-runtime", "generated": "generated", "transient": "transient", "absent": "not-found",
 			"sysvon": "enabled", "sysvoff": "disabled", "sysvnew": "disabled", "c++": "static", "dbus.socket": "static", "enabled.service": "enabled",
 			"unlinked": "disabled", "handmade": "enabled", "handmasked": "masked", "unmasked": "disabled", "gonealias": "not-found",
+			"-.mount": "perpetual", "init.scope": "perpetual", "system.slice": "perpetual",
 			"bad": "", "dbus": "static", "default.target": "static",
 		}
 }
@@ -137,7 +138,7 @@ systemctl start enabled static`)
 	enabled["failed"], enabled["activating"] = "static", "static"
 	// The commands of the tables, as the tables have them.
 	ask := func(verb, name string) string {
-		return strings.TrimSpace(m.Run("systemctl", verb, "--system", name).Stdout)
+		return strings.TrimSpace(m.Run("systemctl", verb, "--system", "--", name).Stdout)
 	}
 	names := slices.Sorted(maps.Keys(enabled))
 	// Every name is asked for, and some are of one unit.
@@ -188,7 +189,11 @@ systemctl start enabled static`)
 			}
 			got = states[i].Metadata
 		}
-		if want := ask("is-enabled", cmp.Or(units[name], name)); got.UnitFile != want || want != enabled[name] {
+		want := ask("is-enabled", cmp.Or(units[name], name))
+		if enabled[name] == "perpetual" && want == "" {
+			want = "perpetual" // systemctl has no answer
+		}
+		if got.UnitFile != want || want != enabled[name] {
 			t.Errorf("%s: it is taken for %q, is-enabled says %q, the table of the test %q", name, got.UnitFile, want, enabled[name])
 		}
 		if want := ask("is-active", name); got.Active != want || cmp.Or(active[name], want) != want {
@@ -198,6 +203,19 @@ systemctl start enabled static`)
 		if err != nil || alone.Metadata != states[i].Metadata {
 			t.Errorf("%s alone is %+v, %v, together %+v", name, alone, err, states[i])
 		}
+	}
+}
+
+// TestAliasOfMaskedUnit names the remedy for an alias that systemd cannot read.
+func TestAliasOfMaskedUnit(t *testing.T) {
+	m := boot(t)
+	m.sh(`unit real "[Install]
+WantedBy=multi-user.target
+Alias=other.service"; systemctl daemon-reload; systemctl -q enable --now real; systemctl -q mask real; systemctl daemon-reload; systemctl stop real; systemctl daemon-reload`)
+	_, errs := m.provider.StatusAll(t.Context(), m.env, []string{"other"})
+	const want = "other.service is an alias of real.service, which is masked: run systemctl unmask real.service, and name the service real.service"
+	if fmt.Sprint(errs[0]) != want {
+		t.Errorf("the error is %v", errs[0])
 	}
 }
 

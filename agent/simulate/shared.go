@@ -1,4 +1,4 @@
-package fleetcmd
+package simulate
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -19,12 +18,12 @@ type loader struct {
 	manifests *manifest.Loader
 
 	mu     sync.Mutex
-	loaded map[simulatedVersion]result
+	loaded map[version]loadedManifest
 }
 
-// simulatedVersion identifies a version of an assignment. It includes the time, because revisions restart at
+// version identifies a version of an assignment. It includes the time, because revisions restart at
 // 1 in a recreated bucket.
-type simulatedVersion struct {
+type version struct {
 	key      string
 	revision uint64
 	at       time.Time
@@ -32,8 +31,8 @@ type simulatedVersion struct {
 	sum string
 }
 
-type result struct {
-	manifest *simulate.Manifest
+type loadedManifest struct {
+	manifest *Manifest
 	err      error
 }
 
@@ -41,15 +40,15 @@ type result struct {
 const maxLoaded = 1000
 
 func newLoader(types resource.Types) *loader {
-	return &loader{manifests: manifest.NewLoader(manifest.Options{Types: types}), loaded: map[simulatedVersion]result{}}
+	return &loader{manifests: manifest.NewLoader(manifest.Options{Types: types}), loaded: map[version]loadedManifest{}}
 }
 
 // load returns the manifest of a value, resolved without a node as in muster fleet push. An invalid manifest
 // returns model.Problems.
-func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
+func (l *loader) load(ctx context.Context, e model.Entry) (*Manifest, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := simulatedVersion{key: e.Key, revision: e.Revision, at: e.Time}
+	v := version{key: e.Key, revision: e.Revision, at: e.Time}
 	if e.Revision == 0 {
 		v.sum = model.DigestOf(e.Value)
 	}
@@ -69,14 +68,14 @@ func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, e
 	return known.manifest, known.err
 }
 
-func (l *loader) read(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
+func (l *loader) read(ctx context.Context, e model.Entry) (*Manifest, error) {
 	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	out := &simulate.Manifest{Digest: a.ContentDigest(), Noop: a.Noop, Expires: a.Expires}
+	out := &Manifest{Digest: a.ContentDigest(), Noop: a.Noop, Expires: a.Expires}
 	if a.Bundle != "" {
-		out.Resources = []simulate.Resource{bundled(e)}
+		out.Resources = []Resource{bundled(e)}
 		return out, nil
 	}
 	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
@@ -96,17 +95,17 @@ func (l *loader) read(ctx context.Context, e model.Entry) (*simulate.Manifest, e
 
 // bundled returns one resource in place of all resources of a bundle, because simulated nodes do not download
 // bundles.
-func bundled(e model.Entry) simulate.Resource {
-	return simulate.Resource{
+func bundled(e model.Entry) Resource {
+	return Resource{
 		Ref: model.Ref{Type: "archive", Name: path.Join("/opt", e.Name)}, Ensure: model.EnsurePresent,
 		Source: model.Position{File: model.BundleManifest, Line: 3, Column: 7},
 	}
 }
 
 // played returns the simulated form of a resource.
-func played(r *resource.Resource) simulate.Resource {
+func played(r *resource.Resource) Resource {
 	meta := r.Meta()
-	out := simulate.Resource{
+	out := Resource{
 		Ref: r.Ref(), Alias: meta.Alias, Ensure: meta.Ensure, Provider: meta.Provider, Source: r.Pos,
 		Sensitive: meta.Sensitive || len(r.Secrets) > 0,
 	}
