@@ -48,8 +48,8 @@ func (r *run) expand(ctx context.Context, n *plan.Node) error {
 func (r *run) replaceGraph(ctx context.Context, g *plan.Graph) error {
 	old := r.Graph
 	r.Move(g)
-	r.observer.move(old, g)
-	r.report.move(g)
+	r.observer.seen = plan.Moved(old, g, r.observer.seen)
+	r.report.ended, r.report.next, r.report.graph = plan.Moved(old, g, r.report.ended), 0, g
 	r.cursor = 0
 	fresh := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n *plan.Node) bool { return old.Node(n.Ref) != nil })
 	r.secrets.addOf(fresh)

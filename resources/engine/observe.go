@@ -30,14 +30,6 @@ type observation struct {
 	taken      bool
 }
 
-func (o *observer) move(from, to *plan.Graph) {
-	before := o.seen
-	o.seen = make([]observation, to.Len())
-	for i, n := range from.Nodes() {
-		o.seen[to.Node(n.Ref).At] = before[i]
-	}
-}
-
 func (o *observer) of(n *plan.Node) plan.Observation {
 	s := &o.seen[n.At]
 	out := s.Observation

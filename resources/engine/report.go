@@ -64,15 +64,6 @@ func newReport(id Identity, g *plan.Graph, noop bool) *runReport {
 	}
 }
 
-func (r *runReport) move(to *plan.Graph) {
-	before := r.ended
-	r.ended, r.next = make([]reportEntry, to.Len()), 0
-	for i, n := range r.graph.Nodes() {
-		r.ended[to.Node(n.Ref).At] = before[i]
-	}
-	r.graph = to
-}
-
 func (r *runReport) begin(n *plan.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{

@@ -53,6 +53,8 @@ type Document struct {
 	text []byte
 	// lines returns the offsets of the lines, for the positions of problems.
 	lines func() []int
+	// comments returns the result of scanComments.
+	comments func() (map[model.Position][]string, model.Problems)
 
 	Data      document.Value
 	Order     document.Value
@@ -76,7 +78,10 @@ type Document struct {
 func (d *Document) IsCCM() bool { return d.section == "ccm" }
 
 func documentOf(name string, text []byte) *Document {
-	return &Document{name: name, text: text, lines: sync.OnceValue(func() []int { return startsOfLines(text) }), Merge: mergeFirst}
+	d := &Document{name: name, text: text, lines: sync.OnceValue(func() []int { return startsOfLines(text) }), Merge: mergeFirst}
+	d.comments = sync.OnceValues(func() (map[model.Position][]string, model.Problems) { return scanComments(d) })
+
+	return d
 }
 
 // Parse reads a manifest in YAML or JSON. name is the file name in positions. It fails if the

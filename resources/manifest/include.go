@@ -227,7 +227,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.author, Data: s.external})
 	child.parent, child.by, child.prefix, child.outer, child.forOtherNode, child.unsure = s, i.Resource, in.Source, s.evaluator, s.forOtherNode, s.unsure
-	child.useShared(common)
+	child.common = common
 	child.resourceScope, child.defaults = s.resourceScope.Within(in, dir), *spec.Meta()
 	if child.excludedPaths = s.excludedPaths; i.Excluded != "" {
 		child.excludedPaths = append(slices.Clone(s.excludedPaths), i.path)
@@ -275,7 +275,7 @@ func (s *session) providedLater(path string, before []*resource.Resource) (by mo
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.provided()[resource.PathNeed(at)]; managed {
+		if by, managed := s.common.paths[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -290,7 +290,7 @@ func (s *session) providedLater(path string, before []*resource.Resource) (by mo
 
 // providedWithin reports whether a resource of this run manages something in a directory.
 func (s *session) providedWithin(dir string) bool {
-	for word := range s.provided() {
+	for word := range s.common.paths {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}

@@ -49,7 +49,8 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 // problems except those of links. Its error is the cause of ctx.
 func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
 	doc := s.doc
-	problems := append(doc.Problems(), doc.CheckComments()...)
+	_, comments := doc.comments()
+	problems := append(doc.Problems(), comments...)
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
@@ -95,7 +96,8 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
 	data, found, warnings := resolveData(ctx, s.evaluator, in.Data)
-	problems := slices.Concat(doc.Problems(), doc.CheckComments(), found)
+	_, comments := doc.comments()
+	problems := slices.Concat(doc.Problems(), comments, found)
 	if len(problems) > 0 {
 		return Data{}, tidyProblems(problems)
 	}
@@ -248,7 +250,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
 	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Deferred {
 		l.Alias = alias.Text
-		b.session.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
+		b.session.common.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}
 	for _, key := range []string{"require", "subscribe"} {
 		refs, _ := properties.Get(key)

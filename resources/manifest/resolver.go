@@ -33,8 +33,6 @@ type resolver struct {
 	skipLackingFacts bool
 	// compileOnly compiles expressions without evaluating them.
 	compileOnly bool
-	// Inserted reports whether a resolved value has Inserted parts.
-	Inserted bool
 }
 
 // value resolves a value. It returns v itself if there is nothing to resolve.
@@ -200,13 +198,13 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 		return r.deferred(v)
 	}
 
-	return r.inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
+	return inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
 }
 
 // inserted records the parts of a text that are results of expressions.
-func (r *resolver) inserted(v document.Value, parts document.Inserted) document.Value {
+func inserted(v document.Value, parts document.Inserted) document.Value {
 	if len(parts) > 0 {
-		v.Inserted, r.Inserted = &parts, true
+		v.Inserted = &parts
 	}
 
 	return v
@@ -258,7 +256,7 @@ func (r *resolver) singleExpression(ctx context.Context, v document.Value, p exp
 			markAll(&out)
 		}
 		if out.Kind == document.String && command.AffectsSplit(out.Text) {
-			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
+			return inserted(out, document.Inserted{{0, len(out.Text)}})
 		}
 		return out
 	case f.waits != nil:

@@ -103,7 +103,7 @@ func (s *selection) add(n *Node) {
 
 // resources returns the resources of the part in the order of declaration.
 func (s *selection) resources() []*resource.Resource {
-	slices.SortFunc(s.order, func(a, b *Node) int { return a.declared - b.declared })
+	slices.SortFunc(s.order, byDeclaration)
 	out := make([]*resource.Resource, len(s.order))
 	for i, n := range s.order {
 		out[i] = n.Resource

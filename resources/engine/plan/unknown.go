@@ -225,15 +225,22 @@ func meets(need string) func(word string) bool {
 
 // Move transfers the results to a larger graph.
 func (u *Upstream) Move(to *Graph) {
-	from, before := u.Graph, u.Results
-	u.Graph, u.Results = to, make([]Result, to.Len())
-	for i, n := range from.Nodes() {
-		res := before[i]
-		for _, other := range []**Node{&res.Until, &res.Pending} {
+	u.Graph, u.Results = to, Moved(u.Graph, to, u.Results)
+	for i := range u.Results {
+		for _, other := range []**Node{&u.Results[i].Until, &u.Results[i].Pending} {
 			if *other != nil {
 				*other = to.Node((*other).Ref)
 			}
 		}
-		u.Results[to.Node(n.Ref).At] = res
 	}
+}
+
+// Moved returns values of the nodes of a graph by their positions in a larger graph.
+func Moved[T any](from, to *Graph, values []T) []T {
+	out := make([]T, to.Len())
+	for i, n := range from.Nodes() {
+		out[to.Node(n.Ref).At] = values[i]
+	}
+
+	return out
 }

@@ -366,13 +366,8 @@ func follow(node ast.Node, vars map[string]any) chain {
 	case *ast.ChainNode:
 		return follow(n.Node, vars)
 	case *ast.MemberNode:
-		var key string
-		switch property := n.Property.(type) {
-		case *ast.StringNode:
-			key = property.Value
-		case *ast.IntegerNode:
-			key = strconv.Itoa(property.Value)
-		default:
+		key, constant := constantKey(n)
+		if !constant {
 			return chain{}
 		}
 		c := follow(n.Node, vars)
@@ -387,6 +382,18 @@ func follow(node ast.Node, vars map[string]any) chain {
 	}
 
 	return chain{}
+}
+
+// constantKey returns the key or list position that a node reads, if it is constant.
+func constantKey(n *ast.MemberNode) (key string, constant bool) {
+	switch property := n.Property.(type) {
+	case *ast.StringNode:
+		return property.Value, true
+	case *ast.IntegerNode:
+		return strconv.Itoa(property.Value), true
+	default:
+		return "", false
+	}
 }
 
 // KeysOf returns the sorted keys of a mapping, so that suggestions are deterministic.
@@ -413,14 +420,7 @@ func (s *Sources) Visit(node *ast.Node) {
 		s.Calls = s.Calls || slices.Contains([]string{"lookup", "secret", "readFile", "file", NameOutputs, NameTemplate, NameJet}, n.Value)
 	case *ast.MemberNode:
 		path, known := s.Paths[n.Node]
-		key, constant := "", false
-		switch property := n.Property.(type) {
-		case *ast.StringNode:
-			key, constant = property.Value, true
-		case *ast.IntegerNode:
-			key, constant = strconv.Itoa(property.Value), true
-		}
-		if known && constant {
+		if key, constant := constantKey(n); known && constant {
 			delete(s.Paths, n.Node)
 			s.Paths[n] = append(path[:len(path):len(path)], key)
 		}
