@@ -158,7 +158,6 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	return a, nil
 }
 
-// maxDocument returns a function that returns the maximum size of a published document.
 func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }

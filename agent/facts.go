@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/facts"
 )
 
-// factCache contains the last gathered facts.
 type factCache struct {
 	// gather is Options.Facts.
 	gather func(ctx context.Context, dir string) (model.Facts, string, []error)

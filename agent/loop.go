@@ -38,8 +38,6 @@ type loop struct {
 	requests *requests.Service
 	watch    Assignments
 	control  *desired.Control
-	// paused reports whether the node was paused at the last check.
-	paused   bool
 	bucket   bucketNotices
 	wakes    *wakes
 	progress *progress
@@ -84,7 +82,7 @@ func (l *loop) run(ctx, hard context.Context) {
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
 	m.NoteDrift(time.Now())
-	l.notePause(ctx, time.Now())
+	m.Pause(ctx, l.control.Paused(), time.Now())
 	l.step("concluding health checks", func() { m.ConcludePasses(ctx) })
 	switch now := time.Now(); {
 	case l.beginRequest(ctx, hard, now), l.synced && l.askForRuns(ctx, hard):
@@ -194,20 +192,6 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 	return known && l.control.IsSettled() || !now.Before(startBy)
 }
 
-// notePause checks whether the node is paused. All manifests run after a pause.
-func (l *loop) notePause(ctx context.Context, now time.Time) {
-	before, paused := l.paused, l.control.Paused()
-	if l.paused = paused != nil; before == l.paused {
-		return
-	}
-	if paused != nil {
-		l.log.InfoContext(ctx, "paused, only observing", "pause", paused.String(), "from", paused.From)
-	} else {
-		l.log.InfoContext(ctx, "resumed")
-	}
-	l.manifests.Pause(l.paused, now)
-}
-
 // step runs a part of the work. It returns false after a panic, which ends only this part.
 func (l *loop) step(task string, f func()) bool {
 	err := tasks.Guard(l.log, task, func() error { // Guard logs the panic
@@ -218,7 +202,6 @@ func (l *loop) step(task string, f func()) bool {
 	return err == nil
 }
 
-// sleep waits for a signal, at most until a time.
 func (l *loop) sleep(ctx context.Context, until time.Time) {
 	tasks.Pause(ctx, time.Until(until), l.wakes.signal)
 }

@@ -104,7 +104,6 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 // maxReads is the maximum number of pauses that are read at the same time.
 const maxReads = 16
 
-// newest is the result of a read of a key.
 type newest struct {
 	model.Entry
 	err error
@@ -279,7 +278,6 @@ func (c *Control) settle(ctx context.Context, state model.Sync, changed, complet
 	return err
 }
 
-// controlRecord is the record on disk.
 type controlRecord struct {
 	bucketRecord
 	// Keys are the active documents.
@@ -329,7 +327,6 @@ func CheckControl(path string) error {
 	return err
 }
 
-// controlDocument is an active pause, labels or groups document.
 type controlDocument struct {
 	entry  model.Entry
 	pause  *model.Pause

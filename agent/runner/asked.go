@@ -108,7 +108,6 @@ func (q queues) take(key string) (all []*asked) {
 // errUnassigned rejects a request for a manifest that is not assigned to the node.
 var errUnassigned = errors.New("not assigned to this node")
 
-// candidate is a manifest that a request may select.
 type candidate struct {
 	key, name string
 	state     model.ManifestState
@@ -118,7 +117,6 @@ type candidate struct {
 	active, applies bool
 }
 
-// candidates returns all assigned manifests, by key.
 func (m *Manifests) candidates() []candidate {
 	states := m.view.States()
 	out := make([]candidate, 0, len(states))
@@ -303,13 +301,12 @@ func (p *prediction) run(ctx context.Context, o engine.ReconcileOptions) (*model
 		}
 		p.o.Report.Run(summary)
 		LogRun(ctx, p.o.Log, summary)
-		p.count(p.key, summary)
+		p.Ran(p.key, summary)
 	}
 
 	return summary, err
 }
 
-// begin begins the run unless another run blocks it.
 func (p *prediction) begin(ctx context.Context, _ engine.ReconcileOptions) (a Attempt, err error) {
 	var v *desired.Version
 	p.o.Running.Do(func() { v = p.view.Active(p.key) })

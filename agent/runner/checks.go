@@ -32,7 +32,6 @@ type checks struct {
 	ended []*pass
 }
 
-// healthChecks are the health checks of one manifest.
 type healthChecks struct {
 	statuses map[check]model.HealthStatus
 	// critical holds the critical checks of the current run.
@@ -52,7 +51,6 @@ type healthChecks struct {
 	wait     tasks.Backoff
 }
 
-// check is one health check of a manifest.
 type check struct {
 	Resource model.Ref
 	Name     string
@@ -243,7 +241,6 @@ func (c *checks) conclude(key string, by origin, resources []*resource.Resource)
 	return v.run, part
 }
 
-// refreshedBy returns the resources with a critical check that asks for a refresh.
 func refreshedBy(resources []*resource.Resource, critical []check) []model.Ref {
 	var out []model.Ref
 	for _, res := range resources {
@@ -266,7 +263,6 @@ func (c *healthChecks) counts() model.HealthCounts {
 	return out
 }
 
-// cancel discards the current pass of a manifest.
 func (c *checks) cancel(key string) {
 	if h := c.of(key); h.pass != nil {
 		h.pass.cancel()
@@ -316,7 +312,6 @@ func (c *checks) isValid(p *pass, changes int) bool {
 	return p.complete
 }
 
-// origin is the source of health check results.
 type origin int
 
 const (
@@ -327,7 +322,6 @@ const (
 	byPass
 )
 
-// findings are the results of health checks.
 type findings struct {
 	by origin
 	// critical reports whether a check is critical. unknown reports whether a check was critical before and
@@ -339,7 +333,6 @@ type findings struct {
 	mayRepair bool
 }
 
-// verdict is the consequence of findings.
 type verdict struct {
 	// run starts a repair. refresh refreshes resources with a critical check that asks for it.
 	run, refresh bool

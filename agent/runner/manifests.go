@@ -42,7 +42,7 @@ type ManifestsOptions struct {
 // Manifests runs the active manifests of a node. Callers hold the lock of Options.Running, except for Sync,
 // Handle and Close.
 type Manifests struct {
-	// Ran counts a run. It is set before the first run; nil counts none.
+	// Ran counts a run. It is set before the first run; the default counts none.
 	Ran func(key string, run *model.Run)
 
 	o ManifestsOptions
@@ -69,7 +69,6 @@ type Manifests struct {
 	postponements quota
 }
 
-// shared holds the data that runs of a manifest share.
 type shared struct {
 	journal *engine.FileJournal
 	pace    Pace
@@ -83,7 +82,7 @@ type shared struct {
 
 // NewManifests returns Manifests without runs.
 func NewManifests(o ManifestsOptions) *Manifests {
-	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), shared: map[string]*shared{}, asked: queues{}}
+	m := &Manifests{Ran: func(string, *model.Run) {}, o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), shared: map[string]*shared{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.drift = drift.New(o.Drift)
 	m.checks = &checks{o: o, view: m.View, schedule: m.schedule, manifests: map[string]*healthChecks{}}
@@ -126,13 +125,18 @@ func (m *Manifests) mayRun(key string) bool {
 	return !m.paused || cause == model.CauseSchedule || cause == model.CauseDrift || cause == model.CauseHealth
 }
 
-// Pause starts or ends a pause. While paused, new runs observe and change nothing. All manifests run after
-// a pause, because the node only observed drift.
-func (m *Manifests) Pause(paused bool, now time.Time) {
-	m.paused = paused
-	if paused {
+// Pause starts or ends a pause; nil is no pause. While paused, new runs observe and change nothing. All
+// manifests run after a pause, because the node only observed drift.
+func (m *Manifests) Pause(ctx context.Context, pause *model.Paused, now time.Time) {
+	before := m.paused
+	if m.paused = pause != nil; before == m.paused {
 		return
 	}
+	if m.paused {
+		m.o.Log.InfoContext(ctx, "paused, only observing", "pause", pause.String(), "from", pause.From)
+		return
+	}
+	m.o.Log.InfoContext(ctx, "resumed")
 	for _, key := range m.view.Keys() {
 		m.schedule.Ask(key, Wake{Cause: model.CauseSchedule, At: now})
 	}
@@ -330,7 +334,6 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 	m.schedule.Ask(a.Key, Wake{Cause: cause, At: now})
 }
 
-// unassign forgets a manifest that is no longer assigned.
 func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.o.Runner.ChangedAt = time.Now()

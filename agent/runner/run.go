@@ -356,7 +356,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if news {
 		r.o.Report.Run(s)
 		LogRun(ctx, r.o.Log, s)
-		r.count(r.key, s)
+		r.Ran(r.key, s)
 	}
 	r.o.Running.Do(func() {
 		if !current || !r.isCurrent() {
@@ -477,12 +477,6 @@ func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	}
 	if !r.view.Has(r.key) {
 		r.forget(ctx, r.key)
-	}
-}
-
-func (m *Manifests) count(key string, s *model.Run) {
-	if m.Ran != nil {
-		m.Ran(key, s)
 	}
 }
 
