@@ -129,7 +129,7 @@ func (t *turn) refresh(ctx context.Context, u *unit) bool {
 		return err
 	})
 	if err == nil {
-		err = t.conflicts(u.key, fresh.Resources).Err()
+		err = t.View().Conflicts(u.key)(fresh.Resources).Err()
 	}
 	if err != nil {
 		u.stale = t.handleInvalid(ctx, u, u.active.Entry, err)

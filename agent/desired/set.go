@@ -181,18 +181,6 @@ func (s *Set) RetryNow(now time.Time) {
 	}
 }
 
-// conflicts returns the resources that an active manifest of another key declares differently.
-func (s *Set) conflicts(key string, found []*resource.Resource) model.Problems {
-	taken := plan.Claims{}
-	for _, u := range s.order {
-		if u.key != key {
-			taken.Add(u.key, u.active.Resolution.Resources)
-		}
-	}
-
-	return taken.Conflicts(found)
-}
-
 // save writes changed records to disk. It logs a failed write: the node continues with its memory.
 func (s *Set) save(ctx context.Context) {
 	for _, key := range slices.Sorted(maps.Keys(s.units)) {
