@@ -140,7 +140,6 @@ func (b *blocks) notOne(t *resource.Type, item document.Value) {
 	b.problems.Add(item.Pos, hint, "an item of `%s` must hold one name, not %d keys", t.Name, len(item.Entries))
 }
 
-// add declares a resource of the list form.
 func (b *blocks) add(t *resource.Type, e document.Entry, defaults []document.Entry) {
 	entries := make([]document.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
 	entries = append(entries, document.Entry{Key: keyName, Pos: e.Pos, Value: document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos}})
@@ -148,7 +147,6 @@ func (b *blocks) add(t *resource.Type, e document.Entry, defaults []document.Ent
 	b.declare(declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
-// addMissing adds entries for properties that are not set yet.
 func addMissing(t *resource.Type, properties, more []document.Entry) []document.Entry {
 	out := slices.Clip(properties)
 	for _, e := range more {

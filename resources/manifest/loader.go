@@ -234,7 +234,6 @@ func (s *shared) clone() *shared {
 	return &out
 }
 
-// provide records the paths that a resource provides.
 func (s *shared) provide(res *resource.Resource) {
 	for _, p := range res.Type.Relations(res.Spec).Provides {
 		if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
@@ -403,7 +402,6 @@ func sourceBeside(properties document.Value) (document.Value, bool) {
 	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
 }
 
-// checkSource reports a file beside a manifest without a directory.
 func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
 	if beside && !v.Deferred && b.session.dir == "" && !b.session.forOtherNode {

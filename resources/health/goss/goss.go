@@ -69,7 +69,6 @@ func outcomeOf(r resource.TestResult) int {
 	return r.Result
 }
 
-// summary counts results by their outcomes.
 func summary(counts map[int]int) string {
 	out := fmt.Sprintf("%d of %d rules hold", counts[resource.SUCCESS], counts[resource.SUCCESS]+counts[resource.FAIL])
 	if n := counts[resource.SKIP]; n > 0 {
@@ -82,8 +81,6 @@ func summary(counts map[int]int) string {
 	return out
 }
 
-// evaluate evaluates rules, several at once; each has a result for every
-// attribute.
 func evaluate(rules []resource.Resource) []resource.TestResult {
 	sys := system.New("")
 	each := make([][]resource.TestResult, len(rules))
@@ -117,7 +114,6 @@ func recovered(rule resource.Resource, sys *system.System) (out []resource.TestR
 	return rule.Validate(sys)
 }
 
-// describe describes a failing rule on one line.
 func describe(r resource.TestResult) string {
 	said := ""
 	if r.Err != nil {
@@ -133,7 +129,6 @@ func describe(r resource.TestResult) string {
 // maxValue bounds the shown part of a value.
 const maxValue = 500
 
-// short returns a value as bounded JSON.
 func short(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

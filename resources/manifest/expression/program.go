@@ -110,7 +110,6 @@ func (p *Program) HasLiteral(text string) bool {
 	}) != nil
 }
 
-// field is an output of a resource.
 type field struct {
 	Ref  model.Ref
 	Name string
@@ -153,7 +152,6 @@ func (p *Program) Visit(node *ast.Node) {
 	}
 }
 
-// readData records that a key of a value is read, if the value is a constant path below Data.
 func (p *Program) readData(of, key ast.Node) {
 	name, isText := key.(*ast.StringNode)
 	if path, is := dataPath(of); is && isText {
@@ -221,7 +219,6 @@ func (p *Program) Advice(opened string, data map[string]any) string {
 	}
 }
 
-// call records the call of a function.
 func (p *Program) call(n *ast.CallNode) {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {

@@ -95,7 +95,6 @@ func Find(at any, path []string) (any, bool) {
 // with a context nor limits loops.
 const NameStep = "__step"
 
-// guardLoops inserts the step into the bodies of loops.
 type guardLoops struct{}
 
 // Visit is called for every node, inner ones first.
@@ -165,7 +164,6 @@ func keyOf(member *ast.MemberNode) string {
 	return "[" + member.Property.String() + "]"
 }
 
-// quoted returns a part of an expression in backquotes.
 func quoted(node ast.Node) string {
 	text := node.String()
 	if len(text) > maxQuoted {
