@@ -318,18 +318,24 @@ func (s *session) besides(child *session) {
 
 // files returns the files that a manifest and its child manifests name relative to its directory.
 func (s *session) files() []File {
-	var out Checked
-	for _, v := range s.declared {
-		out.addSource(v)
+	var all []File
+	for _, properties := range s.declared {
+		// A path that begins with an expression may be absolute.
+		if v, beside := sourceBeside(properties); beside && !(v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{"))) {
+			all = append(all, File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
+		}
 	}
 	for _, path := range s.relative {
-		out.add(File{Path: path, Pos: model.Position{File: s.doc.Name()}})
+		all = append(all, File{Path: path, Pos: model.Position{File: s.doc.Name()}})
 	}
-	for _, f := range s.includedFiles {
-		out.add(f)
+	var out []File
+	for _, f := range append(all, s.includedFiles...) {
+		if !slices.ContainsFunc(out, func(have File) bool { return have.Path == f.Path }) {
+			out = append(out, f)
+		}
 	}
 
-	return out.Files
+	return out
 }
 
 // excludedRefs returns the references of all resources of an excluded manifest, because other

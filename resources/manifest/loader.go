@@ -409,24 +409,6 @@ func (b *build) checkSource(properties document.Value) {
 	}
 }
 
-func (c *Checked) addSource(properties document.Value) {
-	v, beside := sourceBeside(properties)
-	if !beside {
-		return
-	}
-	// A path that begins with an expression may be absolute.
-	if v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
-		return
-	}
-	c.add(File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
-}
-
-func (c *Checked) add(f File) {
-	if !slices.ContainsFunc(c.Files, func(have File) bool { return have.Path == f.Path }) {
-		c.Files = append(c.Files, f)
-	}
-}
-
 // Condition evaluates an expression that must be true or false on the node. v is its text and
 // position, name is its name in problems. The expression can use facts and the environment. The
 // error is model.Problems.

@@ -63,24 +63,27 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
 	s.resourceScope.FailOnError = out.FailOnError
-	declared := blocks{types: s.opts.Types, declare: func(d declaration) { b.add(ctx, d) }}
+	list := blocks{types: s.opts.Types}
 	switch {
 	case doc.JetFile.Text == "":
-		declared.Read(doc.Resources.Items)
+		list.Read(doc.Resources.Items)
 	case len(dataProblems) > 0:
 		b.openEnded = true
 	default:
 		var items []document.Value
 		items, b.openEnded = b.rendered(ctx, doc.JetFile)
-		declared.Read(items)
+		list.Read(items)
 	}
-	b.openEnded = b.openEnded || len(declared.problems) > 0
+	for _, d := range list.declared {
+		b.add(ctx, d)
+	}
+	b.openEnded = b.openEnded || len(list.problems) > 0
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	out.Warnings = append(out.Warnings, s.Warnings()...)
-	b.problems = s.printed.problems(slices.Concat(problems, dataProblems, declared.problems, b.problems))
+	b.problems = s.printed.problems(slices.Concat(problems, dataProblems, list.problems, b.problems))
 
 	return b, nil
 }

@@ -13,10 +13,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/goss-org/goss/resource"
 	"github.com/goss-org/goss/system"
+	"golang.org/x/sync/errgroup"
 )
 
 // The exit codes of Main.
@@ -84,16 +84,15 @@ func summary(counts map[int]int) string {
 func evaluate(rules []resource.Resource) []resource.TestResult {
 	sys := system.New("")
 	each := make([][]resource.TestResult, len(rules))
-	slots := make(chan struct{}, maxAtOnce)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(maxAtOnce)
 	for i, rule := range rules {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			each[i] = recovered(rule, sys)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait()
 
 	return slices.Concat(each...)
 }
