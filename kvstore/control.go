@@ -11,9 +11,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrControlChanged reports that another operator has written a newer revision of the key.
-var ErrControlChanged = errors.New("another user has changed it, try again")
-
 // Control accesses the bucket of control documents, such as pauses and labels of nodes and groups.
 type Control struct{ bucket }
 
@@ -21,7 +18,7 @@ type Control struct{ bucket }
 func NewControl(s *Store) Control {
 	name := s.Names.Control
 
-	return Control{bucket{series: newSeries(s, name), name: name, errChanged: ErrControlChanged, entry: newRefusable}}
+	return Control{bucket{series: newSeries(s, name), name: name, errChanged: model.ErrControlChanged, entry: newRefusable}}
 }
 
 // By returns a copy of b that records name as the author of its writes. The name is not verified.
@@ -38,7 +35,7 @@ func (b Control) Put(ctx context.Context, key string, value []byte) (uint64, err
 }
 
 // Replace writes a control key if its newest revision is still revision; use zero for a key that never
-// existed. Otherwise the error wraps ErrControlChanged. See Put for other errors.
+// existed. Otherwise the error wraps model.ErrControlChanged. See Put for other errors.
 func (b Control) Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, value, false, jetstream.WithExpectLastSequencePerSubject(revision))
 }

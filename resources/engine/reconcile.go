@@ -70,7 +70,7 @@ func Reconcile(ctx context.Context, g *plan.Graph, o ReconcileOptions) (run *mod
 // lock takes the run lock of the node, or the nested lock within the run that started this run.
 func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err error) {
 	h := o.Env.Host
-	for checked := true; ; checked = false { // OpenState has checked it
+	for {
 		depth, err := h.Holding(o.StartedBy)
 		if err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, state.LockOptions{
-			Wait: !o.NoWait, Depth: depth, Seq: o.Seq, Checked: checked,
+			Wait: !o.NoWait, Depth: depth, Seq: o.Seq,
 			Holder: state.LockHolder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by state.LockHolder) {
 				o.Waited = true

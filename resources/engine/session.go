@@ -42,7 +42,7 @@ func NewSession(ctx context.Context, h *host.Host, dir string) (*SessionStore, e
 	if _, err := state.Check(dir); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)
 	}
-	empty, err := h.IsEmpty(dir)
+	empty, err := files.IsEmpty(dir)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
@@ -106,7 +106,7 @@ func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 }
 
 func (s *SessionStore) names() ([]string, error) {
-	names, err := s.host.Names(s.dir)
+	names, err := files.Names(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
 	}
