@@ -155,7 +155,7 @@ func TestWithARealServer(t *testing.T) {
 // web only, and is in db too.
 func TestWhatIsAssignedIsOnDiskThoughAFamilyCannotBeRead(t *testing.T) {
 	guarded := kvtest.OneAccount(t)
-	nc := guarded.Server.Connect(t, nats.UserInfo("web01", "web01"), nats.CustomInboxPrefix(guarded.Admin.Names().InboxPrefix("web01")),
+	nc := guarded.Server.Connect(t, nats.UserInfo("web01", "web01"), nats.CustomInboxPrefix(kvstore.InboxPrefix("web01")),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // the test is about the denial
 	store, err := kvtest.Of(nc, "")
 	if err != nil {

@@ -195,11 +195,11 @@ func TestAPauseEndsByItself(t *testing.T) {
 func TestNoPauseIsMissed(t *testing.T) {
 	const web, all = "group.web.pause", "group.all.pause"
 	withControl(t, func(t *testing.T, n *node) {
-		m, err := jsm.New(n.nats.Conn())
+		m, err := jsm.New(n.nats.Conn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, own := kvstore.KVStream(n.nats.Names().Control()), n.own(model.ControlPause)
+		stream, own := kvstore.KVStream(n.nats.Names.Control), n.own(model.ControlPause)
 		announced := kvtest.Config(t, m, stream).RePublish
 		unannounced := func(key, value string) {
 			t.Helper()
@@ -265,7 +265,7 @@ func TestAPauseIsKept(t *testing.T) {
 			}
 		}
 		restart("restarted")
-		if err := n.nats.JetStream().DeleteStream(t.Context(), kvstore.KVStream(n.nats.Names().Control())); err != nil {
+		if err := n.nats.JetStream().DeleteStream(t.Context(), kvstore.KVStream(n.nats.Names.Control)); err != nil {
 			t.Fatal(err)
 		}
 		n.after(time.Hour)

@@ -389,25 +389,45 @@ func TallyOf(statuses []RolloutStatus) Tally {
 	return t
 }
 
+// countOf returns the counter of a status, nil if the status is not counted.
+func (t *Tally) countOf(s Status) *int {
+	switch s {
+	case StatusUpToDate:
+		return &t.UpToDate
+	case StatusFailed:
+		return &t.Failed
+	case StatusRejected:
+		return &t.Rejected
+	case StatusUnreachable:
+		return &t.Unreachable
+	case StatusUnreadable:
+		return &t.Unreadable
+	case StatusPending:
+		return &t.Pending
+	default:
+		return nil
+	}
+}
+
+// Counts yields the number of each counted status, the worst status first.
+func (t Tally) Counts() iter.Seq2[Status, int] {
+	return func(yield func(Status, int) bool) {
+		for _, s := range [...]Status{StatusFailed, StatusRejected, StatusPending, StatusUnreachable, StatusUnreadable, StatusUpToDate} {
+			if !yield(s, *t.countOf(s)) {
+				return
+			}
+		}
+	}
+}
+
 // Add counts one status.
 func (t *Tally) Add(s RolloutStatus) {
 	t.All++
 	if s.Applies() {
 		t.Targets++
 	}
-	switch s.Status {
-	case StatusUpToDate:
-		t.UpToDate++
-	case StatusFailed:
-		t.Failed++
-	case StatusRejected:
-		t.Rejected++
-	case StatusUnreachable:
-		t.Unreachable++
-	case StatusUnreadable:
-		t.Unreadable++
-	case StatusPending:
-		t.Pending++
+	if count := t.countOf(s.Status); count != nil {
+		*count++
 	}
 }
 
@@ -415,12 +435,9 @@ func (t *Tally) Add(s RolloutStatus) {
 func (t *Tally) AddAll(o Tally) {
 	t.All += o.All
 	t.Targets += o.Targets
-	t.UpToDate += o.UpToDate
-	t.Failed += o.Failed
-	t.Rejected += o.Rejected
-	t.Unreachable += o.Unreachable
-	t.Unreadable += o.Unreadable
-	t.Pending += o.Pending
+	for s, n := range o.Counts() {
+		*t.countOf(s) += n
+	}
 }
 
 // NotUpToDate returns the number of statuses of nodes that are not up to date.

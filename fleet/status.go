@@ -58,9 +58,9 @@ type RolloutStatus struct {
 }
 
 // Applies reports whether the node is a target of the assignment.
-func (s RolloutStatus) Applies() bool { return s.Status.applies() }
-
-func (s Status) applies() bool { return s != StatusOverridden && s != StatusNotApplicable }
+func (s RolloutStatus) Applies() bool {
+	return s.Status != StatusOverridden && s.Status != StatusNotApplicable
+}
 
 // Done reports whether the status is final.
 func (s RolloutStatus) Done() bool {

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -50,24 +49,11 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if n.Paused != nil {
 		return StatusPaused
 	}
-
-	return Worst(func(yield func(Status) bool) {
-		for _, s := range manifests {
-			if !yield(s.Status) {
-				return
-			}
-		}
-	})
-}
-
-// Worst returns the worst of the statuses of a node's manifests: failed, rejected or pending, else
-// ok, or no-manifest if none applies. It is the status of a reachable node that is not paused.
-func Worst(manifests iter.Seq[Status]) Status {
 	order := NodeStatuses()
 	worst, applies := len(order), false
-	for s := range manifests {
-		applies = applies || s.applies()
-		if at := slices.Index(order, s); at >= 0 {
+	for _, s := range manifests {
+		applies = applies || s.Applies()
+		if at := slices.Index(order, s.Status); at >= 0 {
 			worst = min(worst, at)
 		}
 	}

@@ -27,7 +27,7 @@ type Assignments struct{ bucket }
 
 // NewAssignments returns the assignments of the fleet of s.
 func NewAssignments(s *Store) Assignments {
-	name := s.Names().Manifests()
+	name := s.Names.Manifests
 
 	return Assignments{bucket{series: newSeries(s, name), name: name, errChanged: ErrAssignmentChanged, entry: newAssignmentHeader}}
 }
@@ -42,7 +42,7 @@ func (s Assignments) By(name string) Assignments {
 // Put stores a manifest under its key and returns its revision. The last writer wins. The error wraps
 // model.ErrInvalidName or model.ErrTooLarge.
 func (s Assignments) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	if err := s.store.Sizes().CheckMessage("manifest "+key, value); err != nil {
+	if err := s.store.Sizes.CheckMessage("manifest "+key, value); err != nil {
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 
@@ -52,7 +52,7 @@ func (s Assignments) Put(ctx context.Context, key string, value []byte) (uint64,
 // Replace stores a value, or a removal with a proof, if old is still the newest revision of its key.
 // Otherwise the error wraps ErrAssignmentChanged.
 func (s Assignments) Replace(ctx context.Context, old model.Entry, value []byte, removal bool) (uint64, error) {
-	if err := s.store.Sizes().CheckMessage("manifest "+old.Key, value); err != nil {
+	if err := s.store.Sizes.CheckMessage("manifest "+old.Key, value); err != nil {
 		return 0, err
 	}
 

@@ -31,7 +31,7 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Publish(t.Context(), kvstore.NewMsg(kvstore.KVSubject(store.Names().Manifests(), "stray"), []byte("x"))); err != nil {
+	if _, err := store.Publish(t.Context(), kvstore.NewMsg(kvstore.KVSubject(store.Names.Manifests, "stray"), []byte("x"))); err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {

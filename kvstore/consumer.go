@@ -65,7 +65,7 @@ func scanByConsumer(ctx context.Context, s *Store, stream string, cfg jetstream.
 		switch {
 		case ctx.Err() != nil && (more || err != nil):
 			return errors.Join(ctx.Err(), context.Cause(ctx))
-		case err != nil && !errors.Is(err, errLost) && (!began || s.Conn().IsClosed() || errors.Is(err, jetstream.ErrStreamNotFound)):
+		case err != nil && !errors.Is(err, errLost) && (!began || s.Conn.IsClosed() || errors.Is(err, jetstream.ErrStreamNotFound)):
 			return err
 		case stopped:
 			return nil
@@ -135,7 +135,7 @@ func scanOneConsumer(ctx context.Context, s *Store, stream string, cfg jetstream
 func (p *consumerPull) subscribe() (err error) {
 	// The channel has room for two requests. Dropped messages are detected later.
 	p.messages = make(chan *nats.Msg, 2*batchSize)
-	p.sub, err = p.store.Conn().ChanSubscribe(p.store.Conn().NewInbox(), p.messages)
+	p.sub, err = p.store.Conn.ChanSubscribe(p.store.Conn.NewInbox(), p.messages)
 
 	return err
 }
@@ -208,9 +208,9 @@ func (p *consumerPull) ask() error {
 	if err != nil {
 		return err
 	}
-	api := p.store.Places().InUse()
+	api := p.store.API.InUse()
 
-	return p.store.Conn().PublishRequest(api.Next(p.stream, p.consumer), p.sub.Subject, body)
+	return p.store.Conn.PublishRequest(api.Next(p.stream, p.consumer), p.sub.Subject, body)
 }
 
 // control handles a status message, which ends a request.
@@ -288,7 +288,7 @@ func readDurable(ctx context.Context, s *Store, stream string, cfg jetstream.Con
 	if err := s.Bind(ctx, stream); err != nil {
 		return err
 	}
-	if !s.Places().InUse().IsOwn() {
+	if !s.API.InUse().IsOwn() {
 		return model.ErrOtherAccount
 	}
 	if err := createDurable(ctx, s.JetStream(), stream, cfg); err != nil {
@@ -304,7 +304,7 @@ func readDurable(ctx context.Context, s *Store, stream string, cfg jetstream.Con
 		if err != nil {
 			return err
 		}
-		if meta != nil && !yield(Delivery{decodeDelivery(msg, meta), s.Conn(), msg.Reply}) {
+		if meta != nil && !yield(Delivery{decodeDelivery(msg, meta), s.Conn, msg.Reply}) {
 			return nil
 		}
 	}

@@ -68,7 +68,7 @@ func (s Content) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("read bundle: %w", err)
 	}
-	_, err = s.objectInfo(ctx, s.store.Names().Bundles(), digest)
+	_, err = s.objectInfo(ctx, s.store.Names.Bundles, digest)
 	if err == nil {
 		return digest, nil
 	}
@@ -83,9 +83,9 @@ func (s Content) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error)
 }
 
 func (s Content) putBundle(ctx context.Context, digest string, r io.Reader) error {
-	name := s.store.Names().Bundles()
-	api := s.store.Places().InUse()
-	ctx, done := s.store.Denials().Permitted(ctx, api.About(ObjectStream(name)))
+	name := s.store.Names.Bundles
+	api := s.store.API.InUse()
+	ctx, done := s.store.Denials.Permitted(ctx, api.About(ObjectStream(name)))
 	bundles, err := s.store.JetStream().ObjectStore(ctx, name)
 	if err == nil {
 		_, err = bundles.Put(ctx, jetstream.ObjectMeta{Name: digest}, r)
@@ -108,10 +108,10 @@ func (s Content) getBundle(ctx context.Context, digest, name, hint string) (io.R
 	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
 		return nil, fmt.Errorf("%w: %q is no digest of a bundle: write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)
 	}
-	info, err := s.objectInfo(ctx, s.store.Names().Bundles(), name)
+	info, err := s.objectInfo(ctx, s.store.Names.Bundles, name)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
-		return nil, fmt.Errorf("bundle %s: %w in %s (%s)", digest, model.ErrNotFound, s.store.Names().Bundles(), hint)
+		return nil, fmt.Errorf("bundle %s: %w in %s (%s)", digest, model.ErrNotFound, s.store.Names.Bundles, hint)
 	case err != nil:
 		return nil, fmt.Errorf("bundle %s: %w", digest, err)
 	}
@@ -331,8 +331,8 @@ func (s Content) RemovePreviewBundle(ctx context.Context, id, digest string) err
 }
 
 func (s Content) removePreviews(ctx context.Context, match func(*jetstream.ObjectInfo) bool) error {
-	name := s.store.Names().Bundles()
-	ctx, done := s.store.Denials().Permitted(ctx, s.store.Places().InUse().About(ObjectStream(name)))
+	name := s.store.Names.Bundles
+	ctx, done := s.store.Denials.Permitted(ctx, s.store.API.InUse().About(ObjectStream(name)))
 	bundles, err := s.store.JetStream().ObjectStore(ctx, name)
 	var all []*jetstream.ObjectInfo
 	if err == nil {

@@ -11,17 +11,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrControlChanged reports that another operator has written a newer revision of the key.
-var ErrControlChanged = errors.New("another user has changed it, try again")
-
 // Control accesses the bucket of control documents, such as pauses and labels of nodes and groups.
 type Control struct{ bucket }
 
 // NewControl returns the control documents of the fleet of s.
 func NewControl(s *Store) Control {
-	name := s.Names().Control()
+	name := s.Names.Control
 
-	return Control{bucket{series: newSeries(s, name), name: name, errChanged: ErrControlChanged, entry: newRefusable}}
+	return Control{bucket{series: newSeries(s, name), name: name, errChanged: model.ErrControlChanged, entry: newRefusable}}
 }
 
 // By returns a copy of b that records name as the author of its writes. The name is not verified.
@@ -32,13 +29,13 @@ func (b Control) By(name string) Control {
 }
 
 // Put writes a control key and returns its revision. The last writer wins. The error wraps
-// model.ErrInvalidName for an invalid key, or ErrNotProvisioned if the bucket does not exist.
+// model.ErrInvalidName for an invalid key, or model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, value, false)
 }
 
 // Replace writes a control key if its newest revision is still revision; use zero for a key that never
-// existed. Otherwise the error wraps ErrControlChanged. See Put for other errors.
+// existed. Otherwise the error wraps model.ErrControlChanged. See Put for other errors.
 func (b Control) Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error) {
 	return b.change(ctx, "put", key, value, false, jetstream.WithExpectLastSequencePerSubject(revision))
 }
@@ -66,11 +63,11 @@ func (b Control) change(ctx context.Context, verb, key string, value []byte, isR
 	return revision, nil
 }
 
-// there returns an error that wraps ErrNotProvisioned if the bucket does not exist.
+// there returns an error that wraps model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) there(ctx context.Context) error {
 	there, err := b.store.Has(ctx, b.stream, b.subject)
 	if err == nil && !there {
-		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", ErrNotProvisioned, b.name, b.store.Names().Init())
+		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", model.ErrNotProvisioned, b.name, b.store.Names.Run("fleet init"))
 	}
 
 	return err
@@ -111,7 +108,7 @@ func (b Control) History(ctx context.Context, families ...string) ([]model.Entry
 		return nil, err
 	}
 	if err := b.there(ctx); err != nil {
-		if errors.Is(err, ErrNotProvisioned) {
+		if errors.Is(err, model.ErrNotProvisioned) {
 			err = nil
 		}
 		return nil, err
@@ -142,7 +139,7 @@ func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more
 
 // Follow yields the newest revision of each control key, oldest first, and then each new revision
 // until ctx ends. It uses one consumer for all nodes. An entry with an unusable value has Refused set.
-// Follow ends after the first error, which wraps ErrNotProvisioned if the bucket does not exist.
+// Follow ends after the first error, which wraps model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) Follow(ctx context.Context) iter.Seq2[model.ControlRevision, error] {
 	return func(yield func(model.ControlRevision, error) bool) {
 		err := b.there(ctx)

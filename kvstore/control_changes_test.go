@@ -49,7 +49,7 @@ func TestControlChanges(t *testing.T) {
 func TestChangesThatAreForged(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
-	subject := kvstore.KVSubject(s.Names().Control(), "node.web01.pause")
+	subject := kvstore.KVSubject(s.Names.Control, "node.web01.pause")
 	for _, header := range []nats.Header{{"Nats-Sequence": {"7"}}, {"Muster-By": {strings.Repeat("x", 300)}}, {"Muster-By": {"%zz"}}} {
 		if _, err := s.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: subject, Header: header, Data: []byte("x")}); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestChangesThatAreForged(t *testing.T) {
 func flood(t *testing.T, s *kvtest.Store, count int, key func(int) string) {
 	t.Helper()
 	for i := range count {
-		if _, err := s.JetStream().PublishMsgAsync(&nats.Msg{Subject: kvstore.KVSubject(s.Names().Control(), key(i)), Data: []byte("x")}); err != nil {
+		if _, err := s.JetStream().PublishMsgAsync(&nats.Msg{Subject: kvstore.KVSubject(s.Names.Control, key(i)), Data: []byte("x")}); err != nil {
 			t.Fatal(err)
 		}
 		if i%500 == 0 || i == count-1 {
@@ -120,9 +120,9 @@ func TestChangesLookAtFew(t *testing.T) {
 		t.Fatal(err)
 	}
 	flood(t, s, 7000, func(int) string { return "group.web.pause" })
-	before := s.Conn().Stats().InMsgs
+	before := s.Conn.Stats().InMsgs
 	all, more, err := b.Changes(t.Context(), most)
-	read := s.Conn().Stats().InMsgs - before
+	read := s.Conn.Stats().InMsgs - before
 	if err != nil || len(all) != most || !more || all[0].Key != "group.web.pause" || !slices.ContainsFunc(all, func(e model.Entry) bool { return e.By == "anna" }) {
 		t.Errorf("%d changes, more %v, %v", len(all), more, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -47,7 +48,7 @@ func TestFollow(t *testing.T) {
 					if _, err := b.Delete(t.Context(), "group.web.pause", nil); err != nil {
 						t.Fatal(err)
 					}
-					forged := &nats.Msg{Subject: kvstore.KVSubject(s.Names().Control(), "node.web01.pause"), Header: nats.Header{"Nats-Sequence": {"7"}, "KV-Operation": {"DEL"}}}
+					forged := &nats.Msg{Subject: kvstore.KVSubject(s.Names.Control, "node.web01.pause"), Header: nats.Header{"Nats-Sequence": {"7"}, "KV-Operation": {"DEL"}}}
 					if _, err := s.JetStream().PublishMsg(t.Context(), forged); err != nil {
 						t.Fatal(err)
 					}
@@ -72,11 +73,11 @@ func TestFollow(t *testing.T) {
 func TestFollowWithoutABucket(t *testing.T) {
 	t.Parallel()
 	srv, s := kvtest.New(t)
-	if err := kvtest.Manager(t, srv).DeleteStream(kvstore.KVStream(s.Names().Control())); err != nil {
+	if err := kvtest.Manager(t, srv).DeleteStream(kvstore.KVStream(s.Names.Control)); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range kvstore.NewControl(s.Store).Follow(t.Context()) {
-		if !errors.Is(err, kvstore.ErrNotProvisioned) {
+		if !errors.Is(err, model.ErrNotProvisioned) {
 			t.Errorf("error = %v", err)
 		}
 	}

@@ -13,7 +13,12 @@ import (
 )
 
 func connection(inbox string) kvstore.DenialContext {
-	return kvstore.DenialContext{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Control: "$KV.C.", States: "$KV.N.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
+	names, err := kvstore.NewNames("")
+	if err != nil {
+		panic(err)
+	}
+
+	return kvstore.DenialContext{Inbox: inbox, Names: names, Mistaken: func(subject string) error {
 		if strings.HasPrefix(subject, "wrong.") {
 			return kvstore.Unusable{Err: errors.New("wrong prefix")}
 		}
@@ -27,25 +32,25 @@ func violation(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissi
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	for text, c := range map[string]struct{ inbox, want string }{
-		`Permissions Violation for Subscription to "_INBOX.x.*"`:         {"_INBOX", "set --inbox-prefix _INBOX_NAME for an operator"},
-		`Permissions Violation for Subscription to "_INBOX_web01.x.*"`:   {"_INBOX_web01", "lacks the permissions of web01"},
-		`Permissions Violation for Subscription to "_INBOX_web02.x"`:     {"_INBOX_web01", ""},
-		`Permissions Violation for Subscription to "own.x"`:              {"own", "set --inbox-prefix"},
-		`Permissions Violation for Subscription to "$KV.M.group.db.x"`:   {"_INBOX", ""},
-		`Permissions Violation for Publish to "$KV.M.group.db.x"`:        {"_INBOX", "operators of group.db do (muster fleet permissions NAME --operator --groups db)"},
-		`permissions violation for publish to "$KV.M.node.web01.x"`:      {"_INBOX", "--operator --nodes web01)"},
-		`Permissions Violation for Publish to "$KV.M.group.all.x"`:       {"_INBOX", "only administrators assign to all nodes"},
-		`Permissions Violation for Publish to "$KV.N.web01.state"`:       {"_INBOX", "only administrators remove it"},
-		`Permissions Violation for Publish to "$KV.C.node.web01.groups"`: {"_INBOX", "only administrators put nodes into groups"},
-		`Permissions Violation for Publish to "$KV.C.node.web01.pause"`:  {"_INBOX", "operators of node.web01 do (muster fleet permissions NAME --operator --nodes web01)"},
-		`Permissions Violation for Publish to "$KV.M.node.web01.groups"`: {"_INBOX", "operators of node.web01 do"},
-		`Permissions Violation for Publish to "$KV.M.x"`:                 {"_INBOX", ""},
-		`Permissions Violation for Publish to "muster.command.node.a.i"`: {"_INBOX", "operators of node.a"},
-		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_B"`:     {"_INBOX", "only administrators store bundles"},
-		`Permissions Violation for Publish to "a.DIRECT.GET.OBJ_B"`:      {"_INBOX", ""},
-		`Permissions Violation for Publish to "wrong.STREAM.LIST"`:       {"_INBOX", "wrong prefix"},
-		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M"`:       {"_INBOX", "a node may read only its own keys"},
-		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M.k"`:     {"_INBOX", ""},
+		`Permissions Violation for Subscription to "_INBOX.x.*"`:                        {"_INBOX", "set --inbox-prefix _INBOX_NAME for an operator"},
+		`Permissions Violation for Subscription to "_INBOX_web01.x.*"`:                  {"_INBOX_web01", "lacks the permissions of web01"},
+		`Permissions Violation for Subscription to "_INBOX_web02.x"`:                    {"_INBOX_web01", ""},
+		`Permissions Violation for Subscription to "own.x"`:                             {"own", "set --inbox-prefix"},
+		`Permissions Violation for Subscription to "$KV.MUSTER_MANIFESTS.group.db.x"`:   {"_INBOX", ""},
+		`Permissions Violation for Publish to "$KV.MUSTER_MANIFESTS.group.db.x"`:        {"_INBOX", "operators of group.db do (muster fleet permissions NAME --operator --groups db)"},
+		`permissions violation for publish to "$KV.MUSTER_MANIFESTS.node.web01.x"`:      {"_INBOX", "--operator --nodes web01)"},
+		`Permissions Violation for Publish to "$KV.MUSTER_MANIFESTS.group.all.x"`:       {"_INBOX", "only administrators assign to all nodes"},
+		`Permissions Violation for Publish to "$KV.MUSTER_NODES.web01.state"`:           {"_INBOX", "only administrators remove it"},
+		`Permissions Violation for Publish to "$KV.MUSTER_CONTROL.node.web01.groups"`:   {"_INBOX", "only administrators put nodes into groups"},
+		`Permissions Violation for Publish to "$KV.MUSTER_CONTROL.node.web01.pause"`:    {"_INBOX", "operators of node.web01 do (muster fleet permissions NAME --operator --nodes web01)"},
+		`Permissions Violation for Publish to "$KV.MUSTER_MANIFESTS.node.web01.groups"`: {"_INBOX", "operators of node.web01 do"},
+		`Permissions Violation for Publish to "$KV.MUSTER_MANIFESTS.x"`:                 {"_INBOX", ""},
+		`Permissions Violation for Publish to "muster.command.node.a.i"`:                {"_INBOX", "operators of node.a"},
+		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_MUSTER_BUNDLES"`:       {"_INBOX", "only administrators store bundles"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.OBJ_MUSTER_BUNDLES"`:        {"_INBOX", ""},
+		`Permissions Violation for Publish to "wrong.STREAM.LIST"`:                      {"_INBOX", "wrong prefix"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.KV_MUSTER_MANIFESTS"`:       {"_INBOX", "a node may read only its own keys"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.KV_MUSTER_MANIFESTS.k"`:     {"_INBOX", ""},
 		`something else`: {"_INBOX", ""},
 	} {
 		d := connection(c.inbox).Of(violation(text))
@@ -66,7 +71,7 @@ func TestRemedyOfWhoAsks(t *testing.T) {
 	if got := c.Of(denied).Error(); !strings.Contains(got, "include the output of `muster fleet permissions web01 --viewer` (or `--operator --groups …`) in") || strings.Contains(got, "agent.yaml") {
 		t.Errorf("an operator: %s", got)
 	}
-	c.Node = func() string { return kvstore.PermissionsCommand("web01", []string{"web", "db"}) }
+	c.Node = kvstore.PermissionsCommand("web01", []string{"web", "db"})
 	if got := c.Of(denied).Error(); !strings.Contains(got, "include the output of `muster fleet permissions web01 --groups web,db` in") || strings.Contains(got, "inbox-prefix") {
 		t.Errorf("an agent: %s", got)
 	}
@@ -98,7 +103,7 @@ func TestNodesHaveARemedy(t *testing.T) {
 
 // FuzzOf explains any text of a server.
 func FuzzOf(f *testing.F) {
-	for _, text := range []string{"", `Permissions Violation for Publish to "$KV.M.group.db.x"`, `Violation for Subscription to "_INBOX_web01."`, `violation for publish to ""`} {
+	for _, text := range []string{"", `Permissions Violation for Publish to "$KV.MUSTER_MANIFESTS.group.db.x"`, `Violation for Subscription to "_INBOX_web01."`, `violation for publish to ""`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -85,15 +85,9 @@ func IsExplained(err error) bool {
 type DenialContext struct {
 	// Inbox is the subject prefix for answers.
 	Inbox string
-	// Only operators write below Manifests, Commands and Control. Only administrators write to the
-	// stream Bundles.
-	Manifests, Commands, Control, Bundles string
-	// Only nodes write below States, each its own state.
-	States string
-	// Whole lists the streams that a node may not read completely.
-	Whole []string
-	// Node returns the command that prints the permissions of the node, or "" if the user is no agent.
-	Node func() string
+	Names Names
+	// Node is the command that prints the permissions of the node, or "" if the user is no agent.
+	Node string
 	// Mistaken returns the error of a wrong subject, or nil.
 	Mistaken func(subject string) error
 }
@@ -149,7 +143,7 @@ func (c DenialContext) inboxCause() error {
 	}
 
 	output, correct := "`muster fleet permissions "+name+" --viewer` (or `--operator --groups …`)", "the part after _INBOX_ in --inbox-prefix"
-	if command := c.Node(); command != "" {
+	if command := c.Node; command != "" {
 		output, correct = "`"+command+"`", "`node` in agent.yaml"
 	}
 
@@ -191,20 +185,22 @@ func denialRemedy(node string, groups []string) string {
 
 // roleCause returns which roles may publish to a subject, if only certain roles may.
 func (c DenialContext) roleCause(subject string) error {
-	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
+	n := c.Names
+	states, control := KVSubject(n.Nodes, ""), KVSubject(n.Control, "")
+	if strings.HasSuffix(subject, "STREAM.INFO."+ObjectStream(n.Bundles)) {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")
 	}
-	if command := c.Node(); command != "" && strings.HasPrefix(subject, c.States) {
-		return fmt.Errorf("this user has the permissions of an operator, or too few: an agent needs a user of NODES with the permissions that `%s` prints", command)
+	if strings.HasPrefix(subject, states) && c.Node != "" {
+		return fmt.Errorf("this user has the permissions of an operator, or too few: an agent needs a user of NODES with the permissions that `%s` prints", c.Node)
 	}
-	if c.States != "" && strings.HasPrefix(subject, c.States) {
+	if strings.HasPrefix(subject, states) {
 		return errors.New("only the node stores that, and only administrators remove it")
 	}
-	if slices.ContainsFunc(c.Whole, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
+	if slices.ContainsFunc([]string{KVStream(n.Manifests), KVStream(n.Control), KVStream(n.Nodes), n.Reports}, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
 		return errors.New("a node may read only its own keys: give the user the permissions of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")
 	}
 	key := subject
-	for _, prefix := range []string{c.Manifests, c.Commands, c.Control} {
+	for _, prefix := range []string{KVSubject(n.Manifests, ""), n.Prefix + ".command.", control} {
 		key = strings.TrimPrefix(key, prefix)
 	}
 	family, last, ok := model.SplitKey(key)
@@ -212,7 +208,7 @@ func (c DenialContext) roleCause(subject string) error {
 	switch {
 	case !ok || key == subject:
 		return nil
-	case last == model.ControlGroups && strings.HasPrefix(subject, c.Control):
+	case last == model.ControlGroups && strings.HasPrefix(subject, control):
 		return errors.New("only administrators put nodes into groups")
 	case family == model.GroupFamily(model.GroupAll):
 		return errors.New("only administrators assign to all nodes, and queue requests for them")
@@ -279,8 +275,7 @@ type Denials struct {
 	// subscriptions holds the denials of subscriptions by subject. inbox is the denial of all answers.
 	subscriptions map[string]lasting
 	inbox         lasting
-	// node is the command that prints the permissions of the node, or "".
-	node string
+	context       DenialContext
 	// unsubscribed receives a token when a subscription is denied.
 	unsubscribed chan struct{}
 }
@@ -312,13 +307,12 @@ type waiter struct {
 // listen records the denials of a connection and passes them to the previous error handler, except for
 // expected ones.
 func (r *Denials) listen(nc *nats.Conn, c DenialContext, expected func(subject string) bool) {
-	r.nc, r.waiting, r.subscriptions, r.unsubscribed = nc, map[*waiter]bool{}, map[string]lasting{}, make(chan struct{}, 1)
+	r.nc, r.context, r.waiting, r.subscriptions, r.unsubscribed = nc, c, map[*waiter]bool{}, map[string]lasting{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		isExpected := false
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			d := c.Of(err)
-			r.deny(d, c.IsOfAnswers(d))
+			d := r.deny(err)
 			isExpected, err = expected(d.Subject), d
 		}
 		if before != nil && !isExpected {
@@ -327,10 +321,12 @@ func (r *Denials) listen(nc *nats.Conn, c DenialContext, expected func(subject s
 	})
 }
 
-// deny ends the calls that a denial affects. If it prevents answers, these are all calls.
-func (r *Denials) deny(d *Denial, ofAnswers bool) {
+// deny ends the calls that a violation affects. If it prevents answers, these are all calls.
+func (r *Denials) deny(violation error) *Denial {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	d := r.context.Of(violation)
+	ofAnswers := r.context.IsOfAnswers(d)
 	now := lasting{d, r.nc.Stats().Reconnects}
 	if ofAnswers && r.inbox.on(r.nc) == nil {
 		r.inbox = now
@@ -350,20 +346,15 @@ func (r *Denials) deny(d *Denial, ofAnswers bool) {
 			w.fail(d)
 		}
 	}
+
+	return d
 }
 
 // OfNode sets the remedy for an agent: the command that prints its permissions.
 func (r *Denials) OfNode(command string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.node = command
-}
-
-func (r *Denials) nodeCommand() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return r.node
+	r.context.Node = command
 }
 
 // Permitted returns a context that ends when the server denies a subject that the call uses. The
@@ -391,9 +382,6 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 		return err
 	}
 }
-
-// Denials returns the denials of the connection.
-func (s *Store) Denials() *Denials { return &s.denials }
 
 // Subscription returns the denial of all answers, or else the first denial, sorted by text, of a
 // wanted subject. It returns nil if nothing was denied on this connection. The server accepts a denied

@@ -45,7 +45,7 @@ func misplaced(t *testing.T) map[string]*kvtest.Store {
 	stores := map[string]*kvtest.Store{}
 	for _, name := range []string{"web01", "web02", "bob", "db01", "carol"} {
 		quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-		stores[name], err = kvtest.Of(srv.Connect(t, nats.UserInfo(name, name), quiet, nats.CustomInboxPrefix(admin.Names().InboxPrefix(name))), "")
+		stores[name], err = kvtest.Of(srv.Connect(t, nats.UserInfo(name, name), quiet, nats.CustomInboxPrefix(kvstore.InboxPrefix(name))), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 	} {
 		t.Run(node, func(t *testing.T) {
 			t.Parallel()
-			stores[node].Denials().OfNode(kvstore.PermissionsCommand(node, []string{"web"}))
+			stores[node].Denials.OfNode(kvstore.PermissionsCommand(node, []string{"web"}))
 			err := stores[node].PutState(t.Context(), model.NodeState{Node: node}, time.Minute)
 			if err == nil || !kvstore.IsExplained(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "nats:") {
 				t.Errorf("the error is %v", err)
@@ -123,7 +123,7 @@ func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
 // TestAChosenPlaceIsFoundOnceItAnswers: a prefix of the configuration is no proof.
 func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
 	t.Parallel()
-	nc := misplaced(t)["web01"].Conn()
+	nc := misplaced(t)["web01"].Conn
 	for api, answers := range map[kvstore.APIPrefix]bool{kvstore.OwnAPI: false, kvstore.JoinedAPI: true} {
 		s, err := kvstore.New(nc, "", api)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
 		}
 		located := false
 		select {
-		case <-s.Places().Located():
+		case <-s.API.Located():
 			located = true
 		default:
 		}
@@ -149,7 +149,7 @@ func TestTheFirstDeniedSubscriptionIsNamed(t *testing.T) {
 	t.Parallel()
 	node := misplaced(t)["web01"]
 	for _, subject := range []string{"other.b", "other.a", "other.c"} {
-		if _, err := node.Conn().SubscribeSync(subject); err != nil {
+		if _, err := node.Conn.SubscribeSync(subject); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,15 +158,15 @@ func TestTheFirstDeniedSubscriptionIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := func(string) bool { return true }
-	if err := node.Denials().Subscription(all); err == nil || !strings.Contains(err.Error(), "other.a") {
+	if err := node.Denials.Subscription(all); err == nil || !strings.Contains(err.Error(), "other.a") {
 		t.Errorf("it is %v", err)
 	}
 	but := func(subject string) bool { return subject != "other.a" }
-	if err := node.Denials().Subscription(but); err == nil || !strings.Contains(err.Error(), "other.b") {
+	if err := node.Denials.Subscription(but); err == nil || !strings.Contains(err.Error(), "other.b") {
 		t.Errorf("without other.a it is %v", err)
 	}
-	node.Denials().Forget(but)
-	if err := node.Denials().Subscription(all); err == nil || !strings.Contains(err.Error(), "other.b") {
+	node.Denials.Forget(but)
+	if err := node.Denials.Subscription(all); err == nil || !strings.Contains(err.Error(), "other.b") {
 		t.Errorf("once other.a is forgotten it is %v", err)
 	}
 }

@@ -77,9 +77,9 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	var m Message
 	if err == nil {
 		var reply *nats.Msg
-		reply, err = s.Request(ctx, s.places.InUse().DirectGet(stream, subject), nil)
+		reply, err = s.Request(ctx, s.API.InUse().DirectGet(stream, subject), nil)
 		if errors.Is(err, nats.ErrNoResponders) {
-			reply, err = askOnce(ctx, s.nc, s.places.InUse().DirectGet(stream, subject))
+			reply, err = askOnce(ctx, s.Conn, s.API.InUse().DirectGet(stream, subject))
 		}
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && s.lacksDirect(ctx, stream, subject) {
 			err = nats.ErrNoResponders
@@ -141,18 +141,18 @@ func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *na
 
 // Request sends a read-only request and waits for the answer, for at most RequestTimeout. It sends the request again while
 // there is no answer.
-func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+func (c *Connection) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	ctx, done := s.denials.Permitted(ctx, To(subject))
-	reply, err := repeat(ctx, s, s.readWaits(), func(ctx context.Context, _ func()) (*nats.Msg, error) {
-		return s.nc.RequestWithContext(ctx, subject, data)
+	ctx, done := c.Denials.Permitted(ctx, To(subject))
+	reply, err := repeat(ctx, c, c.readWaits(), func(ctx context.Context, _ func()) (*nats.Msg, error) {
+		return c.Conn.RequestWithContext(ctx, subject, data)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && caller.Err() == nil {
-		err = s.unanswered(err)
+		err = c.unanswered(err)
 	}
-	if mistaken := s.places.Mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {
+	if mistaken := c.API.Mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {
 		err = mistaken
 	}
 
@@ -214,9 +214,9 @@ func (s *Store) page(ctx context.Context, a Query, batch int, request map[string
 	}
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	subject := s.places.InUse().DirectGet(a.Stream, "")
-	ctx, done := s.denials.Permitted(ctx, To(subject))
-	out, err = repeat(ctx, s, s.readWaits(), func(ctx context.Context, heard func()) (Page, error) {
+	subject := s.API.InUse().DirectGet(a.Stream, "")
+	ctx, done := s.Denials.Permitted(ctx, To(subject))
+	out, err = repeat(ctx, s.Connection, s.readWaits(), func(ctx context.Context, heard func()) (Page, error) {
 		return s.pageOnce(ctx, a, batch, subject, body, heard)
 	})
 	if err != nil && out.Next == 0 {
@@ -231,7 +231,7 @@ func (s *Store) page(ctx context.Context, a Query, batch int, request map[string
 func (s *Store) pageOnce(ctx context.Context, a Query, batch int, subject string, body []byte, heard func()) (Page, error) {
 	first := a.From
 	out := Page{Next: first}
-	answers, stop, err := ask(s.nc, subject, body, batch+1)
+	answers, stop, err := ask(s.Conn, subject, body, batch+1)
 	if err != nil {
 		return out, err
 	}

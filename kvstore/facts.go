@@ -46,7 +46,7 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 	}
 
 	return func(yield func(D, error) bool) {
-		n := b.store.Names()
+		n := b.store.Names
 		for m, err := range scanDirect(ctx, b.store, b.stream, d.subject(n, "*"), statePage) {
 			if err != nil {
 				yield(*new(D), err)
@@ -66,7 +66,7 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 func (d nodeDocuments[D]) readEach(ctx context.Context, b Nodes, nodes []string) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
 		for _, node := range nodes {
-			m, err := b.store.Last(ctx, b.stream, d.subject(b.store.Names(), node))
+			m, err := b.store.Last(ctx, b.stream, d.subject(b.store.Names, node))
 			var doc D
 			switch {
 			case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
@@ -122,7 +122,7 @@ func (b Nodes) PutInventory(ctx context.Context, i model.Inventory) error {
 		err = b.store.Ready(ctx)
 	}
 	if err == nil {
-		_, err = b.store.Publish(ctx, NewMsg(b.store.Names().NodeInventory(i.Node), data))
+		_, err = b.store.Publish(ctx, NewMsg(b.store.Names.NodeInventory(i.Node), data))
 	}
 	if err != nil {
 		return fmt.Errorf("put inventory of node %s: %w", i.Node, err)

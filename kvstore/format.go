@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore/connect"
 )
 
 // FormatKey is the metadata key for the format of a bucket or stream, which is a number.
@@ -34,11 +36,14 @@ func CheckFormat(have, want api.StreamConfig) error {
 	return fmt.Errorf("%w: %s has format %s, this muster knows format %s: use the version of muster that provisioned it, or a later one", ErrFormat, have.Name, has, knows)
 }
 
-// binding is the result of the format check. Its lock is a channel, so that a waiting caller can give
-// up.
+// binding is the result of the format check of a fleet. Its lock is a channel, so that a waiting caller can
+// give up.
 type binding struct {
-	own  map[string]bool
-	lock chan struct{}
+	conn  *Connection
+	names Names
+	sizes *Sizes
+	own   map[string]bool
+	lock  chan struct{}
 	// there holds the existing streams.
 	there map[string]bool
 	// err is valid until the next reconnect if complete is set, otherwise until a time.
@@ -48,9 +53,9 @@ type binding struct {
 	epoch    uint64
 }
 
-func newBinding(n Names) binding {
-	b := binding{own: map[string]bool{}, lock: make(chan struct{}, 1)}
-	for _, stream := range n.Streams() {
+func newBinding(s *Store) *binding {
+	b := &binding{conn: s.Connection, names: s.Names, sizes: &s.Sizes, own: map[string]bool{}, lock: make(chan struct{}, 1)}
+	for _, stream := range b.names.Streams() {
 		b.own[stream.Config.Name] = true
 	}
 
@@ -59,86 +64,87 @@ func newBinding(n Names) binding {
 
 // Bind checks the formats of the fleet once per connection, before a read or write of a stream. The
 // error wraps ErrFormat. If the server does not answer, the last result remains valid.
-func (s *Store) Bind(ctx context.Context, stream string) error {
-	if !s.binding.own[stream] {
-		if !s.places.IsFound() {
-			_ = s.bindAll(ctx) // this finds the API prefix
-		}
-		return ctx.Err()
+func (b *binding) Bind(ctx context.Context, stream string) error {
+	if b.own[stream] {
+		return b.bindAll(ctx)
+	}
+	if !b.conn.API.IsFound() {
+		_ = b.bindAll(ctx) // this finds the API prefix
 	}
 
-	return s.bindAll(ctx)
+	return ctx.Err()
 }
 
 // Has reports whether the fleet has a stream for a subject. It asks again for a stream that was
 // missing.
-func (s *Store) Has(ctx context.Context, stream, subject string) (bool, error) {
-	if err := s.bindAll(ctx); err != nil {
+func (b *binding) Has(ctx context.Context, stream, subject string) (bool, error) {
+	if err := b.bindAll(ctx); err != nil {
 		return false, err
 	}
-	unlock, err := s.binding.wait(ctx)
+	unlock, err := b.wait(ctx)
 	if err != nil {
 		return false, err
 	}
-	there := s.binding.there[stream]
+	there := b.there[stream]
 	unlock()
 	if there {
 		return true, nil
 	}
-	found, err := s.Infos(ctx, subject)
+	found, err := b.conn.Infos(ctx, subject)
 	_, there = found[stream]
 
 	return there, err
 }
 
-func (s *Store) bindAll(ctx context.Context) error {
-	b := &s.binding
+func (b *binding) bindAll(ctx context.Context) error {
 	unlock, err := b.wait(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	epoch := s.nc.Stats().Reconnects
-	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
-		return b.refusal()
+	isValid := b.epoch == b.conn.Conn.Stats().Reconnects && (b.complete || time.Now().Before(b.until))
+	if (b.sizes.stale.Swap(false) || !isValid) && b.conn.Conn.IsConnected() {
+		if _, err := b.survey(ctx); err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	if _, err := s.survey(ctx); err != nil && ctx.Err() != nil {
-		return ctx.Err()
+	if b.err != nil {
+		return Unusable{Err: b.err}
 	}
 
-	return b.refusal()
+	return nil
 }
 
 // Survey returns all streams of the account. It also counts as the format check of this connection.
-func (s *Store) Survey(ctx context.Context) (Infos, error) {
-	unlock, err := s.binding.wait(ctx)
+func (b *binding) Survey(ctx context.Context) (Infos, error) {
+	unlock, err := b.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	s.sizes.stale.Store(false)
+	b.sizes.stale.Store(false)
 
-	return s.survey(ctx)
+	return b.survey(ctx)
 }
 
 // survey lists the streams and records their formats. The caller holds the lock.
-func (s *Store) survey(ctx context.Context) (Infos, error) {
-	b, epoch := &s.binding, s.nc.Stats().Reconnects
-	found, err := s.Infos(ctx, "")
+func (b *binding) survey(ctx context.Context) (Infos, error) {
+	epoch := b.conn.Conn.Stats().Reconnects
+	found, err := b.conn.Infos(ctx, "")
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
 	if err == nil {
-		s.sizes.note(found)
+		b.sizes.note(found)
 		silent := found.silent()
-		s.silent.Store(&silent)
-		b.judge(s.names, found)
+		b.conn.silent.Store(&silent)
+		b.judge(found)
 	}
 	if reason := (Unusable{}); errors.As(err, &reason) {
 		b.err = reason.Err
 	}
-	if old := CheckServer(s.nc); old != nil {
+	if old := connect.CheckServer(b.conn.Conn.ConnectedServerVersion()); old != nil {
 		b.err, b.complete = old, true
 	}
 
@@ -154,19 +160,11 @@ func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-func (b *binding) refusal() error {
-	if b.err == nil {
-		return nil
-	}
-
-	return Unusable{Err: b.err}
-}
-
-func (b *binding) judge(n Names, found Infos) {
+func (b *binding) judge(found Infos) {
 	var wrong []error
 	missing := false
 	b.there = map[string]bool{}
-	for _, stream := range n.Streams() {
+	for _, stream := range b.names.Streams() {
 		info, listed := found[stream.Config.Name]
 		b.there[stream.Config.Name] = listed
 		switch {
@@ -180,10 +178,20 @@ func (b *binding) judge(n Names, found Infos) {
 	b.complete = b.err == nil && !missing
 }
 
+func (b *binding) isComplete(ctx context.Context) bool {
+	unlock, ended := b.wait(ctx)
+	if ended != nil {
+		return false
+	}
+	defer unlock()
+
+	return b.complete && b.epoch == b.conn.Conn.Stats().Reconnects
+}
+
 // Routed replaces err by Unrouted if the fleet has all its streams but the account of the user does
 // not forward the subject.
 func (s *Store) Routed(ctx context.Context, subject string, err error) error {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() || !s.isComplete(ctx) {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.API.InUse().IsOwn() || !s.isComplete(ctx) {
 		return err
 	}
 	// A server without a connection to its cluster, or a stream without a leader, reports the same
@@ -194,14 +202,4 @@ func (s *Store) Routed(ctx context.Context, subject string, err error) error {
 	}
 
 	return Unrouted{Subject: subject, Err: err}
-}
-
-func (s *Store) isComplete(ctx context.Context) bool {
-	unlock, ended := s.binding.wait(ctx)
-	if ended != nil {
-		return false
-	}
-	defer unlock()
-
-	return s.binding.complete && s.binding.epoch == s.nc.Stats().Reconnects
 }

@@ -12,9 +12,17 @@ import (
 // DefaultPrefix is the default prefix of all names.
 const DefaultPrefix = "muster"
 
-// Names returns the names of the buckets, streams, keys and subjects of a fleet. Use NewNames; the
-// zero value is not usable.
-type Names struct{ prefix, upper string }
+// Names holds the names of the buckets and streams of a fleet. Its methods return the keys and subjects. Use
+// NewNames; the zero value is not usable.
+type Names struct {
+	// Prefix is the prefix in lower case. It also names the nodes in NATS service discovery.
+	Prefix string
+	// Manifests, Control, Data and Nodes are the key-value buckets of assignments, of control documents, of
+	// hierarchical data, and of states and facts. Bundles is the object store of bundles.
+	Manifests, Control, Data, Nodes, Bundles string
+	// Reports, Commands and Registrations are the streams of reports, of queued requests, and of registrations.
+	Reports, Commands, Registrations string
+}
 
 // NewNames returns the names of the fleet with a prefix. The prefix consists of lower-case letters,
 // digits, - and _. An empty prefix means DefaultPrefix. The error wraps model.ErrInvalidName.
@@ -26,49 +34,23 @@ func NewNames(prefix string) (Names, error) {
 		return Names{}, fmt.Errorf("%w: prefix %q, use lower-case letters, digits, - and _ only", model.ErrInvalidName, prefix)
 	}
 
-	return Names{prefix: prefix, upper: strings.ToUpper(prefix)}, nil
-}
+	upper := strings.ToUpper(prefix)
 
-// Prefix returns the prefix in lower case.
-func (n Names) Prefix() string { return n.prefix }
-
-// Init returns the command that provisions the fleet.
-func (n Names) Init() string {
-	return n.Run("fleet init")
+	return Names{
+		Prefix:    prefix,
+		Manifests: upper + "_MANIFESTS", Control: upper + "_CONTROL", Data: upper + "_DATA", Nodes: upper + "_NODES", Bundles: upper + "_BUNDLES",
+		Reports: upper + "_REPORTS", Commands: upper + "_COMMANDS", Registrations: upper + "_REGISTRATIONS",
+	}, nil
 }
 
 // Run returns a muster command line with the prefix of the fleet.
 func (n Names) Run(command string) string {
-	if n.prefix == DefaultPrefix {
+	if n.Prefix == DefaultPrefix {
 		return "muster " + command
 	}
 
-	return "muster --prefix " + n.prefix + " " + command
+	return "muster --prefix " + n.Prefix + " " + command
 }
-
-// Manifests returns the key-value bucket of assignments.
-func (n Names) Manifests() string { return n.upper + "_MANIFESTS" }
-
-// Bundles returns the object store of bundles.
-func (n Names) Bundles() string { return n.upper + "_BUNDLES" }
-
-// Control returns the key-value bucket of control documents.
-func (n Names) Control() string { return n.upper + "_CONTROL" }
-
-// Data returns the key-value bucket of hierarchical data.
-func (n Names) Data() string { return n.upper + "_DATA" }
-
-// Nodes returns the key-value bucket of states and facts.
-func (n Names) Nodes() string { return n.upper + "_NODES" }
-
-// Reports returns the stream of reports.
-func (n Names) Reports() string { return n.upper + "_REPORTS" }
-
-// Commands returns the stream of queued requests.
-func (n Names) Commands() string { return n.upper + "_COMMANDS" }
-
-// Registrations returns the stream of registrations.
-func (n Names) Registrations() string { return n.upper + "_REGISTRATIONS" }
 
 // Registration returns the subject of a registration. Each part may be the wildcard *. The node is a
 // separate token, so that permissions can prevent a node from registering as another. Dots and colons
@@ -76,16 +58,16 @@ func (n Names) Registrations() string { return n.upper + "_REGISTRATIONS" }
 func (n Names) Registration(cluster, protocol, service, node, address, port string) string {
 	address = strings.NewReplacer(".", "_", ":", "+").Replace(address)
 
-	return strings.Join([]string{n.prefix, "registration", cluster, protocol, service, node, address, port}, ".")
+	return strings.Join([]string{n.Prefix, "registration", cluster, protocol, service, node, address, port}, ".")
 }
 
 // Changed returns the subject on which the server republishes the headers of a changed assignment. key
 // may end in the wildcard >.
-func (n Names) Changed(key string) string { return n.prefix + ".changed." + key }
+func (n Names) Changed(key string) string { return n.Prefix + ".changed." + key }
 
 // ChangedKey is the inverse of Changed.
 func (n Names) ChangedKey(subject string) (key string, ok bool) {
-	return strings.CutPrefix(subject, n.prefix+".changed.")
+	return strings.CutPrefix(subject, n.Prefix+".changed.")
 }
 
 // controlToken separates the family and the name in the subjects of changed control keys. It starts
@@ -109,7 +91,7 @@ func (n Names) ControlKey(subject string) (key string, ok bool) {
 
 // GroupOf returns the group in a subject that nodes subscribe to, or "".
 func (n Names) GroupOf(subject string) string {
-	rest, _ := strings.CutPrefix(subject, n.prefix+".")
+	rest, _ := strings.CutPrefix(subject, n.Prefix+".")
 	kind, rest, _ := strings.Cut(rest, ".") // kind is a verb or "changed"
 	if kind == "changed" {
 		rest = strings.TrimPrefix(rest, "command.")
@@ -125,7 +107,7 @@ func (n Names) GroupOf(subject string) string {
 
 // Report returns the subject of a report. Each part may be the wildcard *.
 func (n Names) Report(node, kind, outcome string) string {
-	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")
+	return strings.Join([]string{n.Prefix, "report", node, kind, outcome}, ".")
 }
 
 // BatchOutcome replaces the outcome in the subject of a batch: its transactions have different outcomes.
@@ -138,7 +120,7 @@ func (n Names) Request(verb, family string) string {
 		family = model.GroupAll
 	}
 
-	return n.prefix + "." + verb + "." + family
+	return n.Prefix + "." + verb + "." + family
 }
 
 // AskedReply is the last token of the reply subject of a request. A node replaces it by its id. No
@@ -148,42 +130,39 @@ const AskedReply = "="
 // Reply returns the subject of the answer of a node to a question. Both may be the wildcard *. A node
 // may publish only on subjects with its own id, which proves who answers.
 func (n Names) Reply(question, node string) string {
-	return strings.Join([]string{n.prefix, "reply", question, node}, ".")
+	return strings.Join([]string{n.Prefix, "reply", question, node}, ".")
 }
 
 const questionLength = 22
 
-// Question returns the id of a question of a requester.
-func Question(requester, unique string) string { return requester + unique }
-
 // Answer returns the subject on which a requester receives the answer of a node to its question.
 // unique and node may be the wildcard *. A requester may subscribe only to its own subjects.
 func (n Names) Answer(requester, unique, node string) string {
-	return strings.Join([]string{n.prefix, "answer", requester, unique, node}, ".")
+	return strings.Join([]string{n.Prefix, "answer", requester, unique, node}, ".")
 }
 
 // AnswerMapping returns the mapping of node replies to answers in the account of requesters. It splits
 // the question id, so that the requester becomes a token that permissions can name.
 func (n Names) AnswerMapping() (from, to string) {
-	return n.Reply("*", "*"), fmt.Sprintf("%s.answer.{{splitfromright(1,%d)}}.{{wildcard(2)}}", n.prefix, questionLength)
+	return n.Reply("*", "*"), fmt.Sprintf("%s.answer.{{splitfromright(1,%d)}}.{{wildcard(2)}}", n.Prefix, questionLength)
 }
 
 // RequestsCheck returns a subject that identifies the account of requesters: only there the server answers,
 // with the list of streams.
-func (n Names) RequestsCheck() string { return n.prefix + ".requests" }
+func (n Names) RequestsCheck() string { return n.Prefix + ".requests" }
 
 // VerbCheck returns a subject that tells whether a user may send requests of a verb. No node can have
 // that name, so there is no subscriber.
 func (n Names) VerbCheck(verb string) string { return n.Request(verb, model.NodeFamily(AskedReply)) }
 
-// IsCheck reports whether a subject is a RequestsCheck or a VerbCheck.
-func (n Names) IsCheck(subject string) bool {
+// isCheck reports whether a subject is a RequestsCheck or a VerbCheck.
+func (n Names) isCheck(subject string) bool {
 	return subject == n.RequestsCheck() || slices.ContainsFunc(Verbs(), func(verb string) bool { return subject == n.VerbCheck(verb) })
 }
 
 // VerbOf returns the verb in the subject of a request.
 func (n Names) VerbOf(subject string) string {
-	verb, _, _ := strings.Cut(strings.TrimPrefix(subject, n.prefix+"."), ".")
+	verb, _, _ := strings.Cut(strings.TrimPrefix(subject, n.Prefix+"."), ".")
 
 	return verb
 }
@@ -192,7 +171,7 @@ func (n Names) VerbOf(subject string) string {
 // id, the inbox of a client, or a gateway subject. The sender of a request chooses the reply subject.
 // Without this check it could name the subject of a node's state.
 func (n Names) MayAnswer(reply string) bool {
-	question, ok := strings.CutPrefix(reply, n.prefix+".reply.")
+	question, ok := strings.CutPrefix(reply, n.Prefix+".reply.")
 	if question, is := strings.CutSuffix(question, "."+AskedReply); ok && is {
 		return model.IsToken(question)
 	}
@@ -204,7 +183,7 @@ func (n Names) MayAnswer(reply string) bool {
 // NATS clients do not change.
 func (n Names) AnswerSubject(reply, node string) string {
 	question, ok := strings.CutSuffix(reply, "."+AskedReply)
-	if ok && strings.HasPrefix(question, n.prefix+".reply.") {
+	if ok && strings.HasPrefix(question, n.Prefix+".reply.") {
 		return question + "." + node
 	}
 
@@ -213,7 +192,7 @@ func (n Names) AnswerSubject(reply, node string) string {
 
 // Command returns the subject of a command for a family. The token may be the wildcard >.
 func (n Names) Command(family, token string) string {
-	return n.prefix + ".command." + model.Key(family, token)
+	return n.Prefix + ".command." + model.Key(family, token)
 }
 
 // CommandQueued returns the subject on which the server republishes the headers of a command.
@@ -221,16 +200,13 @@ func (n Names) CommandQueued(family, token string) string {
 	return n.Changed("command." + model.Key(family, token))
 }
 
-// Service returns the name of the nodes in NATS service discovery.
-func (n Names) Service() string { return n.prefix }
-
 // InboxPrefix returns the inbox prefix of a node. With a shared prefix, nodes could read each other's
 // answers.
-func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
+func InboxPrefix(node string) string { return "_INBOX_" + node }
 
 // nameOf returns the name in an inbox prefix, or "" for the default prefix.
 func nameOf(inbox string) string {
-	name, _ := strings.CutPrefix(inbox, Names{}.InboxPrefix(""))
+	name, _ := strings.CutPrefix(inbox, InboxPrefix(""))
 	if !model.IsToken(name) || name == inbox {
 		return ""
 	}
@@ -267,13 +243,13 @@ func Verbs() []string {
 func RequesterVerbs() []string { return []string{VerbRun, VerbPreview} }
 
 // NodeState returns the subject of a node's state.
-func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+".state") }
+func (n Names) NodeState(node string) string { return KVSubject(n.Nodes, node+".state") }
 
 // NodeFacts returns the subject of a node's facts.
-func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+".facts") }
+func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes, node+".facts") }
 
 // NodeInventory returns the subject of a node's inventory.
-func (n Names) NodeInventory(node string) string { return KVSubject(n.Nodes(), node+".inventory") }
+func (n Names) NodeInventory(node string) string { return KVSubject(n.Nodes, node+".inventory") }
 
 const encodedToken = "="
 

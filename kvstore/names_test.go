@@ -17,12 +17,12 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		for got, want := range map[string]string{
-			n.Manifests():                     tt.upper + "_MANIFESTS",
-			n.Bundles():                       tt.upper + "_BUNDLES",
-			n.Data():                          tt.upper + "_DATA",
-			n.Nodes():                         tt.upper + "_NODES",
-			n.Reports():                       tt.upper + "_REPORTS",
-			n.Commands():                      tt.upper + "_COMMANDS",
+			n.Manifests:                       tt.upper + "_MANIFESTS",
+			n.Bundles:                         tt.upper + "_BUNDLES",
+			n.Data:                            tt.upper + "_DATA",
+			n.Nodes:                           tt.upper + "_NODES",
+			n.Reports:                         tt.upper + "_REPORTS",
+			n.Commands:                        tt.upper + "_COMMANDS",
 			n.Changed("node.web01.>"):         tt.lower + ".changed.node.web01.>",
 			n.Report("web01", "run", "*"):     tt.lower + ".report.web01.run.*",
 			n.Request("ensure", "node.a"):     tt.lower + ".ensure.node.a",
@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 			n.Request("status", "group.all"):  tt.lower + ".status.all",
 			n.Command("group.all", "x"):       tt.lower + ".command.group.all.x",
 			n.CommandQueued("group.all", ">"): tt.lower + ".changed.command.group.all.>",
-			n.InboxPrefix("web01"):            "_INBOX_web01",
+			kvstore.InboxPrefix("web01"):      "_INBOX_web01",
 		} {
 			if got != want {
 				t.Errorf("prefix %q: %s, want %s", tt.prefix, got, want)

@@ -35,7 +35,7 @@ var ErrInvalidFacts = errors.New("invalid facts")
 type Nodes struct{ series }
 
 // NewNodes returns the nodes of the fleet of s.
-func NewNodes(s *Store) Nodes { return Nodes{newSeries(s, s.Names().Nodes())} }
+func NewNodes(s *Store) Nodes { return Nodes{newSeries(s, s.Names.Nodes)} }
 
 // PutState stores the state of state.Node. The node counts as unreachable if it stores no other state
 // within ttl. The server stores the state for 7 days, or for a longer ttl. With a ttl of zero, the
@@ -55,7 +55,7 @@ func stateTTL(ttl time.Duration) time.Duration { return WholeSeconds(max(minStat
 // MaxMessage returns the maximum size in bytes of a state or of facts, or the default while it is
 // unknown.
 func (b Nodes) MaxMessage() int64 {
-	return b.store.Sizes().Max(b.stream, DefaultStateMax)
+	return b.store.Sizes.Max(b.stream, DefaultStateMax)
 }
 
 // PutFacts stores the facts of a node, without an expiry. The error wraps model.ErrTooLarge if the
@@ -76,7 +76,7 @@ func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, s
 		err = b.checkSize(what, data)
 	}
 	if err == nil {
-		_, err = b.store.Publish(ctx, NewMsg(subject(b.store.Names(), node), data), opts...)
+		_, err = b.store.Publish(ctx, NewMsg(subject(b.store.Names, node), data), opts...)
 	}
 	if err != nil {
 		return fmt.Errorf("put %s of node %s: %w", what, node, err)
@@ -88,8 +88,8 @@ func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, s
 // checkSize returns an error if a document exceeds the limit of the bucket. The error wraps
 // model.ErrTooLarge and names the remedy.
 func (b Nodes) checkSize(what string, data []byte) error {
-	if err := b.store.Sizes().Check(b.stream, what, data); err != nil {
-		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names().Init())
+	if err := b.store.Sizes.Check(b.stream, what, data); err != nil {
+		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names.Run("fleet init"))
 	}
 
 	return nil
@@ -100,7 +100,7 @@ func (b Nodes) State(ctx context.Context, node string) (model.Node, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return model.Node{}, err
 	}
-	n := b.store.Names()
+	n := b.store.Names
 	m, err := b.store.Value(ctx, b.stream, n.NodeState(node))
 	if err != nil {
 		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
@@ -115,7 +115,7 @@ func (b Nodes) FactsDocument(ctx context.Context, node string) (json.RawMessage,
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
 	}
-	m, err := b.store.Value(ctx, b.stream, b.store.Names().NodeFacts(node))
+	m, err := b.store.Value(ctx, b.stream, b.store.Names.NodeFacts(node))
 	invalid := errors.Is(err, ErrUnreadable) || errors.Is(err, ErrServerHeaders)
 	if err == nil {
 		var facts model.Facts
@@ -133,7 +133,7 @@ func (b Nodes) FactsDocument(ctx context.Context, node string) (json.RawMessage,
 }
 
 func stateNode(n Names, subject string) string {
-	node, _, _ := strings.Cut(strings.TrimPrefix(subject, KVSubject(n.Nodes(), "")), ".")
+	node, _, _ := strings.Cut(strings.TrimPrefix(subject, KVSubject(n.Nodes, "")), ".")
 
 	return node
 }
@@ -210,9 +210,9 @@ func (b Nodes) newest(ctx context.Context) (map[string]*storedNode, error) {
 	if err := b.store.Bind(ctx, b.stream); err != nil {
 		return nil, err
 	}
-	isOwn := b.store.Places().InUse().IsOwn()
+	isOwn := b.store.API.InUse().IsOwn()
 	if isOwn {
-		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream, b.store.Names().NodeState("*")) })
+		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream, b.store.Names.NodeState("*")) })
 	}
 	out, err := b.scan(ctx)
 	if err != nil {
@@ -241,7 +241,7 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 			return err
 		}
 		out[subject] = &storedNode{}
-		out[subject].decode(b.store.Names(), m)
+		out[subject].decode(b.store.Names, m)
 	}
 
 	return nil
@@ -259,7 +259,7 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 			for messages := range read {
 				part := make([]storedNode, len(messages))
 				for i, m := range messages {
-					part[i].decode(b.store.Names(), m)
+					part[i].decode(b.store.Names, m)
 				}
 				mu.Lock()
 				for i := range part {
@@ -274,7 +274,7 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 		})
 	}
 	var err error
-	for page, failed := range scanPages(ctx, b.store, Query{Stream: b.stream, Subject: b.store.Names().NodeState("*")}, statePage) {
+	for page, failed := range scanPages(ctx, b.store, Query{Stream: b.stream, Subject: b.store.Names.NodeState("*")}, statePage) {
 		err = failed
 		for messages := range slices.Chunk(page.Messages, decodeChunk) {
 			read <- messages
@@ -299,7 +299,7 @@ func (s *storedNode) decode(n Names, m Message) {
 // last item.
 func (b Nodes) Watch(ctx context.Context) iter.Seq2[model.NodeChange, error] {
 	return func(yield func(model.NodeChange, error) bool) {
-		names := b.store.Names()
+		names := b.store.Names
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
 		for m, err := range scanStream(ctx, b.store, b.stream, cfg, true) {
 			if err != nil {
@@ -322,7 +322,7 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[model.NodeChange, error] {
 // headers, or one that a replica lacks. An error is the last item.
 func (b Nodes) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		names := b.store.Names()
+		names := b.store.Names
 		for m, err := range scanDirect(ctx, b.store, b.stream, names.NodeState("*"), statePage) {
 			if err != nil {
 				yield("", err)
@@ -343,7 +343,7 @@ func (b Nodes) Remove(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	n := b.store.Names()
+	n := b.store.Names
 	for _, subject := range []string{n.NodeState(node), n.NodeFacts(node), n.NodeInventory(node)} {
 		if _, err := b.store.Publish(ctx, NewDeletion(subject), opts...); err != nil {
 			return fmt.Errorf("remove node %s: %w", node, err)

@@ -29,7 +29,7 @@ func TestInventory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	srv.Raw(t, store.Names().NodeInventory("garbage"), "", "text")
+	srv.Raw(t, store.Names.NodeInventory("garbage"), "", "text")
 	names := []string{"small", "medium", "large", "tabs", "garbage"}
 	all := map[string]model.Inventory{}
 	for i, err := range b.Inventories(t.Context(), names) {
@@ -85,7 +85,7 @@ func TestHostileInventory(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		srv.Raw(t, store.Names().NodeInventory(node), "", packed.String())
+		srv.Raw(t, store.Names.NodeInventory(node), "", packed.String())
 	}
 	all := map[string]model.Inventory{}
 	for i, err := range b.Inventories(t.Context(), []string{"many", "few", "forger", "other", "time", "package"}) {
@@ -116,7 +116,7 @@ func TestHostileInventory(t *testing.T) {
 func TestHostileState(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	srv.Raw(t, store.Names().NodeState("web01"), "", `{"node":"`+strings.Repeat("x\\n", 3000)+`"}`)
+	srv.Raw(t, store.Names.NodeState("web01"), "", `{"node":"`+strings.Repeat("x\\n", 3000)+`"}`)
 	all, err := store.Nodes(t.Context())
 	if err != nil || len(all) != 1 || len(all[0].Unreadable) > 210 || !model.IsLine(all[0].Unreadable) {
 		t.Errorf("nodes = %+v, %v", all, err)

@@ -18,7 +18,7 @@ func TestFactsWithHeadersAreInvalid(t *testing.T) {
 	srv, store := kvtest.New(t)
 	bucket := kvstore.NewNodes(store.Store)
 	for node, block := range map[string]string{"web01": "NATS/1.0\r\nfoo\r\n\r\n", "web02": "NATS/1.0\r\nNats-Subject: elsewhere\r\n\r\n"} {
-		srv.Raw(t, store.Names().NodeFacts(node), block, "{}")
+		srv.Raw(t, store.Names.NodeFacts(node), block, "{}")
 		if _, err := bucket.FactsDocument(t.Context(), node); !errors.Is(err, kvstore.ErrInvalidFacts) {
 			t.Errorf("%s: %v", node, err)
 		}
@@ -31,7 +31,7 @@ func TestWhatANodeStoredDoesNotKeepIt(t *testing.T) {
 	srv, store := kvtest.New(t)
 	bucket := kvstore.NewNodes(store.Store)
 	for node, block := range map[string]string{"web01": "NATS/1.0\r\nfoo\r\n\r\n", "web02": "NATS/1.0\r\nNats-Subject: elsewhere\r\n\r\n"} {
-		srv.Raw(t, store.Names().NodeState(node), block, "{}")
+		srv.Raw(t, store.Names.NodeState(node), block, "{}")
 		if err := bucket.Remove(t.Context(), node); err != nil {
 			t.Errorf("%s: %v", node, err)
 		}

@@ -38,7 +38,7 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	srv.Raw(t, store.Names().NodeState("web05"), "NATS/1.0\r\nfoo\r\n\r\n", "")
+	srv.Raw(t, store.Names.NodeState("web05"), "NATS/1.0\r\nfoo\r\n\r\n", "")
 	all, err := store.Nodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	if want := map[string]string{"web01": "2", "web02": "1", "web03": "invalid character 'g' looking for beginning of value[]", "web04": "it names node \"web01\"[web]", "web05": "has headers that cannot be read: put it again without them, or remove it[]"}; !maps.Equal(got, want) {
 		t.Errorf("nodes = %v, want %v", got, want)
 	}
-	if facts := kvtest.FactsOf(t, store.Conn(), "web01"); facts != `{"os":{"name":"linux"}}` {
+	if facts := kvtest.FactsOf(t, store.Conn, "web01"); facts != `{"os":{"name":"linux"}}` {
 		t.Errorf("facts = %s", facts)
 	}
 	if err := store.PutState(t.Context(), model.NodeState{Node: "web.01"}, 0); !errors.Is(err, model.ErrInvalidName) {

@@ -34,7 +34,7 @@ func TestWatch(t *testing.T) {
 				continue // the removal of the turn before
 			}
 			got = append(got, fmt.Sprint(c.Node.Node, " ", c.Version, " ", c.Gone, " ", c.Unreadable != ""))
-			kv := kvtest.PlainKV(t, g.Admin.Conn(), "MUSTER_NODES")
+			kv := kvtest.PlainKV(t, g.Admin.Conn, "MUSTER_NODES")
 			var failed error
 			switch len(got) {
 			case 1:

@@ -40,7 +40,7 @@ func TestBatchesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(store.Conn().Close)
+	t.Cleanup(store.Conn.Close)
 	page, err := store.Page(t.Context(), kvstore.Query{Stream: "S", Subject: "s.>", From: 1}, 4)
 	if !errors.Is(err, kvstore.ErrWrongAnswer) || len(page.Messages) != 4 {
 		t.Errorf("%d messages, %v", len(page.Messages), err)

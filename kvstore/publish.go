@@ -44,7 +44,7 @@ func NewDeletion(subject string) *nats.Msg {
 // ErrFormat, model.ErrNotPermitted, ErrNoRoom or ErrFull.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
 	return s.whenReady(ctx, m.Subject, func(ctx context.Context) (uint64, error) {
-		if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
+		if err := s.Sizes.CheckMessage("the message", m.Data); err != nil {
 			return 0, err
 		}
 		if stream := s.streamOfOperators(m.Subject); stream != "" {
@@ -61,7 +61,7 @@ func (s *Store) whenReady(ctx context.Context, subject string, send func(ctx con
 	}
 	limited, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	permitted, done := s.denials.Permitted(limited, To(subject))
+	permitted, done := s.Denials.Permitted(limited, To(subject))
 	sequence, err := send(permitted)
 	if err = done(err); err != nil {
 		return 0, s.full(subject, s.ExplainUnstored(ctx, subject, s.Routed(ctx, subject, err)))
@@ -72,7 +72,7 @@ func (s *Store) whenReady(ctx context.Context, subject string, send func(ctx con
 
 // publish sends a message until it is acknowledged or ctx ends. The stream may store it several times.
 func (s *Store) publish(ctx context.Context, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
-	ack, err := repeat(ctx, s, writeWaits(), func(ctx context.Context, _ func()) (*jetstream.PubAck, error) {
+	ack, err := repeat(ctx, s.Connection, writeWaits(), func(ctx context.Context, _ func()) (*jetstream.PubAck, error) {
 		again := *m // the client changes its headers
 		again.Header = maps.Clone(m.Header)
 		return s.JetStream().PublishMsg(ctx, &again, opts...)
@@ -87,7 +87,7 @@ func (s *Store) publish(ctx context.Context, m *nats.Msg, opts []jetstream.Publi
 // streamOfOperators returns the stream of a key that operators write, or "". Each value in it is a
 // revision.
 func (s *Store) streamOfOperators(subject string) string {
-	for _, bucket := range []string{s.names.Manifests(), s.names.Control()} {
+	for _, bucket := range []string{s.Names.Manifests, s.Names.Control} {
 		if strings.HasPrefix(subject, KVSubject(bucket, "")) {
 			return KVStream(bucket)
 		}
@@ -174,17 +174,17 @@ func (s *Store) full(subject string, err error) error {
 	if !errors.As(err, &api) || api.ErrorCode != storeFailed || !strings.Contains(api.Description, "maximum bytes") {
 		return err
 	}
-	stream, flag := KVStream(s.names.Manifests()), "manifest"
+	stream, flag := KVStream(s.Names.Manifests), "manifest"
 	switch {
-	case strings.HasPrefix(subject, s.names.prefix+".command."):
-		stream, flag = s.names.Commands(), "command"
-	case strings.HasPrefix(subject, KVSubject(s.names.Control(), "")):
-		stream, flag = KVStream(s.names.Control()), "control"
-	case !strings.HasPrefix(subject, KVSubject(s.names.Manifests(), "")):
+	case strings.HasPrefix(subject, s.Names.Prefix+".command."):
+		stream, flag = s.Names.Commands, "command"
+	case strings.HasPrefix(subject, KVSubject(s.Names.Control, "")):
+		stream, flag = KVStream(s.Names.Control), "control"
+	case !strings.HasPrefix(subject, KVSubject(s.Names.Manifests, "")):
 		return err
 	}
 
-	return fmt.Errorf("%s is %w (an administrator raises its bound, %s --%s-size SIZE, or removes what fills it, nats stream purge %s --subject SUBJECT)", stream, ErrFull, s.names.Init(), flag, stream)
+	return fmt.Errorf("%s is %w (an administrator raises its bound, %s --%s-size SIZE, or removes what fills it, nats stream purge %s --subject SUBJECT)", stream, ErrFull, s.Names.Run("fleet init"), flag, stream)
 }
 
 // Ready returns why writes are impossible now, or nil.
@@ -224,7 +224,7 @@ func (s *Store) ExplainUnstored(ctx context.Context, subject string, err error) 
 	stream, leader := s.leaderOf(ctx, subject)
 	switch {
 	case isRefused:
-		return fmt.Errorf("%w: %w: free disk space or raise the limit (max_file_store) of the server %s, and check its /healthz", ErrNoRoom, err, cmp.Or(leader, s.nc.ConnectedServerName()))
+		return fmt.Errorf("%w: %w: free disk space or raise the limit (max_file_store) of the server %s, and check its /healthz", ErrNoRoom, err, cmp.Or(leader, s.Conn.ConnectedServerName()))
 	case leader == "":
 		return s.unanswered(err)
 	default:
@@ -258,9 +258,6 @@ type Sizes struct {
 	// stale reports that a stream has another limit than recorded.
 	stale atomic.Bool
 }
-
-// Sizes returns the size limits of messages.
-func (s *Store) Sizes() *Sizes { return &s.sizes }
 
 func (z *Sizes) note(found Infos) {
 	streams := map[string]int64{}

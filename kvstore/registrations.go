@@ -82,11 +82,11 @@ func (f RegistrationFilter) subject(n Names) (string, error) {
 }
 
 // Register registers a service for its TTL, or renews its registration. The errors
-// wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and ErrNotProvisioned where
+// wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and model.ErrNotProvisioned where
 // there is no stream of registrations.
 func (s Registrations) Register(ctx context.Context, r registration.Registration) error {
 	r.Protocol = model.ProtocolRegistration
-	subject, err := registrationSubject(s.store.Names(), r)
+	subject, err := registrationSubject(s.store.Names, r)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s Registrations) Register(ctx context.Context, r registration.Registration
 		err = s.store.Ready(ctx)
 	}
 	if err == nil {
-		err = s.store.Sizes().Check(s.store.Names().Registrations(), "the registration", data)
+		err = s.store.Sizes.Check(s.store.Names.Registrations, "the registration", data)
 	}
 	if err != nil {
 		return s.explain("register "+r.Service, err)
@@ -117,7 +117,7 @@ func (s Registrations) Register(ctx context.Context, r registration.Registration
 // Withdraw ends a registration before its TTL. The marker remains for the TTL, at most a day. Without
 // it, a killed server could restore the registration.
 func (s Registrations) Withdraw(ctx context.Context, r registration.Registration) error {
-	subject, err := registrationSubject(s.store.Names(), r)
+	subject, err := registrationSubject(s.store.Names, r)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s Registrations) explain(what string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("%s: %w, there is no stream %s: run `muster registration init`", what, ErrNotProvisioned, s.store.Names().Registrations())
+		return fmt.Errorf("%s: %w, there is no stream %s: run `muster registration init`", what, model.ErrNotProvisioned, s.store.Names.Registrations)
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -141,7 +141,7 @@ func (s Registrations) explain(what string, err error) error {
 // it returns the others and an error that wraps registration.ErrInvalid.
 func (s Registrations) Services(ctx context.Context) ([]registration.Registration, error) {
 	all, err := s.Registrations(ctx, RegistrationFilter{})
-	if errors.Is(err, ErrNotProvisioned) {
+	if errors.Is(err, model.ErrNotProvisioned) {
 		err = nil
 	}
 	out := make([]registration.Registration, len(all))
@@ -204,11 +204,11 @@ func (r Registered) hasEnded(now time.Time) bool {
 // description. It returns nothing if the stream does not exist, and for users other than
 // administrators, who cannot read headers alone.
 func (s Registrations) Flooding(ctx context.Context) (map[string]string, error) {
-	if !s.store.Places().InUse().IsOwn() {
+	if !s.store.API.InUse().IsOwn() {
 		return nil, nil
 	}
 	counts := map[string]int{}
-	for m, err := range scanStream(ctx, s.store, s.store.Names().Registrations(), jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
+	for m, err := range scanStream(ctx, s.store, s.store.Names.Registrations, jetstream.OrderedConsumerConfig{HeadersOnly: true}, false) {
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return nil, nil

@@ -356,7 +356,7 @@ func TestWithoutAStreamOfRegistrations(t *testing.T) {
 	for _, watch = range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{}) {
 	}
 	for name, err := range map[string]error{"register": s.Register(t.Context(), shop("a", "b", 1)), "withdraw": s.Withdraw(t.Context(), shop("a", "b", 1)), "query": query, "watch": watch} {
-		if !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster registration init") {
+		if !errors.Is(err, model.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster registration init") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -373,7 +373,7 @@ func TestFleetWithoutRegistrationsWorks(t *testing.T) {
 	if err := kvtest.Manager(t, srv).DeleteStream("MUSTER_REGISTRATIONS"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Check(t.Context()); !errors.Is(err, provision.ErrDiffers) || errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REGISTRATIONS is missing") {
+	if err := s.Check(t.Context()); !errors.Is(err, provision.ErrDiffers) || errors.Is(err, model.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REGISTRATIONS is missing") {
 		t.Error(err)
 	}
 }

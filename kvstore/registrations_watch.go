@@ -52,7 +52,7 @@ func (s Registrations) WatchRegistrations(ctx context.Context, f RegistrationFil
 // read returns the registrations that a filter selects, and the problems of unreadable registrations and of nodes above a
 // limit.
 func (s Registrations) read(ctx context.Context, f RegistrationFilter) (w *registrationView, problems []error, err error) {
-	subject, err := f.subject(s.store.Names())
+	subject, err := f.subject(s.store.Names)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (w *registrationView) poll(ctx context.Context) (problems []error) {
 	if err == nil {
 		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{w.subject}, OptStartSeq: w.last + 1}
 		var m Message
-		for m, err = range readStream(ctx, w.store, w.store.Names().Registrations(), cfg, false) {
+		for m, err = range readStream(ctx, w.store, w.store.Names.Registrations, cfg, false) {
 			if err != nil {
 				break
 			}
@@ -134,7 +134,7 @@ func (w *registrationView) accept(m Message) (problems []error) {
 		w.remove(m.Subject)
 		return nil
 	}
-	r, err := decodeRegistration(w.store.Names(), m)
+	r, err := decodeRegistration(w.store.Names, m)
 	switch {
 	case err != nil:
 		if err = w.problems.note(node, err, time.Now()); err != nil {

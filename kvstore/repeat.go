@@ -24,7 +24,7 @@ const (
 	repeatSoon = 250 * time.Millisecond
 	// hangsFor is how long a server counts as hung after a read that only a repeated request answered.
 	hangsFor = time.Minute
-	// publishTimeout is how long a message may take to be stored: the election of a leader takes up to 9 s.
+	// publishTimeout is how long a message may take to be stored: the election of a leader takes up to 9 c.
 	publishTimeout = 12 * time.Second
 )
 
@@ -35,9 +35,9 @@ type waits struct{ first, next time.Duration }
 func writeWaits() waits { return waits{repeatAfter, repeatAfter} }
 
 // readWaits returns the waits of a read. Another server may answer the second request.
-func (s *Store) readWaits() waits {
-	silent := s.LastSilentServers()
-	if len(silent) > 0 || time.Now().UnixNano() < s.hangs.Load() {
+func (c *Connection) readWaits() waits {
+	silent := c.LastSilentServers()
+	if len(silent) > 0 || time.Now().UnixNano() < c.hangs.Load() {
 		return waits{repeatSoon, readAgain}
 	}
 
@@ -47,7 +47,7 @@ func (s *Store) readWaits() waits {
 // repeat calls ask until a call is answered or ctx ends. While the first call has no answer it calls ask again after
 // each wait; all calls wait for an answer at the same time. ask calls heard when answers
 // arrive, which ends the calls. The client leaves a silent server for another one.
-func repeat[T any](ctx context.Context, s *Store, w waits, ask func(ctx context.Context, heard func()) (T, error)) (T, error) {
+func repeat[T any](ctx context.Context, c *Connection, w waits, ask func(ctx context.Context, heard func()) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -74,16 +74,16 @@ func repeat[T any](ctx context.Context, s *Store, w waits, ask func(ctx context.
 	for {
 		select {
 		case r := <-results:
-			if !s.isUnanswered(r.err) {
+			if !c.isUnanswered(r.err) {
 				if count > 1 {
-					s.hangs.Store(time.Now().Add(hangsFor).UnixNano())
+					c.hangs.Store(time.Now().Add(hangsFor).UnixNano())
 				}
 				return r.value, r.err
 			}
 			again.Reset(readAgain)
 		case <-again.C:
 			if time.Since(begun) >= repeatAfter {
-				calls.Go(func() { s.LeaveSilent(ctx) })
+				calls.Go(func() { c.LeaveSilent(ctx) })
 			}
 			call()
 			again.Reset(w.next)
@@ -96,14 +96,14 @@ func repeat[T any](ctx context.Context, s *Store, w waits, ask func(ctx context.
 
 // isUnanswered reports whether a request had no answer and can be sent again. An answer may be lost with a connection, and
 // the first of two messages with one id may be in progress.
-func (s *Store) isUnanswered(err error) bool {
+func (c *Connection) isUnanswered(err error) bool {
 	const duplicateInProgress jetstream.ErrorCode = 10158
 	var refused *jetstream.APIError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return true
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected):
-		return !s.nc.IsClosed()
+		return !c.Conn.IsClosed()
 	default:
 		return errors.As(err, &refused) && refused.ErrorCode == duplicateInProgress
 	}
@@ -111,45 +111,45 @@ func (s *Store) isUnanswered(err error) bool {
 
 // LeaveSilent connects to another server if the connected one does not answer a ping within a second, and calls the
 // function of OnSilent.
-func (s *Store) LeaveSilent(ctx context.Context) {
+func (c *Connection) LeaveSilent(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pongAfter)
 	defer cancel()
-	name, before := s.nc.ConnectedServerName(), s.nc.Stats().Reconnects
-	isSilent := errors.Is(s.nc.FlushWithContext(ctx), context.DeadlineExceeded)
-	if !isSilent || !s.nc.IsConnected() || s.nc.Stats().Reconnects != before || len(s.nc.Servers()) < 2 {
+	name, before := c.Conn.ConnectedServerName(), c.Conn.Stats().Reconnects
+	isSilent := errors.Is(c.Conn.FlushWithContext(ctx), context.DeadlineExceeded)
+	if !isSilent || !c.Conn.IsConnected() || c.Conn.Stats().Reconnects != before || len(c.Conn.Servers()) < 2 {
 		return
 	}
-	if report := s.onSilent.Load(); report != nil && name != "" {
+	if report := c.onSilent.Load(); report != nil && name != "" {
 		(*report)(name)
 	}
-	_ = s.nc.ForceReconnect() // an error is of a closed connection, which the next call returns
+	_ = c.Conn.ForceReconnect() // an error is of a closed connection, which the next call returns
 }
 
 // OnSilent sets the function that LeaveSilent calls with the name of a silent server. It may be called several times for
 // one server, from several goroutines.
-func (s *Store) OnSilent(report func(server string)) { s.onSilent.Store(&report) }
+func (c *Connection) OnSilent(report func(server string)) { c.onSilent.Store(&report) }
 
 // Confirm waits until the server has received all messages that were sent. It leaves a silent server. It returns an error
 // if the connection is lost, because messages may be lost with it.
-func (s *Store) Confirm(ctx context.Context) error {
+func (c *Connection) Confirm(ctx context.Context) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, repeatAfter)
-		err := s.nc.FlushWithContext(limited)
+		err := c.Conn.FlushWithContext(limited)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return err
 		}
-		s.LeaveSilent(ctx)
+		c.LeaveSilent(ctx)
 	}
 }
 
 // unanswered adds the connected server to the error of a request without an answer, and whether that server still answers.
-func (s *Store) unanswered(err error) error {
-	name := s.nc.ConnectedServerName()
+func (c *Connection) unanswered(err error) error {
+	name := c.Conn.ConnectedServerName()
 	switch {
 	case name == "":
 		return err
-	case s.nc.FlushTimeout(pongAfter) != nil:
+	case c.Conn.FlushTimeout(pongAfter) != nil:
 		return fmt.Errorf("%w: the server %s does not answer", err, name)
 	default:
 		return fmt.Errorf("%w: the server %s answers, but JetStream does not: check /healthz of each server", err, name)

@@ -22,13 +22,13 @@ type Reports struct{ series }
 
 // NewReports returns the reports of the fleet of s.
 func NewReports(s *Store) Reports {
-	return Reports{series{s, "stream of reports", s.Names().Reports(), s.Names().Report("*", "*", "*")}}
+	return Reports{series{s, "stream of reports", s.Names.Reports, s.Names.Report("*", "*", "*")}}
 }
 
 // MaxMessage returns the maximum message size of the stream in bytes, or the default while it is
 // unknown.
 func (s Reports) MaxMessage() int64 {
-	return s.store.Sizes().Max(s.stream, DefaultReportMax)
+	return s.store.Sizes.Max(s.stream, DefaultReportMax)
 }
 
 // PublishReports stores reports in order without waiting for each acknowledgement. It returns how many
@@ -46,11 +46,11 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	for i, r := range reports {
 		subjects[i] = s.subjectOf(r)
 	}
-	permitted, done := s.store.Denials().Permitted(ctx, To(subjects...))
+	permitted, done := s.store.Denials.Permitted(ctx, To(subjects...))
 	defer func() { _ = done(nil) }()
 	var sent []jetstream.PubAckFuture
 	messages, failed := s.messages(reports)
-	connections := s.store.Conn().Stats().Reconnects
+	connections := s.store.Conn.Stats().Reconnects
 	for i, m := range messages {
 		if i > 0 && s.isCut(connections) {
 			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, nats.ErrDisconnected)
@@ -96,7 +96,7 @@ func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error
 // buffers later messages for the next connection. That would store them before the lost messages,
 // which are published again.
 func (s Reports) isCut(connections uint64) bool {
-	nc := s.store.Conn()
+	nc := s.store.Conn
 
 	return !nc.IsConnected() || nc.Stats().Reconnects != connections
 }
@@ -108,7 +108,7 @@ func (s Reports) PublishBatch(ctx context.Context, reports []model.Report) error
 	first, last := reports[0], reports[len(reports)-1]
 	data, err := encodeBatch(reports)
 	if err == nil {
-		m := NewMsg(s.store.Names().Report(first.Node, model.KindTransaction, BatchOutcome), data)
+		m := NewMsg(s.store.Names.Report(first.Node, model.KindTransaction, BatchOutcome), data)
 		m.Header.Set("Content-Type", batchContentType)
 		m.Header.Set(nats.MsgIdHdr, first.ID+"-"+last.ID)
 		m.Header.Set(runHeader, first.RunID)
@@ -128,7 +128,7 @@ func (s Reports) undeliverable(err error) error {
 	var refused jetstream.JetStreamError
 	switch {
 	case errors.As(err, &refused) && refused.APIError() != nil && refused.APIError().ErrorCode == exceedsMaximum:
-		s.store.Sizes().Refresh()
+		s.store.Sizes.Refresh()
 		return fmt.Errorf("%w: %w: %w", model.ErrUndeliverable, model.ErrTooLarge, err)
 	case errors.Is(err, ErrInvalidEvent), errors.Is(err, model.ErrTooLarge):
 		return fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
@@ -151,13 +151,13 @@ func (s Reports) stored(ctx context.Context, future jetstream.PubAckFuture) erro
 }
 
 func (s Reports) subjectOf(r model.Report) string {
-	return s.store.Names().Report(r.Node, r.Kind, string(r.Outcome))
+	return s.store.Names.Report(r.Node, r.Kind, string(r.Outcome))
 }
 
 func (s Reports) message(r model.Report) (*nats.Msg, error) {
 	data, err := EncodeEvent(r)
 	if err == nil {
-		err = s.store.Sizes().CheckMessage("report "+r.ID, data)
+		err = s.store.Sizes.CheckMessage("report "+r.ID, data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrUndeliverable, err)
@@ -222,7 +222,7 @@ func rangeConfig(n Names, r model.ReportRange) (jetstream.OrderedConsumerConfig,
 // Messages yields the messages of a range in stored order. An error is the last item.
 func (s Reports) Messages(ctx context.Context, r model.ReportRange) iter.Seq2[model.StoredReports, error] {
 	return func(yield func(model.StoredReports, error) bool) {
-		cfg, err := rangeConfig(s.store.Names(), r)
+		cfg, err := rangeConfig(s.store.Names, r)
 		if err != nil {
 			yield(model.StoredReports{}, err)
 			return
@@ -283,7 +283,7 @@ func (s Reports) Bounds(ctx context.Context) (model.ReportBounds, error) {
 
 func (s Reports) read(m Message) model.StoredReports {
 	out := model.StoredReports{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
-	out.Reports, out.Invalid = decodeReports(s.store.Names(), m)
+	out.Reports, out.Invalid = decodeReports(s.store.Names, m)
 
 	return out
 }
@@ -296,7 +296,7 @@ func (s Reports) Newest(ctx context.Context, node string) ([]model.Report, error
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
 	}
-	subjects := s.store.Names().ReportSubjects(node)
+	subjects := s.store.Names.ReportSubjects(node)
 	found, failed := make([][]model.Report, len(subjects)), make([]error, len(subjects))
 	var reading sync.WaitGroup
 	for i, subject := range subjects {
@@ -319,7 +319,7 @@ func (s Reports) newestOf(ctx context.Context, subject string) (all []model.Repo
 	case err != nil:
 		return nil, err
 	}
-	return decodeReports(s.store.Names(), m)
+	return decodeReports(s.store.Names, m)
 }
 
 // subscriptionKept is the time after which the server forgets a subscription that has no reader.
@@ -329,7 +329,7 @@ const subscriptionKept = 31 * 24 * time.Hour
 // model.ErrInvalidName if no report has the kinds and outcomes, or model.ErrOtherAccount.
 func (s Reports) Deliver(ctx context.Context, sub model.ReportSubscription) iter.Seq2[model.ReportDelivery, error] {
 	return func(yield func(model.ReportDelivery, error) bool) {
-		cfg, err := consumer(sub, s.store.Names())
+		cfg, err := consumer(sub, s.store.Names)
 		if err != nil {
 			yield(model.ReportDelivery{}, err)
 			return
@@ -348,7 +348,7 @@ func (s Reports) Deliver(ctx context.Context, sub model.ReportSubscription) iter
 
 // CheckSubscription returns an error if Deliver would reject the subscription.
 func (s Reports) CheckSubscription(sub model.ReportSubscription) error {
-	_, err := consumer(sub, s.store.Names())
+	_, err := consumer(sub, s.store.Names)
 
 	return err
 }
@@ -396,7 +396,7 @@ func (s Reports) Remove(ctx context.Context, node string) error {
 	}
 	stream, err := s.store.JetStream().Stream(ctx, s.stream)
 	if err == nil {
-		err = stream.Purge(ctx, jetstream.WithPurgeSubject(s.store.Names().Report(node, "*", "*")))
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(s.store.Names.Report(node, "*", "*")))
 	}
 	if err != nil {
 		return fmt.Errorf("remove the reports of node %s: %w", node, err)

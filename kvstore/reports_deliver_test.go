@@ -73,7 +73,7 @@ func TestDeliver(t *testing.T) {
 
 	// Reports stored without a reader are delivered in order, whatever their headers.
 	publishRun(t, store, "b", model.OutcomeFailed)
-	srv.Raw(t, store.Names().Report("hostile", model.KindRun, "failed"), "NATS/1.0\r\nStatus: 404\r\n\r\n", "")
+	srv.Raw(t, store.Names.Report("hostile", model.KindRun, "failed"), "NATS/1.0\r\nStatus: 404\r\n\r\n", "")
 	publishRun(t, store, "c", model.OutcomeFailed)
 	nodes, last := take(t, store, sub, 2)
 	if !slices.Equal(nodes, []string{"b", "c"}) {

@@ -205,8 +205,8 @@ func decodeCloudEvent(data []byte) (ce event.Event, err error) {
 }
 
 func parseReportSubject(n Names, subject string) (model.Report, error) {
-	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix()+".report."), ".")
-	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix()) {
+	tokens := strings.Split(strings.TrimPrefix(subject, n.Prefix+".report."), ".")
+	if len(tokens) != 3 || !strings.HasPrefix(subject, n.Prefix) {
 		return model.Report{}, fmt.Errorf("%w: %q is not the subject of a report", ErrInvalidEvent, subject)
 	}
 	for _, t := range tokens {

@@ -32,7 +32,7 @@ func reportsFlood(t *testing.T, nc *nats.Conn, store *kvtest.Store, node string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	subjects := append(store.Names().ReportSubjects(node), "muster.report."+node+".run.evil", "muster.report."+node+".evil.stable")
+	subjects := append(store.Names.ReportSubjects(node), "muster.report."+node+".run.evil", "muster.report."+node+".evil.stable")
 	data := bytes.Repeat([]byte("x"), 16<<10)
 	for range times {
 		for _, subject := range subjects {
@@ -186,7 +186,7 @@ func TestOneRunIsNoFlood(t *testing.T) {
 		t.Errorf("after one run: %v, %v", named, err)
 	}
 	// Only batches name their run.
-	changed := store.Names().Report("web02", model.KindRun, string(model.OutcomeChanged))
+	changed := store.Names.Report("web02", model.KindRun, string(model.OutcomeChanged))
 	for range 20 {
 		m := kvstore.NewMsg(changed, []byte("{}"))
 		m.Header.Set("Muster-Run", "first")

@@ -27,15 +27,15 @@ const runHeader = "Muster-Run"
 // assigned returns the number of manifests that are assigned to a node. Flooding returns nothing for a stream without a limit
 // per subject, and for users other than administrators, who cannot read headers alone.
 func (s Reports) Flooding(ctx context.Context, assigned func(node string) int) (map[string]string, error) {
-	if !s.store.Places().InUse().IsOwn() {
+	if !s.store.API.InUse().IsOwn() {
 		return nil, nil
 	}
-	n := s.store.Names()
+	n := s.store.Names
 	found, err := s.store.Infos(ctx, "")
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", n.Reports(), err)
+		return nil, fmt.Errorf("read %s: %w", n.Reports, err)
 	}
-	info, err := found.Of(n.Reports())
+	info, err := found.Of(n.Reports)
 	if err != nil || info.Config.MaxMsgsPer <= 0 {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	for _, data := range []string{"garbage", `{"specversion":"1.0","id":"1","type":"a","source":"muster/node/web01","time":"2026-01-02T03:04:05Z","datacontenttype":"application/json"}`} {
-		if err := srv.Connect(t).Publish(store.Names().Report("web01", model.KindNode, "started"), []byte(data)); err != nil {
+		if err := srv.Connect(t).Publish(store.Names.Report("web01", model.KindNode, "started"), []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}

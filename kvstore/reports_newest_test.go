@@ -35,7 +35,7 @@ func TestNewest(t *testing.T) {
 	if err := g.Admin.PublishBatch(t.Context(), transactions(t, 10, 2)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Admin.Conn().Request("muster.report.web01.node.started", []byte("garbage"), kvtest.Deadline); err != nil {
+	if _, err := g.Admin.Conn.Request("muster.report.web01.node.started", []byte("garbage"), kvtest.Deadline); err != nil {
 		t.Fatal(err)
 	}
 	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {

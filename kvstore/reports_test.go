@@ -43,7 +43,7 @@ func TestMaxMessageIsThatOfTheStream(t *testing.T) {
 			t.Errorf("%s: %d bytes before anything is known", name, got)
 		}
 		for _, s := range []*kvtest.Store{store, away} {
-			s.Sizes().Refresh()
+			s.Sizes.Refresh()
 			if err := s.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -347,11 +347,11 @@ func TestPublishingWithoutAServerIsAnError(t *testing.T) {
 	away := kvtest.Bind(t, srv)
 	good := kvtest.Outgoing("web01", model.KindRun, "stable", 1)
 	srv.Stop()
-	kvtest.Eventually(t, "the client knows", func() (bool, string) { return !away.Conn().IsConnected(), "connected" })
+	kvtest.Eventually(t, "the client knows", func() (bool, string) { return !away.Conn.IsConnected(), "connected" })
 	if n, err := away.PublishReports(t.Context(), []model.Report{good, good}); n != 0 || !errors.Is(err, nats.ErrDisconnected) {
 		t.Errorf("published %d, %v while the server is away", n, err)
 	}
-	away.Conn().Close()
+	away.Conn.Close()
 	if n, err := away.PublishReports(t.Context(), []model.Report{good, good}); n != 0 || !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("published %d, %v on a closed connection", n, err)
 	}

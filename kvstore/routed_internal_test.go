@@ -33,7 +33,7 @@ func TestRoutedKnowsAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.binding.complete, s.binding.epoch = true, s.nc.Stats().Reconnects
+	s.binding.complete, s.binding.epoch = true, s.Conn.Stats().Reconnects
 	var blamed Unrouted
 	if err := s.Routed(t.Context(), "muster.x", jetstream.ErrNoStreamResponse); !errors.Is(err, jetstream.ErrNoStreamResponse) || errors.As(err, &blamed) {
 		t.Errorf("%T: %v", err, err)

@@ -23,12 +23,12 @@ func scanStream(ctx context.Context, s *Store, stream string, cfg jetstream.Orde
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, err))
 			return
 		}
-		api := s.Places().InUse()
+		api := s.API.InUse()
 		if !api.IsOwn() {
 			scanByGets(ctx, s, stream, cfg, follow)(yield)
 			return
 		}
-		ctx, done := s.Denials().Permitted(ctx, api.About(stream))
+		ctx, done := s.Denials.Permitted(ctx, api.About(stream))
 		defer func() { _ = done(nil) }()
 		if err := scanByConsumer(ctx, s, stream, cfg, follow, yield); err != nil {
 			yield(Message{}, fmt.Errorf("read %s: %w", stream, done(err)))
@@ -39,7 +39,7 @@ func scanStream(ctx context.Context, s *Store, stream string, cfg jetstream.Orde
 // deleteConsumer deletes a consumer, even if ctx has ended. If that fails, the server deletes the
 // unused consumer later.
 func deleteConsumer(ctx context.Context, s *Store, stream, consumer string) {
-	if !s.Conn().IsConnected() {
+	if !s.Conn.IsConnected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)

@@ -30,7 +30,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv, s := kvtest.New(t)
-			stream, of := kvstore.KVStream(s.Names().Nodes()), s.Names().NodeState
+			stream, of := kvstore.KVStream(s.Names.Nodes), s.Names.NodeState
 			if _, err := s.JetStream().Publish(t.Context(), of("a"), []byte("1")); err != nil {
 				t.Fatal(err)
 			}
@@ -84,9 +84,9 @@ func TestHeadersEndNoRead(t *testing.T) {
 func TestAnotherConsumerGoesOn(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
-	stream := kvstore.KVStream(s.Names().Nodes())
+	stream := kvstore.KVStream(s.Names.Nodes)
 	put := func(n int) {
-		if _, err := s.JetStream().Publish(t.Context(), s.Names().NodeState(fmt.Sprintf("n%d", n)), nil); err != nil {
+		if _, err := s.JetStream().Publish(t.Context(), s.Names.NodeState(fmt.Sprintf("n%d", n)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,10 +121,10 @@ func TestAnotherConsumerGoesOn(t *testing.T) {
 func TestAConsumerThatDeliversNothingMore(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
-	stream := kvstore.KVStream(s.Names().Nodes())
+	stream := kvstore.KVStream(s.Names.Nodes)
 	const count = 600 // more than are asked for at once
 	for n := range count {
-		if _, err := s.JetStream().PublishAsync(s.Names().NodeState(fmt.Sprintf("n%d", n)), nil); err != nil {
+		if _, err := s.JetStream().PublishAsync(s.Names.NodeState(fmt.Sprintf("n%d", n)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

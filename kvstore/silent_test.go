@@ -23,17 +23,17 @@ func TestARequestIsSentAgain(t *testing.T) {
 			_ = m.Respond([]byte("here"))
 		}
 	}
-	if _, err := store.Conn().Subscribe("hung.once", answer); err != nil {
+	if _, err := store.Conn.Subscribe("hung.once", answer); err != nil {
 		t.Fatal(err)
 	}
 	if reply, err := store.Request(t.Context(), "hung.once", nil); err != nil || string(reply.Data) != "here" {
 		t.Errorf("not answered: %v", err)
 	}
-	if _, err := store.Conn().Subscribe("hung.always", func(*nats.Msg) {}); err != nil {
+	if _, err := store.Conn.Subscribe("hung.always", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := store.Request(t.Context(), "hung.always", nil)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the server "+store.Conn().ConnectedServerName()+" answers, but JetStream does not") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the server "+store.Conn.ConnectedServerName()+" answers, but JetStream does not") {
 		t.Errorf("the error names no server: %v", err)
 	}
 }
@@ -52,7 +52,7 @@ func TestReadsAreSentAgainSoonerAfterASilence(t *testing.T) {
 				_ = m.Respond([]byte("here"))
 			}
 		}
-		if _, err := store.Conn().Subscribe(subject, answer); err != nil {
+		if _, err := store.Conn.Subscribe(subject, answer); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Request(t.Context(), subject, nil); err != nil {

@@ -17,30 +17,35 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/model"
 )
 
-// ErrNotProvisioned is model.ErrNotProvisioned.
-var ErrNotProvisioned = model.ErrNotProvisioned
+// Connection is a NATS connection that knows the denials of its user, the prefix of the JetStream API, and servers that do
+// not answer. Its methods are safe for concurrent use.
+type Connection struct {
+	Conn *nats.Conn
+	// API finds the prefix of the JetStream API.
+	API     *APIFinder
+	Denials Denials
+	// User is the name in the inbox prefix, which the permissions are for, or "".
+	User string
+
+	reconnected atomic.Pointer[time.Time]
+	silent      atomic.Pointer[map[string]time.Time]
+	onSilent    atomic.Pointer[func(server string)]
+	// hangs is the time until which a server counts as hung, in nanoseconds since 1970.
+	hangs atomic.Int64
+}
 
 // Store reads and writes the data of one fleet over a NATS connection. It creates no buckets or
 // streams. Its methods are safe for concurrent use. Their errors wrap those of the context and of
 // nats.go, model.ErrNotPermitted for a denial, and ErrFormat.
 type Store struct {
-	nc     *nats.Conn
-	names  Names
-	places *APIFinder
-	user   string
+	*Connection
+	*binding
+	Names Names
+	Sizes Sizes
 
-	denials     Denials
-	binding     binding
-	refused     refused
-	sizes       Sizes
-	reconnected reconnection
-	silent      atomic.Pointer[map[string]time.Time]
-	onSilent    atomic.Pointer[func(server string)]
-	// hangs is the time until which a server counts as hung, in nanoseconds since 1970.
-	hangs atomic.Int64
+	refused refused
 }
 
 // Open connects to NATS like connect.Dial and returns the store of a fleet. The caller closes its
@@ -62,72 +67,52 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 }
 
 // New returns the store of a fleet on a connection. It sends no request, so a node can start while
-// NATS is away. An empty api makes the store find the prefix of the JetStream API later.
+// NATS is away. An empty prefix api makes the store find the prefix of the JetStream API later.
 func New(nc *nats.Conn, prefix string, api APIPrefix) (*Store, error) {
 	names, err := NewNames(prefix)
 	if err != nil {
 		return nil, err
 	}
-	places, err := newAPIFinder(nc, api, RequestTimeout)
+	finder, err := newAPIFinder(nc, api, RequestTimeout)
 	if err != nil {
 		return nil, err
 	}
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
-	s := &Store{nc: nc, names: names, places: places, binding: newBinding(names), user: nameOf(inbox)}
-	s.sizes.nc = nc
-	s.reconnected.listen(nc)
-	s.denials.listen(nc, DenialContext{
-		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Control: KVSubject(names.Control(), ""), Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Control()), KVStream(names.Nodes()), names.Reports()},
-		States: KVSubject(names.Nodes(), ""), Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
-	}, func(subject string) bool { return places.IsExpected(subject) || names.IsCheck(subject) })
+	s := &Store{Connection: &Connection{Conn: nc, API: finder, User: nameOf(inbox)}, Names: names, Sizes: Sizes{nc: nc}}
+	s.binding = newBinding(s)
+	s.listen()
+	s.Denials.listen(nc, DenialContext{Inbox: inbox, Names: names, Mistaken: finder.Mistaken}, func(subject string) bool { return finder.IsExpected(subject) || names.isCheck(subject) })
 
 	return s, nil
 }
 
-// Names returns the names of the fleet.
-func (s *Store) Names() Names { return s.names }
-
-// User returns the name in the inbox prefix of the connection, which its permissions are for, or "".
-func (s *Store) User() string { return s.user }
-
-// Places returns the finder of the JetStream API prefix.
-func (s *Store) Places() *APIFinder { return s.places }
-
-// JetStream returns the JetStream client of the connection.
-func (s *Store) JetStream() jetstream.JetStream { return s.places.JetStream() }
+// JetStream returns the JetStream client for the prefix in use.
+func (c *Connection) JetStream() jetstream.JetStream { return c.API.JetStream() }
 
 // Away returns why the server cannot be reached now, or nil. Without this check, a client that was
 // never connected reports a different error for messages with headers.
-func (s *Store) Away() error {
+func (c *Connection) Away() error {
 	switch {
-	case s.nc.IsClosed():
+	case c.Conn.IsClosed():
 		return nats.ErrConnectionClosed
-	case !s.nc.IsConnected():
+	case !c.Conn.IsConnected():
 		return nats.ErrDisconnected
 	default:
 		return nil
 	}
 }
 
-// CheckServer checks the version of the connected server. It returns nil while disconnected.
-func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedServerVersion()) }
-
-// Conn returns the connection.
-func (s *Store) Conn() *nats.Conn { return s.nc }
-
 // Settling is how long nodes take to reconnect after a restart of the server.
 const Settling = 6 * time.Second
 
 const awayCheck = 100 * time.Millisecond
 
-type reconnection struct{ at atomic.Pointer[time.Time] }
-
 // listen records each reconnect and then calls the previous handler.
-func (r *reconnection) listen(nc *nats.Conn) {
-	before := nc.ReconnectHandler()
-	nc.SetReconnectHandler(func(nc *nats.Conn) {
+func (c *Connection) listen() {
+	before := c.Conn.ReconnectHandler()
+	c.Conn.SetReconnectHandler(func(nc *nats.Conn) {
 		now := time.Now()
-		r.at.Store(&now)
+		c.reconnected.Store(&now)
 		if before != nil {
 			before(nc)
 		}
@@ -135,8 +120,8 @@ func (r *reconnection) listen(nc *nats.Conn) {
 }
 
 // Reconnected returns the time of the last reconnect, or zero.
-func (s *Store) Reconnected() time.Time {
-	if at := s.reconnected.at.Load(); at != nil {
+func (c *Connection) Reconnected() time.Time {
+	if at := c.reconnected.Load(); at != nil {
 		return *at
 	}
 
@@ -144,7 +129,7 @@ func (s *Store) Reconnected() time.Time {
 }
 
 // IsOutage is the function IsOutage as a method, for packages that do not import kvstore.
-func (*Store) IsOutage(err error) bool { return IsOutage(err) }
+func (*Connection) IsOutage(err error) bool { return IsOutage(err) }
 
 // IsOutage reports whether a server is away or elects a leader. The operation can be retried.
 func IsOutage(err error) bool {
@@ -162,12 +147,12 @@ func IsOutage(err error) bool {
 const unavailable = 503
 
 // AwaitConnection waits while the server is away. The error wraps the errors of Away and ctx.
-func (s *Store) AwaitConnection(ctx context.Context) error {
+func (c *Connection) AwaitConnection(ctx context.Context) error {
 	again := time.NewTicker(awayCheck)
 	defer again.Stop()
 	for {
-		away := s.Away()
-		if away == nil || s.nc.IsClosed() {
+		away := c.Away()
+		if away == nil || c.Conn.IsClosed() {
 			return away
 		}
 		select {

@@ -75,47 +75,47 @@ type Stream struct {
 
 // Streams returns every bucket and stream of the fleet in the order of their creation.
 func (n Names) Streams() []Stream {
-	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", HistorySize)
-	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
+	manifests := bucketConfig(n.Manifests, "Manifests assigned to nodes and groups", HistorySize)
+	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests, ">"), Destination: n.Changed(">"), HeadersOnly: true}
 	manifests.Metadata[FormatKey] = secondFormat
 	// A rollup of one key would let an operator of one group remove all others.
 	manifests.RollupAllowed = false
 
-	control := bucketConfig(n.Control(), "What operators write about nodes: pause, labels", HistorySize)
-	control.RePublish = &api.RePublish{Source: KVSubject(n.Control(), "*.*.*"), Destination: n.ControlChanged("{{wildcard(1)}}.{{wildcard(2)}}", "{{wildcard(3)}}"), HeadersOnly: true}
+	control := bucketConfig(n.Control, "What operators write about nodes: pause, labels", HistorySize)
+	control.RePublish = &api.RePublish{Source: KVSubject(n.Control, "*.*.*"), Destination: n.ControlChanged("{{wildcard(1)}}.{{wildcard(2)}}", "{{wildcard(3)}}"), HeadersOnly: true}
 	control.RollupAllowed, control.MaxMsgSize = false, maxControl
 
-	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
+	nodes := bucketConfig(n.Nodes, "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true
 	// With a rollup of its own key, a node could remove the keys of other nodes.
 	nodes.RollupAllowed = false
 
-	bundles := streamConfig(ObjectStream(n.Bundles()), "Bundles: manifests with their files", "$O."+n.Bundles()+".C.>", "$O."+n.Bundles()+".M.>")
+	bundles := streamConfig(ObjectStream(n.Bundles), "Bundles: manifests with their files", "$O."+n.Bundles+".C.>", "$O."+n.Bundles+".M.>")
 	bundles.Discard, bundles.RollupAllowed = api.DiscardNew, true
 
-	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.ReportSubjects("*")...)
+	reports := streamConfig(n.Reports, "Reports of nodes, as CloudEvents", n.ReportSubjects("*")...)
 	reports.DenyDelete, reports.Compression, reports.Duplicates = true, api.S2Compression, reportWindow
 
-	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*", "*"))
-	commands.RePublish = &api.RePublish{Source: n.prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
+	commands := streamConfig(n.Commands, "Requests queued for nodes that are away", n.Command("*.*", "*"))
+	commands.RePublish = &api.RePublish{Source: n.Prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
 	commands.Metadata[FormatKey] = secondFormat
 	commands.Discard = api.DiscardNew
 	commands.MaxAge, commands.AllowMsgTTL = MaxCommandTTL, true
 
-	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
+	registrations := streamConfig(n.Registrations, "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
 	registrations.MaxMsgSize = maxRegistration
 	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationAge, true
 
 	return []Stream{
-		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Lists: true},
-		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", HistorySize), Reads: []string{KVSubject(n.Data(), ">")}},
+		{Config: manifests, Reads: []string{KVSubject(n.Manifests, model.Key(AnyFamily, ">"))}, Lists: true},
+		{Config: bucketConfig(n.Data, "Hierarchical data of manifests", HistorySize), Reads: []string{KVSubject(n.Data, ">")}},
 		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode), n.NodeInventory(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
 		// The chunks of a bundle can be requested only by sequence.
-		{Config: bundles, Reads: []string{"$O." + n.Bundles() + ".M.>"}, ReadsAll: true},
+		{Config: bundles, Reads: []string{"$O." + n.Bundles + ".M.>"}, ReadsAll: true},
 		{Config: reports, Writes: []string{n.Report(AnyNode, "*", "*")}},
 		{Config: commands, Reads: []string{n.Command(AnyFamily, ">")}, Lists: true},
 		{Config: registrations, Optional: true, Writes: []string{n.Registration("*", "*", "*", AnyNode, "*", "*")}, ReadsAll: true},
-		{Config: control, Optional: true, Reads: []string{KVSubject(n.Control(), model.Key(AnyFamily, ">"))}, Lists: true},
+		{Config: control, Optional: true, Reads: []string{KVSubject(n.Control, model.Key(AnyFamily, ">"))}, Lists: true},
 	}
 }
 
@@ -180,11 +180,11 @@ func (i Infos) hasUnanswered() bool {
 // Infos returns the streams of the account with a subject, or all streams if subject is empty. It uses
 // the list of streams, which nodes may request: unlike the info of a single stream, the list never
 // contains keys.
-func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
+func (c *Connection) Infos(ctx context.Context, subject string) (Infos, error) {
 	found := Infos{}
 	offset := 0
 	for {
-		page, err := s.infoPage(ctx, subject, offset)
+		page, err := c.infoPage(ctx, subject, offset)
 		if err != nil {
 			return nil, fmt.Errorf("list streams: %w", err)
 		}
@@ -207,49 +207,43 @@ func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 }
 
 // infoPage requests a page at each API prefix until one answers.
-func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
+func (c *Connection) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
 	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
 	if err != nil {
 		return nil, err
 	}
 
-	return findAPI(ctx, s.places, func(ctx context.Context, prefix APIPrefix) (*api.JSApiStreamListResponse, error) {
-		return s.listStreams(ctx, prefix, body)
+	return findAPI(ctx, c.API, func(ctx context.Context, prefix APIPrefix) (*api.JSApiStreamListResponse, error) {
+		reply, err := c.Request(ctx, prefix.StreamList(), body)
+		if err != nil {
+			return nil, err
+		}
+		var resp api.JSApiStreamListResponse
+		err = json.Unmarshal(reply.Data, &resp)
+		switch {
+		case err != nil || resp.Type != streamListType && resp.Error == nil:
+			return nil, errNotJetStream
+		case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
+			return nil, ErrNoJetStream
+		}
+		return &resp, resp.ToError()
 	})
-}
-
-// listStreams requests a page of streams at an API prefix.
-func (s *Store) listStreams(ctx context.Context, prefix APIPrefix, body []byte) (*api.JSApiStreamListResponse, error) {
-	reply, err := s.Request(ctx, prefix.StreamList(), body)
-	if err != nil {
-		return nil, err
-	}
-	var resp api.JSApiStreamListResponse
-	err = json.Unmarshal(reply.Data, &resp)
-	switch {
-	case err != nil || resp.Type != streamListType && resp.Error == nil:
-		return nil, errNotJetStream
-	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
-		return nil, ErrNoJetStream
-	}
-
-	return &resp, resp.ToError()
 }
 
 const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
 
-func (s *Store) leader(info *api.StreamInfo) string {
+func (c *Connection) leader(info *api.StreamInfo) string {
 	if info.Cluster != nil && info.Cluster.Leader != "" {
 		return info.Cluster.Leader
 	}
 
-	return s.nc.ConnectedServerName()
+	return c.Conn.ConnectedServerName()
 }
 
 // LastStored returns the time of the last message of each given stream. The error wraps
 // model.ErrNotFound or ErrUnanswered.
-func (s *Store) LastStored(ctx context.Context, streams ...string) ([]model.LastStored, error) {
-	found, err := s.Infos(ctx, "")
+func (c *Connection) LastStored(ctx context.Context, streams ...string) ([]model.LastStored, error) {
+	found, err := c.Infos(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +253,7 @@ func (s *Store) LastStored(ctx context.Context, streams ...string) ([]model.Last
 		if err != nil {
 			return nil, err
 		}
-		out[i] = model.LastStored{Stream: stream, Server: s.leader(info), At: info.State.LastTime, Now: info.TimeStamp}
+		out[i] = model.LastStored{Stream: stream, Server: c.leader(info), At: info.State.LastTime, Now: info.TimeStamp}
 		if info.State.Msgs == 0 {
 			out[i].At = info.Created
 		}
@@ -277,8 +271,8 @@ const silentAfter = 5 * time.Second
 
 // SilentServers returns the servers that do not answer the leaders of their streams, with the time of
 // their last answer. A new leader without any answer counts from its election.
-func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error) {
-	found, err := s.Infos(ctx, "")
+func (c *Connection) SilentServers(ctx context.Context) (map[string]time.Time, error) {
+	found, err := c.Infos(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -287,8 +281,8 @@ func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error)
 }
 
 // LastSilentServers returns the result of SilentServers at the last Survey. It sends no request.
-func (s *Store) LastSilentServers() map[string]time.Time {
-	if last := s.silent.Load(); last != nil {
+func (c *Connection) LastSilentServers() map[string]time.Time {
+	if last := c.silent.Load(); last != nil {
 		return *last
 	}
 
@@ -362,7 +356,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		if err != nil {
 			return failed(err)
 		}
-		reply, err := s.Request(ctx, s.places.InUse().StreamInfo(stream), body)
+		reply, err := s.Request(ctx, s.API.InUse().StreamInfo(stream), body)
 		if err != nil {
 			return failed(err)
 		}

@@ -32,25 +32,25 @@ func swallow(t *testing.T, nc *nats.Conn) {
 func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 	t.Parallel()
 	srv, admin := kvtest.New(t)
-	swallow(t, admin.Conn())
-	node := kvtest.Bind(t, srv, nats.CustomInboxPrefix(admin.Names().InboxPrefix("web01")))
+	swallow(t, admin.Conn)
+	node := kvtest.Bind(t, srv, nats.CustomInboxPrefix(kvstore.InboxPrefix("web01")))
 	if _, err := node.Infos(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if at := node.Places().InUse(); at != kvstore.OwnAPI {
+	if at := node.API.InUse(); at != kvstore.OwnAPI {
 		t.Errorf("JetStream is asked at %s", at)
 	}
 	// A responder that is not JetStream does not count.
-	_, err := admin.Conn().Subscribe("fleet.API.>", func(m *nats.Msg) { _ = m.Respond([]byte("hello")) })
+	_, err := admin.Conn.Subscribe("fleet.API.>", func(m *nats.Msg) { _ = m.Respond([]byte("hello")) })
 	if err == nil {
-		err = admin.Conn().Flush()
+		err = admin.Conn.Flush()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	node = kvtest.Bind(t, srv, nats.CustomInboxPrefix(admin.Names().InboxPrefix("web02")))
-	if _, err := node.Infos(t.Context(), ""); err != nil || node.Places().InUse() != kvstore.OwnAPI {
-		t.Errorf("JetStream is asked at %s: %v", node.Places().InUse(), err)
+	node = kvtest.Bind(t, srv, nats.CustomInboxPrefix(kvstore.InboxPrefix("web02")))
+	if _, err := node.Infos(t.Context(), ""); err != nil || node.API.InUse() != kvstore.OwnAPI {
+		t.Errorf("JetStream is asked at %s: %v", node.API.InUse(), err)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 func TestASubscriberToEverythingHidesNoMissingBucket(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	swallow(t, store.Conn())
+	swallow(t, store.Conn)
 	_, byKey := store.KVGet(t.Context(), "nosuch", "key")
 	_, byObject := store.Object(t.Context(), "nosuch", "name")
 	for what, err := range map[string]error{"key": byKey, "object": byObject} {
@@ -87,7 +87,7 @@ func TestASubscriberToEverythingDeniesNoRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	swallow(t, srv.Connect(t, nats.UserInfo("all", "all")))
-	store, err := kvtest.Of(srv.Connect(t, nats.UserInfo(kvtest.Requester, kvtest.Requester), nats.CustomInboxPrefix(admin.Names().InboxPrefix(kvtest.Requester))), "")
+	store, err := kvtest.Of(srv.Connect(t, nats.UserInfo(kvtest.Requester, kvtest.Requester), nats.CustomInboxPrefix(kvstore.InboxPrefix(kvtest.Requester))), "")
 	if err == nil {
 		_, err = store.Infos(t.Context(), "")
 	}

@@ -21,7 +21,7 @@ func TestAServerWithoutRoom(t *testing.T) {
 		srv := natstest.Start(t, natstest.WithMaxStore(64<<20))
 		store := provisioned(t, srv)
 		free := kvtest.FillServer(t, store)
-		server := store.Conn().ConnectedServerName()
+		server := store.Conn.ConnectedServerName()
 		for what, err := range map[string]error{"state": putState(t, store), "report": kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, model.OutcomeStable, 1))} {
 			if !errors.Is(err, kvstore.ErrNoRoom) || !strings.Contains(err.Error(), server) || !strings.Contains(err.Error(), "/healthz") {
 				t.Errorf("%s: %v", what, err)
@@ -36,8 +36,8 @@ func TestAServerWithoutRoom(t *testing.T) {
 		t.Parallel()
 		srv := natstest.Start(t)
 		store := provisioned(t, srv)
-		mend := kvtest.FailWrites(t, srv, store, kvstore.KVStream(store.Names().Nodes()))
-		want := "KV_MUSTER_NODES does not store messages: free disk space, check /healthz of its server " + store.Conn().ConnectedServerName() + ", and restart the server if it still refuses writes"
+		mend := kvtest.FailWrites(t, srv, store, kvstore.KVStream(store.Names.Nodes))
+		want := "KV_MUSTER_NODES does not store messages: free disk space, check /healthz of its server " + store.Conn.ConnectedServerName() + ", and restart the server if it still refuses writes"
 		if err := putState(t, store); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

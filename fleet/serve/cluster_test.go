@@ -90,7 +90,7 @@ func TestClusterLosesTheLeaderOfReports(t *testing.T) {
 // leaderOf returns which server leads a stream.
 func leaderOf(t *testing.T, s *kvtest.Store, stream string) (n int) {
 	t.Helper()
-	m := kvtest.Must(t, func() (*jsm.Manager, error) { return jsm.New(s.Conn()) })
+	m := kvtest.Must(t, func() (*jsm.Manager, error) { return jsm.New(s.Conn) })
 	kvtest.Eventually(t, "a leader", func() (bool, string) {
 		of, err := m.LoadStream(stream)
 		if err != nil {

@@ -54,12 +54,12 @@ func TestReportsInDisorder(t *testing.T) {
 			if event, err = kvstore.EncodeEvent(put); err != nil {
 				t.Fatal(err)
 			}
-			raw(t, store, store.Names().Report(put.Node, put.Kind, string(put.Outcome)), event)
+			raw(t, store, store.Names.Report(put.Node, put.Kind, string(put.Outcome)), event)
 		}
 		if i%100 == 0 {
 			data := [][]byte{nil, []byte("garbage"), event[:len(event)/2], []byte(`{"specversion":"1.0"}`), bytes.Replace(event, []byte("muster/node/web"), []byte("muster/node/db"), 1), []byte("\xff\xfe\x00"), []byte("[[[[]]]]"), []byte("null")}[broken%8]
 			broken++
-			raw(t, store, store.Names().Report("web01", model.KindRun, string(model.OutcomeStable)), data)
+			raw(t, store, store.Names.Report("web01", model.KindRun, string(model.OutcomeStable)), data)
 		}
 	}
 	if doubled != 80 || broken != 8 {

@@ -390,7 +390,7 @@ func TestHistory(t *testing.T) {
 	for i := range 5 {
 		report(t, store, "web01", fmt.Sprintf("r%d", i))
 	}
-	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
+	srv.Raw(t, store.Names.Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
 	report(t, store, "web01", "r5")
 	f := view.New(view.Options{})
 	feed := newFeed(storeOf(store), f, time.Hour, slog.New(slog.DiscardHandler))
@@ -439,7 +439,7 @@ func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
 func TestHistoryGoesOn(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
+	srv.Raw(t, store.Names.Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
 	for i := range 2 {
 		report(t, store, "web01", fmt.Sprintf("r%d", i))
 	}

@@ -45,7 +45,7 @@ func TestTheServerStoresNothing(t *testing.T) {
 	if problems := s.overview().Progress.Problems; len(problems) > 0 {
 		t.Errorf("at first %q", problems)
 	}
-	server := store.Conn().ConnectedServerName()
+	server := store.Conn.ConnectedServerName()
 	free := kvtest.FillServer(t, store)
 	full.Store(true)
 	shows(t, s, "the NATS server "+server+" stores no states of nodes since ", "free disk space, check its /healthz, and restart the server", "web01 reports: state not stored since then")

@@ -2,6 +2,7 @@ package targets
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -31,18 +32,81 @@ type packageEnv struct {
 	Charge func(any, bool) any `expr:"__charge"`
 }
 
+// packageFields and resultFields are the indexes of the fields of rows, by their names in expressions.
+var (
+	packageFields = fieldsOf(Package{})
+	resultFields  = fieldsOf(Result{})
+)
+
+func fieldsOf(row any) map[string]int {
+	out := map[string]int{}
+	for i, f := range reflect.VisibleFields(reflect.TypeOf(row)) {
+		if name := f.Tag.Get("expr"); name != "" {
+			out[name] = i
+		}
+	}
+
+	return out
+}
+
+// valueOf returns the value of a field of a row, nil for an unknown name.
+func valueOf(row any, fields map[string]int, name string) any {
+	if i, known := fields[name]; known {
+		return reflect.ValueOf(row).Elem().Field(i).Interface()
+	}
+
+	return nil
+}
+
+// Value returns the value of a column.
+func (p Package) Value(column string) any { return valueOf(&p, packageFields, column) }
+
+// Value returns the value of a column.
+func (r Result) Value(column string) any { return valueOf(&r, resultFields, column) }
+
 // PackageNames returns the names in expressions over packages, in the order of the documentation.
 func PackageNames() []string { return namesIn(Package{}) }
 
-// Packages is a compiled expression over packages.
-type Packages struct{ *Expression }
+// Query is a compiled expression over rows: packages or results.
+type Query[Row any] struct {
+	*Expression
+	// env returns an environment that uses the functions of an evaluation, and the row in it.
+	env func(*bounds) (env any, row *Row)
+}
+
+// RowEvaluator evaluates one expression for many rows. One goroutine uses it.
+type RowEvaluator[Row any] struct {
+	bounds
+	env any
+	row *Row
+}
+
+// Evaluator returns an evaluator of the expression. Once done is closed, Match returns ErrEnded. Ages are computed from the
+// current time.
+func (q Query[Row]) Evaluator(done <-chan struct{}) *RowEvaluator[Row] {
+	out := &RowEvaluator[Row]{bounds: newBounds(q.program)}
+	out.done = done
+	out.env, out.row = q.env(&out.bounds)
+
+	return out
+}
+
+// Match reports whether a row matches. The error is about this row, or wraps ErrEnded.
+func (e *RowEvaluator[Row]) Match(row Row) (bool, error) {
+	*e.row = row
+
+	return e.run(e.env)
+}
 
 // CompilePackages compiles an expression over packages, see Compile. The functions over versions use the
 // scheme of the package's manager unless the expression gives a scheme.
-func CompilePackages(text string) (Packages, error) {
+func CompilePackages(text string) (Query[Package], error) {
 	e, err := compile(text, vocabulary{what: "query over packages", env: packageEnv{}, scheme: "manager", values: packageValues})
 
-	return Packages{e}, err
+	return Query[Package]{e, func(b *bounds) (any, *Package) {
+		env := &packageEnv{Step: b.step, Charge: b.charge}
+		return env, &env.Package
+	}}, err
 }
 
 // addScheme adds the manager as the scheme of a comparison with the version of a package.
@@ -60,28 +124,6 @@ func (p *patcher) addScheme(node *ast.Node, n *ast.CallNode, function string) {
 			return
 		}
 	}
-}
-
-// PackageEvaluator evaluates one expression for many packages. One goroutine uses it.
-type PackageEvaluator struct {
-	bounds
-	env packageEnv
-}
-
-// Evaluator returns an evaluator of the expression. Once done is closed, Match returns ErrEnded.
-func (e Packages) Evaluator(done <-chan struct{}) *PackageEvaluator {
-	out := &PackageEvaluator{bounds: newBounds(e.program)}
-	out.done = done
-	out.env.Step, out.env.Charge = out.step, out.charge
-
-	return out
-}
-
-// Match reports whether a package of a node matches. The error is about this package, or wraps ErrEnded.
-func (e *PackageEvaluator) Match(node string, p model.Package) (bool, error) {
-	e.env.Package = Package{node, p.Name, p.Version, p.Arch, p.Manager, ""}
-
-	return e.run(&e.env)
 }
 
 // namePackage is the name of the function that returns an installed package of a node.
@@ -142,12 +184,9 @@ func (p *Package) value(name any) (any, error) {
 	if name == "version" && p.Version == "" && p.incomplete != "" {
 		return nil, fmt.Errorf("its inventory has no version of %s: %s", p.Name, p.incomplete)
 	}
-	values := []string{p.Node, p.Name, p.Version, p.Arch, p.Manager}
-	if at := slices.IndexFunc(PackageNames(), func(n string) bool { return n == name }); at >= 0 {
-		return values[at], nil
-	}
+	text, _ := name.(string)
 
-	return nil, nil
+	return p.Value(text), nil
 }
 
 // isCallOf reports whether a node of the tree calls a function.
@@ -245,40 +284,17 @@ type resultEnv struct {
 // ResultNames returns the names in expressions over results, in the order of the documentation.
 func ResultNames() []string { return namesIn(Result{}) }
 
-// Results is a compiled expression over results.
-type Results struct{ *Expression }
-
 // CompileResults compiles an expression over results, see Compile.
-func CompileResults(text string) (Results, error) {
+func CompileResults(text string) (Query[Result], error) {
 	e, err := compile(text, vocabulary{what: "query", env: resultEnv{}, values: resultValues, words: map[Space]words{
 		SpaceOutcome: {"outcome", texts(outcomes[:])},
 		SpaceCause:   {"cause", texts([]model.Cause{model.CauseManifest, model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseEnsure, model.CauseRequest})},
 	}})
 
-	return Results{e}, err
-}
-
-// ResultEvaluator evaluates one expression for many results. One goroutine uses it.
-type ResultEvaluator struct {
-	bounds
-	env resultEnv
-}
-
-// Evaluator returns an evaluator of the expression. Once done is closed, Match returns ErrEnded. Ages are computed from the
-// current time.
-func (r Results) Evaluator(done <-chan struct{}) *ResultEvaluator {
-	out := &ResultEvaluator{bounds: newBounds(r.program)}
-	out.done = done
-	out.env.Step, out.env.Charge, out.env.Age = out.step, out.charge, out.age
-
-	return out
-}
-
-// Match reports whether a result matches. The error is about this result.
-func (e *ResultEvaluator) Match(r Result) (bool, error) {
-	e.env.Result = r
-
-	return e.run(&e.env)
+	return Query[Result]{e, func(b *bounds) (any, *Result) {
+		env := &resultEnv{Age: b.age, Step: b.step, Charge: b.charge}
+		return env, &env.Result
+	}}, err
 }
 
 // NodeNames returns the names in expressions over nodes, in the order of the documentation.

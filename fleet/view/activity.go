@@ -16,9 +16,8 @@ type activityLog struct {
 	changed func()
 
 	mu        sync.RWMutex
-	words     eventWords
 	repeats   repeats
-	events    *bounded[happened]
+	events    *bounded[Event]
 	runs      runs
 	requests  *requests
 	points    points
@@ -34,7 +33,7 @@ type activityLog struct {
 // isKnown must not call back.
 func newActivityLog(o Options, isKnown func(node string) bool, changed func()) *activityLog {
 	l := &activityLog{
-		changed: changed, words: eventWords{internedTexts{}, interned[string]{}, interned[sameEvent]{}, interned[sameRun]{}}, repeats: repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}, events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
+		changed: changed, repeats: repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}, events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
 		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: followers{all: map[*follower]bool{}},
 	}
 	l.events.isKnown, l.runs.isKnown = isKnown, isKnown
@@ -67,10 +66,10 @@ func (l *activityLog) ofNode(name string, mostRuns, mostEvents int) ([]RunRow, [
 	defer l.mu.RUnlock()
 	runs, events := []RunRow{}, []Event{}
 	for _, it := range l.runs.of(name, mostRuns) {
-		runs = append(runs, rowOf(it))
+		runs = append(runs, it.value)
 	}
 	for _, it := range l.events.of(name, mostEvents) {
-		events = append(events, eventOf(it))
+		events = append(events, it.value)
 	}
 
 	return runs, events
@@ -205,16 +204,10 @@ func (l *activityLog) AddRuns(m model.StoredReports) {
 			continue
 		}
 		l.mu.Lock()
-		h := l.words.keep(&t.Event)
-		l.addRun(&t, &h, position{m.Sequence, i})
+		l.runs.add(position{m.Sequence, i}, *t.run)
 		l.changed()
 		l.mu.Unlock()
 	}
-}
-
-func (l *activityLog) addRun(t *excerpt, h *happened, at position) {
-	t.run.Outcome = h.outcome
-	l.runs.add(t.Node, at, l.words.keepRun(h, t.run))
 }
 
 func (l *activityLog) add(t *excerpt, at position) {
@@ -223,20 +216,17 @@ func (l *activityLog) add(t *excerpt, at position) {
 		return
 	}
 	l.changed()
-	h := l.words.keep(e)
 	l.counts.report(t, at.seq)
-	it := l.events.newItem(e.Node, at, h)
+	it := l.events.newItem(e.Node, at, *e)
 	l.events.put(it)
-	e.Node, e.Resource, e.CorrelationID, e.By = it.siblings.node, h.resource, h.correlation, h.by
 	l.followers.publish(it)
 	if t.run != nil {
-		l.addRun(t, &h, at)
+		l.runs.add(at, *t.run)
 		l.points.add(e.Time, t)
 	} else if e.Kind == model.KindTransaction && e.RunID != "" {
-		l.runs.add(e.Node, at, l.words.keepRun(&h, &RunRow{Started: e.Time}))
+		l.runs.add(at, RunRow{RunID: e.RunID, Node: e.Node, Manifest: e.Manifest, Cause: e.Cause, Started: e.Time})
 	}
 	for _, a := range t.attention {
-		a.Resource = l.words.strings.Share(a.Resource)
 		l.attention.Add(e.Node, e.Time, a)
 	}
 	// A node answers a request once. Its later answers, while the request is remembered, are only events.
@@ -253,22 +243,22 @@ func newMatcher(q EventQuery) matcher {
 	return matcher{q}
 }
 
-// matches reports whether the query selects an event of a node, at any place.
-func (m *matcher) matches(node string, h *happened) bool {
+// matches reports whether the query selects an event, at any position.
+func (m *matcher) matches(e *Event) bool {
 	switch {
-	case m.Node != "" && m.Node != node, m.Kind != "" && m.Kind != h.kind, m.RunID != "" && m.RunID != h.runID,
-		m.Outcome != "" && m.Outcome != h.outcome, m.Cause != "" && m.Cause != h.cause:
+	case m.Node != "" && m.Node != e.Node, m.Kind != "" && m.Kind != e.Kind, m.RunID != "" && m.RunID != e.RunID,
+		m.Outcome != "" && m.Outcome != e.Outcome, m.Cause != "" && m.Cause != e.Cause:
 		return false
-	case m.Manifest != "" && m.Manifest != h.manifest && !model.IsKeyOf(h.manifest, m.Manifest):
+	case m.Manifest != "" && m.Manifest != e.Manifest && !model.IsKeyOf(e.Manifest, m.Manifest):
 		return false
-	case !m.Since.IsZero() && h.at.Time().Before(m.Since), !m.Until.IsZero() && !h.at.Time().Before(m.Until):
+	case !m.Since.IsZero() && e.Time.Before(m.Since), !m.Until.IsZero() && !e.Time.Before(m.Until):
 		return false
 	case m.Search == "":
 		return true
 	}
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), m.Search) }
 
-	return m.Search == strings.ToLower(h.correlation) || has(h.text) || has(h.resource) || has(h.manifest) || has(node)
+	return m.Search == strings.ToLower(e.CorrelationID) || has(e.Text) || has(e.Resource) || has(e.Manifest) || has(e.Node)
 }
 
 func (m *matcher) limit() int {
@@ -292,8 +282,8 @@ func (l *activityLog) page(q EventQuery) (events []Event, more bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	events = []Event{}
-	l.events.newest(q.Before, func(it *item[happened]) bool {
-		if !m.matches(it.siblings.node, &it.value) {
+	l.events.newest(q.Before, func(it *item[Event]) bool {
+		if !m.matches(&it.value) {
 			return true
 		}
 		// Events of one batch stay on one page. The next page continues before their sequence number.
@@ -301,7 +291,7 @@ func (l *activityLog) page(q EventQuery) (events []Event, more bool) {
 			more = true
 			return false
 		}
-		events = append(events, eventOf(it))
+		events = append(events, it.value)
 		return true
 	})
 
@@ -316,10 +306,10 @@ func (l *activityLog) Runs(q EventQuery) []RunRow {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	out := []RunRow{}
-	l.runs.newest(q.Before, func(it *item[runRow]) bool {
-		r := &it.value
-		if m.matches(it.siblings.node, &happened{runID: r.id, text: r.error, at: r.started, sameEvent: &sameEvent{manifest: r.manifest, outcome: r.outcome, cause: r.cause}}) {
-			out = append(out, rowOf(it))
+	l.runs.newest(q.Before, func(it *item[RunRow]) bool {
+		r := it.value
+		if m.matches(&Event{Node: r.Node, RunID: r.RunID, Text: r.Error, Time: r.Started, Manifest: r.Manifest, Outcome: r.Outcome, Cause: r.Cause}) {
+			out = append(out, r)
 		}
 		return len(out) < limit
 	})
@@ -350,7 +340,7 @@ func (l *activityLog) Follow(q EventQuery) (events <-chan Event, cancel func()) 
 	defer l.mu.Unlock()
 	l.followers.all[w] = true
 	if q.After > 0 {
-		l.events.after(q.After, func(it *item[happened]) bool {
+		l.events.after(q.After, func(it *item[Event]) bool {
 			l.followers.send(w, it)
 			return l.followers.all[w]
 		})
@@ -364,7 +354,7 @@ func (l *activityLog) Follow(q EventQuery) (events <-chan Event, cancel func()) 
 }
 
 // publish sends an event to the followers, unless a newer event was published.
-func (f *followers) publish(it *item[happened]) {
+func (f *followers) publish(it *item[Event]) {
 	if it.compare(f.last) <= 0 {
 		return
 	}
@@ -375,12 +365,12 @@ func (f *followers) publish(it *item[happened]) {
 }
 
 // send sends an event to a reader, unless the reader is too slow.
-func (f *followers) send(w *follower, it *item[happened]) {
-	if !w.matches(it.siblings.node, &it.value) {
+func (f *followers) send(w *follower, it *item[Event]) {
+	if !w.matches(&it.value) {
 		return
 	}
 	select {
-	case w.events <- eventOf(it):
+	case w.events <- it.value:
 	default:
 		f.end(w)
 	}
@@ -396,30 +386,30 @@ func (f *followers) end(w *follower) {
 // runs are the newest runs, by the places of their summaries. A row without an outcome has the place of a
 // transaction, because its summary is unknown.
 type runs struct {
-	*bounded[runRow]
+	*bounded[RunRow]
 	// byID contains the runs by hashes of node and id that no node can predict.
-	byID map[uint64]*item[runRow]
+	byID map[uint64]*item[RunRow]
 	seed maphash.Seed
 }
 
 func newRuns(most int) runs {
-	r := runs{newBounded[runRow](most), map[uint64]*item[runRow]{}, maphash.MakeSeed()}
-	r.dropped = func(it *item[runRow]) { delete(r.byID, hashOf(r.seed, it.siblings.node, it.value.id)) }
+	r := runs{newBounded[RunRow](most), map[uint64]*item[RunRow]{}, maphash.MakeSeed()}
+	r.dropped = func(it *item[RunRow]) { delete(r.byID, hashOf(r.seed, it.value.Node, it.value.RunID)) }
 
 	return r
 }
 
 // add adds the summary of a run, or without an outcome a transaction of a run whose summary is unknown. It registers the
 // id first, because the run may be dropped immediately.
-func (r runs) add(node string, at position, row runRow) {
-	id := hashOf(r.seed, node, row.id)
+func (r runs) add(at position, row RunRow) {
+	id := hashOf(r.seed, row.Node, row.RunID)
 	if known := r.byID[id]; known != nil {
-		if row.outcome == "" || known.value.outcome != "" {
+		if row.Outcome == "" || known.value.Outcome != "" {
 			return // a node reports a run once
 		}
 		r.remove(known)
 	}
-	it := r.newItem(node, at, row)
+	it := r.newItem(row.Node, at, row)
 	r.byID[id] = it
 	r.put(it)
 }

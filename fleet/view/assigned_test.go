@@ -11,9 +11,9 @@ import (
 func TestMergeIsInOrder(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC) }
-	assigned := []view.AssignmentChange{
+	assigned := []view.ControlChange{
 		{Key: "group.web.b", Revision: 9, Time: at(5), Kind: view.ChangeRemoved, By: "anna"},
-		{Key: "stray", Revision: 7, Time: at(1), Kind: view.ChangeRefused, Problem: "its key is wrong"},
+		{Key: "stray", Revision: 7, Time: at(1), Kind: view.ChangeRefused, Text: "its key is wrong"},
 	}
 	written := []view.ControlChange{{Key: "node.a.pause", Revision: 3, Time: at(3), Kind: view.ChangePaused, Signed: true}, {Key: "node.a.labels", Revision: 2, Time: at(1)}}
 	got := view.MergeChanges(assigned, written)

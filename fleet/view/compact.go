@@ -2,12 +2,11 @@ package view
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,15 +22,14 @@ const (
 	maxReason = 2000
 )
 
-// compact returns a node in compact form and takes ownership of it. A node with too many groups, labels or
-// rejected control documents is unreadable: it loses these and its manifests.
-func (s *nodeStates) compact(n model.Node) model.Node {
-	i := s.strings
+// compact limits the texts of a node and takes ownership of it. A node with too many groups, labels or rejected control
+// documents is unreadable: it loses these and its manifests.
+func compact(n model.Node) model.Node {
 	if problem := excess(&n); problem != "" {
 		n.Unreadable, n.Manifests = problem, nil
 	}
-	n.Protocol, n.Node, n.Version, n.Event = i.Share(n.Protocol), i.Share(n.Node), i.Share(cutText(n.Version, maxWord)), model.NodeEvent(i.Share(string(n.Event)))
-	n.Host, n.Message, n.Unreadable = cutText(n.Host, maxWord), cutText(n.Message, maxReason), cutText(n.Unreadable, maxReason)
+	n.Version, n.Host = cutText(n.Version, maxWord), cutText(n.Host, maxWord)
+	n.Message, n.Unreadable = cutText(n.Message, maxReason), cutText(n.Unreadable, maxReason)
 	n.DroppedRanges = nil
 	if n.Paused != nil {
 		p := *n.Paused
@@ -39,23 +37,21 @@ func (s *nodeStates) compact(n model.Node) model.Node {
 		n.Paused = &p
 	}
 	n.Flapping = n.Flapping[:min(len(n.Flapping), model.MaxFlapping)]
-	for at, g := range n.Groups {
-		n.Groups[at] = i.Share(cutText(g, maxWord))
+	for _, groups := range [][]string{n.Groups, n.UnreadGroups} {
+		for at, g := range groups {
+			groups[at] = cutText(g, maxWord)
+		}
 	}
-	for at, g := range n.UnreadGroups {
-		n.UnreadGroups[at] = i.Share(cutText(g, maxWord))
-	}
-	for key, value := range n.Labels {
-		n.Labels[key] = i.Share(cutText(value, maxReason))
-	}
-	for key, why := range n.RejectedControl {
-		n.RejectedControl[key] = i.Share(cutText(why, maxReason))
+	for _, texts := range []map[string]string{n.Labels, n.RejectedControl} {
+		for key, text := range texts {
+			texts[key] = cutText(text, maxReason)
+		}
 	}
 	for key, m := range n.Manifests {
 		m.Digest, m.Error, m.Late = cutText(m.Digest, maxWord), cutText(m.Error, maxReason), cutText(m.Late, maxReason)
 		if m.Ran != nil {
 			ran := *m.Ran
-			ran.Digest, ran.Outcome = i.Share(cutText(ran.Digest, maxWord)), model.Outcome(i.Share(cutText(string(ran.Outcome), maxWord)))
+			ran.Digest, ran.Outcome = cutText(ran.Digest, maxWord), model.Outcome(cutText(string(ran.Outcome), maxWord))
 			m.Ran = &ran
 		}
 		n.Manifests[key] = m
@@ -95,9 +91,9 @@ func (a *inventory) cut(n *model.Node, manifests []manifestState) ([]manifestSta
 	}
 	unassigned, out := 0, make([]manifestState, 0, len(manifests))
 	for _, m := range manifests {
-		if !a.entries.Has(m.key) {
+		if !a.entries.Has(m.key()) {
 			if unassigned++; unassigned > maxUnassigned {
-				delete(n.Manifests, m.key)
+				delete(n.Manifests, m.key())
 				continue
 			}
 		}
@@ -107,54 +103,38 @@ func (a *inventory) cut(n *model.Node, manifests []manifestState) ([]manifestSta
 	return slices.Clip(out), len(manifests) - len(out)
 }
 
-// manifestState is a compact model.ManifestState. A fleet has one for each manifest of each node.
+// manifestState is a compact model.ManifestState. A fleet has one for each manifest of each node, and most nodes have
+// the same ones apart from the time.
 type manifestState struct {
-	*sameManifest
-	at, failedSince instant
-	// rare is nil for most.
-	rare *rareState
+	at     time.Time
+	shared unique.Handle[sharedState]
 }
 
-type sameManifest struct {
-	key, digest string
-	revision    uint64
-	outcome     model.Outcome
-	counts      model.Counts
+// sharedState is a manifest without the time of its last run.
+type sharedState struct {
+	key   string
+	state model.ManifestState
 }
 
-// rareState contains fields of failed or late manifests.
-type rareState struct {
-	error, late string
-	seen        uint64
-	seenAt      instant
-	ran         *model.RanRevision
-}
-
-// manifests returns the compact statuses of the manifests of a node, by key.
-func (s *nodeStates) manifests(all map[string]model.ManifestState) []manifestState {
-	if len(all) == 0 {
-		return nil
-	}
+// compactManifests returns the compact manifests of a node, by key.
+func compactManifests(all map[string]model.ManifestState) []manifestState {
 	out := make([]manifestState, 0, len(all))
 	for key, m := range all {
-		one := manifestState{at: instantOf(m.At), failedSince: instantOf(m.FailedSince)}
-		one.sameManifest = s.same.Share(sameManifest{s.strings.Share(key), s.strings.Share(m.Digest), m.Revision, model.Outcome(s.strings.Share(string(m.Outcome))), m.Counts})
-		if rare := (rareState{m.Error, m.Late, m.Seen, instantOf(m.SeenAt), m.Ran}); rare != (rareState{seenAt: never}) {
-			one.rare = &rare
-		}
-		out = append(out, one)
+		at := m.At.UTC()
+		m.At = time.Time{}
+		out = append(out, manifestState{at, unique.Make(sharedState{key, m})})
 	}
-	slices.SortFunc(out, func(a, b manifestState) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(out, func(a, b manifestState) int { return strings.Compare(a.key(), b.key()) })
 
 	return out
 }
 
-// state returns the status as the node reported it.
-func (m *manifestState) state() model.ManifestState {
-	out := model.ManifestState{Revision: m.revision, Digest: m.digest, Outcome: m.outcome, At: m.at.Time(), Counts: m.counts, FailedSince: m.failedSince.Time()}
-	if r := m.rare; r != nil {
-		out.Error, out.Late, out.Seen, out.SeenAt, out.Ran = r.error, r.late, r.seen, r.seenAt.Time(), r.ran
-	}
+func (m manifestState) key() string { return m.shared.Value().key }
+
+// state returns the manifest as the node reported it.
+func (m manifestState) state() model.ManifestState {
+	out := m.shared.Value().state
+	out.At = m.at
 
 	return out
 }
@@ -171,12 +151,8 @@ type nodeState struct {
 
 func (s *nodeState) name() string { return s.Node.Node.Node }
 
-func (s *nodeState) statuses() iter.Seq[*fleet.RolloutStatus] {
-	return each(s.Statuses, func(a *Assignment) *fleet.RolloutStatus { return &a.RolloutStatus })
-}
-
 func (s *nodeState) manifest(key string) model.ManifestState {
-	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key, key) })
+	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key(), key) })
 	if !is {
 		return model.ManifestState{}
 	}
@@ -187,8 +163,8 @@ func (s *nodeState) manifest(key string) model.ManifestState {
 // reported returns the node as it reported its state. It clears and reuses the given map for the manifests.
 func (s *nodeState) reported(manifests map[string]model.ManifestState) model.Node {
 	clear(manifests)
-	for i := range s.manifests {
-		manifests[s.manifests[i].key] = s.manifests[i].state()
+	for _, m := range s.manifests {
+		manifests[m.key()] = m.state()
 	}
 	n := s.Node.Node
 	if n.Manifests = manifests; len(manifests) == 0 {
@@ -203,9 +179,4 @@ func (s *nodeState) full() Node {
 	out.Node = s.reported(make(map[string]model.ManifestState, len(s.manifests)))
 
 	return out
-}
-
-type nodeStates struct {
-	strings internedTexts
-	same    interned[sameManifest]
 }

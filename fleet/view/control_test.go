@@ -28,12 +28,12 @@ func TestControl(t *testing.T) {
 		{"node.a.groups", `{"protocol":"x"}`, false, "not used: "},
 		{"node.a.other", "", false, "no key that muster knows"},
 	} {
-		got, isSigned := view.DescribeControl(model.Entry{Key: c.key, Value: []byte(c.value), Deleted: c.deleted})
-		if isSigned || got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
+		change := view.ControlChanges([]model.Entry{{Key: c.key, Value: []byte(c.value), Deleted: c.deleted}}, "")[0]
+		if got := change.Text; change.Signed || got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s %s: %q, want %q", c.key, c.value, got, c.want)
 		}
 	}
-	if got, isSigned := view.DescribeControl(model.Entry{Refused: "is forged"}); got != "not used: it is forged" || isSigned {
-		t.Errorf("refused: %q", got)
+	if got := view.ControlChanges([]model.Entry{{Refused: "is forged"}}, "")[0]; got.Text != "not used: it is forged" || got.Signed {
+		t.Errorf("refused: %+v", got)
 	}
 }

@@ -258,28 +258,30 @@ func DescribeRuns(all []model.RequestedRun) string {
 	return text
 }
 
-// ChangeKind is the effect of a revision of a control key.
+// ChangeKind is the effect of a revision of an assignment or a control key.
 type ChangeKind string
 
 // The kinds. A revision that no node uses is refused.
 const (
-	ChangePaused  ChangeKind = "paused"
-	ChangeResumed ChangeKind = "resumed"
-	ChangeWritten ChangeKind = "written"
-	ChangeRemoved ChangeKind = "removed"
-	ChangeRefused ChangeKind = "refused"
+	ChangeAssigned ChangeKind = "assigned"
+	ChangePaused   ChangeKind = "paused"
+	ChangeResumed  ChangeKind = "resumed"
+	ChangeWritten  ChangeKind = "written"
+	ChangeRemoved  ChangeKind = "removed"
+	ChangeRefused  ChangeKind = "refused"
 )
 
-// ControlChange describes a revision of a control key.
+// ControlChange describes a revision of a control key or an assignment.
 type ControlChange struct {
 	Key      string     `json:"key"`
 	Revision uint64     `json:"revision"`
 	Time     time.Time  `json:"at"`
 	Kind     ChangeKind `json:"kind"`
-	// By is the unverified author, empty if unknown. Text describes the change in one line.
+	// By is the unverified author, empty if unknown. Text describes a change of a control key in one line; for an
+	// assignment, it is the reason why no node uses it.
 	By   string `json:"by,omitempty"`
 	Text string `json:"text"`
-	// Signed means that it has a signature, which only nodes verify.
+	// Signed means that a control key has a signature, which only nodes verify.
 	Signed bool `json:"signed,omitempty"`
 }
 
@@ -294,16 +296,15 @@ func IsBy(author, user string) bool {
 // ControlChanges describes revisions of control keys that contain a text in their key, name or description, ignoring
 // case. An empty text selects all.
 func ControlChanges(all []model.Entry, search string) []ControlChange {
-	search = strings.ToLower(search)
 	out := []ControlChange{}
 	for _, e := range all {
-		c := ControlChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: changeKindOf(e)}
-		c.Text, c.Signed = DescribeControl(e)
+		c := ControlChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Signed: signed.IsEnvelope(e.Value)}
+		c.Kind, c.Text = describeControl(e)
 		// Older revisions have no author, except pauses.
 		if p, err := decodePause(e.Value); err == nil {
 			c.By = cmp.Or(c.By, p.By)
 		}
-		if strings.Contains(strings.ToLower(strings.Join([]string{c.Key, c.By, c.Text}, " ")), search) {
+		if contains(search, c.Key, c.By, c.Text) {
 			out = append(out, c)
 		}
 	}
@@ -311,57 +312,40 @@ func ControlChanges(all []model.Entry, search string) []ControlChange {
 	return out
 }
 
-func changeKindOf(e model.Entry) ChangeKind {
+// contains reports whether one of the texts contains a searched text, ignoring case.
+func contains(search string, texts ...string) bool {
+	return strings.Contains(strings.ToLower(strings.Join(texts, " ")), strings.ToLower(search))
+}
+
+// describeControl describes a revision of a control key in one line.
+func describeControl(e model.Entry) (kind ChangeKind, text string) {
 	_, name, _ := model.SplitKey(e.Key)
+	kind = ChangeWritten
+	if name == model.ControlPause {
+		kind = ChangePaused
+	}
 	switch {
 	case e.Refused != "":
-		return ChangeRefused
+		return ChangeRefused, "not used: it " + e.Refused
 	case e.Deleted && name == model.ControlPause:
-		return ChangeResumed
+		return ChangeResumed, "resumed"
 	case e.Deleted:
-		return ChangeRemoved
-	case name == model.ControlPause:
-		return ChangePaused
-	default:
-		return ChangeWritten
+		return ChangeRemoved, name + " removed"
+	case name != model.ControlPause && name != model.ControlLabels && name != model.ControlGroups:
+		return kind, "no key that muster knows"
 	}
-}
-
-// DescribeControl describes a revision of a control key in one line, and reports whether it has a signature, which
-// only nodes verify.
-func DescribeControl(c model.Entry) (text string, isSigned bool) {
-	isSigned = signed.IsEnvelope(c.Value)
-	_, name, _ := model.SplitKey(c.Key)
+	text, err := DescribeControlValue(name, e.Value)
 	switch {
-	case c.Refused != "":
-		return "not used: it " + c.Refused, isSigned
-	case c.Deleted && name == model.ControlPause:
-		return "resumed", isSigned
-	case c.Deleted:
-		return name + " removed", isSigned
-	}
-	text, err := controlText(name, c.Value)
-	if err != nil {
+	case err != nil:
 		text = "not used: " + err.Error()
+	case name == model.ControlPause:
+		p, _ := decodePause(e.Value)
+		text = p.String()
+	case text != nothingOf(name):
+		text = name + " " + text
 	}
 
-	return text, isSigned
-}
-
-func controlText(name string, value []byte) (string, error) {
-	switch name {
-	case model.ControlPause:
-		p, err := decodePause(value)
-		return p.String(), err
-	case model.ControlLabels, model.ControlGroups:
-		text, err := DescribeControlValue(name, value)
-		if text == nothingOf(name) {
-			return text, err
-		}
-		return name + " " + text, err
-	default:
-		return "no key that muster knows", nil
-	}
+	return kind, text
 }
 
 // DescribeControlValue describes the value of a control key by the last part of the key: end, author and reason of a
@@ -401,37 +385,21 @@ func decodeSigned[T any](value []byte, decode func([]byte) (T, error)) (T, error
 	return decode(content)
 }
 
-// ChangeAssigned is a revision with an assignment.
-const ChangeAssigned ChangeKind = "assigned"
-
-// AssignmentChange is a revision of an assignment, or its removal.
-type AssignmentChange struct {
-	Key      string     `json:"key"`
-	Revision uint64     `json:"revision"`
-	Time     time.Time  `json:"at"`
-	Kind     ChangeKind `json:"kind"`
-	// By is the unverified author, empty if unknown.
-	By string `json:"by,omitempty"`
-	// Problem is the reason why no node uses it, empty for none.
-	Problem string `json:"problem,omitempty"`
-}
-
 // AssignmentChanges describes revisions of assignments that contain a text in their key, name, kind or problem,
 // ignoring case. An empty text selects all.
-func AssignmentChanges(all []model.Entry, search string) []AssignmentChange {
-	search = strings.ToLower(search)
-	out := []AssignmentChange{}
+func AssignmentChanges(all []model.Entry, search string) []ControlChange {
+	out := []ControlChange{}
 	for _, e := range all {
-		c := AssignmentChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: ChangeAssigned, Problem: e.Refused}
+		c := ControlChange{Key: e.Key, Revision: e.Revision, Time: e.Time, By: e.By, Kind: ChangeAssigned, Text: e.Refused}
 		switch {
 		case e.Refused != "":
 			c.Kind = ChangeRefused
 		case e.Deleted:
 			c.Kind = ChangeRemoved
 		case e.Invalid:
-			c.Kind, c.Problem = ChangeRefused, "its key is not node.<node>.<name> or group.<group>.<name>"
+			c.Kind, c.Text = ChangeRefused, "its key is not node.<node>.<name> or group.<group>.<name>"
 		}
-		if strings.Contains(strings.ToLower(strings.Join([]string{c.Key, c.By, string(c.Kind), c.Problem}, " ")), search) {
+		if contains(search, c.Key, c.By, string(c.Kind), c.Text) {
 			out = append(out, c)
 		}
 	}
@@ -439,13 +407,9 @@ func AssignmentChanges(all []model.Entry, search string) []AssignmentChange {
 	return out
 }
 
-// MergeChanges returns changes of assignments and control keys as one list, oldest first. The text of an assignment
-// is the reason why no node uses it.
-func MergeChanges(assigned []AssignmentChange, written []ControlChange) []ControlChange {
-	out := slices.Clone(written)
-	for _, a := range assigned {
-		out = append(out, ControlChange{Key: a.Key, Revision: a.Revision, Time: a.Time, Kind: a.Kind, By: a.By, Text: a.Problem})
-	}
+// MergeChanges returns changes of assignments and control keys as one list, oldest first.
+func MergeChanges(assigned, written []ControlChange) []ControlChange {
+	out := slices.Concat(assigned, written)
 	slices.SortFunc(out, func(a, b ControlChange) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Key, b.Key))
 	})

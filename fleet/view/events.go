@@ -2,84 +2,12 @@ package view
 
 import (
 	"cmp"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 )
-
-// happened is a compact Event with its place and node.
-type happened struct {
-	id, runID, text string
-	at              instant
-	*sameEvent
-}
-
-type sameEvent struct {
-	kind                                string
-	outcome                             model.Outcome
-	cause                               model.Cause
-	manifest, resource, correlation, by string
-}
-
-func eventOf(it *item[happened]) Event {
-	h := &it.value
-
-	return Event{
-		Seq: it.seq, ID: h.id, Time: h.at.Time(), Node: it.siblings.node, Kind: h.kind, Outcome: h.outcome, Cause: h.cause, Manifest: h.manifest, Resource: h.resource,
-		RunID: h.runID, CorrelationID: h.correlation, By: h.by, Text: h.text,
-	}
-}
-
-func (w *eventWords) keep(e *Event) happened {
-	share := w.strings.Share
-
-	return happened{e.ID, e.RunID, *w.texts.Share(e.Text), instantOf(e.Time), w.events.Share(sameEvent{
-		share(e.Kind), model.Outcome(share(string(e.Outcome))), model.Cause(share(string(e.Cause))), share(e.Manifest), share(e.Resource), share(e.CorrelationID), share(e.By),
-	})}
-}
-
-// runRow is a compact RunRow with its place and node.
-type runRow struct {
-	id, error string
-	started   instant
-	duration  time.Duration
-	*sameRun
-}
-
-type sameRun struct {
-	manifest string
-	revision uint64
-	cause    model.Cause
-	retry    bool
-	outcome  model.Outcome
-	counts   model.Counts
-}
-
-func rowOf(it *item[runRow]) RunRow {
-	r := &it.value
-
-	return RunRow{
-		RunID: r.id, Node: it.siblings.node, Manifest: r.manifest, Revision: r.revision, Cause: r.cause, Retry: r.retry, Outcome: r.outcome, Started: r.started.Time(), Duration: r.duration,
-		Counts: r.counts, Error: r.error,
-	}
-}
-
-// keepRun returns the compact form of a run. It shares its texts with a retained event.
-func (w *eventWords) keepRun(h *happened, row *RunRow) runRow {
-	return runRow{h.runID, *w.texts.Share(row.Error), instantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Retry, row.Outcome, row.Counts})}
-}
-
-// eventWords are the texts that events and runs share.
-type eventWords struct {
-	strings internedTexts
-	// texts are the descriptions of events. They are more diverse, so they have their own table.
-	texts  interned[string]
-	events interned[sameEvent]
-	runs   interned[sameRun]
-}
 
 type excerpt struct {
 	Event
@@ -95,7 +23,7 @@ type excerpt struct {
 // excerptOf decodes a report. For an unreadable document it uses only the envelope.
 func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
 	t := excerpt{Event: Event{
-		Seq: seq, ID: cutText(r.ID, maxWord), Time: stored, Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(cutText(string(r.Cause), maxWord)),
+		Seq: seq, ID: cutText(r.ID, maxWord), Time: stored.UTC(), Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(cutText(string(r.Cause), maxWord)),
 		Manifest: cutText(r.Manifest, maxWord), RunID: cutText(r.RunID, maxWord), CorrelationID: cutText(r.CorrelationID, maxWord),
 	}}
 	switch r.Type {
@@ -122,7 +50,8 @@ func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
 	// A node could report any number of repairs.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
-		Revision: envelope.Revision, Started: r.Started, Duration: max(r.Duration, 0), Counts: r.Counts, Retry: r.Retry,
+		RunID: t.RunID, Node: t.Node, Manifest: t.Manifest, Revision: envelope.Revision, Cause: t.Cause, Retry: r.Retry, Outcome: t.Outcome,
+		Started: r.Started.UTC(), Duration: max(r.Duration, 0), Counts: r.Counts,
 	}
 	if len(r.Errors) > 0 {
 		t.run.Error = firstLine(r.Errors[0], maxText)
@@ -200,11 +129,9 @@ func nameOf(key string) string {
 }
 
 const (
-	// MaxText limits the bytes of an event's description, MaxWord of a name or an id that a node chose.
+	// maxText limits the bytes of an event's description, maxWord of a name or an id that a node chose.
 	maxText = 300
 	maxWord = 256
-	// maxInterned limits the shared texts, maxShared the bytes of each, because nodes choose them.
-	maxInterned, maxShared = 50_000, maxWord + len("…")
 )
 
 // firstLine returns the first line of a text. A long line is cut. It does not retain the memory of the text.
@@ -227,71 +154,4 @@ func cutText(text string, most int) string {
 	}
 
 	return text[:most] + "…"
-}
-
-type internedTexts map[string]string
-
-// Share returns the stored text that equals a text. It returns a long text unchanged.
-func (i internedTexts) Share(text string) string {
-	if text == "" || len(text) > maxShared {
-		return text
-	}
-	if known, is := i[text]; is {
-		return known
-	}
-	if len(i) >= maxInterned {
-		clear(i)
-	}
-	text = strings.Clone(text)
-	i[text] = text
-
-	return text
-}
-
-// instant is a compact UTC time, limited to the years 1678 to 2262.
-type instant int64
-
-// never is the zero time.
-const never instant = math.MinInt64
-
-func instantOf(t time.Time) instant {
-	const perSecond = int64(time.Second)
-	switch seconds := t.Unix(); {
-	case t.IsZero():
-		return never
-	case seconds > math.MaxInt64/perSecond-1:
-		return math.MaxInt64
-	case seconds < math.MinInt64/perSecond+1:
-		return never + 1
-	}
-
-	return instant(t.UnixNano())
-}
-
-// Time returns the time.
-func (i instant) Time() time.Time {
-	if i == never {
-		return time.Time{}
-	}
-
-	return time.Unix(0, int64(i)).UTC()
-}
-
-// maxSame limits the shared values, because nodes choose them.
-const maxSame = 4096
-
-// interned stores values that many entries share, each once.
-type interned[T comparable] map[T]*T
-
-// Share returns the stored value that equals a value. Do not change it.
-func (s interned[T]) Share(v T) *T {
-	if known := s[v]; known != nil {
-		return known
-	}
-	if len(s) >= maxSame {
-		clear(s)
-	}
-	s[v] = &v
-
-	return &v
 }

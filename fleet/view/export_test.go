@@ -16,21 +16,12 @@ func (l *activityLog) FoundRuns() int { return len(l.runs.byID) }
 // SetPatience changes the time limit of expressions without facts.
 func (a *inventory) SetPatience(most time.Duration) { a.selector.plainPatience = most }
 
-// Shared returns the number of bytes of the texts that nodes share.
-func (a *inventory) Shared() (sum int) {
-	for text := range a.states.strings {
-		sum += len(text)
-	}
-
-	return sum
-}
-
 // KnownSummary returns the overview of nodes that a view knows.
 func KnownSummary(nodes []model.Node, all *fleet.Assigned, version string, now time.Time) Summary {
 	a := newInventory(Options{}, func() {})
 	a.entries = all
 	for _, n := range nodes {
-		a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0, now))
+		a.nodes.set(a.judge(n, compactManifests(n.Manifests), 0, now))
 	}
 
 	return a.summary(version, now)

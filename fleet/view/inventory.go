@@ -23,9 +23,8 @@ type inventory struct {
 	// selector evaluates expressions of users, reported evaluates states of nodes.
 	selector, reported *targetEvaluator
 
-	mu     sync.RWMutex
-	states nodeStates
-	nodes  nodeTable
+	mu    sync.RWMutex
+	nodes nodeTable
 	// listed means that all nodes are known, isAssigned that all assignments are known.
 	listed, isAssigned bool
 	entries            *fleet.Assigned
@@ -38,7 +37,7 @@ type inventory struct {
 
 func newInventory(o Options, changed func()) *inventory {
 	return &inventory{
-		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(), states: nodeStates{internedTexts{}, interned[sameManifest]{}},
+		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(),
 		entries: fleet.NewAssigned(nil), blind: map[string]bool{},
 	}
 }
@@ -276,7 +275,13 @@ func (a *inventory) removeNode(name string) {
 func (a *inventory) All() iter.Seq[*model.Node] {
 	all, _ := a.now()
 
-	return each(all, func(s **nodeState) *model.Node { return &(*s).Node.Node })
+	return func(yield func(*model.Node) bool) {
+		for _, n := range all {
+			if !yield(&n.Node.Node) {
+				return
+			}
+		}
+	}
 }
 
 // NodeNames returns the sorted names of the nodes.
@@ -292,9 +297,9 @@ func (a *inventory) NodeNames() []string {
 
 func (a *inventory) setNode(n model.Node) {
 	now := time.Now()
-	n = a.states.compact(n)
+	n = compact(n)
 	n.Silent = a.gaps.isSilent(n, now)
-	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0, now))
+	a.nodes.set(a.judge(n, compactManifests(n.Manifests), 0, now))
 }
 
 // judge compares a node with its assignments. It expects the Manifests of the node in both forms, and the number of
@@ -393,7 +398,7 @@ func (a *inventory) list(q NodeQuery) (NodePage, error) {
 func statesOf(all []*nodeState) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
 	for _, n := range all {
-		c.state(&n.Node.Node, n.State, n.statuses())
+		c.state(&n.Node)
 	}
 
 	return c.states()
@@ -530,7 +535,7 @@ func (a *inventory) summary(version string, now time.Time) Summary {
 	all, entries := a.now()
 	c := newCounter(entries)
 	for _, s := range all {
-		c.node(&s.Node.Node, s.State, s.statuses(), s.manifest)
+		c.node(&s.Node, s.manifest)
 	}
 
 	return c.summary(entries, version, now)

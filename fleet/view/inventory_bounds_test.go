@@ -33,19 +33,3 @@ func TestSlowTarget(t *testing.T) {
 		t.Errorf("%d, %v", p.Matching, err)
 	}
 }
-
-// TestLabelsOfYesterday: a node that has other long labels again and again leaves none of them behind.
-func TestLabelsOfYesterday(t *testing.T) {
-	t.Parallel()
-	f := view.New(view.Options{})
-	for i := range 200 {
-		labels := map[string]string{}
-		for l := range 100 {
-			labels[fmt.Sprint(l)] = fmt.Sprint(i, ".", l) + strings.Repeat("x", 1000)
-		}
-		f.SetNode(model.Node{NodeState: model.NodeState{Node: "web01", Labels: labels}})
-	}
-	if got := f.Shared(); got > 1<<20 {
-		t.Errorf("%d bytes are left", got)
-	}
-}

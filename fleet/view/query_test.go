@@ -46,7 +46,7 @@ func TestEveryColumnHasAValue(t *testing.T) {
 		}
 	}
 	for _, c := range view.ResultTable().Columns {
-		if (view.QueryResult{}).Value(c) == nil {
+		if (targets.Result{}).Value(c) == nil {
 			t.Errorf("result: %s is missing", c)
 		}
 	}

@@ -158,9 +158,9 @@ func (l *activityLog) answered(id string, run bool) (out RequestDetail, by map[s
 	}
 	if by = maps.Clone(found.answered); by == nil {
 		by = map[string]bool{}
-		l.events.newest(0, func(it *item[happened]) bool {
-			if it.value.kind == model.KindEnsure && it.value.correlation == id && (it.value.resource == ofRun) == found.IsRun() {
-				by[it.siblings.node] = true
+		l.events.newest(0, func(it *item[Event]) bool {
+			if e := it.value; e.Kind == model.KindEnsure && e.CorrelationID == id && (e.Resource == ofRun) == found.IsRun() {
+				by[e.Node] = true
 			}
 			return true
 		})

@@ -424,8 +424,9 @@ func labelValue(all map[string]string, name string) any {
 }
 
 func tallyValue(t fleet.Tally, name string) any {
-	counts := map[string]any{
-		"targets": t.Targets, "up_to_date": t.UpToDate, "failed": t.Failed, "rejected": t.Rejected, "unreachable": t.Unreachable, "unreadable": t.Unreadable, "pending": t.Pending,
+	counts := map[string]any{"targets": t.Targets}
+	for status, n := range t.Counts() {
+		counts[strings.ReplaceAll(string(status), "-", "_")] = n
 	}
 	if name == "" {
 		return counts
@@ -447,32 +448,9 @@ func factValue(facts model.Facts, path string) any {
 	return at
 }
 
-// Package is a row: an installed package of a node.
-type QueryPackage struct {
-	Node string
-	model.Package
-}
-
 // PackageTable returns the table of packages.
 func PackageTable() QueryTable {
 	return QueryTable{Columns: targets.PackageNames(), Default: targets.PackageNames()}
-}
-
-var packageColumns = map[string]func(*QueryPackage) string{
-	"node":    func(p *QueryPackage) string { return p.Node },
-	"name":    func(p *QueryPackage) string { return p.Name },
-	"version": func(p *QueryPackage) string { return p.Version },
-	"arch":    func(p *QueryPackage) string { return p.Arch },
-	"manager": func(p *QueryPackage) string { return p.Manager },
-}
-
-// Value returns the value of a column.
-func (p QueryPackage) Value(column string) any {
-	if value := packageColumns[column]; value != nil {
-		return value(&p)
-	}
-
-	return nil
 }
 
 // MaxPackages is the maximum number of rows of an answer.
@@ -480,7 +458,7 @@ const MaxPackages = 1_000_000
 
 // PackageMatches are the packages that match an expression.
 type PackageMatches struct {
-	Rows []QueryPackage
+	Rows []targets.Package
 	// Unstored are the nodes without an inventory, Unreadable the nodes with an unreadable inventory.
 	// The expression fails for a package of the nodes in Undecided. All are sorted.
 	Unstored, Unreadable, Undecided []string
@@ -492,7 +470,7 @@ type PackageMatches struct {
 
 // MatchPackages evaluates an expression for the packages of some nodes, and adds the packages to unknown. The error is the
 // error of all, or wraps target.ErrEnded.
-func MatchPackages(run *targets.PackageEvaluator, unknown *targets.Finder, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
+func MatchPackages(run *targets.RowEvaluator[targets.Package], unknown *targets.Finder, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
 	missing := map[string]bool{}
 	for _, n := range nodes {
 		missing[n] = true
@@ -519,12 +497,12 @@ func MatchPackages(run *targets.PackageEvaluator, unknown *targets.Finder, nodes
 	for _, names := range [][]string{out.Unstored, out.Unreadable, out.Undecided} {
 		slices.Sort(names)
 	}
-	slices.SortStableFunc(out.Rows, func(a, b QueryPackage) int { return compareValues("node", a.Node, b.Node) })
+	slices.SortStableFunc(out.Rows, func(a, b targets.Package) int { return compareValues("node", a.Node, b.Node) })
 
 	return out, nil
 }
 
-func (m *PackageMatches) add(run *targets.PackageEvaluator, i model.Inventory) error {
+func (m *PackageMatches) add(run *targets.RowEvaluator[targets.Package], i model.Inventory) error {
 	if i.Unreadable != "" {
 		m.Unreadable = append(m.Unreadable, i.Node)
 		return nil
@@ -534,7 +512,8 @@ func (m *PackageMatches) add(run *targets.PackageEvaluator, i model.Inventory) e
 	}
 	undecided := false
 	for _, p := range i.Packages {
-		is, err := run.Match(i.Node, p)
+		row := targets.Package{Node: i.Node, Name: p.Name, Version: p.Version, Arch: p.Arch, Manager: p.Manager}
+		is, err := run.Match(row)
 		switch {
 		case errors.Is(err, targets.ErrEnded):
 			return fmt.Errorf("packages of node %s: %w", i.Node, err)
@@ -544,7 +523,7 @@ func (m *PackageMatches) add(run *targets.PackageEvaluator, i model.Inventory) e
 		case len(m.Rows) == MaxPackages:
 			m.Full = true
 		default:
-			m.Rows = append(m.Rows, QueryPackage{i.Node, p})
+			m.Rows = append(m.Rows, row)
 		}
 	}
 	if undecided {
@@ -553,9 +532,6 @@ func (m *PackageMatches) add(run *targets.PackageEvaluator, i model.Inventory) e
 
 	return nil
 }
-
-// QueryResult is a result of a resource as a row.
-type QueryResult struct{ targets.Result }
 
 // ResultTable is the table of transactions, and of resources.
 func ResultTable() QueryTable {
@@ -578,37 +554,4 @@ func ResultOf(r model.Report) (targets.Result, error) {
 	}
 
 	return out, nil
-}
-
-var resultColumns = map[string]func(*targets.Result) any{
-	"node":           func(r *targets.Result) any { return r.Node },
-	"time":           func(r *targets.Result) any { return r.Time },
-	"manifest":       func(r *targets.Result) any { return r.Manifest },
-	"revision":       func(r *targets.Result) any { return r.Revision },
-	"type":           func(r *targets.Result) any { return r.Type },
-	"name":           func(r *targets.Result) any { return r.Name },
-	"resource":       func(r *targets.Result) any { return r.Resource },
-	"provider":       func(r *targets.Result) any { return r.Provider },
-	"alias":          func(r *targets.Result) any { return r.Alias },
-	"outcome":        func(r *targets.Result) any { return r.Outcome },
-	"cause":          func(r *targets.Result) any { return r.Cause },
-	"error":          func(r *targets.Result) any { return r.Error },
-	"text":           func(r *targets.Result) any { return r.Text },
-	"noop":           func(r *targets.Result) any { return r.Noop },
-	"drift":          func(r *targets.Result) any { return r.Drift },
-	"drifted":        func(r *targets.Result) any { return r.Drifted },
-	"latency":        func(r *targets.Result) any { return r.Latency },
-	"duration":       func(r *targets.Result) any { return r.Duration },
-	"run_id":         func(r *targets.Result) any { return r.RunID },
-	"correlation_id": func(r *targets.Result) any { return r.CorrelationID },
-	"id":             func(r *targets.Result) any { return r.ID },
-}
-
-// Value returns a value of the result.
-func (r QueryResult) Value(column string) any {
-	if value := resultColumns[column]; value != nil {
-		return value(&r.Result)
-	}
-
-	return nil
 }

@@ -159,25 +159,12 @@ type Failure struct {
 func SummaryOf(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
 	all := fleet.NewAssigned(entries)
 	c := newCounter(all)
-	var statuses []fleet.RolloutStatus
-	for i := range nodes {
-		n := &nodes[i]
-		statuses = all.AppendStatuses(statuses[:0], n)
-		c.node(n, fleet.NodeStatus(*n, statuses), each(statuses, func(s *fleet.RolloutStatus) *fleet.RolloutStatus { return s }), func(key string) model.ManifestState { return n.Manifests[key] })
+	for _, reported := range nodes {
+		n := NewNode(reported, all.Statuses(reported), all)
+		c.node(&n, func(key string) model.ManifestState { return n.Manifests[key] })
 	}
 
 	return c.summary(all, version, now)
-}
-
-// each yields a part of each element.
-func each[T, V any](all []T, part func(*T) V) iter.Seq[V] {
-	return func(yield func(V) bool) {
-		for i := range all {
-			if !yield(part(&all[i])) {
-				return
-			}
-		}
-	}
 }
 
 // summary returns the overview of the counted nodes, sorted by name.
@@ -279,13 +266,13 @@ func newCounter(all *fleet.Assigned) *counter {
 	}
 }
 
-// node counts a node with its statuses. manifest returns the state of a manifest, because Manifests may be missing.
-func (c *counter) node(n *model.Node, state fleet.Status, statuses iter.Seq[*fleet.RolloutStatus], manifest func(key string) model.ManifestState) {
-	c.nodes = append(c.nodes, n.Node)
-	c.state(n, state, statuses)
-	c.reported(n, state)
-	for s := range statuses {
-		c.status(manifest, s, n.Paused != nil)
+// node counts a node. manifest returns the state of a manifest, because Manifests may be missing.
+func (c *counter) node(n *Node, manifest func(key string) model.ManifestState) {
+	c.nodes = append(c.nodes, n.Node.Node)
+	c.state(n)
+	c.reported(&n.Node, n.State)
+	for i := range n.Statuses {
+		c.status(manifest, &n.Statuses[i].RolloutStatus, n.Paused != nil)
 	}
 }
 
@@ -314,28 +301,24 @@ func (c *counter) reported(n *model.Node, state fleet.Status) {
 }
 
 // state counts the state of a node, and the state that a paused node would have without its pause.
-func (c *counter) state(n *model.Node, state fleet.Status, statuses iter.Seq[*fleet.RolloutStatus]) {
-	if c.byStatus[state] == nil {
-		c.byStatus[state] = &State{State: state}
+func (c *counter) state(n *Node) {
+	s := c.byStatus[n.State]
+	if s == nil {
+		s = &State{State: n.State}
+		c.byStatus[n.State] = s
 	}
-	s := c.byStatus[state]
-	s.add(n.Node)
-	if state == fleet.StatusUnreadable || state == fleet.StatusStopped || state == fleet.StatusUnreachable {
+	s.add(n.Node.Node)
+	switch n.State {
+	case fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusUnreachable:
 		s.Since = model.EarlierNonZero(s.Since, n.Heard)
-	}
-	if state != fleet.StatusPaused {
-		return
-	}
-	if s.Otherwise == nil {
-		s.Otherwise = map[fleet.Status]int{}
-	}
-	s.Otherwise[fleet.Worst(func(yield func(fleet.Status) bool) {
-		for r := range statuses {
-			if !yield(r.Status) {
-				return
-			}
+	case fleet.StatusPaused:
+		if s.Otherwise == nil {
+			s.Otherwise = map[fleet.Status]int{}
 		}
-	})]++
+		resumed := n.Node
+		resumed.Paused = nil
+		s.Otherwise[fleet.NodeStatus(resumed, rolloutsOf(n))]++
+	}
 }
 
 // status counts a status of a node. The node may be paused and has the manifests; it is nil if it was never

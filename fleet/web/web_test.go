@@ -454,12 +454,6 @@ func TestUnknown(t *testing.T) {
 	if w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: status %d", w.Code)
 	}
-	r := httptest.NewRequest(http.MethodPost, "/nodes", nil)
-	r.Header.Set("Sec-Fetch-Site", "cross-site")
-	w = httptest.NewRecorder()
-	if h.ServeHTTP(w, r); w.Code != http.StatusForbidden {
-		t.Errorf("POST of another site: status %d", w.Code)
-	}
 }
 
 // TestExpressions: a problem of a target expression shows its position and marks the field.

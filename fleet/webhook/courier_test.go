@@ -287,7 +287,7 @@ func TestWebhookOfABatch(t *testing.T) {
 	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
 	w := hooked(t, r.URL)
 	w.senders[0].Kinds, w.senders[0].Outcomes = []string{model.KindTransaction}, nil
-	heard, err := store.Conn().SubscribeSync("$JS.ACK.MUSTER_REPORTS.webhook-pager.>")
+	heard, err := store.Conn.SubscribeSync("$JS.ACK.MUSTER_REPORTS.webhook-pager.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestWebhookOfNoEvent(t *testing.T) {
 	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
 	w := hooked(t, r.URL)
 	deliver(t, store, w, &shown{now: map[string]string{}})
-	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", `{"specversion":"1.0","id":"x","source":"muster/node/web01","type":"io.muster.v1.run","data":{}}`)
+	srv.Raw(t, store.Names.Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", `{"specversion":"1.0","id":"x","source":"muster/node/web01","type":"io.muster.v1.run","data":{}}`)
 	report(t, store, "web02", "r")
 	r.has(t, "web02")
 	if got := w.figures.All()["pager"]; got.Refused != 1 {

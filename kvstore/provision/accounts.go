@@ -84,7 +84,7 @@ func AccountsOf(prefix string) (Accounts, error) {
 	to := []string{a.Nodes.Name, a.Operators.Name, a.Requesters.Name}
 	a.Fleet.Exports = []Export{
 		{Service: true, Subject: ">", To: to},
-		{Subject: n.Prefix() + ".>", To: to[:1]},
+		{Subject: n.Prefix + ".>", To: to[:1]},
 		{Subject: "$SRV.>", To: to[:1]},
 	}
 	a.joinRequesters(n)
@@ -116,11 +116,11 @@ func (a Accounts) All() []Account { return []Account{a.Fleet, a.Nodes, a.Operato
 // accountName returns the name of an account. It starts with the prefix of the fleet unless that is
 // the default.
 func accountName(n kvstore.Names, name string) string {
-	if n.Prefix() == kvstore.DefaultPrefix {
+	if n.Prefix == kvstore.DefaultPrefix {
 		return name
 	}
 
-	return strings.ToUpper(n.Prefix()) + "_" + name
+	return strings.ToUpper(n.Prefix) + "_" + name
 }
 
 // joinedAccount returns an account that may publish on the given services of the fleet and receives the given

@@ -32,17 +32,17 @@ func TestAccountsAreJoined(t *testing.T) {
 			if _, err := s.State(t.Context(), "web01"); err != nil {
 				t.Error(err)
 			}
-			if api, found := s.Places().InUse(), s.Places().IsFound(); api != g.API || !found {
+			if api, found := s.API.InUse(), s.API.IsFound(); api != g.API || !found {
 				t.Errorf("API = %s, %v", api, found)
 			}
 			if err := kvtest.Publish(t.Context(), s, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {
 				t.Error(err)
 			}
 			heard := make(chan *nats.Msg, 10)
-			if _, err := s.Conn().ChanSubscribe("muster.changed.node.web01.>", heard); err != nil {
+			if _, err := s.Conn.ChanSubscribe("muster.changed.node.web01.>", heard); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Conn().Flush(); err != nil {
+			if err := s.Conn.Flush(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := g.Admin.Put(t.Context(), "node.web01.own", []byte("own")); err != nil {
@@ -56,10 +56,10 @@ func TestAccountsAreJoined(t *testing.T) {
 				t.Errorf("read %s, %v", e.Data, err)
 			}
 			kvtest.Serve(t, s, requests.ServeOptions{Node: "web01", Groups: kvtest.GroupsOf["web01"]})
-			names := s.Names()
+			names := s.Names
 			kvtest.Answers(t, g.Admin, names.Request(kvstore.VerbPing, "node.web01"), nil, 1)
 			kvtest.Answers(t, g.Admin, "$SRV.PING.muster", nil, 1)
-			m, err := g.Admin.Conn().Request(names.Request(kvstore.VerbPing, "node.web01"), nil, kvtest.Deadline)
+			m, err := g.Admin.Conn.Request(names.Request(kvstore.VerbPing, "node.web01"), nil, kvtest.Deadline)
 			if err != nil || string(m.Data) != `"web01"` {
 				t.Errorf("plain answer %v, %v", m, err)
 			}

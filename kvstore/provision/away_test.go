@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -42,7 +43,7 @@ func electing(t *testing.T, lists int32, first func(*api.JSApiStreamListResponse
 	store = kvtest.Must(t, func() (*kvstore.Store, error) {
 		return kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
 	})
-	t.Cleanup(store.Conn().Close)
+	t.Cleanup(store.Conn.Close)
 
 	return store, listed
 }
@@ -103,7 +104,7 @@ func TestWhatDoesNotAnswerDoesNotHideTheRest(t *testing.T) {
 		"one is missing": {func(page *api.JSApiStreamListResponse) {
 			without("KV_MUSTER_DATA")(page)
 			without("MUSTER_REGISTRATIONS")(page)
-		}, kvstore.ErrNotProvisioned, "KV_MUSTER_DATA is missing; " + silent},
+		}, model.ErrNotProvisioned, "KV_MUSTER_DATA is missing; " + silent},
 		"one differs": {func(page *api.JSApiStreamListResponse) {
 			without("MUSTER_REGISTRATIONS")(page)
 			for _, info := range page.Streams {

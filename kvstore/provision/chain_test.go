@@ -73,7 +73,7 @@ func newCourier(t *testing.T, servers []*natstest.Server) courier {
 		return err == nil, fmt.Sprint(err)
 	})
 	kvtest.Eventually(t, "stored", func() (bool, string) {
-		_, err := kvtest.PlainKV(t, admin.Conn(), "MUSTER_NODES").PutString(t.Context(), "evil.state", "courier")
+		_, err := kvtest.PlainKV(t, admin.Conn, "MUSTER_NODES").PutString(t.Context(), "evil.state", "courier")
 		return err == nil, fmt.Sprint(err)
 	})
 

@@ -75,7 +75,7 @@ func discovery(n kvstore.Names) []string {
 	var subjects []string
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		service := "$SRV." + verb
-		subjects = append(subjects, service, service+"."+n.Service(), service+"."+n.Service()+".*")
+		subjects = append(subjects, service, service+"."+n.Prefix, service+"."+n.Prefix+".*")
 	}
 
 	return subjects
@@ -117,7 +117,7 @@ func nodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string
 	families := model.Families(node, groups)
 	p := Permissions{
 		Publish:        []string{api.StreamList(), n.Reply("*", node)},
-		Subscribe:      append([]string{n.InboxPrefix(node) + ".>"}, discovery(n)...),
+		Subscribe:      append([]string{kvstore.InboxPrefix(node) + ".>"}, discovery(n)...),
 		AllowResponses: &Responses{responseMessages, model.Duration(responseAge)},
 	}
 	for _, s := range n.Streams() {
@@ -182,8 +182,8 @@ func ViewerPermissions(prefix, user string) (Permissions, error) {
 	if err != nil {
 		return Permissions{}, err
 	}
-	p := Permissions{Publish: []string{kvstore.JoinedAPI.StreamList()}, Subscribe: []string{n.InboxPrefix(user) + ".>"}}
-	unseen := []string{kvstore.KVStream(n.Data()), n.Commands()}
+	p := Permissions{Publish: []string{kvstore.JoinedAPI.StreamList()}, Subscribe: []string{kvstore.InboxPrefix(user) + ".>"}}
+	unseen := []string{kvstore.KVStream(n.Data), n.Commands}
 	for _, s := range n.Streams() {
 		if name := s.Config.Name; !slices.Contains(unseen, name) {
 			p.Publish = append(p.Publish, kvstore.JoinedAPI.DirectGet(name, ""), kvstore.JoinedAPI.DirectGet(name, ">"))
@@ -224,10 +224,10 @@ func OperatorPermissions(prefix, user string, groups, nodes []string) (Permissio
 	}
 	n, err := kvstore.NewNames(prefix)
 	for _, family := range families {
-		p.Publish = append(p.Publish, kvstore.KVSubject(n.Manifests(), model.Key(family, "*")), n.Command(family, "*"))
+		p.Publish = append(p.Publish, kvstore.KVSubject(n.Manifests, model.Key(family, "*")), n.Command(family, "*"))
 		for _, name := range []string{model.ControlPause, model.ControlLabels} {
 			if key := model.Key(family, name); model.IsControlKey(key) {
-				p.Publish = append(p.Publish, kvstore.KVSubject(n.Control(), key))
+				p.Publish = append(p.Publish, kvstore.KVSubject(n.Control, key))
 			}
 		}
 	}
@@ -239,7 +239,7 @@ func OperatorPermissions(prefix, user string, groups, nodes []string) (Permissio
 // check of their account.
 func requesterServices(n kvstore.Names) []Import {
 	return append(readImports(n),
-		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), model.Key("*.*", model.ControlPause))},
+		Import{Service: true, Subject: kvstore.KVSubject(n.Control, model.Key("*.*", model.ControlPause))},
 		Import{Service: true, Subject: kvstore.OwnAPI.StreamList(), Local: n.RequestsCheck()},
 	)
 }
@@ -248,9 +248,9 @@ func requesterServices(n kvstore.Names) []Import {
 // commands, and control documents.
 func operatorServices(n kvstore.Names) []Import {
 	return append(readImports(n),
-		Import{Service: true, Subject: kvstore.KVSubject(n.Manifests(), ">")},
+		Import{Service: true, Subject: kvstore.KVSubject(n.Manifests, ">")},
 		Import{Service: true, Subject: n.Command("*.*", "*")},
-		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), "*.*.*")},
+		Import{Service: true, Subject: kvstore.KVSubject(n.Control, "*.*.*")},
 	)
 }
 
@@ -276,11 +276,11 @@ func DashboardPermissions(prefix, user string, does Serving) (Permissions, error
 		return p, err
 	}
 	n, err := kvstore.NewNames(prefix)
-	bundles := kvstore.ObjectStream(n.Bundles())
+	bundles := kvstore.ObjectStream(n.Bundles)
 	unseen := []string{kvstore.JoinedAPI.DirectGet(bundles, ""), kvstore.JoinedAPI.DirectGet(bundles, ">")}
 	p.Publish = slices.DeleteFunc(p.Publish, func(subject string) bool { return slices.Contains(unseen, subject) })
 	if does.Pauses {
-		p.Publish = append(p.Publish, kvstore.KVSubject(n.Control(), model.Key("*.*", model.ControlPause)))
+		p.Publish = append(p.Publish, kvstore.KVSubject(n.Control, model.Key("*.*", model.ControlPause)))
 	}
 	for _, verb := range does.Requests {
 		if !slices.Contains(kvstore.RequesterVerbs(), verb) {

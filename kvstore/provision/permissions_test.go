@@ -57,7 +57,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	}
 	put("node."+node, "own")
 	put(group, "team")
-	_, err := kvtest.PlainKV(t, g.Admin.Conn(), "MUSTER_DATA").Put(t.Context(), "site", []byte("a: 1"))
+	_, err := kvtest.PlainKV(t, g.Admin.Conn, "MUSTER_DATA").Put(t.Context(), "site", []byte("a: 1"))
 	must("data", err)
 	must("command", g.Admin.PutCommand(t.Context(), "node."+node, node+"-early", nil, time.Hour))
 	bundle := bytes.Repeat([]byte(node), 200_000)
@@ -116,7 +116,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 			respond(model.EnsureResponse{Phase: phase})
 		}
 	}})
-	names := s.Names()
+	names := s.Names
 	for _, family := range []string{"node." + node, group, "group.all"} {
 		kvtest.Answers(t, g.Admin, names.Request(kvstore.VerbPing, family), nil, 1)
 		phases := 0
@@ -129,7 +129,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	}
 	kvtest.Answers(t, g.Admin, "$SRV.PING.muster", nil, 1)
 	// A plain client of NATS asks too.
-	m, err := g.Admin.Conn().Request(names.Request(kvstore.VerbPing, "node."+node), nil, kvtest.Deadline)
+	m, err := g.Admin.Conn.Request(names.Request(kvstore.VerbPing, "node."+node), nil, kvtest.Deadline)
 	if must("plain request", err); string(m.Data) != `"`+node+`"` || m.Header.Get(requests.NodeHeader) != node {
 		t.Errorf("%s: plain answer %s, %v", node, m.Data, m.Header)
 	}
@@ -303,7 +303,7 @@ func nodeCannotRemoveWhatOthersSaid(t *testing.T, g kvtest.Guarded) {
 	if err != nil || len(nodes) != 1 || nodes[0].Node != "web02" {
 		t.Errorf("nodes = %+v, %v", nodes, err)
 	}
-	if facts := kvtest.FactsOf(t, g.Admin.Conn(), "web02"); facts != `{"a":"b"}` {
+	if facts := kvtest.FactsOf(t, g.Admin.Conn, "web02"); facts != `{"a":"b"}` {
 		t.Errorf("facts = %s", facts)
 	}
 	if s, err := g.Admin.JetStream().Stream(t.Context(), "MUSTER_REPORTS"); err != nil {
@@ -384,7 +384,7 @@ func TestPlainRequestsDoNotTellWhoAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := g.Admin.Conn().Request("muster.ping.all", nil, kvtest.Deadline)
+			m, err := g.Admin.Conn.Request("muster.ping.all", nil, kvtest.Deadline)
 			if err != nil || m.Header.Get(requests.NodeHeader) != "web02" {
 				t.Errorf("answer %+v, %v", m, err)
 			}
@@ -429,9 +429,9 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 		"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command.group.web.>",
 	}
 	for _, subject := range subjects {
-		seen, err := g.Admin.Conn().SubscribeSync(subject)
+		seen, err := g.Admin.Conn.SubscribeSync(subject)
 		if err == nil {
-			err = g.Admin.Conn().Flush()
+			err = g.Admin.Conn.Flush()
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -446,7 +446,7 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 		}
 	}
 	for _, subject := range []string{"muster.ensure.node.web02", "muster.command.node.web02.end"} {
-		if err := g.Admin.Conn().PublishRequest(subject, g.Admin.Conn().NewInbox(), []byte("the end")); err != nil {
+		if err := g.Admin.Conn.PublishRequest(subject, g.Admin.Conn.NewInbox(), []byte("the end")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -80,23 +81,23 @@ func desired(n kvstore.Names, o Options) []kvstore.Stream {
 	for _, s := range n.Streams() {
 		s.Config.Replicas = o.Replicas
 		switch s.Config.Name {
-		case n.Reports():
+		case n.Reports:
 			s.Config.MaxAge, s.Config.MaxBytes = o.ReportAge, o.ReportBytes
 			s.Config.MaxMsgsPer, s.Config.MaxMsgSize = o.ReportCount, int32(o.ReportMax)
-		case n.Registrations():
+		case n.Registrations:
 			s.Config.MaxBytes = o.RegistrationBytes
-		case kvstore.KVStream(n.Nodes()):
+		case kvstore.KVStream(n.Nodes):
 			s.Config.MaxMsgSize = int32(o.StateMax)
-		case kvstore.KVStream(n.Manifests()):
+		case kvstore.KVStream(n.Manifests):
 			s.Config.MaxBytes = o.ManifestBytes
-		case kvstore.KVStream(n.Control()):
+		case kvstore.KVStream(n.Control):
 			s.Config.MaxBytes = o.ControlBytes
-		case n.Commands():
+		case n.Commands:
 			s.Config.MaxBytes = o.CommandBytes
-		case kvstore.ObjectStream(n.Bundles()):
+		case kvstore.ObjectStream(n.Bundles):
 			s.Config.MaxBytes = o.BundleBytes
 		}
-		if !o.OnlyRegistrations || s.Config.Name == n.Registrations() {
+		if !o.OnlyRegistrations || s.Config.Name == n.Registrations {
 			all = append(all, s)
 		}
 	}
@@ -117,7 +118,7 @@ func (p Provisioner) Share(ctx context.Context) (node, all int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	info, err := found.Of(p.store.Names().Reports())
+	info, err := found.Of(p.store.Names.Reports)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -130,12 +131,10 @@ var (
 	// ErrShrink reports a change that would lose data or that the server cannot make. Nothing was
 	// changed.
 	ErrShrink = errors.New("refused to change")
-	// ErrNoRoom reports that the server or the account lacks storage, or allows no further stream.
-	ErrNoRoom = kvstore.ErrNoRoom
 	// ErrUnchecked reports that the servers of an unneeded bucket or stream do not answer.
 	ErrUnchecked = errors.New("its servers do not answer: it is not checked")
 	// ErrDiffers reports a setting that differs but that muster can work with. The remedy is the same
-	// as for kvstore.ErrNotProvisioned.
+	// as for model.ErrNotProvisioned.
 	ErrDiffers = errors.New("NATS is not set up as muster sets it up")
 )
 
@@ -168,7 +167,7 @@ func (d Difference) String() string {
 // bucket or stream in an unknown format.
 func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
 	// A node may list streams but not change them, so this call fails before Apply changes anything.
-	if err := kvstore.CheckServer(p.store.Conn()); err != nil {
+	if err := connect.CheckServer(p.store.Conn.ConnectedServerVersion()); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	found, err := p.store.Infos(ctx, "")
@@ -184,8 +183,8 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 		return nil, err
 	}
 	// The list of streams has found the JetStream API prefix.
-	at := p.store.Places().InUse()
-	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names().Registrations()), nil); err != nil {
+	at := p.store.API.InUse()
+	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names.Registrations), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 
@@ -195,7 +194,7 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 // differences compares the streams that were found with the desired ones. It also returns the streams
 // whose servers do not answer.
 func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []Difference, unanswered []string, err error) {
-	created, all := desired(p.store.Names(), o.withDefaults()), desired(p.store.Names(), o)
+	created, all := desired(p.store.Names, o.withDefaults()), desired(p.store.Names, o)
 	isUnfinished := slices.ContainsFunc(all, func(want kvstore.Stream) bool {
 		_, err := found.Of(want.Config.Name)
 		return errors.Is(err, model.ErrNotFound)
@@ -229,7 +228,7 @@ func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []
 }
 
 // Check returns an error unless every bucket and stream exists and is configured as muster needs it.
-// The error wraps kvstore.ErrNotProvisioned if something is missing or unusable, ErrDiffers if
+// The error wraps model.ErrNotProvisioned if something is missing or unusable, ErrDiffers if
 // everything is usable, or kvstore.ErrFormat. It names every difference. Nodes have the permission to
 // check.
 //
@@ -250,7 +249,7 @@ func (p Provisioner) Check(ctx context.Context, needed ...string) error {
 		unchecked = fmt.Errorf("stream %s: %w", strings.Join(unanswered, ", "), ErrUnchecked)
 	}
 	optional := map[string]bool{}
-	for _, s := range p.store.Names().Streams() {
+	for _, s := range p.store.Names.Streams() {
 		optional[s.Config.Name] = s.Optional
 	}
 	var wrong []string
@@ -259,20 +258,20 @@ func (p Provisioner) Check(ctx context.Context, needed ...string) error {
 		if d.Create {
 			wrong = append(wrong, d.Stream+" is missing")
 			if !optional[d.Stream] {
-				kind = kvstore.ErrNotProvisioned
+				kind = model.ErrNotProvisioned
 			}
 		}
 		for _, c := range d.Changes {
 			wrong = append(wrong, fmt.Sprintf("%s: %s", d.Stream, c))
 			if !c.optional {
-				kind = kvstore.ErrNotProvisioned
+				kind = model.ErrNotProvisioned
 			}
 		}
 	}
 	if len(wrong) == 0 {
 		return unchecked
 	}
-	err = fmt.Errorf("%w, run `%s`: %s", kind, p.store.Names().Init(), strings.Join(wrong, "; "))
+	err = fmt.Errorf("%w, run `%s`: %s", kind, p.store.Names.Run("fleet init"), strings.Join(wrong, "; "))
 	if unchecked != nil {
 		err = fmt.Errorf("%w; %w", err, unchecked)
 	}
@@ -282,7 +281,7 @@ func (p Provisioner) Check(ctx context.Context, needed ...string) error {
 
 // Apply creates missing streams, changes those that differ, and returns what it did. If one change is
 // refused, Apply changes nothing, and the error wraps ErrShrink and names every refused change. The
-// error wraps ErrNoRoom if the server lacks room.
+// error wraps kvstore.ErrNoRoom if the server lacks room.
 func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error) {
 	differences, err := p.Plan(ctx, o)
 	if err != nil {
@@ -291,8 +290,8 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	if err := refusals(differences); err != nil {
 		return nil, err
 	}
-	at := p.store.Places().InUse()
-	m, err := jsm.New(p.store.Conn(), jsm.WithTimeout(kvstore.RequestTimeout), jsm.WithAPIPrefix(string(at)))
+	at := p.store.API.InUse()
+	m, err := jsm.New(p.store.Conn, jsm.WithTimeout(kvstore.RequestTimeout), jsm.WithAPIPrefix(string(at)))
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
@@ -337,7 +336,7 @@ func applyDifference(m *jsm.Manager, d Difference) error {
 	return roomError(stream.UpdateConfiguration(d.config))
 }
 
-// roomError wraps err with ErrNoRoom if the server lacks room.
+// roomError wraps err with kvstore.ErrNoRoom if the server lacks room.
 func roomError(err error) error {
 	const (
 		insufficientResources = 10023
@@ -348,7 +347,7 @@ func roomError(err error) error {
 	)
 	for _, code := range []uint16{insufficientResources, insufficientStorage, tooManyStreams, noLimits, tooManyBytes} {
 		if jsm.IsNatsError(err, code) {
-			return fmt.Errorf("%w: %w", ErrNoRoom, err)
+			return fmt.Errorf("%w: %w", kvstore.ErrNoRoom, err)
 		}
 	}
 

@@ -28,7 +28,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster fleet init") {
+	if err := store.Check(t.Context()); !errors.Is(err, model.ErrNotProvisioned) || !strings.Contains(err.Error(), "muster fleet init") {
 		t.Fatalf("check before = %v", err)
 	}
 	planned, err := store.Plan(t.Context(), provision.Options{})
@@ -100,7 +100,7 @@ func TestApplyRestoresWhatOthersDropped(t *testing.T) {
 	err = store.Check(t.Context())
 	{
 		const want = "KV_MUSTER_MANIFESTS: republish is off"
-		if !errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, model.ErrNotProvisioned) || !strings.Contains(err.Error(), want) {
 			t.Errorf("check = %v, want %q in it", err, want)
 		}
 	}
@@ -122,12 +122,12 @@ func TestCheckTellsWhatDiffersFromWhatIsUnusable(t *testing.T) {
 	m := kvtest.Manager(t, srv)
 	kvtest.Update(t, m, "MUSTER_REPORTS", func(c *api.StreamConfig) { c.Discard = api.DiscardNew })
 	err := store.Check(t.Context())
-	if !errors.Is(err, provision.ErrDiffers) || errors.Is(err, kvstore.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REPORTS: discard is New, must be Old") {
+	if !errors.Is(err, provision.ErrDiffers) || errors.Is(err, model.ErrNotProvisioned) || !strings.Contains(err.Error(), "MUSTER_REPORTS: discard is New, must be Old") {
 		t.Errorf("check = %v", err)
 	}
 	kvtest.Bind(t, srv)
 	kvtest.Update(t, m, "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.RePublish = nil })
-	if err := store.Check(t.Context()); !errors.Is(err, kvstore.ErrNotProvisioned) || errors.Is(err, provision.ErrDiffers) || !strings.Contains(err.Error(), "discard is New") {
+	if err := store.Check(t.Context()); !errors.Is(err, model.ErrNotProvisioned) || errors.Is(err, provision.ErrDiffers) || !strings.Contains(err.Error(), "discard is New") {
 		t.Errorf("check = %v", err)
 	}
 }
@@ -406,7 +406,7 @@ func TestApplyContinuesWithSmallerSizes(t *testing.T) {
 	srv := natstest.Start(t, natstest.WithMaxStore(64<<20))
 	store := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(srv.Connect(t), "") })
 	m := kvtest.Manager(t, srv)
-	if _, err := store.Apply(t.Context(), provision.Options{BundleBytes: 16 << 20, ReportBytes: 40 << 20}); !errors.Is(err, provision.ErrNoRoom) {
+	if _, err := store.Apply(t.Context(), provision.Options{BundleBytes: 16 << 20, ReportBytes: 40 << 20}); !errors.Is(err, kvstore.ErrNoRoom) {
 		t.Fatalf("with too large sizes: %v", err)
 	}
 	if size := kvtest.Config(t, m, "MUSTER_REPORTS").MaxBytes; size != 40<<20 {

@@ -51,7 +51,7 @@ func phases(t *testing.T, s *kvtest.Store, subjects []string, want ...string) {
 	t.Helper()
 	var all []requests.Request
 	for _, subject := range subjects {
-		all = append(all, requests.Request{Subject: subject, Data: []byte("of " + s.User())})
+		all = append(all, requests.Request{Subject: subject, Data: []byte("of " + s.User)})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
@@ -72,7 +72,7 @@ func phases(t *testing.T, s *kvtest.Store, subjects []string, want ...string) {
 // requester is what a dashboard with requests does: it asks nodes to run and to preview.
 func requester(t *testing.T, s *kvtest.Store, accepted <-chan string) {
 	t.Helper()
-	names := s.Names()
+	names := s.Names
 	for _, verb := range kvstore.RequesterVerbs() {
 		kvtest.Eventually(t, "nodes serve "+verb, func() (bool, string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -122,7 +122,7 @@ func TestRequesterRunsAndPreviews(t *testing.T) {
 		requester(t, s, accepted)
 		// The administrator asks as before.
 		for _, verb := range []string{kvstore.VerbEnsure, kvstore.VerbRun, kvstore.VerbPreview} {
-			phases(t, g.Admin, []string{g.Admin.Names().Request(verb, "group.all")}, "web01", "web02")
+			phases(t, g.Admin, []string{g.Admin.Names.Request(verb, "group.all")}, "web01", "web02")
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestRequesterMayDoNothingElse(t *testing.T) {
 			if err := s.CheckRequests(t.Context(), verb); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 				t.Errorf("%s: %v", verb, err)
 			}
-			for _, err := range kvtest.Ask(t.Context(), s, s.Names().Request(verb, "node.web01"), nil) {
+			for _, err := range kvtest.Ask(t.Context(), s, s.Names.Request(verb, "node.web01"), nil) {
 				if !errors.Is(err, requests.ErrNobody) || !errors.Is(err, requests.ErrRequestsNotPermitted) {
 					t.Errorf("%s: %v", verb, err)
 				}

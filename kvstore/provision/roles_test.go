@@ -146,7 +146,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 				t.Errorf("put of %s = %v", key, err)
 			}
 		}
-		for _, err := range kvtest.Ask(t.Context(), s, s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
+		for _, err := range kvtest.Ask(t.Context(), s, s.Names.Request(kvstore.VerbEnsure, "group.web"), nil) {
 			if !errors.Is(err, requests.ErrNobody) {
 				t.Errorf("asked: %v", err)
 			}

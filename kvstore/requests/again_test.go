@@ -30,7 +30,7 @@ func acknowledging(t *testing.T, s *kvtest.Store, node string, groups ...string)
 func ensureOf(s *kvtest.Store, families ...string) []requests.Request {
 	var out []requests.Request
 	for _, family := range families {
-		out = append(out, requests.Request{Subject: s.Names().Request(kvstore.VerbEnsure, family), Data: []byte("{}")})
+		out = append(out, requests.Request{Subject: s.Names.Request(kvstore.VerbEnsure, family), Data: []byte("{}")})
 	}
 
 	return out
@@ -88,7 +88,7 @@ func TestNodesThatConnectLaterThanTheOperatorAreAskedAgain(t *testing.T) {
 			if err := nc.Flush(); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Conn().ForceReconnect(); err != nil {
+			if err := store.Conn.ForceReconnect(); err != nil {
 				t.Fatal(err)
 			}
 			kvtest.Eventually(t, "the connection is back", func() (bool, string) { return !store.Reconnected().IsZero(), "" })
@@ -132,11 +132,11 @@ func TestNodesThatAreAwaitedAreAskedAgain(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			subscribed, sent := store.Conn().NumSubscriptions(), store.Conn().Stats().OutMsgs
+			subscribed, sent := store.Conn.NumSubscriptions(), store.Conn.Stats().OutMsgs
 			go func() {
 				defer close(served)
 				kvtest.Eventually(t, "the request is sent", func() (bool, string) {
-					return store.Conn().NumSubscriptions() > subscribed && store.Conn().Stats().OutMsgs > sent, ""
+					return store.Conn.NumSubscriptions() > subscribed && store.Conn.Stats().OutMsgs > sent, ""
 				})
 				acknowledging(t, late, "web02", "web")
 			}()

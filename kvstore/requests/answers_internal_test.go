@@ -19,7 +19,7 @@ func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := store.Names()
+	names := store.Names
 	sub, err := nc.SubscribeSync(names.Reply("q", "*"))
 	if err != nil {
 		t.Fatal(err)

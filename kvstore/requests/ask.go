@@ -74,14 +74,14 @@ func (s Client) Ask(ctx context.Context, all []Request) iter.Seq2[Reply, error] 
 		var err error
 		for _, r := range all {
 			concerned = append(concerned, r.Subject)
-			err = cmp.Or(err, s.store.Sizes().CheckMessage("request", r.Data))
+			err = cmp.Or(err, s.store.Sizes.CheckMessage("request", r.Data))
 		}
 		if err == nil {
 			err = s.store.AwaitConnection(ctx)
 		}
 		again := newRepeats(s.store, all, time.Now())
 		if err == nil {
-			err = s.permitted(ctx, s.store.Names().VerbOf(subject))
+			err = s.permitted(ctx, s.store.Names.VerbOf(subject))
 		}
 		if errors.Is(err, ErrRequestsNotPermitted) {
 			err = fmt.Errorf("ask %s: %w that you could reach: %w, others queue them (--queue)", subject, ErrNobody, err)
@@ -93,9 +93,9 @@ func (s Client) Ask(ctx context.Context, all []Request) iter.Seq2[Reply, error] 
 			return
 		}
 		question := s.newQuestion()
-		permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(append(concerned, question.answer("*"))...))
+		permitted, done := s.store.Denials.Permitted(ctx, kvstore.To(append(concerned, question.answer("*"))...))
 		defer func() { _ = done(nil) }()
-		nc := s.store.Conn()
+		nc := s.store.Conn
 		reconnects := nc.Stats().Reconnects
 		sub, err := nc.SubscribeSync(question.answer("*"))
 		early := 0
@@ -142,13 +142,13 @@ type question struct {
 // newQuestion returns a new question. The answer subjects of a requester contain its name, so no other
 // user can read the answers.
 func (s Client) newQuestion() question {
-	n, unique := s.store.Names(), nuid.Next()
+	n, unique := s.store.Names, nuid.Next()
 	if !s.isJoined() {
 		return question{n.Reply(unique, kvstore.AskedReply), func(node string) string { return n.Reply(unique, node) }}
 	}
-	user := s.store.User()
+	user := s.store.User
 
-	return question{n.Reply(kvstore.Question(user, unique), kvstore.AskedReply), func(node string) string { return n.Answer(user, unique, node) }}
+	return question{n.Reply(user+unique, kvstore.AskedReply), func(node string) string { return n.Answer(user, unique, node) }}
 }
 
 // send sends requests. early is the number of messages that arrived before the server confirmed them:
@@ -161,7 +161,7 @@ func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request,
 	flush, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
 	if err := s.store.Confirm(flush); err != nil {
-		if !s.store.Conn().IsClosed() && flush.Err() == nil {
+		if !s.store.Conn.IsClosed() && flush.Err() == nil {
 			return 0, nil
 		}
 		return 0, err
@@ -179,7 +179,7 @@ func (s Client) publish(all []Request, reply string) error {
 		m := nats.NewMsg(r.Subject)
 		m.Reply, m.Data = reply, r.Data
 		kvstore.SetSender(m, s.sender)
-		if err := s.store.Conn().PublishMsg(m); err != nil {
+		if err := s.store.Conn.PublishMsg(m); err != nil {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func (a *answers) addLoss(err error) {
 // It continues after a lost message or connection, because the client reconnects and subscribes again.
 // reconnects is the number of reconnects before the question was sent.
 func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again *repeats) {
-	nc := s.store.Conn()
+	nc := s.store.Conn
 	heard := time.Now()
 	for count := 0; ; {
 		wait, done := context.WithTimeout(ctx, lossCheck)
@@ -375,7 +375,7 @@ type repeats struct {
 
 // newRepeats returns the repeater for requests that are sent now.
 func newRepeats(store *kvstore.Store, all []Request, now time.Time) *repeats {
-	names := store.Names()
+	names := store.Names
 	verb := names.VerbOf(all[0].Subject)
 	out := &repeats{
 		waiting: map[string]Request{}, awaited: map[string]bool{}, reconnected: store.Reconnected, begun: now, toNodes: now, toGroups: now,

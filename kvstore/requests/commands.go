@@ -53,7 +53,7 @@ func (s Client) PutCommand(ctx context.Context, family, id string, request []byt
 	case ttl > kvstore.MaxCommandTTL:
 		return fmt.Errorf("%w: the time to live of a command is %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
 	}
-	m := kvstore.NewMsg(s.store.Names().Command(family, kvstore.Token(id)), request)
+	m := kvstore.NewMsg(s.store.Names.Command(family, kvstore.Token(id)), request)
 	kvstore.SetSender(m, s.sender)
 	if _, err := s.store.Publish(ctx, m, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl))); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
@@ -85,10 +85,10 @@ func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(cont
 		return err
 	}
 	c := &commands{store: s.store, o: o, handle: handle, live: make(chan *nats.Msg, liveCommands)}
-	connected := s.store.Conn().StatusChanged(nats.CONNECTED)
-	defer s.store.Conn().RemoveStatusListener(connected)
+	connected := s.store.Conn.StatusChanged(nats.CONNECTED)
+	defer s.store.Conn.RemoveStatusListener(connected)
 	for _, family := range model.Families(o.Node, o.Groups) {
-		sub, err := s.store.Conn().ChanSubscribe(s.store.Names().CommandQueued(family, ">"), c.live)
+		sub, err := s.store.Conn.ChanSubscribe(s.store.Names.CommandQueued(family, ">"), c.live)
 		if err != nil {
 			return fmt.Errorf("commands: %w", err)
 		}
@@ -181,7 +181,7 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 // accept reads and handles an announced command. It uses only the subject, because other clients can
 // make the server send messages there.
 func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
-	names := c.store.Names()
+	names := c.store.Names
 	for _, q := range c.queues {
 		token, ok := strings.CutPrefix(m.Subject, names.CommandQueued(q.family, ""))
 		if !ok || strings.ContainsAny(token, "*>") {
@@ -209,7 +209,7 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 // read returns the message of a command, or nil if there is none. For unreadable headers it returns a
 // message with only Forged and Unreadable set.
 func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, error) {
-	m, err := c.store.Last(ctx, c.store.Names().Commands(), subject)
+	m, err := c.store.Last(ctx, c.store.Names.Commands, subject)
 	switch {
 	case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
 		return nil, nil
@@ -224,7 +224,7 @@ func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, 
 
 // do handles a command unless it was handled before.
 func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
-	id, ok := kvstore.TokenID(strings.TrimPrefix(m.Subject, c.store.Names().Command(q.family, "")))
+	id, ok := kvstore.TokenID(strings.TrimPrefix(m.Subject, c.store.Names.Command(q.family, "")))
 	if sequence, handled := q.handled[m.Subject]; handled && sequence == m.Sequence {
 		return nil
 	}
@@ -267,7 +267,7 @@ func (c *commands) drain(ctx context.Context) error {
 // if the newest command is new, which is rare. If the headers of the newest command are unreadable, it
 // lists the family each time.
 func (c *commands) drainQueue(ctx context.Context, q *queue) error {
-	stream, all := c.store.Names().Commands(), c.store.Names().Command(q.family, ">")
+	stream, all := c.store.Names.Commands, c.store.Names.Command(q.family, ">")
 	newest, err := c.store.Last(ctx, stream, all)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
@@ -313,8 +313,8 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 // Queued returns the queued requests with an id, by family. It skips unreadable requests, which nodes
 // never execute. The error wraps model.ErrNotFound if the stream does not exist.
 func (s Client) Queued(ctx context.Context, id string) (map[string][]byte, error) {
-	names, token := s.store.Names(), kvstore.Token(id)
-	listed, err := s.store.Subjects(ctx, names.Commands(), names.Command("*.*", token))
+	names, token := s.store.Names, kvstore.Token(id)
+	listed, err := s.store.Subjects(ctx, names.Commands, names.Command("*.*", token))
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func TestHandledCommandsAreNotReadAgain(t *testing.T) {
 	srv.Raw(t, "muster.command.node.web01.bad", "NATS/1.0\r\nfoo\r\n\r\n", "x")
 	var audits, reads atomic.Int64
 	of := kvstore.OwnAPI.DirectGet("MUSTER_COMMANDS", "muster.command.node.web01.")
-	sub, err := store.Conn().Subscribe(kvstore.OwnAPI.DirectGet("MUSTER_COMMANDS", ">"), func(m *nats.Msg) {
+	sub, err := store.Conn.Subscribe(kvstore.OwnAPI.DirectGet("MUSTER_COMMANDS", ">"), func(m *nats.Msg) {
 		switch {
 		case m.Subject == of+">":
 			audits.Add(1)
@@ -136,7 +136,7 @@ func TestHandledCommandsAreNotReadAgain(t *testing.T) {
 		}
 	})
 	if err == nil {
-		err = store.Conn().Flush()
+		err = store.Conn.Flush()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestReplacedCommandsWhoseAnnouncementIsLostComeAgain(t *testing.T) {
 	put("slow", "slow")
 	await("slow")
 	for lostOne := false; !lostOne; {
-		if err := store.Conn().Publish(store.Names().CommandQueued("node.web01", "slow"), nil); err != nil {
+		if err := store.Conn.Publish(store.Names.CommandQueued("node.web01", "slow"), nil); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -47,7 +47,7 @@ func TestAFloodOfAnswersHidesNoOther(t *testing.T) {
 	srv, store := kvtest.New(t)
 	flooding, quiet := srv.Connect(t), srv.Connect(t)
 	answerAs := func(node, question string, data []byte) error {
-		m := nats.NewMsg(store.Names().AnswerSubject(question, node))
+		m := nats.NewMsg(store.Names.AnswerSubject(question, node))
 		m.Header.Set(requests.NodeHeader, node)
 		m.Data = data
 		nc := quiet
@@ -124,13 +124,13 @@ func TestALostConnectionEndsNoQuestion(t *testing.T) {
 		}
 		if answered == 1 && !cut {
 			cut = true
-			if err := store.Conn().ForceReconnect(); err != nil {
+			if err := store.Conn.ForceReconnect(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if lost && answered == 1 {
 			kvtest.Eventually(t, "connected again", func() (bool, string) { return store.Away() == nil, "away" })
-			if err := store.Conn().Flush(); err != nil {
+			if err := store.Conn.Flush(); err != nil {
 				t.Fatal(err)
 			}
 			close(resumed)

@@ -28,11 +28,11 @@ func (s Client) CheckRequests(ctx context.Context, verb string) error {
 		return err
 	}
 
-	return s.checkAccount(ctx, s.store.Names().RequestsCheck())
+	return s.checkAccount(ctx, s.store.Names.RequestsCheck())
 }
 
 func (s Client) isJoined() bool {
-	places := s.store.Places()
+	places := s.store.API
 
 	return places.IsFound() && !places.InUse().IsOwn()
 }
@@ -42,10 +42,10 @@ func (s Client) permitted(ctx context.Context, verb string) error {
 	switch {
 	case !s.isJoined():
 		return nil
-	case s.store.User() == "":
+	case s.store.User == "":
 		return ErrRequestsNotPermitted
 	default:
-		return s.checkVerb(ctx, s.store.Names().VerbCheck(verb))
+		return s.checkVerb(ctx, s.store.Names.VerbCheck(verb))
 	}
 }
 
@@ -59,15 +59,15 @@ const denialDelay = time.Second
 func (s Client) checkVerb(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
-	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subject))
+	permitted, done := s.store.Denials.Permitted(ctx, kvstore.To(subject))
 	wait, stop := context.WithTimeout(permitted, denialDelay)
 	defer stop()
-	_, err := s.store.Conn().RequestWithContext(wait, subject, nil)
+	_, err := s.store.Conn.RequestWithContext(wait, subject, nil)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		err = nil
 	case errors.Is(err, context.DeadlineExceeded) && permitted.Err() == nil:
-		if err = s.store.Conn().FlushWithContext(permitted); err == nil {
+		if err = s.store.Conn.FlushWithContext(permitted); err == nil {
 			err = kvstore.Pause(permitted, denialDelay)
 		}
 	}
@@ -80,8 +80,8 @@ func (s Client) checkVerb(ctx context.Context, subject string) error {
 func (s Client) checkAccount(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
-	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subject))
-	_, err := s.store.Conn().RequestWithContext(permitted, subject, nil)
+	permitted, done := s.store.Denials.Permitted(ctx, kvstore.To(subject))
+	_, err := s.store.Conn.RequestWithContext(permitted, subject, nil)
 	if err = done(err); errors.Is(err, nats.ErrNoResponders) {
 		return errElsewhere
 	}
@@ -109,8 +109,8 @@ func (s Client) SilentServers(ctx context.Context) (map[string]time.Time, error)
 
 // LastStored returns when the bucket of nodes and the stream of reports stored their last messages.
 func (s Client) LastStored(ctx context.Context) (states, reports model.LastStored, err error) {
-	names := s.store.Names()
-	last, err := s.store.LastStored(ctx, kvstore.KVStream(names.Nodes()), names.Reports())
+	names := s.store.Names
+	last, err := s.store.LastStored(ctx, kvstore.KVStream(names.Nodes), names.Reports)
 	if err != nil {
 		return states, reports, err
 	}
@@ -119,14 +119,14 @@ func (s Client) LastStored(ctx context.Context) (states, reports model.LastStore
 }
 
 // IsAdministrator reports whether the user can send requests of all kinds.
-func (s Client) IsAdministrator() bool { return s.store.Places().InUse().IsOwn() }
+func (s Client) IsAdministrator() bool { return s.store.API.InUse().IsOwn() }
 
 // UnstoredReason returns why the state of a node is not stored, as the node answers. It is empty if the node does not answer
 // or its state is stored.
 func (s Client) UnstoredReason(ctx context.Context, node string) string {
 	ctx, cancel := context.WithTimeout(ctx, unstoredTimeout)
 	defer cancel()
-	for reply, err := range s.Ask(ctx, []Request{{Subject: s.store.Names().Request(kvstore.VerbPing, model.NodeFamily(node))}}) {
+	for reply, err := range s.Ask(ctx, []Request{{Subject: s.store.Names.Request(kvstore.VerbPing, model.NodeFamily(node))}}) {
 		if err != nil || reply.Node != node {
 			continue
 		}

@@ -37,7 +37,7 @@ func TestSendersAreNamed(t *testing.T) {
 			kvtest.Eventually(t, verb+" is answered", func() (bool, string) {
 				ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 				defer cancel()
-				for _, err := range kvtest.Ask(ctx, client, store.Names().Request(verb, "node.web01"), []byte("{}")) {
+				for _, err := range kvtest.Ask(ctx, client, store.Names.Request(verb, "node.web01"), []byte("{}")) {
 					return err == nil, ""
 				}
 				return false, "no answer"

@@ -73,11 +73,11 @@ func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 	if err := model.CheckNode(o.Node, o.Groups); err != nil {
 		return err
 	}
-	closed := s.store.Conn().StatusChanged(nats.CLOSED)
-	defer s.store.Conn().RemoveStatusListener(closed)
+	closed := s.store.Conn.StatusChanged(nats.CLOSED)
+	defer s.store.Conn.RemoveStatusListener(closed)
 	v := &server{store: s.store, o: o}
-	service, err := micro.AddService(s.store.Conn(), micro.Config{
-		Name:               s.store.Names().Service(),
+	service, err := micro.AddService(s.store.Conn, micro.Config{
+		Name:               s.store.Names.Prefix,
 		Version:            semantic(o.Version),
 		Description:        "muster agent",
 		Metadata:           map[string]string{"node": o.Node, "version": o.Version},
@@ -129,7 +129,7 @@ func (v *server) offer(ctx context.Context, service micro.Service) error {
 		for _, family := range model.Families(v.o.Node, v.o.Groups) {
 			name := verb + "-" + strings.ReplaceAll(family, ".", "-")
 			handler := micro.HandlerFunc(func(r micro.Request) { v.handle(ctx, r, handle) })
-			if err := service.AddEndpoint(name, handler, micro.WithEndpointSubject(v.store.Names().Request(verb, family))); err != nil {
+			if err := service.AddEndpoint(name, handler, micro.WithEndpointSubject(v.store.Names.Request(verb, family))); err != nil {
 				return fmt.Errorf("endpoint %s: %w", name, err)
 			}
 		}
@@ -145,7 +145,7 @@ func (v *server) ready(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
-	if err := v.store.Conn().FlushWithContext(waiting); err != nil {
+	if err := v.store.Conn.FlushWithContext(waiting); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -179,7 +179,7 @@ func (v *server) handle(ctx context.Context, r micro.Request, handle func(contex
 		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request delivered from a stream rejected", "node", v.o.Node, "subject", r.Subject())
 		return
 	}
-	if !v.store.Names().MayAnswer(r.Reply()) {
+	if !v.store.Names.MayAnswer(r.Reply()) {
 		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request rejected: its reply subject is not one on which nodes answer", "node", v.o.Node, "subject", r.Subject(), "reply", r.Reply())
 		return
 	}
@@ -207,7 +207,7 @@ func (v *server) accept(ctx context.Context, r micro.Request, accept Accept) {
 	accept(ctx, kvstore.SenderOf(nats.Header(r.Headers())), r.Data(), func(response model.EnsureResponse) {
 		response.Node = v.o.Node
 		data, err := json.Marshal(response)
-		if err == nil && v.store.Sizes().CheckMessage("answer", data) != nil {
+		if err == nil && v.store.Sizes.CheckMessage("answer", data) != nil {
 			data, err = json.Marshal(shortened(response))
 		}
 		if err != nil {
@@ -249,7 +249,7 @@ func (v *server) answer(ctx context.Context, r micro.Request, answer Answer) {
 		data, err = json.Marshal(doc)
 	}
 	if err == nil {
-		err = v.store.Sizes().CheckMessage("answer", data)
+		err = v.store.Sizes.CheckMessage("answer", data)
 	}
 	if err != nil {
 		data = nil
@@ -263,14 +263,14 @@ func (v *server) respond(ctx context.Context, reply string, data []byte, problem
 	if reply == "" {
 		return
 	}
-	m := kvstore.NewMsg(v.store.Names().AnswerSubject(reply, v.o.Node), data)
+	m := kvstore.NewMsg(v.store.Names.AnswerSubject(reply, v.o.Node), data)
 	m.Header.Set(NodeHeader, v.o.Node)
 	if problem != nil {
 		// A header must be a single line.
 		m.Header.Set(micro.ErrorHeader, strings.Join(strings.Fields(problem.Error()), " "))
 		m.Header.Set(micro.ErrorCodeHeader, codeOf(problem))
 	}
-	if err := v.store.Conn().PublishMsg(m); err != nil {
+	if err := v.store.Conn.PublishMsg(m); err != nil {
 		v.o.Log.Warn("cannot send answer", "node", v.o.Node, "error", err)
 		return
 	}
@@ -287,7 +287,7 @@ const answerTries = 3
 // confirm sends an answer again until the server has received it.
 func (v *server) confirm(ctx context.Context, m *nats.Msg) {
 	for range answerTries {
-		if v.store.Confirm(ctx) == nil || v.store.AwaitConnection(ctx) != nil || v.store.Conn().PublishMsg(m) != nil {
+		if v.store.Confirm(ctx) == nil || v.store.AwaitConnection(ctx) != nil || v.store.Conn.PublishMsg(m) != nil {
 			return
 		}
 	}

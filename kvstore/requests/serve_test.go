@@ -38,7 +38,7 @@ func TestEveryNodeOfATargetAnswers(t *testing.T) {
 			},
 		})
 	}
-	names := store.Names()
+	names := store.Names
 	kvtest.Answers(t, store, names.Request(kvstore.VerbPing, "group.all"), nil, 3)
 	for _, tt := range []struct {
 		verb, family, request string
@@ -324,7 +324,7 @@ func TestServeIsReady(t *testing.T) {
 		ready, node := make(chan struct{}), fmt.Sprintf("web%02d", i)
 		kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: node, Groups: []string{"web", "dmz"}, Ready: func() { close(ready) }})
 		kvtest.Receive(t, ready)
-		for reply, err := range kvtest.Ask(t.Context(), store, store.Names().Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
+		for reply, err := range kvtest.Ask(t.Context(), store, store.Names.Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
 			if err != nil || reply.Node != node {
 				t.Errorf("%s answers %+v, %v", node, reply, err)
 			}
@@ -349,7 +349,7 @@ func TestServeRefusesAndEnds(t *testing.T) {
 			t.Errorf("answer that cannot be encoded = %q", problem)
 		}
 	}
-	node.Conn().Close()
+	node.Conn.Close()
 	if err := <-ended; !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("serve on a closed connection = %v", err)
 	}

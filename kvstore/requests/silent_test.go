@@ -35,7 +35,7 @@ func TestAQuestionLeavesASilentServer(t *testing.T) {
 	asking := through(t, srv.HangAt(t, all[0].Subject), srv.URL())
 	var named atomic.Value
 	asking.OnSilent(func(server string) { named.Store(server) })
-	name := asking.Conn().ConnectedServerName()
+	name := asking.Conn.ConnectedServerName()
 	asked(t, asking, all, 1, func(string) {})
 	if named.Load() != name {
 		t.Errorf("named %v, want %s", named.Load(), name)

@@ -26,8 +26,8 @@ func TestNobodyAnswersForAnother(t *testing.T) {
 			var refused atomic.Int64
 			evil := g.Server.Connect(t, nats.UserInfo("web02", "web02"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { refused.Add(1) }))
 			answer := func(m *nats.Msg) error {
-				own := g.Admin.Names().AnswerSubject(m.Reply, "web02")
-				for _, subject := range []string{g.Admin.Names().AnswerSubject(m.Reply, "web01"), m.Reply, own} {
+				own := g.Admin.Names.AnswerSubject(m.Reply, "web02")
+				for _, subject := range []string{g.Admin.Names.AnswerSubject(m.Reply, "web01"), m.Reply, own} {
 					for _, header := range []nats.Header{{requests.NodeHeader: {"web01"}}, {requests.NodeHeader: {"web02", "web01"}}, {}} {
 						if subject == own && header.Get(requests.NodeHeader) == "web02" {
 							continue
@@ -42,12 +42,12 @@ func TestNobodyAnswersForAnother(t *testing.T) {
 			}
 			verbs := []string{kvstore.VerbPing, kvstore.VerbEnsure}
 			for _, verb := range verbs {
-				natstest.Answer(t, evil, g.Admin.Names().Request(verb, "group.all"), answer)
+				natstest.Answer(t, evil, g.Admin.Names.Request(verb, "group.all"), answer)
 			}
 			for _, verb := range verbs {
 				ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 				seen := map[string]string{}
-				for r, err := range kvtest.Ask(ctx, g.Admin, g.Admin.Names().Request(verb, "group.all"), []byte(`{}`)) {
+				for r, err := range kvtest.Ask(ctx, g.Admin, g.Admin.Names.Request(verb, "group.all"), []byte(`{}`)) {
 					if err != nil {
 						t.Fatal(err)
 					}

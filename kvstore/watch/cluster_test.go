@@ -101,7 +101,7 @@ func TestClusterLosesItsLeader(t *testing.T) {
 // leader returns which server leads the stream of manifests.
 func leader(t *testing.T, s *kvtest.Store) int {
 	t.Helper()
-	m, err := jsm.New(s.Conn())
+	m, err := jsm.New(s.Conn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (l *loop) explained(err error) error {
 		return err
 	}
 
-	return fmt.Errorf("%w, or starting just now: if it stays so, run `%s`", kvstore.ErrNotProvisioned, l.store.Names().Init())
+	return fmt.Errorf("%w, or starting just now: if it stays so, run `%s`", model.ErrNotProvisioned, l.store.Names.Run("fleet init"))
 }
 
 // compare updates a family. If the newest message is a new one, compare reads every listed and every

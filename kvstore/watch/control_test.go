@@ -168,7 +168,7 @@ func TestControlIsReadInOrderAfterAReconnect(t *testing.T) {
 	kvtest.Update(t, kvtest.Manager(t, srv), "KV_MUSTER_CONTROL", func(c *api.StreamConfig) { c.RePublish = nil })
 	write(t, store, "group.all.pause", "2", "node.web01.pause", "")
 	calls.Store(0)
-	if err := node.Conn().ForceReconnect(); err != nil {
+	if err := node.Conn.ForceReconnect(); err != nil {
 		t.Fatal(err)
 	}
 	w.Has(t, "group.all.pause=2")

@@ -29,7 +29,7 @@ func withheld(t *testing.T) (srv *natstest.Server, admin, node *kvtest.Store) {
 	if _, err := admin.Apply(t.Context(), provision.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	node, err = kvtest.Of(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet(), nats.CustomInboxPrefix(admin.Names().InboxPrefix("web01"))), "")
+	node, err = kvtest.Of(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet(), nats.CustomInboxPrefix(kvstore.InboxPrefix("web01"))), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 // TestADeniedSubscriptionHasOneRemedy, also if the denial contains a remedy, as for the inbox.
 func TestADeniedSubscriptionHasOneRemedy(t *testing.T) {
 	t.Parallel()
-	srv, admin, node := withheld(t)
-	plain, err := kvtest.Of(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet(), nats.CustomInboxPrefix(admin.Names().InboxPrefix("web02"))), "")
+	srv, _, node := withheld(t)
+	plain, err := kvtest.Of(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet(), nats.CustomInboxPrefix(kvstore.InboxPrefix("web02"))), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
 			return nil
 		},
 		"ask": func() error {
-			for _, err := range kvtest.Ask(t.Context(), node, node.Names().Request(kvstore.VerbPing, "group.all"), nil) {
+			for _, err := range kvtest.Ask(t.Context(), node, node.Names.Request(kvstore.VerbPing, "group.all"), nil) {
 				return err
 			}
 			return nil

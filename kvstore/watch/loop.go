@@ -59,12 +59,12 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	if err != nil {
 		return err
 	}
-	connected := l.store.Conn().StatusChanged(nats.CONNECTED)
-	defer l.store.Conn().RemoveStatusListener(connected)
+	connected := l.store.Conn.StatusChanged(nats.CONNECTED)
+	defer l.store.Conn.RemoveStatusListener(connected)
 	var unsubscribed <-chan struct{}
 	if l.bucket.isMain {
-		unsubscribed = l.store.Denials().Unsubscribed()
-		l.store.Denials().Forget(l.wants)
+		unsubscribed = l.store.Denials.Unsubscribed()
+		l.store.Denials.Forget(l.wants)
 		l.resubscription.deny(ctx, l.o, l.denied()) // the server reports a denial only once
 	}
 	for {
@@ -93,7 +93,7 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 	var subs []*nats.Subscription
 	for i, p := range l.parts {
 		own := i == 0
-		sub, err := l.store.Conn().Subscribe(l.bucket.changed(p.family), func(m *nats.Msg) {
+		sub, err := l.store.Conn.Subscribe(l.bucket.changed(p.family), func(m *nats.Msg) {
 			key, ok := l.bucket.announced(m.Subject)
 			if !ok || strings.ContainsAny(key, "*>") {
 				return // a client may publish on a wildcard subject, which names no key
@@ -136,7 +136,7 @@ func (l *loop) next() time.Time {
 // step does the due work and wakes the listener. It returns an error if the connection is closed. It
 // records other errors in Sync and retries later.
 func (l *loop) step(ctx context.Context) error {
-	if l.store.Conn().IsClosed() {
+	if l.store.Conn.IsClosed() {
 		return nats.ErrConnectionClosed
 	}
 	now := time.Now()
@@ -357,7 +357,7 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 	}
 	l.resubscription.last = time.Now()
 	l.o.Log.DebugContext(ctx, "reconnecting to subscribe again", "node", l.o.Node, "denied", denied)
-	if err := l.store.Conn().ForceReconnect(); err != nil {
+	if err := l.store.Conn.ForceReconnect(); err != nil {
 		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
 	}
 }
@@ -369,13 +369,13 @@ func (l *loop) denied() error {
 		return nil
 	}
 
-	return kvstore.DenialWithRemedy(l.store.Denials().Subscription(l.wants), l.o.Node, l.o.Groups)
+	return kvstore.DenialWithRemedy(l.store.Denials.Subscription(l.wants), l.o.Node, l.o.Groups)
 }
 
 // wants reports whether the node still needs a subject. A denial may arrive after the node left the
 // group.
 func (l *loop) wants(subject string) bool {
-	group := l.store.Names().GroupOf(subject)
+	group := l.store.Names.GroupOf(subject)
 
 	return group == "" || group == model.GroupAll || slices.Contains(l.o.Groups, group)
 }

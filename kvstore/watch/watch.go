@@ -55,11 +55,11 @@ type Watch struct {
 }
 
 // New returns the watch for the assignments of a node. It sends no request.
-func New(s *kvstore.Store, o Options) *Watch { return of(s, manifests(s.Names()), o) }
+func New(s *kvstore.Store, o Options) *Watch { return of(s, manifests(s.Names), o) }
 
 // NewControl returns the watch for the control documents of a node. A fleet without that bucket has no
 // documents.
-func NewControl(s *kvstore.Store, o Options) *Watch { return of(s, control(s.Names()), o) }
+func NewControl(s *kvstore.Store, o Options) *Watch { return of(s, control(s.Names), o) }
 
 func of(s *kvstore.Store, b bucket, o Options) *Watch {
 	return &Watch{store: s, bucket: b, o: o.withDefaults(), groups: o.Groups, table: table{isKey: b.isKey}}
@@ -208,7 +208,7 @@ type bucket struct {
 
 func manifests(n kvstore.Names) bucket {
 	return bucket{
-		name: n.Manifests(), values: "assignments", isMain: true,
+		name: n.Manifests, values: "assignments", isMain: true,
 		isKey:   func(key string) bool { return !kvstore.IsInvalidKey(key) },
 		changed: func(family string) string { return n.Changed(model.Key(family, ">")) },
 		announced: func(subject string) (string, bool) {
@@ -222,7 +222,7 @@ func manifests(n kvstore.Names) bucket {
 
 func control(n kvstore.Names) bucket {
 	return bucket{
-		name: n.Control(), values: "control documents", isKey: model.IsControlKey, isOptional: true, inOrder: true,
+		name: n.Control, values: "control documents", isKey: model.IsControlKey, isOptional: true, inOrder: true,
 		changed:   func(family string) string { return n.ControlChanged(family, "*") },
 		announced: n.ControlKey,
 	}

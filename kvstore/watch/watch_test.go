@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -136,7 +135,7 @@ func TestLostAnnouncements(t *testing.T) {
 			lose: func(t *testing.T, srv *natstest.Server, node *kvtest.Store) func() {
 				kvtest.Update(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS", func(c *api.StreamConfig) { c.RePublish = nil })
 				return func() {
-					if err := node.Conn().ForceReconnect(); err != nil {
+					if err := node.Conn.ForceReconnect(); err != nil {
 						t.Error(err)
 					}
 				}
@@ -243,7 +242,7 @@ func TestRecreatedStreamKeepsTheLastGood(t *testing.T) {
 	}
 	kvtest.Eventually(t, "the loss is noticed", func() (bool, string) {
 		_, state := w.Entries()
-		return errors.Is(state.Err, kvstore.ErrNotProvisioned), fmt.Sprintf("%+v", state)
+		return errors.Is(state.Err, model.ErrNotProvisioned), fmt.Sprintf("%+v", state)
 	})
 	w.Has(t, all...)
 	if _, err := store.Apply(t.Context(), provision.Options{}); err != nil {
@@ -447,7 +446,7 @@ func TestWatchEndsWithItsConnection(t *testing.T) {
 	wake := sync.OnceFunc(func() { close(woken) })
 	go func() { ended <- w.Run(t.Context(), model.Memory{}, func([]string) { wake() }) }()
 	kvtest.Receive(t, woken)
-	store.Conn().Close()
+	store.Conn.Close()
 	if err := <-ended; err == nil {
 		t.Error("no error from a watch on a closed connection")
 	}

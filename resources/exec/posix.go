@@ -45,7 +45,6 @@ func (Posix) Execute(ctx context.Context, env resource.Env, text string, how com
 	return env.Host.Run(ctx, how)
 }
 
-// errNoShellCommand is a blank command.
 var errNoShellCommand = errors.New("no command to execute")
 
 // Shell passes commands to the shell at a path.

@@ -47,7 +47,7 @@ func (f *fleet) serve(t *testing.T) {
 		Node: victim, Groups: groups, Status: answer("status"), Facts: answer("facts"), Ping: answer("ping"),
 		Ensure: accept("ensure"), Run: accept("run"), Preview: accept("preview"),
 	})
-	kvtest.TakeCommands(t, store, requests.CommandOptions{Node: victim, Groups: groups, Audit: kvtest.Never}, func(c requests.Command) { a.take(store.Names().Command(c.Family, kvstore.Token(c.ID)), c.ID) })
+	kvtest.TakeCommands(t, store, requests.CommandOptions{Node: victim, Groups: groups, Audit: kvtest.Never}, func(c requests.Command) { a.take(store.Names.Command(c.Family, kvstore.Token(c.ID)), c.ID) })
 	a.watch = kvtest.Watch(t, store, watch.Options{Node: victim, Groups: groups, Audit: kvtest.Never, GroupJitter: time.Millisecond})
 	a.watch.Has(t, "group.all.own=plain", "group.db.own="+secret+"group.db.own", "node.web02.own="+secret+"node.web02.own")
 	f.agent = a

@@ -84,7 +84,7 @@ func (f *fleet) look(t testing.TB, a *attacker) []string {
 	for _, e := range f.ears {
 		breaches = append(breaches, e.breaches(t, f.breach(e.account, a.limits))...)
 	}
-	now := take(t, f.admin.Conn(), f.last)
+	now := take(t, f.admin.Conn, f.last)
 	breaches = append(breaches, now.changes(f.last, f.allowed(a.limits))...)
 	f.last = now
 
@@ -215,5 +215,5 @@ func (f *fleet) loosen(t *testing.T) {
 			c.AllowMsgSchedules = c.Discard == api.DiscardOld
 		})
 	}
-	f.last = take(t, f.admin.Conn(), f.last)
+	f.last = take(t, f.admin.Conn, f.last)
 }

@@ -185,7 +185,7 @@ func subscribeToOthers(a *attacker) {
 // bait is what a fleet does all day. It is no breach, but to hear it is one.
 func (f *fleet) bait(a *attacker) {
 	a.t.Helper()
-	ctx, nc := a.t.Context(), f.admin.Conn()
+	ctx, nc := a.t.Context(), f.admin.Conn
 	_, err := f.admin.Put(ctx, "node.web02.bait", []byte(secret+"web02"))
 	if err == nil {
 		_, err = f.admin.Put(ctx, "group.db.bait", []byte(secret+"db"))

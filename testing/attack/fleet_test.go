@@ -250,7 +250,7 @@ func (f *fleet) allowed(user string) func(subject string) bool {
 			s = "$JS.API." + rest
 		}
 		own = append(own, s)
-		for _, stream := range f.admin.Names().Streams() {
+		for _, stream := range f.admin.Names.Streams() {
 			r := stream.Config.RePublish
 			if r == nil {
 				continue
@@ -370,7 +370,7 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 		return err
 	})
 	f.populateSecond(t)
-	f.planted = take(t, admin.Conn(), nil)
+	f.planted = take(t, admin.Conn, nil)
 	f.last = f.planted
 }
 
@@ -410,7 +410,7 @@ func commandFor(family string) string {
 // manager manages the streams as the administrator.
 func (f *fleet) manager(t *testing.T) *jsm.Manager {
 	t.Helper()
-	m, err := jsm.New(f.admin.Conn())
+	m, err := jsm.New(f.admin.Conn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (f *fleet) view(t testing.TB, row attack) string {
 		out += "viewer:\n" + f.shown(t, f.reader(t, looking)) + "node:\n" + strings.Join(registered(t, f.reader(t, victim)), "\n")
 	}
 
-	return out + "\nfacts " + kvtest.FactsOf(t, f.admin.Conn(), victim)
+	return out + "\nfacts " + kvtest.FactsOf(t, f.admin.Conn, victim)
 }
 
 // reader returns the store of a user.
@@ -200,7 +200,7 @@ func registered(t testing.TB, s *kvtest.Store) []string {
 func (f *fleet) unread(t testing.TB) {
 	t.Helper()
 	kvtest.Eventually(t, "reading ends", func() (bool, string) {
-		f.last = take(t, f.admin.Conn(), f.last)
+		f.last = take(t, f.admin.Conn, f.last)
 		for stream, h := range f.last {
 			for name := range h.consumers {
 				if f.planted[stream].consumers[name] == "" {
@@ -227,7 +227,7 @@ func (f *fleet) believed(t testing.TB) string {
 
 func (f *fleet) believedOf(t testing.TB, stream string) []string {
 	t.Helper()
-	nc, inbox := f.admin.Conn(), nats.NewInbox()
+	nc, inbox := f.admin.Conn, nats.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
 	if err == nil {
 		defer func() { _ = sub.Unsubscribe() }()

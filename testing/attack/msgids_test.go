@@ -22,7 +22,7 @@ func TestMessageIDsAreForgotten(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
 	node := g.Connect(t, "web01")
-	for subject, size := range map[string]int{g.Admin.Names().NodeState("web01"): 60_000, "muster.registration.lab.http.site.web01.192_0_2_1.80": 30_000} {
+	for subject, size := range map[string]int{g.Admin.Names.NodeState("web01"): 60_000, "muster.registration.lab.http.site.web01.192_0_2_1.80": 30_000} {
 		m := kvstore.NewMsg(subject, []byte("{}"))
 		m.Header.Set(nats.MsgIdHdr, strings.Repeat("x", size))
 		store := func() jetstream.PubAck {

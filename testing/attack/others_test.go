@@ -162,7 +162,7 @@ func answerAll(a *attacker) {
 // rebase accepts what operators did.
 func (f *fleet) rebase(a *attacker) {
 	a.t.Helper()
-	f.last = take(a.t, f.admin.Conn(), f.last)
+	f.last = take(a.t, f.admin.Conn, f.last)
 	f.settle(a.t)
 	for _, e := range f.ears {
 		e.fresh(a.t)
@@ -256,10 +256,10 @@ func flood(a *attacker) {
 // say publishes as the administrator, and wants no answer: it would be heard later.
 func (f *fleet) say(t testing.TB, subject, text string) {
 	t.Helper()
-	if err := f.admin.Conn().Publish(subject, []byte(text)); err != nil {
+	if err := f.admin.Conn.Publish(subject, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.admin.Conn().FlushTimeout(kvtest.Deadline); err != nil {
+	if err := f.admin.Conn.FlushTimeout(kvtest.Deadline); err != nil {
 		t.Fatal(err)
 	}
 }

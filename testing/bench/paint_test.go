@@ -61,7 +61,7 @@ func BenchmarkPaint(b *testing.B) {
 	for b.Loop() {
 		u, store := emptyFleet(b)
 		fillNodes(b, store, muster)
-		e := newEvents(b, store.Conn())
+		e := newEvents(b, store.Conn)
 		sent := e.fill(b, store, 128<<20)
 		if _, err := kvstore.NewControl(store.Store).By("anna").Put(b.Context(), "node.web00017.pause", []byte(`{"protocol": "io.muster.v1.pause", "by": "anna"}`)); err != nil {
 			b.Fatal(err)

@@ -57,7 +57,7 @@ func measureServe(b *testing.B, muster string, size int) {
 	u, store := emptyFleet(b)
 	facts := fillNodes(b, store, muster)
 	report(b, float64(facts), "B-facts")
-	e := newEvents(b, store.Conn())
+	e := newEvents(b, store.Conn)
 	sent := e.fill(b, store, size)
 	report(b, float64(sent), "reports")
 
@@ -116,7 +116,7 @@ func fillNodes(b *testing.B, store *kvtest.Store, muster string) (size int) {
 	put := func(subject string, document any) int {
 		data, err := json.Marshal(document)
 		if err == nil {
-			err = store.Conn().Publish(subject, data)
+			err = store.Conn.Publish(subject, data)
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -137,11 +137,11 @@ func fillNodes(b *testing.B, store *kvtest.Store, muster string) (size int) {
 			}
 			n.Manifests[key] = m
 		}
-		put(store.Names().NodeState(node), n)
+		put(store.Names.NodeState(node), n)
 		facts["hostname"], facts["fqdn"], facts["rack"], facts["serial"] = node, node+".example.net", n.Labels["rack"], ksuid.New().String()
-		size = put(store.Names().NodeFacts(node), facts)
+		size = put(store.Names.NodeFacts(node), facts)
 	}
-	if err := store.Conn().Flush(); err != nil {
+	if err := store.Conn.Flush(); err != nil {
 		b.Fatal(err)
 	}
 	kvtest.Eventually(b, "the nodes are stored", func() (bool, string) {
@@ -239,7 +239,7 @@ func (e *events) send(b *testing.B, store *kvtest.Store, number int) int {
 			copy(text[at:], what)
 		}
 	}
-	m := &nats.Msg{Subject: store.Names().Report(node, t.kind, t.outcome), Header: nats.Header{nats.MsgIdHdr: {id}}, Data: text}
+	m := &nats.Msg{Subject: store.Names.Report(node, t.kind, t.outcome), Header: nats.Header{nats.MsgIdHdr: {id}}, Data: text}
 	if _, err := e.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
 		b.Fatal(err)
 	}

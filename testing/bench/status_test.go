@@ -78,7 +78,7 @@ func fillStatus(b *testing.B, store *kvtest.Store) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	nc, names := store.Conn(), store.Names()
+	nc, names := store.Conn, store.Names
 	publish := func(subject string, data []byte) {
 		if err := nc.PublishMsg(&nats.Msg{Subject: subject, Data: data}); err != nil {
 			b.Fatal(err)

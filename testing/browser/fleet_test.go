@@ -228,7 +228,7 @@ func (w *world) requestOne(request string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
-	for _, err := range kvtest.Ask(ctx, w.store, w.store.Names().Request(kvstore.VerbEnsure, "group.sim-db"), []byte(request)) {
+	for _, err := range kvtest.Ask(ctx, w.store, w.store.Names.Request(kvstore.VerbEnsure, "group.sim-db"), []byte(request)) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

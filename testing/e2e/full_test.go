@@ -91,7 +91,7 @@ func TestUnstoredStates(t *testing.T) {
 	}
 
 	store := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(server.Connect(t), "") })
-	mend := kvtest.FailWrites(t, server, store, kvstore.KVStream(store.Names().Nodes()))
+	mend := kvtest.FailWrites(t, server, store, kvstore.KVStream(store.Names.Nodes))
 	const problem, remedy = "the NATS server n0 stores no states of nodes since ", "restart the server if it still refuses writes"
 	for _, args := range [][]string{{"nodes"}, {"nodes", "--json"}, {"query"}, {"query", "--json"}} {
 		await(t, "the node is unreachable", func() bool {

@@ -38,7 +38,7 @@ func admin(b *testing.B, u fleetsim.Users) *kvtest.Store {
 // consumers counts the consumers of all streams.
 func consumers(b *testing.B, s *kvtest.Store) int {
 	b.Helper()
-	m, err := jsm.New(s.Conn())
+	m, err := jsm.New(s.Conn)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func join(ctx context.Context, running *sync.WaitGroup, name string, options con
 	n := &Node{Conn: nc, Watch: watch.New(store, watch.Options{Node: name, Groups: o.Groups, GroupJitter: o.GroupJitter, Log: quiet})}
 	if o.Heard != nil {
 		for _, family := range model.Families(name, o.Groups)[1:] {
-			subject := store.Names().Changed(model.Key(family, ">"))
+			subject := store.Names.Changed(model.Key(family, ">"))
 			if _, err := nc.Subscribe(subject, func(*nats.Msg) { o.Heard() }); err != nil {
 				return nil, err
 			}
@@ -111,11 +111,7 @@ func join(ctx context.Context, running *sync.WaitGroup, name string, options con
 }
 
 func dial(ctx context.Context, name string, options connect.Options) (*kvstore.Store, *nats.Conn, error) {
-	names, err := kvstore.NewNames("")
-	if err != nil {
-		return nil, nil, err
-	}
-	options.InboxPrefix = names.InboxPrefix(name)
+	options.InboxPrefix = kvstore.InboxPrefix(name)
 	nc, err := connect.Dial(ctx, options)
 	if err != nil {
 		return nil, nil, err

@@ -137,7 +137,7 @@ func TestServeIsKilled(t *testing.T) {
 	second := serveFleet(t, srv.URL())
 	for id, family := range map[string]string{"q1": "group.sim-web", "q2": "group.sim"} {
 		request := fmt.Sprintf(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":%q,"type":"exec","properties":{"name":"/bin/true","ensure":"present"}}`, id)
-		for _, err := range kvtest.Ask(t.Context(), store, store.Names().Request(kvstore.VerbEnsure, family), []byte(request)) {
+		for _, err := range kvtest.Ask(t.Context(), store, store.Names.Request(kvstore.VerbEnsure, family), []byte(request)) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -80,8 +80,8 @@ func simulated(b *testing.B, count, perConnection int) {
 func push(b *testing.B, s *kvtest.Store, count, round int) (reported, known time.Duration) {
 	b.Helper()
 	came := make(chan struct{}, count)
-	names := s.Names()
-	sub, err := s.Conn().Subscribe(names.Report("*", model.KindRun, string(model.OutcomeChanged)), func(*nats.Msg) { came <- struct{}{} })
+	names := s.Names
+	sub, err := s.Conn.Subscribe(names.Report("*", model.KindRun, string(model.OutcomeChanged)), func(*nats.Msg) { came <- struct{}{} })
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func ping(b *testing.B, s *kvtest.Store, count int) time.Duration {
 	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 	defer stop()
 	began, seen := time.Now(), map[string]bool{}
-	for reply, err := range kvtest.Ask(ctx, requests.New(s.Store), s.Names().Request(kvstore.VerbPing, model.GroupFamily(simulate.GroupSim)), nil) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(s.Store), s.Names.Request(kvstore.VerbPing, model.GroupFamily(simulate.GroupSim)), nil) {
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func BenchmarkRate(b *testing.B) {
 			b.Fatal(err)
 		}
 		f := fleetsim.Simulate(b, u.Options(""), fleetcmd.SimulateOptions{Plan: simulate.Plan{Nodes: 500, Scenario: "stable"}, Rate: rate})
-		stream, err := s.JetStream().Stream(b.Context(), s.Names().Reports())
+		stream, err := s.JetStream().Stream(b.Context(), s.Names.Reports)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func FailWrites(t testing.TB, srv *natstest.Server, s *Store, stream string) (me
 	}
 	for failed := false; !failed; { // writes fail in the next file
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		_, err := s.Conn().RequestWithContext(ctx, subject, make([]byte, 60<<10))
+		_, err := s.Conn.RequestWithContext(ctx, subject, make([]byte, 60<<10))
 		failed = err != nil
 		cancel()
 	}

@@ -270,7 +270,7 @@ func (g Guarded) guard(t *testing.T, srv *natstest.Server, admin *nats.Conn, opt
 	g.Connect = func(t *testing.T, user string) *nats.Conn {
 		t.Helper()
 		o := options(t, user)
-		o.InboxPrefix = store.Names().InboxPrefix(user)
+		o.InboxPrefix = kvstore.InboxPrefix(user)
 		// A user that does all of its job is refused nothing.
 		o.OnStatus = func(s connect.Status) {
 			if errors.Is(s.Err, nats.ErrPermissionViolation) {

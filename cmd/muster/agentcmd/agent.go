@@ -222,7 +222,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 
 func (n *Node) nameGroups() {
 	config := n.agent.Config()
-	n.store.Denials().OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
+	n.store.Denials.OfNode(kvstore.PermissionsCommand(config.Node, config.Groups))
 }
 
 // Node is an agent with its connection.
@@ -244,8 +244,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 
 // newNode is NewNode with a log level that administrators can change, and a goal at which the agent exits.
 func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until status.Goal) (_ *Node, err error) {
-	names, err := kvstore.NewNames(config.Prefix)
-	if err != nil {
+	if _, err := kvstore.NewNames(config.Prefix); err != nil {
 		return nil, err
 	}
 	causes := &loggedCause{}
@@ -263,7 +262,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	reach := reachOf(config.NATS)
 	connection := newConnectionLog(log, n.connected, reach, causes)
 	n.supervisor.ShowConnection, n.supervisor.ConnectionChanged = connection.shown.Describe, connection.shown.changed
-	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
+	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, kvstore.InboxPrefix(config.Node), true
 	reach.OnStatus = connection.status
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", reach.Named(exposed))
@@ -274,7 +273,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	watcher := hostwatch.New(log)
 	n.closers = append(n.closers, func() error {
 		watcher.Close()
-		n.store.Conn().Close()
+		n.store.Conn.Close()
 		connection.close()
 		return nil
 	})
@@ -414,7 +413,7 @@ func listen(ctx context.Context, paths []string) (drift.Writers, error) {
 // awaitClosed waits until ctx ends or the client closed the connection for good. In the latter case it logs
 // the error, and the agent must be restarted.
 func (n *Node) awaitClosed(ctx context.Context) error {
-	nc := n.store.Conn()
+	nc := n.store.Conn
 	closed := nc.StatusChanged(nats.CLOSED)
 	defer nc.RemoveStatusListener(closed)
 	if !nc.IsClosed() {
@@ -433,11 +432,11 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 // can make the server publish in the name of another node.
 func (n *Node) warnOfNeighbours(ctx context.Context) {
 	select {
-	case <-n.store.Places().Located():
+	case <-n.store.API.Located():
 	case <-ctx.Done():
 		return
 	}
-	if n.store.Places().InUse().IsOwn() {
+	if n.store.API.InUse().IsOwn() {
 		n.log.WarnContext(ctx, cli.OneAccount)
 	}
 }

@@ -126,7 +126,7 @@ func TestAgentMakesNoConsumer(t *testing.T) {
 	holds("bundled", "of a bundle")
 	command("live", "live")
 	holds("live", "by command")
-	kvtest.Answers(t, admin, admin.Names().Request(kvstore.VerbPing, "node.web01"), nil, 1)
+	kvtest.Answers(t, admin, admin.Names.Request(kvstore.VerbPing, "node.web01"), nil, 1)
 	if subject := heard(); subject != "" {
 		t.Errorf("asked for %s", subject)
 	}

@@ -15,7 +15,7 @@ func TestManyDenials(t *testing.T) {
 	t.Parallel()
 	var text hosttest.LogText
 	d := newDenials(slog.New(slog.NewTextHandler(&text, nil)))
-	c := kvstore.DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
+	c := kvstore.DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }}
 	for i := range 50 * maxDenials {
 		d.note(c.Of(fmt.Errorf("nats: Permissions Violation for Subscription to %q", fmt.Sprintf("evil.%d", i))))
 		if i%1000 == 0 {

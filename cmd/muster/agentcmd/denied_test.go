@@ -94,7 +94,7 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	srv.Reload(t, right)
 	message("")
 	active(revision())
-	kvtest.Answers(t, admin, admin.Names().Request(kvstore.VerbPing, "node.web01"), nil, 1)
+	kvtest.Answers(t, admin, admin.Names.Request(kvstore.VerbPing, "node.web01"), nil, 1)
 	kvtest.Eventually(t, "the end of it", func() (bool, string) {
 		return strings.Contains(log.String(), "subscriptions permitted again") && strings.Contains(log.String(), "reading commands again"), log.String()
 	})

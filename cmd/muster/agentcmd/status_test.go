@@ -25,7 +25,7 @@ import (
 
 // deny returns the status of a denied subscription.
 func deny(subject string) connect.Status {
-	d := kvstore.DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
+	d := kvstore.DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }}
 	return connect.Status{Connected: true, Err: d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))}
 }
 

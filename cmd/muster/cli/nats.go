@@ -85,7 +85,7 @@ func (e *Env) askPassword(o *connect.Options) error {
 // Close closes the connection to NATS.
 func (e *Env) Close() {
 	if e.store != nil {
-		e.store.Conn().Close()
+		e.store.Conn.Close()
 		e.store = nil
 	}
 }
@@ -125,11 +125,11 @@ func (e *Env) reach() Reach {
 
 // server returns the name and the address of the server.
 func (e *Env) server() string {
-	if e.store == nil || !e.store.Conn().IsConnected() {
+	if e.store == nil || !e.store.Conn.IsConnected() {
 		return "nats-server"
 	}
 
-	return "nats-server at " + e.store.Conn().ConnectedUrlRedacted()
+	return "nats-server at " + e.store.Conn.ConnectedUrlRedacted()
 }
 
 // Registrations returns the implementation of the function registrations. It logs and omits unreadable
@@ -178,7 +178,7 @@ func (e *Env) PrintDifferences(planned []provision.Difference) {
 // RoomHint adds the remedy to an error of a server without free space. The command can be repeated, because
 // earlier changes stay.
 func RoomHint(err error) error {
-	if !errors.Is(err, provision.ErrNoRoom) {
+	if !errors.Is(err, kvstore.ErrNoRoom) {
 		return err
 	}
 

@@ -81,7 +81,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	return c.Print.Result(c.Format, d, func() { screen{Printer: c.Print, names: store.KV.Names(), whole: true}.describe(d, time.Now()) })
+	return c.Print.Result(c.Format, d, func() { screen{Printer: c.Print, names: store.KV.Names, whole: true}.describe(d, time.Now()) })
 }
 
 // reports returns the newest reports of the node. Invalid reports are logged and skipped.

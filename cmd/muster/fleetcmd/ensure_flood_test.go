@@ -26,7 +26,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 	srv, store := kvtest.New(t)
 	nc := srv.Connect(t)
 	answer := func(question, node, data string) error {
-		m := nats.NewMsg(store.Names().AnswerSubject(question, node))
+		m := nats.NewMsg(store.Names.AnswerSubject(question, node))
 		m.Header.Set(requests.NodeHeader, node)
 		m.Data = []byte(data)
 

@@ -57,7 +57,7 @@ func (c *factsCommand) run(ctx context.Context) error {
 		return store.NoSuchNode(ctx, c.node)
 	}
 
-	return fmt.Errorf("node %s has stored no facts; its agent stores them when it starts (see %s)", c.node, store.KV.Names().Run("fleet describe "+c.node))
+	return fmt.Errorf("node %s has stored no facts; its agent stores them when it starts (see %s)", c.node, store.KV.Names.Run("fleet describe "+c.node))
 }
 
 // nodeFlags name one node: an argument, or the flag --node.

@@ -168,7 +168,7 @@ func (f *forgotten) read(ctx context.Context, store *Store, withReports bool) er
 		switch e, err := kvstore.NewControl(store.KV).Get(ctx, model.Key(model.NodeFamily(f.Node), name)); {
 		case err == nil:
 			f.control = append(f.control, e)
-		case !errors.Is(err, kvstore.ErrNotProvisioned) && !errors.Is(err, model.ErrNotFound): // an older fleet lacks the bucket
+		case !errors.Is(err, model.ErrNotProvisioned) && !errors.Is(err, model.ErrNotFound): // an older fleet lacks the bucket
 			return err
 		}
 	}
@@ -247,7 +247,7 @@ func (c *forgetCommand) print(store *Store, done []*forgotten) {
 	}
 	for _, f := range done {
 		if len(f.Assigned) > 0 {
-			c.Print.Remark("still assigned to %s; to remove: %s", f.Node, store.KV.Names().Run("fleet rm "+strings.Join(f.Assigned, " ")))
+			c.Print.Remark("still assigned to %s; to remove: %s", f.Node, store.KV.Names.Run("fleet rm "+strings.Join(f.Assigned, " ")))
 		}
 	}
 }

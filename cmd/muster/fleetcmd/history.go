@@ -96,7 +96,7 @@ func (c *historyCommand) check() error {
 		}
 		return nil
 	}
-	if IsKey(c.name) {
+	if assign.IsKey(c.name) {
 		c.name, c.manifest = "", c.name
 	}
 	if c.name != "" {
@@ -264,7 +264,7 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 		return err
 	}
 	written, others, err := kvstore.NewControl(store.KV).Changes(ctx, maxChanges)
-	if err != nil && !errors.Is(err, kvstore.ErrNotProvisioned) {
+	if err != nil && !errors.Is(err, model.ErrNotProvisioned) {
 		return err
 	}
 	changes := view.MergeChanges(view.AssignmentChanges(assigned, ""), view.ControlChanges(written, ""))

@@ -108,7 +108,7 @@ func TestOneGroupDoesNotFillTheHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3000 {
-		if _, err := store.Publish(t.Context(), kvstore.NewDeletion(kvstore.KVSubject(store.Names().Manifests(), fmt.Sprint("group.web.k", i)))); err != nil {
+		if _, err := store.Publish(t.Context(), kvstore.NewDeletion(kvstore.KVSubject(store.Names.Manifests, fmt.Sprint("group.web.k", i)))); err != nil {
 			t.Fatal(err)
 		}
 	}

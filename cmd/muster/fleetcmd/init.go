@@ -77,7 +77,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	}
 	due := !cli.Noop(c.noop) && len(changes) > 0
 	if due {
-		c.warnReplicas(kv.Conn().ConnectedClusterName(), changes)
+		c.warnReplicas(kv.Conn.ConnectedClusterName(), changes)
 		if err := c.confirm(changes); err != nil {
 			return err
 		}

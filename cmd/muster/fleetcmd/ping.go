@@ -49,8 +49,8 @@ func (c *pingCommand) run(ctx context.Context) error {
 	}
 	found, err := c.open(ctx, c.Env, nil, func(s *Store) error {
 		err := s.KV.Ready(ctx)
-		if err == nil && !s.KV.Places().InUse().IsOwn() {
-			err = cli.Usagef("only administrators can ping nodes; to see when each was last heard, run %s", s.KV.Names().Run("fleet nodes"))
+		if err == nil && !s.KV.API.InUse().IsOwn() {
+			err = cli.Usagef("only administrators can ping nodes; to see when each was last heard, run %s", s.KV.Names.Run("fleet nodes"))
 		}
 		return err
 	}, NeedNodes)

@@ -342,7 +342,7 @@ func addFactColumns(ctx context.Context, store *Store, rows []view.QueryNode) (i
 }
 
 // packages evaluates an expression over the packages of the nodes that on selects.
-func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Packages, on *targets.Expression) (view.QueryAnswer, error) {
+func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Query[targets.Package], on *targets.Expression) (view.QueryAnswer, error) {
 	all, err := store.Nodes(ctx)
 	if err != nil {
 		return view.QueryAnswer{}, err

@@ -22,10 +22,10 @@ const maxResults = 200_000
 
 // queryResults collects matching results.
 type queryResults struct {
-	run *targets.ResultEvaluator
+	run *targets.RowEvaluator[targets.Result]
 	// nodes limits the nodes whose results count; nil means all.
 	nodes   map[string]bool
-	matches []view.QueryResult
+	matches []targets.Result
 	// current is set if only the newest result of each resource counts.
 	current   *view.CurrentResults
 	known     Repeats
@@ -38,7 +38,7 @@ type queryResults struct {
 }
 
 // results queries the results of resources.
-func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Results, on *targets.Expression) (view.QueryAnswer, error) {
+func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Query[targets.Result], on *targets.Expression) (view.QueryAnswer, error) {
 	r := &queryResults{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}, unknown: targets.NewFinder(e.Mentions())}
 	if c.from == fromResources {
 		r.current = &view.CurrentResults{}
@@ -162,7 +162,7 @@ func (r *queryResults) take(result targets.Result) error {
 	case matches && len(r.matches) >= maxResults:
 		r.full = true
 	case matches:
-		r.matches = append(r.matches, view.QueryResult{Result: result})
+		r.matches = append(r.matches, result)
 	}
 
 	return nil

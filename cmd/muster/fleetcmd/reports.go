@@ -125,7 +125,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 		c.Print.Remark("following new reports until ctrl-C; --no-follow prints the stored reports and exits")
 	}
 	if c.follow {
-		defer sayOutages(c.Print, store.KV.Conn())()
+		defer sayOutages(c.Print, store.KV.Conn)()
 	}
 
 	return errors.Join(c.list(ctx, read(ctx, store, filter), of), undecided)

@@ -44,7 +44,7 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	asker := Asker{Store: to.store.KV, Log: c.Log, Verb: kvstore.VerbEnsure, Within: cancelValid, Encode: encoder(to.signer, signed.Cancel, func(expires time.Time) any {
 		return model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: c.cancelID, Kill: c.kill, By: Operator(), Expires: expires}
 	})}
-	if !to.store.KV.Places().InUse().IsOwn() {
+	if !to.store.KV.API.InUse().IsOwn() {
 		err := c.queueAll(ctx, asker, to, c.cancelID, kvstore.MaxCommandTTL, "cancel queued")
 		if err == nil && !c.IsDocument() {
 			c.Print.Remark("for the results see: %s", c.again("resume", c.cancelID))

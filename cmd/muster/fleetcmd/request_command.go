@@ -171,7 +171,7 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 			return c.showResults(ctx, c.continueID)
 		}
 	}
-	if out.check == nil && !to.store.KV.Places().InUse().IsOwn() {
+	if out.check == nil && !to.store.KV.API.InUse().IsOwn() {
 		if c.queue == 0 {
 			return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", c.queueCommand)
 		}

@@ -85,7 +85,7 @@ func (a Asker) Send(ctx context.Context, families, awaited []string) iter.Seq2[m
 				yield(model.EnsureResponse{}, err)
 				return
 			}
-			all[i] = requests.Request{Subject: a.Store.Names().Request(a.Verb, family), Data: data, Awaited: awaited}
+			all[i] = requests.Request{Subject: a.Store.Names.Request(a.Verb, family), Data: data, Awaited: awaited}
 		}
 		if away := a.Store.Away(); away != nil {
 			a.Log.Warn("request waits: not connected to NATS", "target", print.Some(families, "and others"), "error", away)

@@ -146,7 +146,7 @@ func TestPermittedFollowsPermissions(t *testing.T) {
 	if err := p.check(kvstore.VerbPreview); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 		t.Error(err)
 	}
-	sent := func() uint64 { return s.Conn().Stats().OutMsgs }
+	sent := func() uint64 { return s.Conn.Stats().OutMsgs }
 	before := sent()
 	for _, verb := range kvstore.RequesterVerbs() {
 		_ = p.check(verb)

@@ -63,7 +63,7 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
-	if !store.KV.Places().InUse().IsOwn() {
+	if !store.KV.API.InUse().IsOwn() {
 		return cli.Usagef("only administrators can simulate nodes")
 	}
 	f, err := NewSimulation(SimulateOptions{Plan: c.Plan, Rate: c.rate, Types: c.Types, Open: c.OpenAnother})
@@ -180,7 +180,7 @@ func (f *SimulatedFleet) CheckNames(ctx context.Context, store *kvstore.Store) e
 // Close closes the connections of the nodes, after Run and Stop.
 func (f *SimulatedFleet) Close() {
 	for _, s := range f.links.stores {
-		s.Conn().Close()
+		s.Conn.Close()
 	}
 }
 
@@ -197,7 +197,7 @@ func (f *SimulatedFleet) Remove(ctx context.Context, store *kvstore.Store) error
 		}
 		// A state may still be in flight after its request was abandoned.
 		flushing, done := context.WithTimeout(ctx, kvstore.RequestTimeout)
-		err := s.Conn().FlushWithContext(flushing)
+		err := s.Conn.FlushWithContext(flushing)
 		done()
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ func asked(t *testing.T, store *kvtest.Store, request string, count int) map[str
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	last := map[string]model.EnsureResponse{}
-	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbEnsure, model.GroupFamily("sim-web")), []byte(request)) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names.Request(kvstore.VerbEnsure, model.GroupFamily("sim-web")), []byte(request)) {
 		var answer model.EnsureResponse
 		if err == nil {
 			err = json.Unmarshal(reply.Data, &answer)
@@ -248,7 +248,7 @@ func TestWhatOperatorsWriteIsShown(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	seen := map[string]bool{}
-	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbPing, "group.canary"), nil) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names.Request(kvstore.VerbPing, "group.canary"), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,7 @@ func TestWhatOperatorsWriteIsShown(t *testing.T) {
 func TestAFleetWithoutControl(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	if err := kvtest.Manager(t, srv).DeleteStream(kvstore.KVStream(store.Names().Control())); err != nil {
+	if err := kvtest.Manager(t, srv).DeleteStream(kvstore.KVStream(store.Names.Control)); err != nil {
 		t.Fatal(err)
 	}
 	revision := put(t, store, site("one"))

@@ -99,7 +99,7 @@ func pinged(t *testing.T, store *kvtest.Store, count int) []string {
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer stop()
 	var names []string
-	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbPing, "group."+simulate.GroupSim), nil) {
+	for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names.Request(kvstore.VerbPing, "group."+simulate.GroupSim), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 	ask := func(request string, answering int) map[model.EnsurePhase]int {
 		t.Helper()
 		seen, final := map[string]bool{}, map[model.EnsurePhase]int{}
-		for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names().Request(kvstore.VerbEnsure, "group."+simulate.GroupSim), []byte(request)) {
+		for reply, err := range kvtest.Ask(ctx, requests.New(store.Store), store.Names.Request(kvstore.VerbEnsure, "group."+simulate.GroupSim), []byte(request)) {
 			var answer model.EnsureResponse
 			if err == nil {
 				err = json.Unmarshal(reply.Data, &answer)
@@ -361,8 +361,8 @@ func TestJoinedNodesMissNoRequest(t *testing.T) {
 	f := play(t, srv, simulate.Plan{Nodes: 100, Scenario: "stable"})
 	// Each is asked once: AskEach would ask those again that listen later.
 	for _, node := range f.Names() {
-		subject := store.Names().Request(kvstore.VerbPing, model.NodeFamily(node))
-		if reply, err := store.Conn().RequestWithContext(t.Context(), subject, nil); err != nil || reply.Header.Get(requests.NodeHeader) != node {
+		subject := store.Names.Request(kvstore.VerbPing, model.NodeFamily(node))
+		if reply, err := store.Conn.RequestWithContext(t.Context(), subject, nil); err != nil || reply.Header.Get(requests.NodeHeader) != node {
 			t.Errorf("%s: %v", node, err)
 		}
 	}

@@ -57,7 +57,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 	}
 	s.SetLost(lost)
 
-	return c.Print.Result(c.Format, s, func() { screen{Printer: c.Print, names: store.KV.Names()}.show(s) })
+	return c.Print.Result(c.Format, s, func() { screen{Printer: c.Print, names: store.KV.Names}.show(s) })
 }
 
 // shower returns a function that prints a summary. On a terminal it replaces the previous screen; elsewhere
@@ -69,7 +69,7 @@ func (c *statusCommand) shower(store *Store) func(view.Summary) error {
 	return func(s view.Summary) error {
 		if !c.IsDocument() && print.IsTerminal(c.Print.Out) {
 			c.Print.Clear()
-			screen{Printer: c.Print, names: store.KV.Names()}.show(s)
+			screen{Printer: c.Print, names: store.KV.Names}.show(s)
 			return nil
 		}
 		same := last

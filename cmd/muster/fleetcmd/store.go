@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -52,16 +53,16 @@ func (n *named) add(server string) bool {
 type Need func(kvstore.Names) string
 
 // NeedManifests names the bucket of assignments.
-func NeedManifests(n kvstore.Names) string { return kvstore.KVStream(n.Manifests()) }
+func NeedManifests(n kvstore.Names) string { return kvstore.KVStream(n.Manifests) }
 
 // NeedNodes names the bucket of node states.
-func NeedNodes(n kvstore.Names) string { return kvstore.KVStream(n.Nodes()) }
+func NeedNodes(n kvstore.Names) string { return kvstore.KVStream(n.Nodes) }
 
 // NeedControl names the bucket of pauses, labels and groups.
-func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control()) }
+func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control) }
 
 // NeedReports names the stream of reports.
-func NeedReports(n kvstore.Names) string { return n.Reports() }
+func NeedReports(n kvstore.Names) string { return n.Reports }
 
 // Open connects to NATS and returns the fleet. If servers do not answer, it waits a moment for the needed
 // streams and warns about the others. It warns once about each silent server.
@@ -96,13 +97,13 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 	})
 	needed := make([]string, len(needs))
 	for i, need := range needs {
-		needed[i] = need(s.Names())
+		needed[i] = need(s.Names)
 	}
 	err = provision.New(s).Check(ctx, needed...)
 	switch {
 	case errors.Is(err, provision.ErrDiffers):
 		env.Log.Warn("provisioning is not up to date", "error", err)
-	case errors.Is(err, kvstore.ErrNotProvisioned):
+	case errors.Is(err, model.ErrNotProvisioned):
 		return nil, err
 	case errors.Is(err, provision.ErrUnchecked):
 		env.Log.Warn("part of NATS does not answer", "error", err)
@@ -160,7 +161,7 @@ func NoSuchNode(name string, known []model.Node) error {
 		names[i] = n.Node
 	}
 
-	return notFound("no such node: " + name + cli.DidYouMean(name, names) + " (see muster fleet nodes)")
+	return assign.NotFound("no such node: " + name + cli.DidYouMean(name, names) + " (see muster fleet nodes)")
 }
 
 // NoSuchTargets returns an error for the targets without known nodes, or nil. For nodes it wraps
@@ -179,15 +180,6 @@ func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
 
 	return errors.Join(unknown...)
 }
-
-// notFound is the text of an error that wraps model.ErrNotFound.
-type notFound string
-
-// Error returns the text.
-func (n notFound) Error() string { return string(n) }
-
-// Unwrap returns model.ErrNotFound.
-func (notFound) Unwrap() error { return model.ErrNotFound }
 
 // Unstored returns which documents of the nodes the server does not store, and the silent servers without an
 // earlier warning. It returns nothing if that is unknown.

@@ -71,7 +71,7 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 	}
 	registered := map[model.Ref][]model.RegisterEntry{}
 	o := engine.ReconcileOptions{
-		JournalOf: cmp.Or(r.journal, r.manifest), Command: "muster " + r.command, NoWait: c.noWait,
+		Command: "muster " + r.command, NoWait: c.noWait,
 		StartedBy: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
 	}
 	o.Options = engine.Options{
@@ -82,6 +82,10 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		Env:           resource.Env{Host: c.Host(), Facts: r.facts, Log: c.Log, Scope: r.scope},
 		OnTransaction: c.onTransaction(ctx, r),
 		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
+	}
+	if name := cmp.Or(r.journal, r.manifest); name != "" {
+		// Noop also reads the pending refreshes, to predict what a run does.
+		o.Journal = engine.NewFileJournal(c.Host(), c.Host().StateDir(), name)
 	}
 	if r.session != nil {
 		o.Prior = r.session.history

@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/model"
 )
 
 const maxBody = 64 << 10
@@ -82,11 +81,6 @@ type WaitInput struct {
 	Wait int `query:"wait" minimum:"1" maximum:"50" default:"5" doc:"How many seconds the answer waits for the end of the action at most"`
 }
 
-type cancelInput struct {
-	ID string `path:"id" maxLength:"64"`
-	WaitInput
-}
-
 type actionInput struct {
 	ID string `path:"id" maxLength:"64"`
 	WaitInput
@@ -112,58 +106,49 @@ func acting(k ask.Kind, summary string) huma.Operation {
 	}
 }
 
-func (a *api) addActions(routes huma.API) {
-	huma.Register(routes, acting(ask.Pause, "Have nodes observe and change nothing"), func(ctx context.Context, in *pauseInput) (*acted, error) {
-		o := ofBody(ctx, ask.Pause, in.Body.ActionBody)
-		o.Reason = in.Body.Reason
-		var err error
-		if o.Until, err = ask.ParseUntil(in.Body.Until, time.Now()); err != nil {
-			return nil, explainAction(err)
-		}
-		return a.begin(ctx, o, in.Wait)
-	})
-	huma.Register(routes, acting(ask.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (*acted, error) {
-		return a.begin(ctx, ofBody(ctx, ask.Resume, in.Body.ActionBody), in.Wait)
-	})
-	huma.Register(routes, acting(ask.Run, "Run assigned manifests on nodes now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
-		o := ofBody(ctx, ask.Run, in.Body.ActionBody)
-		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
-		if err := setWithin(&o, in.Body.Within); err != nil {
-			return nil, err
-		}
-		return a.begin(ctx, o, in.Wait)
-	})
-	previewing := acting(ask.Preview, "Ask nodes what an assignment would change, without assigning it")
-	previewing.MaxBodyBytes = 2 * ask.MaxPreviewed
-	huma.Register(routes, previewing, func(ctx context.Context, in *previewInput) (*acted, error) {
+// start registers an operation that begins an action. read returns the action, and how many seconds the answer waits.
+func start[In any](a *api, routes huma.API, o huma.Operation, read func(ctx context.Context, in *In) (ask.Spec, int, error)) {
+	huma.Register(routes, o, func(ctx context.Context, in *In) (*acted, error) {
 		if err := a.mayAct(ctx); err != nil {
 			return nil, err
 		}
-		o := ofBody(ctx, ask.Preview, in.Body.ActionBody)
-		o.Previewed = &ask.Previewed{Name: in.Body.Name, Value: in.Body.Manifest}
-		if err := setWithin(&o, in.Body.Within); err != nil {
-			return nil, err
+		spec, wait, err := read(ctx, in)
+		if err != nil {
+			return nil, explainAction(err)
 		}
-		if in.Body.Key != "" {
-			if err := checkKey(in.Body.Key, "body.key"); err != nil {
-				return nil, err
-			}
-			all, err := fetch(ctx, a, "history of "+in.Body.Key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, in.Body.Key) })
-			if err != nil {
-				return nil, err
-			}
-			if o.Previewed, err = ask.RevisionOf(in.Body.Key, all.Body, in.Body.Revision); err != nil {
-				return nil, explainAction(err)
-			}
+		it, err := a.Actions.Start(spec)
+		if err != nil {
+			return nil, explainAction(err)
 		}
-		return a.begin(ctx, o, in.Wait)
+		return a.soon(ctx, it, wait), nil
 	})
+	describeExpressionProblem(routes, routes.OpenAPI().Paths[o.Path].Post)
+}
+
+func (a *api) addActions(routes huma.API) {
+	start(a, routes, acting(ask.Pause, "Have nodes observe and change nothing"), func(ctx context.Context, in *pauseInput) (o ask.Spec, wait int, err error) {
+		o = ofBody(ctx, ask.Pause, in.Body.ActionBody)
+		o.Reason = in.Body.Reason
+		o.Until, err = ask.ParseUntil(in.Body.Until, time.Now())
+		return o, in.Wait, err
+	})
+	start(a, routes, acting(ask.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (ask.Spec, int, error) {
+		return ofBody(ctx, ask.Resume, in.Body.ActionBody), in.Wait, nil
+	})
+	start(a, routes, acting(ask.Run, "Run assigned manifests on nodes now"), func(ctx context.Context, in *runNowInput) (ask.Spec, int, error) {
+		o := ofBody(ctx, ask.Run, in.Body.ActionBody)
+		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
+		return o, in.Wait, setWithin(&o, in.Body.Within)
+	})
+	previewing := acting(ask.Preview, "Ask nodes what an assignment would change, without assigning it")
+	previewing.MaxBodyBytes = 2 * ask.MaxPreviewed
+	start(a, routes, previewing, a.preview)
 	cancelling := huma.Operation{
 		OperationID: "cancel-action", Method: http.MethodPost, Path: "/actions/{id}/cancel", Summary: "Cancel an action in progress of any user", DefaultStatus: http.StatusAccepted,
 		Description: "It needs the role operate. Nodes finish started work, and written values stay, as the notes of the action say. An ended action stays unchanged: cancelled_by is missing if it was not cancelled.",
 		Errors:      everywhere(http.StatusForbidden, http.StatusNotFound),
 	}
-	huma.Register(routes, cancelling, func(ctx context.Context, in *cancelInput) (*acted, error) {
+	huma.Register(routes, cancelling, func(ctx context.Context, in *actionInput) (*acted, error) {
 		if err := a.mayAct(ctx); err != nil {
 			return nil, err
 		}
@@ -173,9 +158,6 @@ func (a *api) addActions(routes huma.API) {
 		}
 		return a.soon(ctx, it, in.Wait), nil
 	})
-	for _, k := range []ask.Kind{ask.Pause, ask.Resume, ask.Run, ask.Preview} {
-		describeExpressionProblem(routes, routes.OpenAPI().Paths["/actions/"+string(k)].Post)
-	}
 	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(ctx context.Context, _ *struct{}) (*answer[lastActions], error) {
 		if a.Actions == nil {
 			return nil, huma.Error403Forbidden(ask.ErrOff.Error())
@@ -192,10 +174,25 @@ func (a *api) addActions(routes huma.API) {
 		}
 		it, known := a.waitFor(ctx, in.ID, in.Wait)
 		if !known {
-			return nil, huma.Error404NotFound(fmt.Sprintf("no action %q is known to this server: it was restarted since, or another server did it; %s/requests lists the requests to nodes", in.ID, Prefix))
+			return nil, huma.Error404NotFound(fmt.Sprintf("action %q is unknown: this server restarted, or another server ran it; %s/requests lists the requests to nodes", in.ID, Prefix))
 		}
 		return found(it.VisibleTo(operates(ctx)))
 	})
+}
+
+// preview returns the preview of a manifest, or of a revision of an assignment.
+func (a *api) preview(ctx context.Context, in *previewInput) (ask.Spec, int, error) {
+	o := ofBody(ctx, ask.Preview, in.Body.ActionBody)
+	o.Previewed = &ask.Previewed{Name: in.Body.Name, Value: in.Body.Manifest}
+	if err := setWithin(&o, in.Body.Within); err != nil || in.Body.Key == "" {
+		return o, in.Wait, err
+	}
+	all, err := a.history(ctx, in.Body.Key, "body.key")
+	if err == nil {
+		o.Previewed, err = ask.RevisionOf(in.Body.Key, all, in.Body.Revision)
+	}
+
+	return o, in.Wait, err
 }
 
 func operates(ctx context.Context) bool { return access.UserOf(ctx).Role >= access.Operate }
@@ -234,18 +231,6 @@ func setWithin(o *ask.Spec, text string) (err error) {
 	return nil
 }
 
-func (a *api) begin(ctx context.Context, o ask.Spec, wait int) (*acted, error) {
-	if err := a.mayAct(ctx); err != nil {
-		return nil, err
-	}
-	it, err := a.Actions.Start(o)
-	if err != nil {
-		return nil, explainAction(err)
-	}
-
-	return a.soon(ctx, it, wait), nil
-}
-
 // soon waits some seconds for the end of an action.
 func (a *api) soon(ctx context.Context, it ask.Action, wait int) *acted {
 	if now, known := a.waitFor(ctx, it.ID, wait); known {
@@ -263,10 +248,13 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (ask.Action, 
 }
 
 func explainAction(err error) error {
-	var wrong *targets.Error
+	if _, explained := errors.AsType[huma.StatusError](err); explained {
+		return err
+	}
+	_, invalid := errors.AsType[*targets.Error](err)
 	status := StatusOf(err)
 	switch {
-	case errors.As(err, &wrong), errors.Is(err, view.ErrSlowTarget):
+	case invalid, errors.Is(err, view.ErrSlowTarget):
 		return explain(err, "body.target.on")
 	case errors.Is(err, ask.ErrAll):
 		return huma.NewError(status, err.Error()+`: send "all": true`)
@@ -279,12 +267,12 @@ func explainAction(err error) error {
 
 // StatusOf returns the HTTP status for a rejected action, or 200 if err is nil.
 func StatusOf(err error) int {
-	var wrong *targets.Error
-	var refused *ask.Refusal
+	_, invalid := errors.AsType[*targets.Error](err)
+	_, refused := errors.AsType[*ask.Refusal](err)
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case errors.As(err, &refused), errors.As(err, &wrong):
+	case refused, invalid:
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, ask.ErrNobody), errors.Is(err, ask.ErrUnknown):
 		return http.StatusNotFound
@@ -324,11 +312,10 @@ func (a *api) addMatch(routes huma.API) {
 			return nil, huma.Error403Forbidden(ask.ErrOff.Error())
 		}
 		m, err := a.Actions.Match(ask.Target{Nodes: in.Node, Group: in.Group, On: in.On})
-		var wrong *targets.Error
-		switch {
-		case errors.As(err, &wrong):
+		if _, invalid := errors.AsType[*targets.Error](err); invalid {
 			return nil, explain(err, "query.on")
-		case err != nil:
+		}
+		if err != nil {
 			return nil, explainAction(err)
 		}
 		out := Matched{Nodes: len(m.Nodes), Digest: m.Digest(), All: m.All, Undecided: len(m.Undecided), Warnings: append([]string{}, m.Warnings...), First: make([]string, len(m.Nodes))}

@@ -261,7 +261,7 @@ func TestActionGoesOn(t *testing.T) {
 	if code, text := a.get(api.Prefix+"/actions", a.Read); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 5 {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := a.get(api.Prefix+"/actions/nope?wait=1", a.Read); code != http.StatusNotFound || !strings.Contains(text, "no action \\\"nope\\\" is known") {
+	if code, text := a.get(api.Prefix+"/actions/nope?wait=1", a.Read); code != http.StatusNotFound || !strings.Contains(text, "action \\\"nope\\\" is unknown") {
 		t.Errorf("%d %s", code, text)
 	}
 }

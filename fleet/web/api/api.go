@@ -170,11 +170,11 @@ func describeExpressionProblem(routes huma.API, o *huma.Operation) {
 
 // explain returns the problem of a target expression at a location in the request.
 func explain(err error, location string) error {
-	var wrong *targets.Error
-	switch {
-	case errors.Is(err, view.ErrSlowTarget):
+	if errors.Is(err, view.ErrSlowTarget) {
 		return busy(err.Error())
-	case !errors.As(err, &wrong):
+	}
+	wrong, invalid := errors.AsType[*targets.Error](err)
+	if !invalid {
 		return err
 	}
 

@@ -124,12 +124,13 @@ type auditInput struct {
 	Until time.Time `query:"until" doc:"Only changes that the server stored before this time"`
 }
 
-// selected returns the changes within the times and by the user of a query.
-func selected[T any](in *auditInput, all []T, of func(T) (at time.Time, by string)) []T {
-	return slices.DeleteFunc(all, func(c T) bool {
-		at, by := of(c)
-		return !in.Since.IsZero() && at.Before(in.Since) || !in.Until.IsZero() && !at.Before(in.Until) || in.By != "" && !view.IsBy(by, in.By)
+// of returns the first changes within the times and by the user of a query, and the number of all of them.
+func (in *auditInput) of(all []view.ControlChange) ([]view.ControlChange, int) {
+	found := slices.DeleteFunc(all, func(c view.ControlChange) bool {
+		return !in.Since.IsZero() && c.Time.Before(in.Since) || !in.Until.IsZero() && !c.Time.Before(in.Until) || in.By != "" && !view.IsBy(c.By, in.By)
 	})
+
+	return found[:min(len(found), in.Limit)], len(found)
 }
 
 type registrationsInput struct {
@@ -154,9 +155,21 @@ type changes struct {
 // assignmentChanges has the last 500 stored revisions of assignments and removals, at most 16 of each key. Many
 // revisions of one target do not displace those of others.
 type assignmentChanges struct {
-	Changes  []view.AssignmentChange `json:"changes"`
-	Matching int                     `json:"matching" doc:"How many there are without limit"`
-	More     bool                    `json:"more" doc:"The bucket has others, which are not among these"`
+	Changes  []AssignmentChange `json:"changes"`
+	Matching int                `json:"matching" doc:"How many there are without limit"`
+	More     bool               `json:"more" doc:"The bucket has others, which are not among these"`
+}
+
+// AssignmentChange is a revision of an assignment, or its removal.
+type AssignmentChange struct {
+	Key      string          `json:"key"`
+	Revision uint64          `json:"revision"`
+	Time     time.Time       `json:"at"`
+	Kind     view.ChangeKind `json:"kind"`
+	// By is the unverified author, empty if unknown.
+	By string `json:"by,omitempty"`
+	// Problem is the reason why no node uses it, empty for none.
+	Problem string `json:"problem,omitempty"`
 }
 
 type services struct {
@@ -186,31 +199,33 @@ func (a *api) addSource(routes huma.API) {
 		})
 	})
 	huma.Register(routes, operation("history", "/assignments/{key}/history", "The stored revisions of an assignment, the oldest first", sourceErrors[:]...), func(ctx context.Context, in *keyInput) (*answer[history], error) {
-		if err := checkKey(in.Key, "path.key"); err != nil {
+		all, err := a.history(ctx, in.Key, "path.key")
+		if err != nil {
 			return nil, err
 		}
-		return fetch(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
-			all, err := a.Source.History(ctx, in.Key)
-			out := history{Key: in.Key, Revisions: []model.Entry{}}
-			for _, e := range all {
-				e.Value = nil
-				out.Revisions = append(out.Revisions, e)
-			}
-			return out, err
-		})
+		out := history{Key: in.Key, Revisions: []model.Entry{}}
+		for _, e := range all {
+			e.Value = nil
+			out.Revisions = append(out.Revisions, e)
+		}
+		return found(out)
 	})
 	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "Assignments and removals, newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
 		return fetch(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
 			all, more, err := a.Source.Assigned(ctx)
-			found := selected(in, view.AssignmentChanges(all, in.Search), func(c view.AssignmentChange) (time.Time, string) { return c.Time, c.By })
-			return assignmentChanges{found[:min(len(found), in.Limit)], len(found), more}, err
+			found, matching := in.of(view.AssignmentChanges(all, in.Search))
+			out := assignmentChanges{[]AssignmentChange{}, matching, more}
+			for _, c := range found {
+				out.Changes = append(out.Changes, AssignmentChange{c.Key, c.Revision, c.Time, c.Kind, c.By, c.Text})
+			}
+			return out, err
 		})
 	})
 	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {
 		return fetch(ctx, a, "audit of nodes and groups", "", func(ctx context.Context) (changes, error) {
 			all, more, err := a.Source.Control(ctx)
-			found := selected(in, view.ControlChanges(all, in.Search), func(c view.ControlChange) (time.Time, string) { return c.Time, c.By })
-			return changes{found[:min(len(found), in.Limit)], len(found), more}, err
+			found, matching := in.of(view.ControlChanges(all, in.Search))
+			return changes{found, matching, more}, err
 		})
 	})
 	huma.Register(routes, operation("registrations", "/registrations", "The services that nodes register", sourceErrors[1:]...), func(ctx context.Context, in *registrationsInput) (*answer[services], error) {
@@ -221,11 +236,15 @@ func (a *api) addSource(routes huma.API) {
 	})
 }
 
-func checkKey(key, location string) error {
-	err := model.CheckKey(key)
-	if err == nil {
-		return nil
+// history returns the stored revisions of a key at a location in the request.
+func (a *api) history(ctx context.Context, key, location string) ([]model.Entry, error) {
+	if err := model.CheckKey(key); err != nil {
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: location, Value: key})
+	}
+	all, err := fetch(ctx, a, "history of "+key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, key) })
+	if err != nil {
+		return nil, err
 	}
 
-	return huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: location, Value: key})
+	return all.Body, nil
 }

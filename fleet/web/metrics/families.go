@@ -194,12 +194,9 @@ func readVersions(s *snapshot, emit telemetry.Emit) {
 
 func readManifests(s *snapshot, emit telemetry.Emit) {
 	for name, m := range s.manifests {
-		emit(float64(m.UpToDate), name, string(fleet.StatusUpToDate))
-		emit(float64(m.Failed), name, string(fleet.StatusFailed))
-		emit(float64(m.Rejected), name, string(fleet.StatusRejected))
-		emit(float64(m.Pending), name, string(fleet.StatusPending))
-		emit(float64(m.Unreachable), name, string(fleet.StatusUnreachable))
-		emit(float64(m.Unreadable), name, string(fleet.StatusUnreadable))
+		for status, n := range m.Counts() {
+			emit(float64(n), name, string(status))
+		}
 	}
 }
 

@@ -296,7 +296,7 @@ type AuditData struct {
 	Search   string
 	Times    Times
 	Offset   int
-	Rows     []view.AssignmentChange
+	Rows     []view.ControlChange
 	Matching int
 	// Terms are the terms of the current revisions.
 	Terms map[uint64]*model.Terms
@@ -315,7 +315,7 @@ func leftOut(more bool) string {
 // isKey reports whether a key is valid, and so has a history.
 func isKey(key string) bool { return model.CheckKey(key) == nil }
 
-func revisionURL(c view.AssignmentChange) templ.SafeURL {
+func revisionURL(c view.ControlChange) templ.SafeURL {
 	return AuditURL(c.Key) + "#" + revisionID(c.Revision)
 }
 

@@ -174,12 +174,9 @@ type statusCount struct {
 // countsOf returns the statuses that nodes have, in display order.
 func countsOf(t fleet.Tally) []statusCount {
 	var out []statusCount
-	for _, c := range []statusCount{
-		{fleet.StatusFailed, t.Failed}, {fleet.StatusRejected, t.Rejected}, {fleet.StatusPending, t.Pending},
-		{fleet.StatusUnreachable, t.Unreachable}, {fleet.StatusUnreadable, t.Unreadable}, {fleet.StatusUpToDate, t.UpToDate},
-	} {
-		if c.count > 0 {
-			out = append(out, c)
+	for status, n := range t.Counts() {
+		if n > 0 {
+			out = append(out, statusCount{status, n})
 		}
 	}
 

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// defaultPath is used when the environment has no PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Environ returns the environment without the configuration of muster, such as credentials, and without the
