@@ -96,7 +96,7 @@ func (c *historyCommand) check() error {
 		}
 		return nil
 	}
-	if IsKey(c.name) {
+	if assign.IsKey(c.name) {
 		c.name, c.manifest = "", c.name
 	}
 	if c.name != "" {

@@ -22,7 +22,7 @@ import (
 // revision is a revision with its signature.
 type revision struct {
 	assign.Revision
-	Signed *Signature `json:"signed,omitempty"`
+	Signed *assign.Signature `json:"signed,omitempty"`
 }
 
 // ofManifestDocument is the JSON document of a manifest's history.
@@ -49,7 +49,7 @@ func (c *historyCommand) ofManifest(ctx context.Context, store *Store) error {
 		return store.NotAssigned(ctx, c.manifest)
 	}
 	var all []assign.Revision
-	signed := map[uint64]*Signature{}
+	signed := map[uint64]*assign.Signature{}
 	counts := map[string]int{}
 	var changes assign.Revisions
 	for _, key := range keys {
@@ -59,7 +59,7 @@ func (c *historyCommand) ofManifest(ctx context.Context, store *Store) error {
 		}
 		counts[key] = len(entries)
 		for _, e := range entries {
-			signed[e.Revision] = SignatureOf(ctx, c.Flags.Prefix, e)
+			signed[e.Revision] = assign.SignatureOf(ctx, c.Flags.Prefix, e)
 			all = append(all, changes.Add(ctx, e))
 		}
 	}

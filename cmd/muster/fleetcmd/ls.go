@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -145,7 +146,7 @@ func (c *lsCommand) didYouMean(ctx context.Context, store *Store, targets []flee
 	var known, families []string
 	for _, e := range all {
 		families = append(families, e.Family)
-		if IsKey(c.name) {
+		if assign.IsKey(c.name) {
 			known = append(known, e.Key)
 		} else {
 			known = append(known, e.Name)

@@ -50,7 +50,7 @@ func (c *rmCommand) keys() ([]string, error) {
 	var keys []string
 	for _, name := range c.names {
 		// An invalid key is removed if it exists.
-		if IsKey(name) || !c.HasTargets() {
+		if assign.IsKey(name) || !c.HasTargets() {
 			keys = append(keys, name)
 			continue
 		}
@@ -149,7 +149,7 @@ func (c *rmCommand) remove(ctx context.Context, store *Store, signer *assign.Sig
 }
 
 func isAssignmentKey(key string) bool {
-	return IsKey(key) && CheckNameOrKey(key) == nil
+	return assign.IsKey(key) && CheckNameOrKey(key) == nil
 }
 
 // check returns an error for a key that cannot be removed. These can be removed: an assignment, a key that

@@ -164,7 +164,7 @@ type backend struct {
 // unsigned is the note for a change that replaces a signed value without a key.
 const unsigned = "the previous value was signed and this one is not: nodes with trust.keys refuse it. Start muster fleet serve with --sign-key FILE"
 
-func noteOf(w PauseResult) string {
+func noteOf(w ask.PauseResult) string {
 	if w.Unsigned {
 		return unsigned
 	}
@@ -174,7 +174,7 @@ func noteOf(w PauseResult) string {
 
 // Pause writes the pause of a family.
 func (b backend) Pause(ctx context.Context, family string, p model.Pause) (string, error) {
-	w, err := b.pauses(p.By, func(by Pauses) (PauseResult, error) { return by.Write(ctx, family, &p, "") })
+	w, err := b.pauses(p.By, func(by ask.Pauses) (ask.PauseResult, error) { return by.Write(ctx, family, &p, "") })
 
 	return noteOf(w), err
 }
@@ -185,18 +185,18 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 	if t, _, err := fleet.ParseKey(model.Key(family, "x")); err == nil && t.Node != "" {
 		from = b.paused(t.Node)
 	}
-	w, err := b.pauses(author, func(by Pauses) (PauseResult, error) { return by.Write(ctx, family, nil, from) })
+	w, err := b.pauses(author, func(by ask.Pauses) (ask.PauseResult, error) { return by.Write(ctx, family, nil, from) })
 
 	return noteOf(w), err
 }
 
 // pauses writes or removes a pause. If NATS does not answer, the error states whether the change may have
 // been written.
-func (b backend) pauses(author string, write func(Pauses) (PauseResult, error)) (PauseResult, error) {
+func (b backend) pauses(author string, write func(ask.Pauses) (ask.PauseResult, error)) (ask.PauseResult, error) {
 	if err := b.store.Away(); err != nil {
-		return PauseResult{}, fmt.Errorf("%w (%w): not written", ask.ErrAway, err)
+		return ask.PauseResult{}, fmt.Errorf("%w (%w): not written", ask.ErrAway, err)
 	}
-	w, err := write(Pauses{Bucket: kvstore.NewControl(b.store).By(author), Signer: b.signer})
+	w, err := write(ask.Pauses{Bucket: kvstore.NewControl(b.store).By(author), Signer: b.signer})
 	switch {
 	case err == nil, !kvstore.IsOutage(err):
 		return w, err

@@ -112,7 +112,7 @@ func (t *TargetFlags) KeyOr(nameOrKey string) (string, error) {
 	if !t.HasTargets() {
 		return nameOrKey, nil
 	}
-	if IsKey(nameOrKey) {
+	if assign.IsKey(nameOrKey) {
 		return "", cli.Usagef("%s is a full key; remove %s", nameOrKey, strings.Join(t.Arguments(), " "))
 	}
 	if err := CheckNameOrKey(nameOrKey); err != nil {
