@@ -158,7 +158,6 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	return a, nil
 }
 
-// maxDocument returns a function that returns the maximum size of a published document.
 func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 	return func() int { return bounds.MaxDocument(p.MaxMessage()) }
 }
@@ -234,7 +233,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	wakes, done := newWakes(), &progress{}
+	wakes := newWakes()
 	if err := a.openControl(o, trust, wakes); err != nil {
 		return err
 	}
@@ -271,7 +270,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	a.previews = a.newPreviews(o, trust)
 	a.loop = &loop{
 		set: set, manifests: m, running: running, runner: single, requests: service, facts: a.facts.wait,
-		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
+		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes,
 		started: make(chan struct{}), goal: o.Goal, log: a.log,
 		unconverged: func(keys []string, known model.Sync) []string {
 			found := a.Describe()

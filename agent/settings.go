@@ -19,7 +19,6 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// settings contains the active configuration, which a reload changes.
 type settings struct {
 	mu     sync.Mutex
 	config Config
@@ -114,7 +113,6 @@ func (u *untrusted) note(why string) {
 	u.report.Node("", model.NodeRefused, "request: "+bounds.Text(strings.TrimPrefix(why, "request: ")))
 }
 
-// operators applies the pauses, labels and groups from operators.
 type operators struct {
 	control *desired.Control
 	// written is the bucket of control documents, nil for none. assignments is the bucket that is also
@@ -193,7 +191,6 @@ func (o *operators) watchGroups() {
 
 func (o *operators) show() { o.control.Show(o.status.SetControl) }
 
-// pauseText describes the active pause, empty for none.
 func (o *operators) pauseText() string {
 	if pause := o.control.Paused(); pause != nil {
 		return pause.String()
@@ -202,7 +199,6 @@ func (o *operators) pauseText() string {
 	return ""
 }
 
-// follow keeps the control documents current until ctx ends.
 func (o *operators) follow(ctx context.Context, all *sync.WaitGroup) {
 	if o.written == nil {
 		return

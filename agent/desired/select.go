@@ -8,7 +8,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// candidate is a version that may become active.
 type candidate struct {
 	unit    *unit
 	rank    int

@@ -164,7 +164,6 @@ func (t *turn) isLost(key string) bool {
 
 func (t *turn) unassign(ctx context.Context, u *unit) {
 	delete(t.units, u.key)
-	t.warned.forget(u.key)
 	t.result.Unassigned = append(t.result.Unassigned, u.key)
 	if err := t.store.remove(u.key); err != nil {
 		t.o.Log.ErrorContext(ctx, "cannot remove stored assignment", "manifest", u.key, "error", err)
@@ -281,6 +280,9 @@ func (t *turn) activate(ctx context.Context) {
 		applied := u.record.Applied == v.sum && u.record.Good != nil && u.record.Good.Revision == v.Entry.Revision
 		if u.setActive(v) {
 			t.result.Activated = append(t.result.Activated, Activation{u.key, applied})
+			for _, w := range v.Resolution.Warnings {
+				t.o.Log.WarnContext(ctx, "manifest", "key", u.key, "revision", v.Entry.Revision, "warning", w.Error())
+			}
 		}
 	}
 	for _, u := range was {

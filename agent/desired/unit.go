@@ -20,7 +20,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// unit is one key of the bucket on this node.
 type unit struct {
 	key, family, name string
 	// record is the record on disk. unsaved means that the file differs.
@@ -62,7 +61,6 @@ type retry struct {
 	reported string
 }
 
-// clear forgets the error.
 func (r *retry) clear() { *r = retry{} }
 
 // plan schedules a retry after at most longest, unless one is scheduled. The delay starts now, because the
@@ -120,7 +118,6 @@ func (u *unit) candidates() []model.Entry {
 	return out
 }
 
-// sameEntry reports whether two entries are one revision of a key.
 func sameEntry(a, b model.Entry) bool {
 	return a.Revision == b.Revision && string(a.Value) == string(b.Value) && (a.Value != nil || a.Digest == b.Digest)
 }
@@ -229,7 +226,6 @@ func (r reason) String() string {
 
 func (r reason) isZero() bool { return r == reason{} }
 
-// reasonOf converts an error to a reason.
 func reasonOf(err error) reason {
 	if problems, invalid := model.FindProblems(err); invalid {
 		return reason{rejected: true, text: bounds.Problems(problems)}
@@ -238,7 +234,6 @@ func reasonOf(err error) reason {
 	return reason{text: bounds.Text(err.Error())}
 }
 
-// record is the stored record of an assignment.
 type record struct {
 	Key string `json:"key"`
 	// Good is the last version that resolved.
@@ -252,7 +247,6 @@ type record struct {
 	Refused []rejection `json:"refused,omitempty"`
 }
 
-// rejection is a rejected version.
 type rejection struct {
 	Revision uint64 `json:"revision"`
 	Sum      string `json:"sum"`
@@ -263,7 +257,6 @@ func (r rejection) is(e model.Entry) bool {
 	return r.Revision == e.Revision && r.Sum == sumOf(e)
 }
 
-// bucketRecord is the stored state of the bucket.
 type bucketRecord struct {
 	// Stream and Kept are the fields of model.Sync.
 	Stream time.Time `json:"stream,omitzero"`

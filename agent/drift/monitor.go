@@ -54,7 +54,6 @@ type Monitor struct {
 	events events
 }
 
-// id identifies a resource of a node.
 type id struct {
 	key string
 	ref model.Ref
@@ -110,7 +109,6 @@ func (f *Manifest) points() map[model.Ref][]watch.Point {
 	return out
 }
 
-// followed holds the resources of a manifest.
 type followed struct {
 	limits    model.Flapping
 	resources map[model.Ref]*follower
@@ -123,7 +121,6 @@ type sighting struct {
 	unchecked bool
 }
 
-// follower is the state of one resource.
 type follower struct {
 	points  []watch.Point
 	watches []watch.Watch
@@ -224,7 +221,6 @@ func (f *follower) close() {
 	f.watches = nil
 }
 
-// waits returns the time until which events of a resource wait.
 func (f *follower) waits() time.Time {
 	return model.LaterTime(model.LaterTime(f.backoff.until, f.putOff), f.retry.held)
 }
@@ -311,7 +307,6 @@ type event struct {
 	points []string
 }
 
-// isOnlyAt reports whether path is the only changed point.
 func (e event) isOnlyAt(path string) bool {
 	return !slices.ContainsFunc(e.points, func(name string) bool { return name != path })
 }
@@ -360,7 +355,6 @@ type unwatched struct {
 	cause error
 }
 
-// polling is the polling of a resource that cannot be watched.
 type polling struct {
 	// reason is nil for a watched resource.
 	reason error

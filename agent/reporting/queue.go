@@ -32,7 +32,6 @@ type queue struct {
 	log   *slog.Logger
 }
 
-// entry is a report that waits.
 type entry struct {
 	seq   uint64
 	class class

@@ -61,7 +61,6 @@ func NewReporter(o ReporterOptions) *Reporter {
 	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
 }
 
-// currentRun counts the transactions of a run.
 type currentRun struct {
 	// reported counts the transactions that were reported, unchanged the others by the run
 	// that reported the same.
@@ -136,7 +135,6 @@ func (p *Reporter) begin(t *model.Transaction, now time.Time) (run *currentRun, 
 	return run, true
 }
 
-// run returns the counts of a current run, nil if it reported nothing.
 func (p *Reporter) run(runID string) *currentRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +264,6 @@ const (
 // manifest. A restart clears them, so the agent reports them once more.
 type results map[string]map[model.Ref]result
 
-// result is a reported result.
 type result struct {
 	digest [sha256.Size]byte
 	runID  string

@@ -384,7 +384,6 @@ func ancestors(path string) func(yield func(string) bool) {
 	}
 }
 
-// claims are the claims of the unprocessed resources of a run.
 type claims map[model.Ref]claim
 
 // claimsOf returns the claims of a graph. Paths are claimed as written and after links are followed.
@@ -415,14 +414,12 @@ func follow(links paths.Links, all []string) []string {
 	return out
 }
 
-// indexed holds claims by path.
 type indexed struct {
 	everything       bool
 	changes, depends resource.Domain
 	writes, reads    pathSet
 }
 
-// pathSet holds paths and the directories above them.
 type pathSet struct{ in, above map[string]bool }
 
 func newPathSet() pathSet { return pathSet{map[string]bool{}, map[string]bool{}} }

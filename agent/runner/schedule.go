@@ -10,7 +10,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// turn holds the schedule of an active manifest.
 type turn struct {
 	// next is the time of the next scheduled run.
 	next time.Time
@@ -149,7 +148,6 @@ func (s *Schedule) of(key string) *turn {
 	return t
 }
 
-// after returns the time after an interval with jitter.
 func (s *Schedule) after(interval time.Duration) time.Time {
 	return time.Now().Add(s.Paced(interval))
 }
@@ -276,7 +274,6 @@ type Pace struct {
 	asked   map[model.Ref]bool
 }
 
-// count is the number of changes since a time.
 type count struct {
 	since time.Time
 	made  int

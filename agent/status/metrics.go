@@ -100,7 +100,6 @@ func (m *Metrics) read() *snapshot {
 	return s
 }
 
-// snapshot is the state of the agent at one scrape.
 type snapshot struct {
 	state     model.NodeState
 	connected bool
@@ -157,7 +156,6 @@ func families() telemetry.Families[snapshot] {
 	}
 }
 
-// number returns a gauge without labels.
 func number(name, help string, read func(*snapshot) float64) telemetry.Family[snapshot] {
 	return telemetry.Gauge(name, help, func(s *snapshot, emit telemetry.Emit) { emit(read(s)) })
 }
@@ -193,7 +191,6 @@ func readResources(s *snapshot, emit telemetry.Emit) {
 	}
 }
 
-// manifest is the result of the last runs of the manifests of one name.
 type manifest struct {
 	counts model.Counts
 	last   time.Time

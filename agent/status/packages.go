@@ -238,7 +238,6 @@ func parseDpkg(r io.Reader) ([]model.Package, error) {
 	return out, cmp.Or(lines.Err(), end())
 }
 
-// isUnpacked reports whether a package with a status has its files on the disk.
 func isUnpacked(status string) bool {
 	words := strings.Fields(status)
 	if len(words) != 3 {

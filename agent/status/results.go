@@ -26,7 +26,6 @@ type Results struct {
 	begun bool
 }
 
-// manifestResults holds the results of one manifest.
 type manifestResults struct {
 	// state is the published state.
 	state  model.ManifestState
@@ -178,7 +177,6 @@ func (r *Results) states() (states map[string]model.ManifestState, health model.
 	return states, r.sumHealth()
 }
 
-// sumHealth returns the counts of all health checks. The caller holds mu.
 func (r *Results) sumHealth() (sum model.HealthCounts) {
 	for _, m := range r.manifests {
 		sum.OK += m.health.OK
